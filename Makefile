@@ -1,0 +1,47 @@
+# One command per verb, the same for people and for CI. `make help` lists them.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help sandbox test lint check bench docs lock clean
+
+help:  ## list the verbs
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(READY): requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Fairway needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+sandbox: $(READY)  ## run the main job on the embedded example cluster
+	@$(BIN)/python -m fairway.cli.main sandbox
+
+test: $(READY)  ## run the tests
+	$(BIN)/python -m pytest -q -n auto --dist loadfile
+
+lint: $(READY)  ## format and fix what can be fixed by a machine
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+check: $(READY)  ## style, types and layers, changing nothing
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(READY)  ## run the benchmarks and print their ratios
+	$(BIN)/python -m benchmarks
+
+docs: $(READY)  ## write the generated reference pages in docs/
+	$(BIN)/python -m fairway.cli.main policy reference > docs/policy-reference.md
+
+lock: $(READY)  ## resolve the dependencies again into requirements.lock
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --upgrade -o requirements.lock
+
+clean:  ## remove the environment and the caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist

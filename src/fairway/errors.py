@@ -1,0 +1,89 @@
+"""Every error that Fairway raises on purpose.
+
+    FairwayError
+    ├── InputError            what a user gave us is wrong; carries where, what and what was expected
+    │   ├── QuantityError     a text is not a Kubernetes quantity, or does not fit an int64
+    │   ├── ManifestError     one or more faults in manifest files
+    │   └── PolicyError       one or more faults in a policy file
+    ├── ResourceUnderflow     a subtraction would go below zero; names the dimension
+    ├── IllegalMove           a task state machine was asked for a move that is not in its table
+    └── InvariantError        the state contradicts itself: a fault of ours, never of the user
+
+"Does not fit" is never an error: it is a verdict, a value (see scheduler.verdict).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class FairwayError(Exception):
+    """The root: catching this catches all that Fairway raises on purpose."""
+
+
+class InputError(FairwayError):
+    """What a user gave us cannot be used. The command line prints it and exits with 2."""
+
+
+class QuantityError(InputError):
+    """A text that Go's resource.Quantity would refuse, or a number too large to keep exactly."""
+
+    def __init__(self, text: str, reason: str) -> None:
+        super().__init__(f"invalid quantity {text!r}: {reason}")
+        self.text = text
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing wrong in one place: `source:line: path: message`."""
+
+    source: str
+    line: int
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        place = f"{self.source}:{self.line}" if self.line else self.source
+        return f"{place}: {self.path}: {self.message}" if self.path else f"{place}: {self.message}"
+
+
+class FaultsError(InputError):
+    """Several faults of one run, reported together."""
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        super().__init__("\n".join(map(str, faults)))
+        self.faults = tuple(faults)
+
+
+class ManifestError(FaultsError):
+    """The manifests of a run are not usable; nothing of them was used."""
+
+
+class PolicyError(FaultsError):
+    """A policy file is not usable; whoever had an older policy keeps it."""
+
+
+class ResourceUnderflow(FairwayError):  # noqa: N818 - it reads as what happened
+    """Subtracting would leave less than nothing in a dimension."""
+
+    def __init__(self, dimension: str, have: int, take: int) -> None:
+        super().__init__(f"cannot take {take} of {dimension}: only {have} there")
+        self.dimension = dimension
+        self.have = have
+        self.take = take
+
+
+class IllegalMove(FairwayError):  # noqa: N818 - it reads as what happened
+    """A task was asked to move between states in a way the table does not know."""
+
+    def __init__(self, task: str, story: Sequence[str], to: str) -> None:
+        super().__init__(f"task {task} cannot become {to}; its story: {' -> '.join(story)}")
+        self.task = task
+        self.story = tuple(story)
+        self.to = to
+
+
+class InvariantError(FairwayError):
+    """The kept sums or cross-references disagree with a recomputation. Please report it."""
