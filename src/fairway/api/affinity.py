@@ -1,0 +1,98 @@
+"""Where a pod may or would rather go: node selectors, pod affinity, taints and tolerations, spreading."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from fairway.api.meta import ApiStruct, LabelSelector, Time
+
+NodeSelectorOperator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
+TolerationOperator = Literal["", "Equal", "Exists"]
+TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+NodeInclusionPolicy = Literal["Honor", "Ignore"]
+
+
+class NodeSelectorRequirement(ApiStruct, frozen=True):
+    """Over a node's labels or, among `match_fields`, its name. Gt and Lt compare one integer."""
+
+    key: str
+    operator: NodeSelectorOperator
+    values: tuple[str, ...] = ()
+
+
+class NodeSelectorTerm(ApiStruct, frozen=True):
+    """All requirements must hold; a term without any matches no node."""
+
+    match_expressions: tuple[NodeSelectorRequirement, ...] = ()
+    match_fields: tuple[NodeSelectorRequirement, ...] = ()
+
+
+class NodeSelector(ApiStruct, frozen=True):
+    """One of the terms must match."""
+
+    node_selector_terms: tuple[NodeSelectorTerm, ...]
+
+
+class PreferredSchedulingTerm(ApiStruct, frozen=True):
+    weight: int
+    preference: NodeSelectorTerm
+
+
+class NodeAffinity(ApiStruct, frozen=True):
+    required_during_scheduling_ignored_during_execution: NodeSelector | None = None
+    preferred_during_scheduling_ignored_during_execution: tuple[PreferredSchedulingTerm, ...] = ()
+
+
+class PodAffinityTerm(ApiStruct, frozen=True):
+    """Pods that match, in the domains that nodes form by their value of `topology_key`."""
+
+    topology_key: str
+    label_selector: LabelSelector | None = None
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] = ()
+    mismatch_label_keys: tuple[str, ...] = ()
+
+
+class WeightedPodAffinityTerm(ApiStruct, frozen=True):
+    weight: int
+    pod_affinity_term: PodAffinityTerm
+
+
+class PodAffinity(ApiStruct, frozen=True):
+    required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
+    preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
+
+
+class Affinity(ApiStruct, frozen=True):
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class Toleration(ApiStruct, frozen=True):
+    """An empty key with Exists tolerates every taint, an empty effect every effect; no operator is Equal."""
+
+    key: str = ""
+    operator: TolerationOperator = ""
+    value: str = ""
+    effect: Literal["", "NoSchedule", "PreferNoSchedule", "NoExecute"] = ""
+    toleration_seconds: int | None = None
+
+
+class Taint(ApiStruct, frozen=True):
+    key: str
+    effect: TaintEffect
+    value: str = ""
+    time_added: Time | None = None
+
+
+class TopologySpreadConstraint(ApiStruct, frozen=True):
+    max_skew: int
+    topology_key: str
+    when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"]
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: NodeInclusionPolicy = "Honor"
+    node_taints_policy: NodeInclusionPolicy = "Ignore"
+    match_label_keys: tuple[str, ...] = ()

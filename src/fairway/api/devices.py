@@ -1,0 +1,247 @@
+"""Devices as Kubernetes publishes and claims them (dynamic resource allocation)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from fairway.api.affinity import NodeSelector
+from fairway.api.meta import Amounts, ApiStruct, ObjectMeta, QuantityText, Time
+
+AllocationMode = Literal["", "ExactCount", "All"]
+
+
+class DeviceAttribute(ApiStruct, frozen=True):
+    """Exactly one is set; the plural ones are lists."""
+
+    int_value: int | None = msgspec.field(default=None, name="int")
+    bool_value: bool | None = msgspec.field(default=None, name="bool")
+    string_value: str | None = msgspec.field(default=None, name="string")
+    version_value: str | None = msgspec.field(default=None, name="version")
+    int_values: tuple[int, ...] = msgspec.field(default=(), name="ints")
+    bool_values: tuple[bool, ...] = msgspec.field(default=(), name="bools")
+    string_values: tuple[str, ...] = msgspec.field(default=(), name="strings")
+    version_values: tuple[str, ...] = msgspec.field(default=(), name="versions")
+
+
+class CapacityRange(ApiStruct, frozen=True):
+    min: QuantityText | None = None
+    max: QuantityText | None = None
+    step: QuantityText | None = None
+
+
+class CapacityRequestPolicy(ApiStruct, frozen=True):
+    """How a shared device's capacity may be cut: one of the values, or steps in a range."""
+
+    default: QuantityText | None = None
+    valid_values: tuple[QuantityText, ...] = ()
+    valid_range: CapacityRange | None = None
+
+
+class DeviceCapacity(ApiStruct, frozen=True):
+    value: QuantityText
+    request_policy: CapacityRequestPolicy | None = None
+
+
+class Counter(ApiStruct, frozen=True):
+    value: QuantityText
+
+
+class CounterSet(ApiStruct, frozen=True):
+    name: str
+    counters: dict[str, Counter] = msgspec.field(default_factory=dict)
+
+
+class CounterConsumption(ApiStruct, frozen=True):
+    counter_set: str
+    counters: dict[str, Counter] = msgspec.field(default_factory=dict)
+
+
+class DeviceTaint(ApiStruct, frozen=True):
+    """Effects other than NoSchedule and NoExecute are informational."""
+
+    key: str
+    effect: str
+    value: str = ""
+    time_added: Time | None = None
+
+
+class Device(ApiStruct, frozen=True):
+    name: str
+    attributes: dict[str, DeviceAttribute] = msgspec.field(default_factory=dict)
+    capacity: dict[str, DeviceCapacity] = msgspec.field(default_factory=dict)
+    consumes_counters: tuple[CounterConsumption, ...] = ()
+    node_name: str = ""
+    node_selector: NodeSelector | None = None
+    all_nodes: bool = False
+    taints: tuple[DeviceTaint, ...] = ()
+    allow_multiple_allocations: bool = False
+
+
+class ResourcePool(ApiStruct, frozen=True):
+    name: str
+    generation: int = 0
+    resource_slice_count: int = 1
+
+
+class ResourceSliceSpec(ApiStruct, frozen=True):
+    """Exactly one of the four node fields says where the devices are reachable."""
+
+    driver: str
+    pool: ResourcePool
+    node_name: str = ""
+    node_selector: NodeSelector | None = None
+    all_nodes: bool = False
+    per_device_node_selection: bool = False
+    devices: tuple[Device, ...] = ()
+    shared_counters: tuple[CounterSet, ...] = ()
+
+
+class ResourceSlice(ApiStruct, frozen=True):
+    spec: ResourceSliceSpec
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+
+
+class CelSelector(ApiStruct, frozen=True):
+    expression: str
+
+
+class DeviceSelector(ApiStruct, frozen=True):
+    cel: CelSelector | None = None
+
+
+class DeviceToleration(ApiStruct, frozen=True):
+    key: str = ""
+    operator: Literal["", "Equal", "Exists"] = ""
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+
+
+class CapacityRequests(ApiStruct, frozen=True):
+    requests: Amounts = msgspec.field(default_factory=dict)
+
+
+class DeviceSubRequest(ApiStruct, frozen=True):
+    """One of the alternatives of `firstAvailable`, in order of preference."""
+
+    name: str
+    device_class_name: str
+    selectors: tuple[DeviceSelector, ...] = ()
+    allocation_mode: AllocationMode = ""
+    count: int | None = None
+    tolerations: tuple[DeviceToleration, ...] = ()
+    capacity: CapacityRequests | None = None
+
+
+class ExactDeviceRequest(ApiStruct, frozen=True):
+    """No mode is ExactCount, no count is 1."""
+
+    device_class_name: str
+    selectors: tuple[DeviceSelector, ...] = ()
+    allocation_mode: AllocationMode = ""
+    count: int | None = None
+    admin_access: bool = False
+    tolerations: tuple[DeviceToleration, ...] = ()
+    capacity: CapacityRequests | None = None
+
+
+class DeviceRequest(ApiStruct, frozen=True):
+    name: str
+    exactly: ExactDeviceRequest | None = None
+    first_available: tuple[DeviceSubRequest, ...] = ()
+
+
+class DeviceConstraint(ApiStruct, frozen=True):
+    """Over the named requests, or all: one value of an attribute for all, or a different one for each."""
+
+    requests: tuple[str, ...] = ()
+    match_attribute: str | None = None
+    distinct_attribute: str | None = None
+
+
+class OpaqueConfiguration(ApiStruct, frozen=True):
+    driver: str
+    parameters: Any = None
+
+
+class DeviceConfiguration(ApiStruct, frozen=True):
+    """Kept to be copied into the allocation: drivers read it, we do not."""
+
+    requests: tuple[str, ...] = ()
+    opaque: OpaqueConfiguration | None = None
+    source: str = ""
+
+
+class DeviceClaim(ApiStruct, frozen=True):
+    requests: tuple[DeviceRequest, ...] = ()
+    constraints: tuple[DeviceConstraint, ...] = ()
+    config: tuple[DeviceConfiguration, ...] = ()
+
+
+class ResourceClaimSpec(ApiStruct, frozen=True):
+    devices: DeviceClaim = msgspec.field(default_factory=DeviceClaim)
+
+
+class DeviceResult(ApiStruct, frozen=True):
+    """One chosen device; `share_id` and `consumed_capacity` where a device is shared."""
+
+    request: str
+    driver: str
+    pool: str
+    device: str
+    admin_access: bool = False
+    share_id: str | None = msgspec.field(default=None, name="shareID")
+    consumed_capacity: Amounts = msgspec.field(default_factory=dict)
+    tolerations: tuple[DeviceToleration, ...] = ()
+
+
+class AllocatedDevices(ApiStruct, frozen=True):
+    results: tuple[DeviceResult, ...] = ()
+    config: tuple[DeviceConfiguration, ...] = ()
+
+
+class Allocation(ApiStruct, frozen=True):
+    devices: AllocatedDevices = msgspec.field(default_factory=AllocatedDevices)
+    node_selector: NodeSelector | None = None
+    allocation_timestamp: Time | None = None
+
+
+class ClaimConsumer(ApiStruct, frozen=True):
+    resource: str
+    name: str
+    uid: str = ""
+    api_group: str = ""
+
+
+class ResourceClaimStatus(ApiStruct, frozen=True):
+    allocation: Allocation | None = None
+    reserved_for: tuple[ClaimConsumer, ...] = ()
+
+
+class ResourceClaim(ApiStruct, frozen=True):
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: ResourceClaimSpec = msgspec.field(default_factory=ResourceClaimSpec)
+    status: ResourceClaimStatus = msgspec.field(default_factory=ResourceClaimStatus)
+
+
+class ResourceClaimTemplateSpec(ApiStruct, frozen=True):
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: ResourceClaimSpec = msgspec.field(default_factory=ResourceClaimSpec)
+
+
+class ResourceClaimTemplate(ApiStruct, frozen=True):
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: ResourceClaimTemplateSpec = msgspec.field(default_factory=ResourceClaimTemplateSpec)
+
+
+class DeviceClassSpec(ApiStruct, frozen=True):
+    selectors: tuple[DeviceSelector, ...] = ()
+    config: tuple[DeviceConfiguration, ...] = ()
+    extended_resource_name: str | None = None
+
+
+class DeviceClass(ApiStruct, frozen=True):
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: DeviceClassSpec = msgspec.field(default_factory=DeviceClassSpec)

@@ -1,0 +1,77 @@
+"""What every object has: metadata, conditions, and selectors over labels.
+
+The structs keep only what a scheduler reads; the decoder skips the rest of the Kubernetes schema without
+building it. They are frozen trees (change one with `msgspec.structs.replace`), which is why the garbage collector
+need not look at them.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+import msgspec
+
+Labels = dict[str, str]
+
+Amounts = Annotated[dict[str, str], msgspec.Meta(extra={"scalars": "quantity"})]
+"""Quantities by resource name, as text. Files may also write plain numbers: they become their text."""
+
+Scalars = Annotated[dict[str, str], msgspec.Meta(extra={"scalars": "any"})]
+"""Raw text by name: any scalar of a file becomes its text, nothing is interpreted."""
+
+QuantityText = Annotated[str, msgspec.Meta(extra={"scalars": "quantity"})]
+"""One quantity, as text; a plain number in a file becomes its text."""
+
+Time = Annotated[datetime, msgspec.Meta(tz=True)]
+
+ConditionStatus = Literal["True", "False", "Unknown"]
+SelectorOperator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
+
+
+class ApiStruct(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True, gc=False):
+    """The base of all: Python names inside, Kubernetes names in JSON, unknown fields ignored."""
+
+
+class OwnerReference(ApiStruct, frozen=True):
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+
+
+class ObjectMeta(ApiStruct, frozen=True):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    labels: Labels = msgspec.field(default_factory=dict)
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+    creation_timestamp: Time | None = None
+    deletion_timestamp: Time | None = None
+    generate_name: str = ""
+    owner_references: tuple[OwnerReference, ...] = ()
+    resource_version: str = ""
+    finalizers: tuple[str, ...] = ()
+
+
+class Condition(ApiStruct, frozen=True):
+    """One line of a status: what is so, since when and why."""
+
+    type: str
+    status: ConditionStatus
+    reason: str = ""
+    message: str = ""
+    last_transition_time: Time | None = None
+
+
+class LabelSelectorRequirement(ApiStruct, frozen=True):
+    key: str
+    operator: SelectorOperator
+    values: tuple[str, ...] = ()
+
+
+class LabelSelector(ApiStruct, frozen=True):
+    """All labels and all expressions must match; an empty selector matches everything."""
+
+    match_labels: Labels = msgspec.field(default_factory=dict)
+    match_expressions: tuple[LabelSelectorRequirement, ...] = ()

@@ -1,0 +1,88 @@
+"""Priorities, disruption budgets, and the two kinds of batch scheduling: queues and pod groups."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from fairway.api.meta import Amounts, ApiStruct, Condition, LabelSelector, ObjectMeta
+from fairway.api.pods import PreemptionPolicy
+
+QueueState = Literal["", "Open", "Closed", "Closing", "Unknown"]
+PodGroupPhase = Literal["", "Pending", "Running", "Unknown", "Inqueue", "Completed"]
+
+
+class PriorityClass(ApiStruct, frozen=True):
+    value: int
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    global_default: bool = False
+    preemption_policy: PreemptionPolicy = "PreemptLowerPriority"
+
+
+class PodDisruptionBudgetSpec(ApiStruct, frozen=True):
+    """At most one of the two bounds; each a number of pods or a percentage such as `50%`."""
+
+    selector: LabelSelector | None = None
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+
+
+class PodDisruptionBudgetStatus(ApiStruct, frozen=True):
+    disruptions_allowed: int | None = None
+    current_healthy: int = 0
+    desired_healthy: int = 0
+    expected_pods: int = 0
+
+
+class PodDisruptionBudget(ApiStruct, frozen=True):
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: PodDisruptionBudgetSpec = msgspec.field(default_factory=PodDisruptionBudgetSpec)
+    status: PodDisruptionBudgetStatus = msgspec.field(default_factory=PodDisruptionBudgetStatus)
+
+
+class QueueGuarantee(ApiStruct, frozen=True):
+    resource: Amounts = msgspec.field(default_factory=dict)
+
+
+class QueueSpec(ApiStruct, frozen=True):
+    weight: int = 1
+    capability: Amounts = msgspec.field(default_factory=dict)
+    guarantee: QueueGuarantee = msgspec.field(default_factory=QueueGuarantee)
+    deserved: Amounts = msgspec.field(default_factory=dict)
+    priority: int = 0
+    reclaimable: bool | None = None
+    parent: str = ""
+    state: QueueState = ""
+
+
+class QueueStatus(ApiStruct, frozen=True):
+    state: QueueState = ""
+
+
+class Queue(ApiStruct, frozen=True):
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: QueueSpec = msgspec.field(default_factory=QueueSpec)
+    status: QueueStatus = msgspec.field(default_factory=QueueStatus)
+
+
+class PodGroupSpec(ApiStruct, frozen=True):
+    min_member: int = 1
+    min_task_member: dict[str, int] = msgspec.field(default_factory=dict)
+    min_resources: Amounts = msgspec.field(default_factory=dict)
+    queue: str = "default"
+    priority_class_name: str = ""
+
+
+class PodGroupStatus(ApiStruct, frozen=True):
+    phase: PodGroupPhase = ""
+    conditions: tuple[Condition, ...] = ()
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+
+
+class PodGroup(ApiStruct, frozen=True):
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: PodGroupSpec = msgspec.field(default_factory=PodGroupSpec)
+    status: PodGroupStatus = msgspec.field(default_factory=PodGroupStatus)
