@@ -1,0 +1,157 @@
+"""Which actions and plugins a policy may name, what each is for, and which arguments it takes.
+
+Fairway's own are declared here; those of others are registered the same way, by whoever loads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from fairway.api import arguments as args
+from fairway.api.settings import Arguments, did_you_mean, settings_of
+from fairway.errors import InputError
+
+FLAGS: Mapping[str, str] = MappingProxyType(
+    {
+        "enableQueueOrder": "queue_key",
+        "enableNamespaceOrder": "namespace_key",
+        "enableJobOrder": "job_key",
+        "enableTaskOrder": "task_key",
+        "enableOverused": "overused",
+        "enableAllocatable": "allocatable",
+        "enableJobEnqueued": "enqueueable",
+        "enableJobValid": "job_valid",
+        "enableJobReady": "job_ready",
+        "enableJobPipelined": "job_pipelined",
+        "enablePredicate": "feasible",
+        "enableNodeOrder": "score",
+        "enableReserveScore": "reserve_score",
+        "enablePreemptable": "preemptable",
+        "enableReclaimable": "reclaimable",
+    }
+)
+"""The flag that switches a hook of a plugin off, and the hook. A flag that is not given is true."""
+
+FLAG_ALIASES: Mapping[str, str] = MappingProxyType(
+    {
+        "enabledOverused": "enableOverused",
+        "enabledAllocatable": "enableAllocatable",
+        "enabledJobEnqueued": "enableJobEnqueued",
+        "enableResourceNodeOrder": "enableReserveScore",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An action or a plugin as a policy author sees it."""
+
+    name: str
+    arguments: type[Arguments]
+    meaning: str
+    hooks: tuple[str, ...] = ()
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The flags that have an effect on it."""
+        return tuple(flag for flag, hook in FLAGS.items() if hook in self.hooks)
+
+
+class Catalog:
+    """All actions and plugins that can be named."""
+
+    def __init__(self) -> None:
+        self._actions: dict[str, Entry] = {}
+        self._plugins: dict[str, Entry] = {}
+
+    @property
+    def actions(self) -> Mapping[str, Entry]:
+        return MappingProxyType(self._actions)
+
+    @property
+    def plugins(self) -> Mapping[str, Entry]:
+        return MappingProxyType(self._plugins)
+
+    def register_action(self, name: str, arguments: type[Arguments], meaning: str) -> None:
+        _register(self._actions, "action", Entry(name, arguments, meaning))
+
+    def register_plugin(
+        self, name: str, arguments: type[Arguments], meaning: str, hooks: Collection[str] = ()
+    ) -> None:
+        """`hooks` are the extension points it implements, those without a flag left out."""
+        for hook in hooks:
+            if hook not in FLAGS.values():
+                raise InputError(
+                    f"plugin {name!r}: unknown hook {hook!r}{did_you_mean(hook, FLAGS.values())}"
+                )
+        _register(self._plugins, "plugin", Entry(name, arguments, meaning, tuple(hooks)))
+
+
+def _register(entries: dict[str, Entry], kind: str, entry: Entry) -> None:
+    if entry.name in entries:
+        raise InputError(f"the {kind} {entry.name!r} is registered twice")
+    settings_of(entry.arguments)  # a declaration with a fault fails here, not when a policy is read
+    entries[entry.name] = entry
+
+
+def builtin_catalog() -> Catalog:
+    """Fairway's own actions and plugins; a new catalog each time, for the caller to add to."""
+    catalog = Catalog()
+    for name, arguments, meaning in _ACTIONS:
+        catalog.register_action(name, arguments, meaning)
+    for name, arguments, hooks, meaning in _PLUGINS:
+        catalog.register_plugin(name, arguments, meaning, hooks)
+    return catalog
+
+
+_ACTIONS: tuple[tuple[str, type[Arguments], str], ...] = (
+    ("enqueue", Arguments, "Let a job in when its queue can admit its minimum."),
+    ("reserve", args.ReserveArguments, "Keep nodes for jobs that have waited too long to fit anywhere."),
+    ("allocate", Arguments, "Place pending jobs: fair between queues, then namespaces, then jobs."),
+    ("preempt", args.EvictionArguments, "Make room inside a queue for those who are entitled to it."),
+    ("reclaim", args.EvictionArguments, "Take back what other queues hold above what they deserve."),
+    ("backfill", args.BackfillArguments, "Fill gaps with pods that request nothing, and with short jobs."),
+)
+
+_QUEUE_HOOKS = ("queue_key", "overused", "allocatable", "enqueueable", "reclaimable")
+
+_PLUGINS: tuple[tuple[str, type[Arguments], tuple[str, ...], str], ...] = (
+    ("priority", Arguments, ("job_key", "task_key"), "Jobs and tasks of higher priority go first."),
+    (
+        "gang",
+        Arguments,
+        ("job_key", "job_valid", "job_ready", "job_pipelined", "preemptable", "reclaimable"),
+        "A job is placed with its whole minimum or not at all, and never loses a part of it.",
+    ),
+    ("conformance", Arguments, ("preemptable", "reclaimable"), "System pods are never evicted."),
+    (
+        "drf",
+        args.DrfArguments,
+        ("namespace_key", "job_key"),
+        "Dominant resource fairness: the namespace, then the job, with the least share goes first.",
+    ),
+    ("predicates", Arguments, ("feasible",), "Where a pod may run, by the rules of Kubernetes."),
+    (
+        "proportion",
+        args.ProportionArguments,
+        _QUEUE_HOOKS,
+        "Queues share the cluster by weight, between guarantee and capability.",
+    ),
+    ("capacity", Arguments, _QUEUE_HOOKS, "Queues deserve what is written on them."),
+    (
+        "nodeorder",
+        args.NodeOrderArguments,
+        ("score", "reserve_score"),
+        "Which node is best, by several views.",
+    ),
+    (
+        "binpack",
+        args.BinPackArguments,
+        ("score",),
+        "Prefer the fullest node that fits, to keep others whole.",
+    ),
+    ("devices", args.DevicesArguments, ("feasible",), "Choose devices by class, and nodes that have them."),
+    ("fgd", args.FgdArguments, ("score",), "Place GPU pods where they fragment the GPUs least."),
+)

@@ -1,0 +1,305 @@
+"""The policy: which actions run, in which order, and which plugins they ask, tier by tier.
+
+The file has the format that Volcano users know (`actions`, `tiers` of `plugins` with `enable...` flags and
+`arguments`, `configurations`). Unlike there, a name, flag, argument, type or range that cannot be meant is an
+error that says where, and all errors of a file are reported together. What a file leaves out (`actions`, `tiers`,
+any argument or flag) is as in the default policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fairway.api.argument_reader import describe, read_arguments, shortened
+from fairway.api.catalog import FLAG_ALIASES, FLAGS, Catalog, Entry
+from fairway.api.marked_yaml import MAX_CHARACTERS, Marked, read_marked
+from fairway.api.peers import peer_of
+from fairway.api.settings import Arguments, did_you_mean
+from fairway.errors import Fault, InputError, PolicyError
+
+DEFAULT_ACTIONS = ("enqueue", "reserve", "allocate", "reclaim", "backfill")
+DEFAULT_TIERS = (
+    ("priority", "gang", "conformance"),
+    ("drf", "predicates", "proportion", "nodeorder", "devices"),
+)
+BUILT_IN = "built-in policy"
+EXCLUSIVE = (("proportion", "capacity"),)
+"""Pairs of plugins that answer the same question differently."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActionConfig:
+    """An action to run, with its arguments."""
+
+    name: str
+    arguments: Arguments
+    line: int = field(default=0, compare=False)
+    """Where it is named; 0 if it comes from the default policy."""
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False)
+    """Where each argument that was given is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class PluginConfig:
+    """A plugin to ask, with its arguments and the hooks that it is not to be asked."""
+
+    name: str
+    arguments: Arguments
+    disabled: frozenset[str] = frozenset()
+    line: int = field(default=0, compare=False)
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False)
+    """Where each argument and flag that was given is given."""
+
+    def enabled(self, hook: str) -> bool:
+        """Whether the policy lets the plugin have a say at this hook."""
+        return hook not in self.disabled
+
+    def flag(self, name: str) -> bool:
+        """The value of an `enable...` flag."""
+        return self.enabled(FLAGS[name])
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A whole policy. Two are equal when they mean the same, wherever they were written."""
+
+    actions: tuple[ActionConfig, ...]
+    tiers: tuple[tuple[PluginConfig, ...], ...]
+    source: str = field(default=BUILT_IN, compare=False)
+
+    def action(self, name: str) -> ActionConfig | None:
+        return next((action for action in self.actions if action.name == name), None)
+
+    def plugin(self, name: str) -> PluginConfig | None:
+        return next((plugin for plugin in self.plugins() if plugin.name == name), None)
+
+    def plugins(self) -> Iterator[PluginConfig]:
+        """All plugins, tier by tier."""
+        for tier in self.tiers:
+            yield from tier
+
+    def origin(self, line: int) -> str:
+        """Where something came from: `file:line`, or `default`."""
+        return f"{self.source}:{line}" if line else "default"
+
+
+def default_policy(catalog: Catalog) -> Policy:
+    """What a new user would want: fair, gangs whole, starving jobs served, idle share lent and taken back."""
+    actions = tuple(ActionConfig(name, catalog.actions[name].arguments()) for name in DEFAULT_ACTIONS)
+    tiers = tuple(
+        tuple(PluginConfig(name, catalog.plugins[name].arguments()) for name in tier)
+        for tier in DEFAULT_TIERS
+    )
+    return Policy(actions, tiers)
+
+
+def parse_policy(text: str, source: str, catalog: Catalog) -> Policy:
+    """The policy that `text` describes; PolicyError holds every fault in it, in the order of their lines."""
+    reader = _Reader(source, catalog)
+    policy = reader.policy(text)
+    if reader.faults:
+        raise PolicyError(sorted(reader.faults, key=lambda fault: fault.line))
+    return policy
+
+
+def load_policy(path: str, catalog: Catalog) -> Policy:
+    """The policy in a file."""
+    try:
+        with Path(path).open("rb") as file:
+            raw = file.read(4 * MAX_CHARACTERS + 1)
+        text = raw.decode()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not a text file: {error.reason} at byte {error.start}") from None
+    return parse_policy(text, path, catalog)
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """An action or plugin as the file names it, its arguments not yet read."""
+
+    name: str
+    path: str
+    line: int
+    arguments: Mapping[str, Marked]
+
+
+class _Reader:
+    """Reads one file; wherever something is wrong it notes the fault and reads on."""
+
+    def __init__(self, source: str, catalog: Catalog) -> None:
+        self.faults: list[Fault] = []
+        self._source = source
+        self._catalog = catalog
+
+    def policy(self, text: str) -> Policy:
+        default = default_policy(self._catalog)
+        root = read_marked(text, self._source, self.faults)
+        if root is None:
+            return default
+        keys = self._map(root, "", ("actions", "tiers", "configurations"), "key")
+        configurations = self._configurations(keys)
+        if "actions" in keys:
+            named = self._named_actions(keys["actions"])
+        else:
+            named = [_Named(action.name, "actions", 0, {}) for action in default.actions]
+        actions = tuple(self._action(item, configurations.pop(item.name, None)) for item in named)
+        for left in configurations.values():
+            self._fault(
+                left.line, left.path, f"the action {left.name!r} is not among the actions of this policy"
+            )
+        tiers = self._tiers(keys["tiers"]) if "tiers" in keys else default.tiers
+        return Policy(actions, tiers, self._source)
+
+    def _configurations(self, keys: Mapping[str, Marked]) -> dict[str, _Named]:
+        """Arguments of actions kept apart from the list of actions, by action."""
+        found: dict[str, _Named] = {}
+        for path, item in self._items(keys.get("configurations"), "configurations"):
+            named = self._named(item, path, "action")
+            if named is not None and self._first(named, found, "action"):
+                found[named.name] = named
+        return found
+
+    def _named_actions(self, given: Marked) -> list[_Named]:
+        if isinstance(given.value, str):
+            parts = [part.strip() for part in given.value.split(",")]
+            items = [("actions", Marked(given.line, part)) for part in parts]
+        else:
+            items = list(self._items(given, "actions"))
+        found: dict[str, _Named] = {}
+        for path, item in items:
+            if isinstance(item.value, str):
+                known = self._known(item.value, "action", item.line, path)
+                named = _Named(item.value, path, item.line, {}) if known else None
+            else:
+                named = self._named(item, path, "action")
+            if named is not None and self._first(named, found, "action"):
+                found[named.name] = named
+        if not items:
+            self._fault(given.line, "actions", "no action is named, expected at least one")
+        return list(found.values())
+
+    def _action(self, named: _Named, configured: _Named | None) -> ActionConfig:
+        sources = [named] if configured is None else [named, configured]
+        arguments, lines = self._arguments(self._catalog.actions[named.name], sources)
+        return ActionConfig(named.name, arguments, named.line, lines)
+
+    def _tiers(self, given: Marked) -> tuple[tuple[PluginConfig, ...], ...]:
+        found: dict[str, _Named] = {}
+        tiers = tuple(
+            tuple(self._plugins(self._map(tier, path, ("plugins",), "key"), tier, path, found))
+            for path, tier in self._items(given, "tiers")
+        )
+        for one, other in EXCLUSIVE:
+            if one in found and other in found:
+                first, second = sorted((found[one], found[other]), key=lambda named: named.line)
+                message = f"{second.name} cannot be used together with {first.name} (line {first.line})"
+                self._fault(second.line, second.path, message)
+        return tiers
+
+    def _plugins(
+        self, keys: Mapping[str, Marked], tier: Marked, path: str, found: dict[str, _Named]
+    ) -> Iterator[PluginConfig]:
+        if "plugins" not in keys and isinstance(tier.value, dict):
+            self._fault(tier.line, path, "a tier without plugins, expected a list of them")
+        for place, item in self._items(keys.get("plugins"), f"{path}.plugins"):
+            named = self._named(item, place, "plugin", flags=True)
+            if named is not None and self._first(named, found, "plugin"):
+                found[named.name] = named
+                assert isinstance(item.value, dict)
+                yield self._plugin(named, item.value)
+
+    def _plugin(self, named: _Named, keys: Mapping[str, Marked]) -> PluginConfig:
+        arguments, lines = self._arguments(self._catalog.plugins[named.name], [named])
+        disabled = set()
+        for key, entry in keys.items():
+            flag = FLAG_ALIASES.get(key, key)
+            if flag not in FLAGS:
+                continue
+            if flag in lines:
+                self._fault(entry.line, f"{named.path}.{key}", f"given twice, first in line {lines[flag]}")
+            lines[flag] = entry.line
+            if entry.value is False:
+                disabled.add(FLAGS[flag])
+            elif entry.value is not True:
+                message = f"{describe(entry)} is not allowed, expected true or false"
+                self._fault(entry.line, f"{named.path}.{key}", message)
+        return PluginConfig(named.name, arguments, frozenset(disabled), named.line, lines)
+
+    def _arguments(self, entry: Entry, sources: list[_Named]) -> tuple[Arguments, dict[str, int]]:
+        """From everywhere the file gives some; an argument may be given once."""
+        given: dict[str, Marked] = {}
+        places: dict[str, str] = {}
+        for source in sources:
+            for key, value in source.arguments.items():
+                place = f"{source.path}.arguments.{key}"
+                if key in given:
+                    self._fault(value.line, place, f"given twice, first in line {given[key].line}")
+                else:
+                    given[key], places[key] = value, place
+        return read_arguments(
+            entry.arguments, given, lambda line, key, message: self._fault(line, places[key], message)
+        )
+
+    def _named(self, item: Marked, path: str, kind: str, *, flags: bool = False) -> _Named | None:
+        """`{name, arguments}` and, for plugins, flags; None if it names nothing that is known."""
+        known = ("name", "arguments", *FLAGS, *FLAG_ALIASES) if flags else ("name", "arguments")
+        keys = self._map(item, path, known, "flag" if flags else "key")
+        name = keys.get("name")
+        if name is None or not isinstance(name.value, str):
+            if isinstance(item.value, dict):
+                wrong = "no name" if name is None else f"{describe(name)} is not a name"
+                self._fault(item.line, path, f"{wrong}, expected the {kind}'s name")
+            return None
+        if not self._known(name.value, kind, name.line, f"{path}.name"):
+            return None
+        arguments = keys.get("arguments")
+        given: Mapping[str, Marked] = {}
+        if arguments is not None and arguments.value is not None:
+            given = self._map(arguments, f"{path}.arguments", None, "argument")
+        return _Named(name.value, path, name.line, given)
+
+    def _known(self, name: str, kind: str, line: int, path: str) -> bool:
+        entries = self._catalog.actions if kind == "action" else self._catalog.plugins
+        if name in entries:
+            return True
+        message = peer_of(kind, name) or f"unknown {kind} {shortened(name)!r}{did_you_mean(name, entries)}"
+        self._fault(line, path, message)
+        return False
+
+    def _first(self, named: _Named, found: Mapping[str, _Named], kind: str) -> bool:
+        if named.name not in found:
+            return True
+        message = f"the {kind} {named.name!r} is named twice, first in line {found[named.name].line}"
+        self._fault(named.line, named.path, message)
+        return False
+
+    def _map(self, given: Marked, path: str, known: Collection[str] | None, kind: str) -> dict[str, Marked]:
+        """The entries of a map, unknown keys noted and left out."""
+        if not isinstance(given.value, dict):
+            expected = f"a map with {' and '.join(known)}" if known and len(known) < 4 else "a map"
+            self._fault(given.line, path, f"{describe(given)} is not allowed, expected {expected}")
+            return {}
+        if known is None:
+            return given.value
+        for key, entry in given.value.items():
+            if key not in known:
+                message = peer_of(kind, key) or f"unknown {kind} {shortened(key)!r}{did_you_mean(key, known)}"
+                self._fault(entry.line, path, message)
+        return {key: entry for key, entry in given.value.items() if key in known}
+
+    def _items(self, given: Marked | None, path: str) -> Iterator[tuple[str, Marked]]:
+        """The items of a list, each with its path."""
+        if given is None:
+            return
+        if not isinstance(given.value, tuple):
+            self._fault(given.line, path, f"{describe(given)} is not allowed, expected a list")
+            return
+        for index, item in enumerate(given.value):
+            yield f"{path}[{index}]", item
+
+    def _fault(self, line: int, path: str, message: str) -> None:
+        self.faults.append(Fault(self._source, line, path, message))

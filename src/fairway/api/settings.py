@@ -1,0 +1,159 @@
+"""How an argument of an action or a plugin is declared: once, as a typed field with its meaning, unit and default.
+
+    class ReserveArguments(Arguments):
+        reserved_node_percent: Annotated[Percent, setting("Most nodes that may carry a reservation.")] = 50
+
+In a policy file the field is written `reservedNodePercent`. From the declaration come the validation of policy
+files, what `fairway policy show` prints and the reference page; nothing else describes an argument.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import NODEFAULT, inspect
+
+MAX_SECONDS = 100 * 365 * 86_400
+MAX_WEIGHT = 1_000
+"""Weights stay small enough for sums of scores to be compared exactly."""
+
+
+class Arguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """The arguments of one action or plugin; this class itself is for those that take none."""
+
+
+def setting(
+    meaning: str, *, unit: str = "", aliases: Collection[str] = (), each: int | None = None
+) -> msgspec.Meta:
+    """What a field means to a user.
+
+    `aliases` are other names it is read by. For a map, `<alias>.<key>` is read as one of its entries, and a text
+    of names separated by commas gives `each` to every name.
+    """
+    extra: dict[str, Any] = {"aliases": tuple(aliases), "each": each}
+    return msgspec.Meta(description=meaning, extra=extra | ({"unit": unit} if unit else {}))
+
+
+Seconds = Annotated[int, msgspec.Meta(ge=0, le=MAX_SECONDS, extra={"unit": "s"})]
+Percent = Annotated[int, msgspec.Meta(ge=1, le=100, extra={"unit": "%"})]
+Weight = Annotated[int, msgspec.Meta(ge=0, le=MAX_WEIGHT)]
+Count = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=253)]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A declared argument, as the reader, `policy show` and the reference page need it."""
+
+    name: str
+    field: str
+    meaning: str
+    unit: str
+    default: object
+    expected: str
+    aliases: tuple[str, ...]
+    each: int | None
+    type: Any
+    is_map: bool
+    is_list: bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names it is read by, its own first."""
+        return (self.name, *self.aliases)
+
+
+@lru_cache(maxsize=256)
+def settings_of(arguments: type[Arguments]) -> Mapping[str, Setting]:
+    """The settings of an arguments type by name, in the order they were declared."""
+    return {field.encode_name: _setting(arguments, field) for field in msgspec.structs.fields(arguments)}
+
+
+def _setting(arguments: type[Arguments], field: msgspec.structs.FieldInfo) -> Setting:
+    info = inspect.type_info(field.type)
+    meaning = str((getattr(info, "extra_json_schema", None) or {}).get("description", ""))
+    if not meaning:
+        raise TypeError(f"{arguments.__name__}.{field.name} has no meaning, declare it with setting(...)")
+    extra = getattr(info, "extra", None) or {}
+    kind = _bare(info)
+    return Setting(
+        name=field.encode_name,
+        field=field.name,
+        meaning=meaning,
+        unit=extra.get("unit", _unit(kind)),
+        default=_default(arguments, field),
+        expected=_expected(kind),
+        aliases=extra.get("aliases", ()),
+        each=extra.get("each"),
+        type=field.type,
+        is_map=isinstance(kind, inspect.DictType),
+        is_list=isinstance(kind, inspect.VarTupleType),
+    )
+
+
+def _default(arguments: type[Arguments], field: msgspec.structs.FieldInfo) -> object:
+    if field.default is not NODEFAULT:
+        return field.default
+    if field.default_factory is not NODEFAULT:
+        return field.default_factory()
+    raise TypeError(f"{arguments.__name__}.{field.name} has no default, every setting needs one")
+
+
+def _bare(info: inspect.Type) -> inspect.Type:
+    return info.type if isinstance(info, inspect.Metadata) else info
+
+
+def _unit(kind: inspect.Type) -> str:
+    """The unit of what is optional is the unit of what it is when given."""
+    if isinstance(kind, inspect.UnionType):
+        return next(
+            (str(t.extra["unit"]) for t in kind.types if isinstance(t, inspect.Metadata) and t.extra), ""
+        )
+    return ""
+
+
+def _expected(kind: inspect.Type) -> str:
+    """What a value may be, in words."""
+    kind = _bare(kind)
+    match kind:
+        case inspect.BoolType():
+            return "true or false"
+        case inspect.IntType():
+            return "a whole number" + _range(kind.ge, kind.le)
+        case inspect.FloatType():
+            return "a number" + _range(kind.ge, kind.le)
+        case inspect.LiteralType():
+            return " or ".join(filter(None, (", ".join(map(str, kind.values[:-1])), str(kind.values[-1]))))
+        case inspect.VarTupleType():
+            return f"a list of {_expected(kind.item_type).removeprefix('a ')}"
+        case inspect.DictType():
+            return f"a map from name to {_expected(kind.value_type).removeprefix('a ')}"
+        case inspect.UnionType():
+            return " or ".join(map(_expected, kind.types))
+        case inspect.NoneType():
+            return "null"
+        case inspect.StrType():
+            return "a text"
+    raise TypeError(f"a setting cannot be of type {kind}")
+
+
+def _range(least: float | None, most: float | None) -> str:
+    if least is not None and most is not None:
+        return f" from {least:g} to {most:g}" if most < 1e6 else f" from {least} to {most}"
+    if least is not None:
+        return f", at least {least}"
+    return f", at most {most}" if most is not None else ""
+
+
+def did_you_mean(name: str, known: Collection[str]) -> str:
+    """`, did you mean 'gang'?` where a known name is near; else the known names."""
+    folded = {candidate.casefold(): candidate for candidate in sorted(known, reverse=True)}
+    near = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
+    if near:
+        return f", did you mean {folded[near[0]]!r}?"
+    return f", expected one of {', '.join(sorted(known))}" if known else ", expected none"
