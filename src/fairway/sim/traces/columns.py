@@ -1,0 +1,112 @@
+"""Any CSV file with a header, by saying which column means what.
+
+columns:
+  submit: timestamp           # a number of seconds, or a date and time
+  run: duration
+  tasks: replicas
+  namespace: user
+  request: {cpu: cores, memory: {column: mem_mb, suffix: M}}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from fairway.clock import SECOND, Micros
+from fairway.errors import InputError
+from fairway.resources.quantity import parse_amount
+from fairway.sim.traces.faults import TraceFaults
+from fairway.sim.traces.record import TraceJob
+from fairway.sim.traces.text import Row, count, moment, plain_name, read_rows, span
+
+UNITS = {"s": SECOND, "ms": 1000, "us": 1, "min": 60 * SECOND, "h": 3600 * SECOND}
+
+
+class AmountColumn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A column of amounts; `suffix` is put behind each number, as in a Kubernetes quantity."""
+
+    column: str
+    suffix: str = ""
+
+
+class Columns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which column means what. Without `tasks` a job is one task; without a name it is called by its row."""
+
+    submit: str
+    run: str
+    request: dict[str, str | AmountColumn] = {}
+    name: str | None = None
+    namespace: str | None = None
+    queue: str | None = None
+    tasks: str | None = None
+    limit: str | None = None
+    priority: str | None = None
+    unit: str = "s"
+    """Of the times that are numbers: s, ms, us, min or h."""
+
+    def used(self) -> list[str]:
+        """The columns that the file must have."""
+        single = (
+            self.submit,
+            self.run,
+            self.name,
+            self.namespace,
+            self.queue,
+            self.tasks,
+            self.limit,
+            self.priority,
+        )
+        amounts = (entry if isinstance(entry, str) else entry.column for entry in self.request.values())
+        return [name for name in (*single, *amounts) if name is not None]
+
+
+def read_csv(path: Path, faults: TraceFaults, columns: Columns) -> Iterator[TraceJob]:
+    """The jobs in the order of the file."""
+    if columns.unit not in UNITS:
+        raise InputError(f"unit: {columns.unit!r} is unknown, expected one of {', '.join(UNITS)}")
+    for index, (line, row) in enumerate(read_rows(path, columns.used(), faults)):
+        try:
+            yield _job(row, index, columns)
+        except InputError as error:
+            faults.add(line, str(error))
+
+
+def _job(row: Row, index: int, columns: Columns) -> TraceJob:
+    unit = UNITS[columns.unit]
+    tasks = count(row[columns.tasks], columns.tasks) if columns.tasks else 1
+    if not tasks:
+        raise InputError(f"{columns.tasks}: 0 tasks, expected at least 1")
+    return TraceJob(
+        name=plain_name(row[columns.name]) if columns.name else f"job-{index}",
+        namespace=plain_name(row[columns.namespace]) if columns.namespace else "default",
+        queue=plain_name(row[columns.queue]) if columns.queue else "default",
+        submit=_time(row[columns.submit], unit),
+        run=span(row[columns.run], unit),
+        limit=span(row[columns.limit], unit) if columns.limit and row[columns.limit] else None,
+        tasks=tasks,
+        priority=_priority(row[columns.priority]) if columns.priority else 0,
+        request={name: _amount(row, name, entry) for name, entry in columns.request.items()},
+    )
+
+
+def _time(text: str, unit: Micros) -> Micros:
+    """A number on the trace's own clock, or else a date and time."""
+    try:
+        return span(text, unit)
+    except InputError:
+        return moment(text)
+
+
+def _amount(row: Row, name: str, entry: str | AmountColumn) -> int:
+    column, suffix = (entry, "") if isinstance(entry, str) else (entry.column, entry.suffix)
+    return parse_amount(name, (row[column].strip() or "0") + suffix)
+
+
+def _priority(text: str) -> int:
+    try:
+        return int(text or 0)
+    except ValueError:
+        raise InputError(f"priority: {text!r} is not a whole number") from None

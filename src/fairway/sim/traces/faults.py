@@ -1,0 +1,34 @@
+"""Wrong rows of a trace: counted, the first ones kept to be shown, or refused where the user is strict."""
+
+from __future__ import annotations
+
+from fairway.errors import Fault, FaultsError
+
+EXAMPLES = 5
+
+
+class TraceFaults:
+    """What was wrong in one trace file. A wrong row is left out; it never stops the rest."""
+
+    def __init__(self, source: str, *, strict: bool = False) -> None:
+        self.source = source
+        self.strict = strict
+        self.count = 0
+        self.examples: list[Fault] = []
+
+    def add(self, line: int, message: str, path: str = "") -> None:
+        """Note a row that is left out; where the user is strict it is an error instead."""
+        fault = Fault(self.source, line, path, message)
+        if self.strict:
+            raise FaultsError([fault])
+        self.count += 1
+        if len(self.examples) < EXAMPLES:
+            self.examples.append(fault)
+
+    def summary(self) -> list[str]:
+        """A line that counts, then the examples; nothing where nothing was wrong."""
+        if not self.count:
+            return []
+        rows = "row was" if self.count == 1 else "rows were"
+        shown = "" if self.count == len(self.examples) else f"; the first {len(self.examples)}"
+        return [f"{self.source}: {self.count} wrong {rows} left out{shown}:", *map(str, self.examples)]

@@ -1,0 +1,148 @@
+"""Our own recording of what jobs did on a Kubernetes cluster: JSON lines, one event each, in order of time.
+
+    {"at": "2026-01-01T00:00:00Z", "event": "node", "name": "n1", "allocatable": {"cpu": "64"}, "labels": {}}
+    {"at": "2026-01-01T00:00:05Z", "event": "submitted", "job": "team-a/train", "queue": "research",
+     "tasks": 4, "request": {"cpu": "8", "nvidia.com/gpu": 1}, "priority": 0, "limit": 3600}
+    {"at": "2026-01-01T00:01:00Z", "event": "started", "job": "team-a/train"}
+    {"at": "2026-01-01T00:20:00Z", "event": "evicted", "job": "team-a/train"}
+    {"at": "2026-01-01T00:31:00Z", "event": "started", "job": "team-a/train"}
+    {"at": "2026-01-01T01:00:00Z", "event": "ended", "job": "team-a/train"}
+
+`at` is RFC 3339; amounts are Kubernetes quantities for one task; `limit` is in seconds. `queue`, `tasks`,
+`priority`, `limit` and `labels` may be left out. A job's run is from its last start to its end. A job that
+still ran when the recording stopped has run at least until then, and that is taken; one that never started
+tells no run time and is left out, counted as wrong. The same job may be submitted again after it ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from fairway.clock import SECOND, Micros, parse_rfc3339
+from fairway.errors import InputError
+from fairway.resources.quantity import parse_amount
+from fairway.sim.traces.faults import TraceFaults
+from fairway.sim.traces.record import GPU, TraceJob, TraceNode
+from fairway.sim.traces.text import read_lines
+
+
+class _Line(msgspec.Struct, frozen=True):
+    at: str
+    event: Literal["node", "submitted", "started", "evicted", "ended"]
+    name: str = ""
+    allocatable: dict[str, str | int | float] = {}
+    labels: dict[str, str] = {}
+    job: str = ""
+    queue: str = "default"
+    tasks: int = 1
+    request: dict[str, str | int | float] = {}
+    priority: int = 0
+    limit: int | None = None
+
+
+class _Open(msgspec.Struct):
+    """A job that was submitted and has not ended."""
+
+    line: int
+    job: TraceJob
+    started: Micros | None = None
+
+
+_DECODE = msgspec.json.Decoder(_Line).decode
+
+
+def read_recording(path: Path, faults: TraceFaults) -> Iterator[TraceJob]:
+    """The jobs in the order in which they ended: only those that have not ended yet are held."""
+    open_jobs: dict[str, _Open] = {}
+    latest = 0
+    for number, line in _lines(path, faults):
+        try:
+            latest = _advance(latest, line)
+            if (ended := _apply(open_jobs, number, line, latest)) is not None:
+                yield ended
+        except InputError as error:
+            faults.add(number, str(error))
+    for entry in open_jobs.values():
+        if entry.started is None:
+            faults.add(entry.line, f"{entry.job.key} never started")
+        else:
+            yield msgspec.structs.replace(entry.job, run=latest - entry.started)
+
+
+def read_recording_nodes(path: Path, faults: TraceFaults) -> Iterator[TraceNode]:
+    """The machines in the order in which they were first seen."""
+    for number, line in _lines(path, faults):
+        if line.event == "node":
+            try:
+                yield _node(line)
+            except InputError as error:
+                faults.add(number, str(error))
+
+
+def _lines(path: Path, faults: TraceFaults) -> Iterator[tuple[int, _Line]]:
+    for number, text in enumerate(read_lines(path), 1):
+        if text.strip():
+            try:
+                yield number, _DECODE(text)
+            except (msgspec.MsgspecError, UnicodeError) as error:
+                faults.add(number, f"not an event: {error}")
+
+
+def _advance(latest: Micros, line: _Line) -> Micros:
+    at = parse_rfc3339(line.at)
+    if at < latest:
+        raise InputError(f"{line.at} is before the event above it")
+    return at
+
+
+def _apply(open_jobs: dict[str, _Open], number: int, line: _Line, at: Micros) -> TraceJob | None:
+    """Take one event in; the job, where it ended."""
+    if line.event == "node":
+        return None
+    if line.event == "submitted":
+        if line.job in open_jobs:
+            raise InputError(f"{line.job} was submitted already, in line {open_jobs[line.job].line}")
+        open_jobs[line.job] = _Open(number, _job(line, at))
+        return None
+    if (entry := open_jobs.get(line.job)) is None:
+        raise InputError(f"{line.job or 'a job without a name'} {line.event}, but was never submitted")
+    if line.event != "ended":
+        entry.started = at if line.event == "started" else None
+        return None
+    del open_jobs[line.job]
+    if entry.started is None:
+        raise InputError(f"{line.job} ended, but never started")
+    return msgspec.structs.replace(entry.job, run=at - entry.started)
+
+
+def _job(line: _Line, at: Micros) -> TraceJob:
+    namespace, slash, name = line.job.partition("/")
+    if not (namespace and slash and name):
+        raise InputError(f"job: {line.job!r}, expected namespace/name")
+    if line.tasks < 1 or (line.limit is not None and line.limit < 0):
+        raise InputError("tasks must be at least 1, limit at least 0")
+    request = {resource: parse_amount(resource, value) for resource, value in line.request.items()}
+    return TraceJob(
+        name=name,
+        namespace=namespace,
+        queue=line.queue,
+        submit=at,
+        run=0,
+        tasks=line.tasks,
+        request=request,
+        priority=line.priority,
+        limit=None if line.limit is None else line.limit * SECOND,
+        gpus=-(-request.get(GPU, 0) // 1000),
+        gpu_milli=min(request.get(GPU, 0), 1000),
+    )
+
+
+def _node(line: _Line) -> TraceNode:
+    if not line.name:
+        raise InputError("a node without a name")
+    allocatable = {resource: parse_amount(resource, value) for resource, value in line.allocatable.items()}
+    return TraceNode(line.name, allocatable, line.labels, gpus=allocatable.get(GPU, 0) // 1000)
