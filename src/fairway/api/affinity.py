@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from fairway.api.meta import ApiStruct, LabelSelector, Time
+import msgspec
+
+from fairway.api.meta import ApiStruct, Int64, LabelSelector, Positive, Time
 
 NodeSelectorOperator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 TolerationOperator = Literal["", "Equal", "Exists"]
 TaintEffect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+PreferenceWeight = Annotated[int, msgspec.Meta(ge=1, le=100)]
 NodeInclusionPolicy = Literal["Honor", "Ignore"]
 
 
@@ -34,7 +37,7 @@ class NodeSelector(ApiStruct, frozen=True):
 
 
 class PreferredSchedulingTerm(ApiStruct, frozen=True):
-    weight: int
+    weight: PreferenceWeight
     preference: NodeSelectorTerm
 
 
@@ -55,7 +58,7 @@ class PodAffinityTerm(ApiStruct, frozen=True):
 
 
 class WeightedPodAffinityTerm(ApiStruct, frozen=True):
-    weight: int
+    weight: PreferenceWeight
     pod_affinity_term: PodAffinityTerm
 
 
@@ -77,7 +80,7 @@ class Toleration(ApiStruct, frozen=True):
     operator: TolerationOperator = ""
     value: str = ""
     effect: Literal["", "NoSchedule", "PreferNoSchedule", "NoExecute"] = ""
-    toleration_seconds: int | None = None
+    toleration_seconds: Int64 | None = None
 
 
 class Taint(ApiStruct, frozen=True):
@@ -88,11 +91,11 @@ class Taint(ApiStruct, frozen=True):
 
 
 class TopologySpreadConstraint(ApiStruct, frozen=True):
-    max_skew: int
+    max_skew: Positive
     topology_key: str
     when_unsatisfiable: Literal["DoNotSchedule", "ScheduleAnyway"]
     label_selector: LabelSelector | None = None
-    min_domains: int | None = None
+    min_domains: Positive | None = None
     node_affinity_policy: NodeInclusionPolicy = "Honor"
     node_taints_policy: NodeInclusionPolicy = "Ignore"
     match_label_keys: tuple[str, ...] = ()

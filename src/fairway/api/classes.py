@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from fairway.api.meta import ApiStruct, LabelSelector, ObjectMeta
+from fairway.api.meta import ApiStruct, LabelSelector, ObjectMeta, Positive
 
 ClassOperator = Literal["In", "NotIn", "Eq", "Gt", "GtEq", "Lt", "LtEq", "Exists", "DoesNotExist"]
 
@@ -27,7 +27,7 @@ class ClassMember(ApiStruct, frozen=True):
     """A unit of the class is a group that comprises `count` devices of another class."""
 
     class_name: str = msgspec.field(name="class")
-    count: int = 1
+    count: Positive = 1
 
 
 class ResourceClassSpec(ApiStruct, frozen=True):

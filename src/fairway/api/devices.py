@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from fairway.api.affinity import NodeSelector
-from fairway.api.meta import Amounts, ApiStruct, ObjectMeta, QuantityText, Time
+from fairway.api.meta import Amounts, ApiStruct, Int64, ObjectMeta, Positive, QuantityText, Time
 
 AllocationMode = Literal["", "ExactCount", "All"]
 
@@ -15,11 +15,11 @@ AllocationMode = Literal["", "ExactCount", "All"]
 class DeviceAttribute(ApiStruct, frozen=True):
     """Exactly one is set; the plural ones are lists."""
 
-    int_value: int | None = msgspec.field(default=None, name="int")
+    int_value: Int64 | None = msgspec.field(default=None, name="int")
     bool_value: bool | None = msgspec.field(default=None, name="bool")
     string_value: str | None = msgspec.field(default=None, name="string")
     version_value: str | None = msgspec.field(default=None, name="version")
-    int_values: tuple[int, ...] = msgspec.field(default=(), name="ints")
+    int_values: tuple[Int64, ...] = msgspec.field(default=(), name="ints")
     bool_values: tuple[bool, ...] = msgspec.field(default=(), name="bools")
     string_values: tuple[str, ...] = msgspec.field(default=(), name="strings")
     version_values: tuple[str, ...] = msgspec.field(default=(), name="versions")
@@ -81,8 +81,8 @@ class Device(ApiStruct, frozen=True):
 
 class ResourcePool(ApiStruct, frozen=True):
     name: str
-    generation: int = 0
-    resource_slice_count: int = 1
+    generation: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] = 0
+    resource_slice_count: Positive = 1
 
 
 class ResourceSliceSpec(ApiStruct, frozen=True):
@@ -116,7 +116,7 @@ class DeviceToleration(ApiStruct, frozen=True):
     operator: Literal["", "Equal", "Exists"] = ""
     value: str = ""
     effect: str = ""
-    toleration_seconds: int | None = None
+    toleration_seconds: Int64 | None = None
 
 
 class CapacityRequests(ApiStruct, frozen=True):
@@ -130,7 +130,7 @@ class DeviceSubRequest(ApiStruct, frozen=True):
     device_class_name: str
     selectors: tuple[DeviceSelector, ...] = ()
     allocation_mode: AllocationMode = ""
-    count: int | None = None
+    count: Positive | None = None
     tolerations: tuple[DeviceToleration, ...] = ()
     capacity: CapacityRequests | None = None
 
@@ -141,7 +141,7 @@ class ExactDeviceRequest(ApiStruct, frozen=True):
     device_class_name: str
     selectors: tuple[DeviceSelector, ...] = ()
     allocation_mode: AllocationMode = ""
-    count: int | None = None
+    count: Positive | None = None
     admin_access: bool = False
     tolerations: tuple[DeviceToleration, ...] = ()
     capacity: CapacityRequests | None = None

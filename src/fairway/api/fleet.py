@@ -14,6 +14,8 @@ from fairway.api.meta import (
     Amounts,
     ApiStruct,
     Condition,
+    Int32,
+    Int64,
     LabelSelector,
     LabelSelectorRequirement,
     ObjectMeta,
@@ -117,7 +119,7 @@ class PrioritizerConfig(ApiStruct, frozen=True):
 
     name: str = ""
     score_coordinate: ScoreCoordinate | None = None
-    weight: int | None = None
+    weight: Int32 | None = None
 
 
 class PrioritizerPolicy(ApiStruct, frozen=True):
@@ -128,7 +130,7 @@ class PrioritizerPolicy(ApiStruct, frozen=True):
 class SpreadConstraint(ApiStruct, frozen=True):
     topology_key: str = ""
     topology_key_type: str = ""
-    max_skew: int = 1
+    max_skew: Int32 = 1
     when_unsatisfiable: str = "ScheduleAnyway"
 
 
@@ -141,7 +143,7 @@ class PlacementToleration(ApiStruct, frozen=True):
     operator: str = ""
     value: str = ""
     effect: str = ""
-    toleration_seconds: int | None = None
+    toleration_seconds: Int64 | None = None
 
 
 class DecisionGroup(ApiStruct, frozen=True):
@@ -153,7 +155,7 @@ class GroupStrategy(ApiStruct, frozen=True):
     """`clusters_per_decision_group` is a number or a percentage such as `25%`."""
 
     decision_groups: tuple[DecisionGroup, ...] = ()
-    clusters_per_decision_group: int | str | None = None
+    clusters_per_decision_group: Int32 | str | None = None
 
 
 class DecisionStrategy(ApiStruct, frozen=True):
@@ -164,25 +166,25 @@ class ReplicaStrategy(ApiStruct, frozen=True):
     """How `replicas` are divided: Duplicated, Weighted, Aggregated or Free; weights by cluster name."""
 
     type: str = ""
-    min_per_cluster: int = 0
-    weights: dict[str, int] = msgspec.field(default_factory=dict)
+    min_per_cluster: Int32 = 0
+    weights: dict[str, Int32] = msgspec.field(default_factory=dict)
 
 
 class PlacementSpec(ApiStruct, frozen=True):
     cluster_sets: tuple[str, ...] = ()
-    number_of_clusters: int | None = None
+    number_of_clusters: Int32 | None = None
     predicates: tuple[ClusterPredicate, ...] = ()
     prioritizer_policy: PrioritizerPolicy = msgspec.field(default_factory=PrioritizerPolicy)
     spread_policy: SpreadPolicy = msgspec.field(default_factory=SpreadPolicy)
     tolerations: tuple[PlacementToleration, ...] = ()
     decision_strategy: DecisionStrategy = msgspec.field(default_factory=DecisionStrategy)
     requirements: Amounts = msgspec.field(default_factory=dict)
-    replicas: int | None = None
+    replicas: Int32 | None = None
     replica_strategy: ReplicaStrategy = msgspec.field(default_factory=ReplicaStrategy)
 
 
 class PlacementStatus(ApiStruct, frozen=True):
-    number_of_selected_clusters: int = 0
+    number_of_selected_clusters: Int32 = 0
     conditions: tuple[Condition, ...] = ()
 
 
@@ -198,7 +200,7 @@ class Placement(ApiStruct, frozen=True):
 class ClusterDecision(ApiStruct, frozen=True):
     cluster_name: str
     reason: str = ""
-    score: int | None = None
+    score: Int32 | None = None
 
 
 class PlacementDecisionStatus(ApiStruct, frozen=True):
@@ -212,7 +214,7 @@ class PlacementDecision(ApiStruct, frozen=True):
 
 class AddOnScore(ApiStruct, frozen=True):
     name: str
-    value: int
+    value: Int32
 
 
 class AddOnPlacementScoreStatus(ApiStruct, frozen=True):

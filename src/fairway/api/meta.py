@@ -1,8 +1,8 @@
 """What every object has: metadata, conditions, and selectors over labels.
 
 The structs keep only what a scheduler reads; the decoder skips the rest of the Kubernetes schema without
-building it. They are frozen trees (change one with `msgspec.structs.replace`), which is why the garbage collector
-need not look at them.
+building it. They are frozen trees (change one with `msgspec.structs.replace`), which is why the garbage
+collector need not look at them.
 """
 
 from __future__ import annotations
@@ -22,6 +22,13 @@ Scalars = Annotated[dict[str, str], msgspec.Meta(extra={"scalars": "any"})]
 
 QuantityText = Annotated[str, msgspec.Meta(extra={"scalars": "quantity"})]
 """One quantity, as text; a plain number in a file becomes its text."""
+
+_INT32 = 2**31 - 1
+Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=_INT32)]
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=_INT32)]
+Positive = Annotated[int, msgspec.Meta(ge=1, le=_INT32)]
+Seconds = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 
 Time = Annotated[datetime, msgspec.Meta(tz=True)]
 

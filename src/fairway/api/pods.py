@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from fairway.api.affinity import Affinity, Toleration, TopologySpreadConstraint
-from fairway.api.meta import Amounts, ApiStruct, Condition, ObjectMeta, Time
+from fairway.api.meta import Amounts, ApiStruct, Condition, Int32, ObjectMeta, Positive, Seconds, Time
 
 PodPhase = Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]
+Port = Annotated[int, msgspec.Meta(ge=1, le=65535)]
 PreemptionPolicy = Literal["PreemptLowerPriority", "Never"]
 
 
@@ -27,8 +28,8 @@ class ResourceRequirements(ApiStruct, frozen=True):
 
 
 class ContainerPort(ApiStruct, frozen=True):
-    container_port: int
-    host_port: int = 0
+    container_port: Port
+    host_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
     host_ip: str = msgspec.field(default="", name="hostIP")
     protocol: Literal["TCP", "UDP", "SCTP"] = "TCP"
 
@@ -94,16 +95,26 @@ class PodSpec(ApiStruct, frozen=True):
     topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
     overhead: Amounts = msgspec.field(default_factory=dict)
     resources: ResourceRequirements | None = None
-    priority: int | None = None
+    priority: Int32 | None = None
     priority_class_name: str = ""
     preemption_policy: PreemptionPolicy | None = None
     scheduling_gates: tuple[SchedulingGate, ...] = ()
     volumes: tuple[Volume, ...] = ()
     resource_claims: tuple[PodResourceClaim, ...] = ()
-    active_deadline_seconds: int | None = None
+    active_deadline_seconds: Positive | None = None
     host_network: bool = False
-    termination_grace_period_seconds: int = 30
+    termination_grace_period_seconds: Seconds = 30
     restart_policy: Literal["Always", "OnFailure", "Never"] = "Always"
+
+    @property
+    def host_ports(self) -> tuple[tuple[str, str, int], ...]:
+        """(address, protocol, port) taken on the node; on the host's network every port of a container is."""
+        return tuple(
+            (port.host_ip, port.protocol, port.host_port or port.container_port)
+            for container in self.containers + tuple(c for c in self.init_containers if c.is_sidecar)
+            for port in container.ports
+            if port.host_port or self.host_network
+        )
 
 
 class PodClaimStatus(ApiStruct, frozen=True):

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from fairway.api.meta import Amounts, ApiStruct, Condition, LabelSelector, ObjectMeta
+from fairway.api.meta import Amounts, ApiStruct, Condition, Count, Int32, LabelSelector, ObjectMeta, Positive
 from fairway.api.pods import PreemptionPolicy
 
 QueueState = Literal["", "Open", "Closed", "Closing", "Unknown"]
@@ -14,7 +14,7 @@ PodGroupPhase = Literal["", "Pending", "Running", "Unknown", "Inqueue", "Complet
 
 
 class PriorityClass(ApiStruct, frozen=True):
-    value: int
+    value: Int32
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     global_default: bool = False
     preemption_policy: PreemptionPolicy = "PreemptLowerPriority"
@@ -24,15 +24,15 @@ class PodDisruptionBudgetSpec(ApiStruct, frozen=True):
     """At most one of the two bounds; each a number of pods or a percentage such as `50%`."""
 
     selector: LabelSelector | None = None
-    min_available: int | str | None = None
-    max_unavailable: int | str | None = None
+    min_available: Count | str | None = None
+    max_unavailable: Count | str | None = None
 
 
 class PodDisruptionBudgetStatus(ApiStruct, frozen=True):
-    disruptions_allowed: int | None = None
-    current_healthy: int = 0
-    desired_healthy: int = 0
-    expected_pods: int = 0
+    disruptions_allowed: Count | None = None
+    current_healthy: Count = 0
+    desired_healthy: Count = 0
+    expected_pods: Count = 0
 
 
 class PodDisruptionBudget(ApiStruct, frozen=True):
@@ -46,11 +46,11 @@ class QueueGuarantee(ApiStruct, frozen=True):
 
 
 class QueueSpec(ApiStruct, frozen=True):
-    weight: int = 1
+    weight: Positive = 1
     capability: Amounts = msgspec.field(default_factory=dict)
     guarantee: QueueGuarantee = msgspec.field(default_factory=QueueGuarantee)
     deserved: Amounts = msgspec.field(default_factory=dict)
-    priority: int = 0
+    priority: Int32 = 0
     reclaimable: bool | None = None
     parent: str = ""
     state: QueueState = ""
@@ -67,8 +67,8 @@ class Queue(ApiStruct, frozen=True):
 
 
 class PodGroupSpec(ApiStruct, frozen=True):
-    min_member: int = 1
-    min_task_member: dict[str, int] = msgspec.field(default_factory=dict)
+    min_member: Count = 1
+    min_task_member: dict[str, Count] = msgspec.field(default_factory=dict)
     min_resources: Amounts = msgspec.field(default_factory=dict)
     queue: str = "default"
     priority_class_name: str = ""
@@ -77,9 +77,9 @@ class PodGroupSpec(ApiStruct, frozen=True):
 class PodGroupStatus(ApiStruct, frozen=True):
     phase: PodGroupPhase = ""
     conditions: tuple[Condition, ...] = ()
-    running: int = 0
-    succeeded: int = 0
-    failed: int = 0
+    running: Count = 0
+    succeeded: Count = 0
+    failed: Count = 0
 
 
 class PodGroup(ApiStruct, frozen=True):
