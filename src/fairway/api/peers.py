@@ -16,46 +16,36 @@ _INSTEAD = {
     "enabledVictim": "see enablePreemptable and enableReclaimable",
 }
 
-_PEERS: dict[str, dict[str, tuple[str, ...]]] = {
+_PEERS: dict[str, dict[str, str]] = {
     "action": {
-        _VOLCANO: ("elect", "shuffle", "gangpreempt", "gangreclaim"),
-        _KAI: ("consolidation", "stalegangeviction"),
+        _VOLCANO: "elect shuffle gangpreempt gangreclaim",
+        _KAI: "consolidation stalegangeviction",
     },
     "plugin": {
-        _VOLCANO: (
-            "cdp", "deviceshare", "extender", "jobp", "network-topology-aware", "nodegroup", "numaaware",
-            "overcommit", "pdb", "rescheduling", "reservation", "resource-strategy-fit", "resourcequota", "sla",
-            "task-topology", "tdm", "usage", "volumebinding",
-        ),
-        _KAI: (
-            "elastic", "gpupack", "gpusharingorder", "gpuspread", "kubeflow", "minruntime", "nodeavailability",
-            "nodeplacement", "nominatednode", "podaffinity", "ray", "resourcetype", "snapshot", "taskorder",
-            "topology",
-        ),
+        _VOLCANO: "cdp deviceshare extender jobp network-topology-aware nodegroup numaaware overcommit pdb "
+        "rescheduling reservation resource-strategy-fit resourcequota sla task-topology tdm usage "
+        "volumebinding",
+        _KAI: "elastic gpupack gpusharingorder gpuspread kubeflow minruntime nodeavailability nodeplacement "
+        "nominatednode podaffinity ray resourcetype snapshot taskorder topology",
     },
     "flag": {
-        _VOLCANO: (
-            "enableHierarchy", "enablePreemptive", "enabledClusterOrder", "EnabledClusterOrder", "enableBestNode",
-            "enableTargetJob", "enableReservedNodes", "enabledVictim", "enableJobStarving",
-            "enabledHyperNodeOrder", "enabledHyperNodeGradient", "enabledSubJobReady", "enabledSubJobPipelined",
-            "enabledSubJobOrder",
-        ),
+        _VOLCANO: "enableHierarchy enablePreemptive enabledClusterOrder enableBestNode enableTargetJob "
+        "enableReservedNodes enabledVictim enableJobStarving enabledHyperNodeOrder enabledHyperNodeGradient "
+        "enabledSubJobReady enabledSubJobPipelined enabledSubJobOrder",
     },
     "argument": {
-        _VOLCANO: (
-            "imagelocality.weight", "predicate.CacheEnable", "predicate.GPUSharingEnable",
-            "predicate.ProportionalEnable", "overcommit-factor", "predicateErrorCacheEnable",
-            "enablePredicateErrorCache", "enableTopologyAwarePreemption",
-        ),
+        _VOLCANO: "imagelocality.weight predicate.CacheEnable predicate.GPUSharingEnable "
+        "predicate.ProportionalEnable overcommit-factor predicateErrorCacheEnable "
+        "enableTopologyAwarePreemption",
     },
-    "key": {_VOLCANO: ("metrics",)},
-}  # fmt: skip
+    "key": {_VOLCANO: "metrics"},
+}
 
 
 def peer_of(kind: str, name: str) -> str | None:
     """`nodegroup is a Volcano plugin that Fairway does not have`, if it is one."""
     for peer, names in _PEERS[kind].items():
-        if name in names:
+        if name in names.split():
             instead = f"; {_INSTEAD[name]}" if name in _INSTEAD else ""
             return f"{name} is a {peer} {kind} that Fairway does not have{instead}"
     return None

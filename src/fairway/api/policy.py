@@ -2,8 +2,8 @@
 
 The file has the format that Volcano users know (`actions`, `tiers` of `plugins` with `enable...` flags and
 `arguments`, `configurations`). Unlike there, a name, flag, argument, type or range that cannot be meant is an
-error that says where, and all errors of a file are reported together. What a file leaves out (`actions`, `tiers`,
-any argument or flag) is as in the default policy.
+error that says where, and all errors of a file are reported together. What a file leaves out (`actions`,
+`tiers`, any argument or flag) is as in the default policy.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def load_policy(path: str, catalog: Catalog) -> Policy:
     try:
         with Path(path).open("rb") as file:
             raw = file.read(4 * MAX_CHARACTERS + 1)
-        text = raw.decode()
+        text = raw.decode("utf-8-sig")
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
@@ -148,9 +148,8 @@ class _Reader:
             named = [_Named(action.name, "actions", 0, {}) for action in default.actions]
         actions = tuple(self._action(item, configurations.pop(item.name, None)) for item in named)
         for left in configurations.values():
-            self._fault(
-                left.line, left.path, f"the action {left.name!r} is not among the actions of this policy"
-            )
+            self._fault(left.line, left.path, f"{left.name!r} is not among the actions of this policy")
+            self._action(left, None)
         tiers = self._tiers(keys["tiers"]) if "tiers" in keys else default.tiers
         return Policy(actions, tiers, self._source)
 

@@ -1,10 +1,10 @@
-"""How an argument of an action or a plugin is declared: once, as a typed field with its meaning, unit and default.
+"""How an argument of an action or a plugin is declared: once, a typed field with meaning, unit and default.
 
-    class ReserveArguments(Arguments):
+    class ReserveArguments(Arguments, frozen=True):
         reserved_node_percent: Annotated[Percent, setting("Most nodes that may carry a reservation.")] = 50
 
-In a policy file the field is written `reservedNodePercent`. From the declaration come the validation of policy
-files, what `fairway policy show` prints and the reference page; nothing else describes an argument.
+In a policy file the field is written `reservedNodePercent`. From the declaration come the validation of
+policy files, what `fairway policy show` prints and the reference page; nothing else describes an argument.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def setting(
 ) -> msgspec.Meta:
     """What a field means to a user.
 
-    `aliases` are other names it is read by. For a map, `<alias>.<key>` is read as one of its entries, and a text
-    of names separated by commas gives `each` to every name.
+    `aliases` are other names it is read by. For a map, `<alias>.<key>` is read as one of its entries, and a
+    text of names separated by commas gives `each` to every name.
     """
     extra: dict[str, Any] = {"aliases": tuple(aliases), "each": each}
     return msgspec.Meta(description=meaning, extra=extra | ({"unit": unit} if unit else {}))
@@ -56,6 +56,8 @@ class Setting:
     unit: str
     default: object
     expected: str
+    entry_expected: str
+    """For a map, what an entry's value may be."""
     aliases: tuple[str, ...]
     each: int | None
     type: Any
@@ -88,6 +90,7 @@ def _setting(arguments: type[Arguments], field: msgspec.structs.FieldInfo) -> Se
         unit=extra.get("unit", _unit(kind)),
         default=_default(arguments, field),
         expected=_expected(kind),
+        entry_expected=_expected(kind.value_type) if isinstance(kind, inspect.DictType) else "",
         aliases=extra.get("aliases", ()),
         each=extra.get("each"),
         type=field.type,

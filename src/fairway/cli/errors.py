@@ -1,0 +1,88 @@
+"""Where a run of the command line ends: what goes wrong becomes a text on standard error and an exit code.
+
+0    done; jobs that wait are not an error
+1    a check failed
+2    bad input or wrong usage; nothing was done
+70   a fault in Fairway itself
+130  stopped by the user (Ctrl-C)
+141  whoever read our output went away, as `head` does
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from fairway.cli.lazy import Options
+
+PROGRAM = "fairway"
+
+CHECK_FAILED = 1
+BAD_INPUT = 2
+OUR_FAULT = 70
+INTERRUPTED = 130
+PIPE_CLOSED = 141
+
+
+class CheckFailed(Exception):  # noqa: N818 - a verdict on what was checked
+    """What the user asked to have checked does not hold; the text says why."""
+
+
+def run(command: click.Command, arguments: Sequence[str]) -> int:
+    """Run `command` and return the exit code. Nothing is raised."""
+    options = Options()
+    try:
+        code = _invoke(command, list(arguments), options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _forget_output()
+        return PIPE_CLOSED
+    return code
+
+
+def _invoke(command: click.Command, arguments: list[str], options: Options) -> int:
+    if f"_{PROGRAM.upper()}_COMPLETE" in os.environ:
+        command.main(arguments, PROGRAM)
+    try:
+        with command.make_context(PROGRAM, arguments, obj=options) as context:
+            command.invoke(context)
+    except click.exceptions.Exit as leave:
+        return leave.exit_code
+    except click.ClickException as error:
+        error.show()
+        return BAD_INPUT
+    except (KeyboardInterrupt, EOFError, click.Abort):
+        click.echo("Interrupted.", err=True)
+        return INTERRUPTED
+    except BrokenPipeError:
+        raise
+    except CheckFailed as failed:
+        click.echo(str(failed), err=True)
+        return CHECK_FAILED
+    except Exception as error:
+        return _report(error, options)
+    return 0
+
+
+def _report(error: Exception, options: Options) -> int:
+    from fairway.errors import FaultsError, InputError
+
+    if isinstance(error, InputError):
+        click.echo(str(error) if isinstance(error, FaultsError) else f"Error: {error}", err=True)
+        return BAD_INPUT
+    if options.verbose:
+        import traceback
+
+        traceback.print_exception(error)
+    hint = "the traceback is above" if options.verbose else "run it again with -v for the traceback"
+    text = f"{type(error).__name__}: {error}".splitlines()[0]
+    click.echo(f"This is a fault in Fairway, please report it ({hint}).\n{text}", err=True)
+    return OUR_FAULT
+
+
+def _forget_output() -> None:
+    """What is still buffered has no reader; without this the interpreter would complain about it at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,93 @@
+"""A click group whose verbs are modules that are imported only when used.
+
+What `fairway --help` and shell completion show comes from a table of names and one-line texts, so neither
+costs an import of anything but click.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from importlib import import_module
+
+import click
+from click.shell_completion import CompletionItem
+
+
+class Options:
+    """What the options that every verb takes were set to."""
+
+    def __init__(self) -> None:
+        self.verbose = False
+        self.color = True
+
+
+def _set_verbose(context: click.Context, _: click.Parameter, given: bool) -> None:
+    context.ensure_object(Options).verbose |= given
+
+
+def _set_color(context: click.Context, _: click.Parameter, given: bool) -> None:
+    if given:
+        context.ensure_object(Options).color = False
+
+
+def _common_options() -> list[click.Option]:
+    verbose_help = "Say more; show the traceback of an unexpected fault."
+    color_help = "Print without colour, as NO_COLOR=1 does."
+    return [
+        click.Option(
+            ["-v", "--verbose"], is_flag=True, expose_value=False, callback=_set_verbose, help=verbose_help
+        ),
+        click.Option(["--no-color"], is_flag=True, expose_value=False, callback=_set_color, help=color_help),
+    ]
+
+
+def accept_common_options(command: click.Command) -> click.Command:
+    """Let a command, and those below it, take what every verb takes; doing so twice changes nothing."""
+    if not any(parameter.name == "no_color" for parameter in command.params):
+        command.params.extend(_common_options())
+    if isinstance(command, click.Group):
+        for below in command.commands.values():
+            accept_common_options(below)
+    return command
+
+
+class LazyGroup(click.Group):
+    """`verbs` maps a verb to its one-line text; the module `<package>.<verb>` has it as `command`."""
+
+    def __init__(self, *, package: str, verbs: Mapping[str, str], **rest: object) -> None:
+        super().__init__(**rest)  # type: ignore[arg-type]
+        self._package = package
+        self._verbs = verbs
+        accept_common_options(self)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(self._verbs)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in self._verbs:
+            return None
+        command = import_module(f"{self._package}.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return accept_common_options(command)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in self._verbs and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], self._verbs, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(self._verbs)}"
+            ctx.fail(f"there is no verb {args[0]!r}, {hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Verbs"):
+            formatter.write_dl(list(self._verbs.items()))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        verbs = [
+            CompletionItem(verb, help=text)
+            for verb, text in self._verbs.items()
+            if verb.startswith(incomplete)
+        ]
+        return verbs + click.Command.shell_complete(self, ctx, incomplete)

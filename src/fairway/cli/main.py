@@ -1,0 +1,60 @@
+"""The `fairway` command: a table of verbs, and what is shown when none is given.
+
+A new verb is one line in VERBS and a module `fairway.cli.<verb>` with a click command named `command`. Such a
+module imports what it needs inside the command, so that `--help` stays instant.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from fairway import __version__
+from fairway.cli.errors import run
+from fairway.cli.lazy import LazyGroup
+
+VERBS = {
+    "compare": "compare two resource lists in all nine ways",
+    "policy": "check, show and explain policy files",
+    "completion": "print the completion script for your shell",
+}
+
+START = """\
+Fairway {version}: a fair batch scheduler for Kubernetes that can say why a job
+waits, when it will start and what a change of policy would do.
+
+Try:
+  fairway policy show
+      the policy that applies when you give none, setting by setting
+  fairway compare '{{"cpu":"1"}}' '{{"cpu":"2","gpu":"1"}}' --default infinity
+      how two resource lists compare, and which dimension decides
+
+fairway --help lists the verbs, fairway VERB --help shows examples.\
+"""
+
+
+@click.command(
+    cls=LazyGroup,
+    package="fairway.cli",
+    verbs=VERBS,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="fairway VERB --help shows examples of a verb.",
+)
+@click.version_option(__version__, "-V", "--version", message="fairway %(version)s")
+@click.pass_context
+def fairway(context: click.Context) -> None:
+    """A fair, explainable batch scheduler for Kubernetes, and a placer over fleets."""
+    if context.invoked_subcommand is None:
+        click.echo(START.format(version=__version__))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The entry point: run, and leave with the exit code."""
+    sys.exit(run(fairway, sys.argv[1:] if arguments is None else arguments))
+
+
+if __name__ == "__main__":
+    main()

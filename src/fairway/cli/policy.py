@@ -1,0 +1,185 @@
+"""`fairway policy`: check a policy file, show what it amounts to, print the reference page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fairway.cli.output import console, output_option, print_structured, table
+
+if TYPE_CHECKING:
+    from fairway.api.catalog import Catalog, Entry
+    from fairway.api.policy import ActionConfig, PluginConfig, Policy
+
+
+@click.group(
+    epilog="""\b
+Examples:
+  fairway policy show                       the built-in policy
+  fairway policy show -o yaml > my.yaml     a file to start from
+  fairway policy check my.yaml"""
+)
+def command() -> None:
+    """Check, show and explain policy files."""
+
+
+@command.command(
+    epilog="""\b
+Examples:
+  fairway policy check examples/policies/volcano.yaml"""
+)
+@click.argument("file")
+def check(file: str) -> None:
+    """Check the policy FILE: leaves with 0 if it can be used, with 1 and every fault if not."""
+    from fairway.api.catalog import builtin_catalog
+    from fairway.api.policy import load_policy
+    from fairway.cli.errors import CheckFailed
+    from fairway.errors import PolicyError
+
+    try:
+        policy = load_policy(file, builtin_catalog())
+    except PolicyError as error:
+        count = len(error.faults)
+        raise CheckFailed(f"{error}\n{count} fault{'s' * (count > 1)} in {file}") from None
+    plugins = sum(1 for _ in policy.plugins())
+    click.echo(f"{file}: ok, {len(policy.actions)} actions, {plugins} plugins in {len(policy.tiers)} tiers")
+
+
+@command.command(
+    epilog="""\b
+Examples:
+  fairway policy show
+  fairway policy show my.yaml -o json"""
+)
+@click.argument("file", required=False)
+@output_option
+def show(file: str | None, output: str) -> None:
+    """Show the policy in FILE, or the built-in one, with every setting and where its value comes from.
+
+    With -o yaml it is a policy file again, with all defaults written out.
+    """
+    from fairway.api.catalog import builtin_catalog
+    from fairway.api.policy import default_policy, load_policy
+
+    catalog = builtin_catalog()
+    policy = load_policy(file, catalog) if file else default_policy(catalog)
+    if output == "json":
+        print_structured(_as_data(policy, catalog), output)
+    elif output == "yaml":
+        click.echo("\n".join(_as_file(policy, catalog)))
+    else:
+        _print_table(policy, catalog)
+
+
+@command.command()
+def reference() -> None:
+    """Print the reference page of all actions, plugins and their settings, as Markdown."""
+    from fairway.api.catalog import builtin_catalog
+    from fairway.cli.reference import reference_page
+
+    click.echo(reference_page(builtin_catalog()), nl=False)
+
+
+def _settings(
+    config: ActionConfig | PluginConfig, entry: Entry, policy: Policy
+) -> Iterator[tuple[str, Any, str, str]]:
+    """Name, value, unit and origin of every argument."""
+    from fairway.api.settings import settings_of
+
+    for setting in settings_of(entry.arguments).values():
+        value = getattr(config.arguments, setting.field)
+        yield setting.name, value, setting.unit, policy.origin(config.lines.get(setting.name, 0))
+
+
+def _flags(plugin: PluginConfig, entry: Entry, policy: Policy) -> Iterator[tuple[str, bool, str]]:
+    """Name, value and origin of the flags that have an effect, and of those that were given without one."""
+    from fairway.api.catalog import FLAGS
+
+    for flag in FLAGS:
+        if flag in entry.flags or flag in plugin.lines:
+            yield flag, plugin.flag(flag), policy.origin(plugin.lines.get(flag, 0))
+
+
+def _as_data(policy: Policy, catalog: Catalog) -> dict[str, Any]:
+    def arguments(config: ActionConfig | PluginConfig, entry: Entry) -> dict[str, Any]:
+        return {
+            name: {"value": value, "unit": unit, "from": origin}
+            for name, value, unit, origin in _settings(config, entry, policy)
+        }
+
+    def action(config: ActionConfig) -> dict[str, Any]:
+        given = arguments(config, catalog.actions[config.name])
+        return {"name": config.name, "from": policy.origin(config.line), "arguments": given}
+
+    def plugin(config: PluginConfig) -> dict[str, Any]:
+        entry = catalog.plugins[config.name]
+        flags = {
+            flag: {"value": value, "from": origin} for flag, value, origin in _flags(config, entry, policy)
+        }
+        given = arguments(config, entry)
+        return {"name": config.name, "from": policy.origin(config.line), "flags": flags, "arguments": given}
+
+    return {
+        "source": policy.source,
+        "actions": [action(config) for config in policy.actions],
+        "tiers": [{"plugins": [plugin(config) for config in tier]} for tier in policy.tiers],
+    }
+
+
+def _as_file(policy: Policy, catalog: Catalog) -> Iterator[str]:
+    """The lines of a policy file that says the same, with the origin of each value as a comment."""
+    yield "actions:"
+    for action in policy.actions:
+        yield f"- name: {action.name}"
+        yield from _argument_lines(action, catalog.actions[action.name], policy, "  ")
+    yield "tiers:"
+    for tier in policy.tiers:
+        yield "- plugins:" if tier else "- plugins: []"
+        for plugin in tier:
+            entry = catalog.plugins[plugin.name]
+            yield f"  - name: {plugin.name}"
+            for flag, value, origin in _flags(plugin, entry, policy):
+                yield f"    {flag}: {_quoted(value)}  # {origin}"
+            yield from _argument_lines(plugin, entry, policy, "    ")
+
+
+def _argument_lines(
+    config: ActionConfig | PluginConfig, entry: Entry, policy: Policy, indent: str
+) -> Iterator[str]:
+    settings = list(_settings(config, entry, policy))
+    if settings:
+        yield f"{indent}arguments:"
+    for name, value, unit, origin in settings:
+        yield f"{indent}  {name}: {_quoted(value)}  # {f'{unit}, ' if unit else ''}{origin}"
+
+
+def _print_table(policy: Policy, catalog: Catalog) -> None:
+    out = console()
+    out.print(f"Policy: {policy.source}\n")
+    rows = table("setting", "value", "unit", "from")
+    for number, action in enumerate(policy.actions, 1):
+        rows.add_row(f"action {number}: {action.name}", "", "", policy.origin(action.line), style="bold")
+        for name, value, unit, origin in _settings(action, catalog.actions[action.name], policy):
+            rows.add_row(f"  {name}", _text(value), unit, origin)
+    for number, tier in enumerate(policy.tiers, 1):
+        for plugin in tier:
+            entry = catalog.plugins[plugin.name]
+            rows.add_row(f"tier {number}: {plugin.name}", "", "", policy.origin(plugin.line), style="bold")
+            for flag, enabled, origin in _flags(plugin, entry, policy):
+                rows.add_row(f"  {flag}", _text(enabled), "", origin)
+            for name, value, unit, origin in _settings(plugin, entry, policy):
+                rows.add_row(f"  {name}", _text(value), unit, origin)
+    out.print(rows)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else _quoted(value)
+
+
+def _quoted(value: Any) -> str:
+    """A value as it may stand in a policy file: JSON is YAML, and a text in quotes is never misread."""
+    import msgspec
+
+    return msgspec.json.encode(value).decode()
