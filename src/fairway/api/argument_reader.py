@@ -83,13 +83,14 @@ class _Reader:
             return
         for name, entry in given.value.items():
             if first := self._entries.get((setting.name, name)):
-                self._complain(entry.line, f"{key}.{name}", f"given twice, first in line {first}")
+                self._complain(entry.line, key, f"{name} is given twice, first in line {first}")
                 continue
             self._entries[setting.name, name] = entry.line
             try:
                 entries |= msgspec.convert({name: entry.plain()}, setting.type)
             except msgspec.ValidationError:
-                self._complain(entry.line, key, _refusal(setting, entry))
+                message = f"{name}: {describe(entry)} is not allowed, expected {setting.entry_expected}"
+                self._complain(entry.line, key, message)
 
     def _convert(self, setting: Setting, key: str, entry: Marked) -> object:
         value = entry.plain()
@@ -121,7 +122,9 @@ def describe(entry: Marked) -> str:
         return f"the list {shortened(', '.join(map(str, value)))}" if value else "an empty list"
     if isinstance(value, str):
         return f"the text {shortened(value)!r}"
-    return shortened(msgspec.json.encode(value).decode())
+    return (
+        shortened(str(value)) if isinstance(value, float) else shortened(msgspec.json.encode(value).decode())
+    )
 
 
 def shortened(text: str) -> str:

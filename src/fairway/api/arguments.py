@@ -13,7 +13,7 @@ SafetyFactor = Annotated[float, msgspec.Meta(ge=1, le=100)]
 DeviceStrategy = Literal["first-fit", "least-loss", "pack", "spread", "numa"]
 
 
-class BackfillArguments(Arguments):
+class BackfillArguments(Arguments, frozen=True):
     mode: Annotated[
         Literal["besteffort", "easy", "conservative"],
         setting(
@@ -38,7 +38,7 @@ class BackfillArguments(Arguments):
     safety_factor: Annotated[SafetyFactor, setting("An estimated run time is multiplied by this.")] = 1.5
 
 
-class ReserveArguments(Arguments):
+class ReserveArguments(Arguments, frozen=True):
     starving_job_time_threshold: Annotated[
         Seconds, setting("A job that has waited longer than this is starving, and may reserve nodes.")
     ] = 172_800
@@ -68,7 +68,7 @@ class ReserveArguments(Arguments):
     ] = {}
 
 
-class EvictionArguments(Arguments):
+class EvictionArguments(Arguments, frozen=True):
     """Both actions that evict take the same."""
 
     min_runtime: Annotated[Seconds, setting("A pod that has run for less is never a victim.")] = 0
@@ -82,13 +82,13 @@ class EvictionArguments(Arguments):
     ] = 600
 
 
-class DrfArguments(Arguments):
+class DrfArguments(Arguments, frozen=True):
     priority_first: Annotated[
         bool, setting("Compare the priority of jobs before the shares of their namespaces.")
     ] = False
 
 
-class ProportionArguments(Arguments):
+class ProportionArguments(Arguments, frozen=True):
     lending: Annotated[
         Literal["default", "none"],
         setting(
@@ -98,7 +98,7 @@ class ProportionArguments(Arguments):
     ] = "default"
 
 
-class NodeOrderArguments(Arguments):
+class NodeOrderArguments(Arguments, frozen=True):
     least_allocated: Annotated[
         Weight, setting("Weight of preferring emptier nodes.", aliases=["leastrequested.weight"])
     ] = 1
@@ -125,7 +125,7 @@ class NodeOrderArguments(Arguments):
     ] = 2
 
 
-class BinPackArguments(Arguments):
+class BinPackArguments(Arguments, frozen=True):
     weight: Annotated[Weight, setting("Weight of the whole score.", aliases=["binpack.weight"])] = 1
     cpu: Annotated[Weight, setting("Weight of cpu within it.", aliases=["binpack.cpu"])] = 1
     memory: Annotated[Weight, setting("Weight of memory within it.", aliases=["binpack.memory"])] = 1
@@ -137,7 +137,7 @@ class BinPackArguments(Arguments):
     ] = {}
 
 
-class DevicesArguments(Arguments):
+class DevicesArguments(Arguments, frozen=True):
     strategy: Annotated[
         tuple[DeviceStrategy, ...],
         setting(
@@ -146,5 +146,5 @@ class DevicesArguments(Arguments):
     ] = ("first-fit",)
 
 
-class FgdArguments(Arguments):
+class FgdArguments(Arguments, frozen=True):
     weight: Annotated[Weight, setting("Weight of the score.")] = 1

@@ -99,6 +99,7 @@ class _Reader:
         return root
 
     def _value(self, event: yaml.Event, depth: int) -> Marked:
+        assert isinstance(event, yaml.NodeEvent)
         if depth > MAX_DEPTH:
             raise _Unreadable(_line(event), f"nested deeper than {MAX_DEPTH} levels")
         if isinstance(event, yaml.AliasEvent):
@@ -156,14 +157,14 @@ def _sum(values: Iterable[Marked]) -> int:
 
 
 def _line(event: yaml.Event) -> int:
-    return int(event.start_mark.line) + 1
+    return event.start_mark.line + 1 if event.start_mark else 0
 
 
 def _scalar(event: yaml.ScalarEvent) -> Scalar:
     """The value as YAML 1.1 reads it; times and dates stay text."""
     if not event.implicit[0]:
         return str(event.value)
-    tag = _RESOLVER.resolve(yaml.ScalarNode, event.value, event.implicit)
+    tag = _RESOLVER.resolve(yaml.ScalarNode, event.value, event.implicit)  # type: ignore[no-untyped-call]
     construct = _SCALARS.get(tag)
     if construct is None:
         return str(event.value)

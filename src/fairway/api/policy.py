@@ -177,7 +177,7 @@ class _Reader:
                 named = self._named(item, path, "action")
             if named is not None and self._first(named, found, "action"):
                 found[named.name] = named
-        if not items:
+        if given.value == ():
             self._fault(given.line, "actions", "no action is named, expected at least one")
         return list(found.values())
 
@@ -265,8 +265,8 @@ class _Reader:
         entries = self._catalog.actions if kind == "action" else self._catalog.plugins
         if name in entries:
             return True
-        message = peer_of(kind, name) or f"unknown {kind} {shortened(name)!r}{did_you_mean(name, entries)}"
-        self._fault(line, path, message)
+        unknown = f"unknown {kind} {shortened(name)!r}{did_you_mean(name, entries)}"
+        self._fault(line, path, peer_of(kind, name) or unknown if name else "a name is missing")
         return False
 
     def _first(self, named: _Named, found: Mapping[str, _Named], kind: str) -> bool:

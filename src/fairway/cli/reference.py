@@ -55,7 +55,7 @@ def _lines(catalog: Catalog) -> Iterator[str]:
     for entry in catalog.plugins.values():
         yield from _entry(entry)
     yield "## Flags\n"
-    yield "Every plugin takes these flags. A flag is true unless given, and acts where a plugin has the hook.\n"
+    yield "Every plugin takes these flags. One not given is true; it acts where a plugin has that hook.\n"
     yield "| flag | hook | also read as |\n|---|---|---|"
     for flag, hook in FLAGS.items():
         aliases = [f"`{alias}`" for alias, meant in FLAG_ALIASES.items() if meant == flag]

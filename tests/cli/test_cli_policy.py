@@ -1,0 +1,105 @@
+"""`fairway policy`, as a user sees it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fairway.api.catalog import builtin_catalog
+from fairway.api.policy import default_policy, load_policy
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples" / "policies").glob("*.yaml"))
+CATALOG = builtin_catalog()
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.name)
+def test_the_examples_are_good(fairway, file):
+    result = fairway("policy", "check", str(file))
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith(f"{file}: ok, ")
+
+
+def test_check_lists_every_fault_and_leaves_with_1(fairway, tmp_path):
+    file = tmp_path / "p.yaml"
+    file.write_text("actions: allocat\ntiers:\n- plugins:\n  - name: tdm\n")
+    result = fairway("policy", "check", str(file))
+    assert (result.code, result.out) == (1, "")
+    assert result.err == (
+        f"{file}:1: actions: unknown action 'allocat', did you mean 'allocate'?\n"
+        f"{file}:4: tiers[0].plugins[0].name: tdm is a Volcano plugin that Fairway does not have\n"
+        f"2 faults in {file}\n"
+    )
+
+
+@pytest.mark.parametrize("verb", ["check", "show"])
+def test_a_file_that_is_not_there_is_bad_input(fairway, tmp_path, verb):
+    result = fairway("policy", verb, str(tmp_path / "none.yaml"))
+    assert (result.code, result.out) == (2, "")
+    assert "none.yaml: cannot be read: No such file or directory" in result.err
+
+
+def test_showing_a_bad_file_is_bad_input(fairway, tmp_path):
+    file = tmp_path / "p.yaml"
+    file.write_text("actions: x\n")
+    assert fairway("policy", "show", str(file)).code == 2
+
+
+@pytest.mark.parametrize("file", [None, *EXAMPLES], ids=str)
+def test_what_show_prints_as_yaml_is_the_same_policy(fairway, tmp_path, file):
+    again = tmp_path / "again.yaml"
+    again.write_text(fairway("policy", "show", *([str(file)] if file else []), "-o", "yaml").out)
+    expected = load_policy(str(file), CATALOG) if file else default_policy(CATALOG)
+    assert load_policy(str(again), CATALOG) == expected
+
+
+def test_show_says_where_each_value_came_from(fairway, tmp_path):
+    file = tmp_path / "p.yaml"
+    file.write_text(
+        """actions: [allocate, {name: reserve, arguments: {reservedNodePercent: 30}}]
+tiers:
+- plugins:
+  - name: gang
+    enablePreemptable: false
+"""
+    )
+    shown = json.loads(fairway("policy", "show", str(file), "-o", "json").out)
+    reserve = shown["actions"][1]
+    assert reserve["arguments"]["reservedNodePercent"] == {"value": 30, "unit": "%", "from": f"{file}:1"}
+    assert reserve["arguments"]["reservationTimeout"] == {"value": 86400, "unit": "s", "from": "default"}
+    gang = shown["tiers"][0]["plugins"][0]
+    assert gang["flags"]["enablePreemptable"] == {"value": False, "from": f"{file}:5"}
+    assert gang["flags"]["enableJobReady"] == {"value": True, "from": "default"}
+
+
+def test_show_as_a_table_fits_80_columns(fairway, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    Path("p.yaml").write_text("tiers: [{plugins: [{name: binpack, arguments: {resources: {a.b/c: 5}}}]}]")
+    for file in ([], ["p.yaml"]):
+        result = fairway("policy", "show", *file)
+        assert result.code == 0
+        assert max(map(len, result.out.splitlines())) <= 80
+    rows = [line.split() for line in result.out.splitlines()]
+    assert ["resources", '{"a.b/c":5}', "p.yaml:1"] in rows
+    assert ["weight", "1", "default"] in rows
+
+
+def test_the_reference_page_in_docs_is_up_to_date(fairway):
+    written = (ROOT / "docs" / "policy-reference.md").read_text()
+    assert fairway("policy", "reference").out == written, "run `make docs`"
+
+
+def test_the_reference_page_says_all_of_every_setting(fairway):
+    page = fairway("policy", "reference").out
+    assert "| `reservedNodePercent` | `50` | % | a whole number from 1 to 100 | At most this part" in page
+    assert "Also read as `binpack.resources` and `binpack.resources.<name>`." in page
+    for entry in (*CATALOG.actions.values(), *CATALOG.plugins.values()):
+        assert f"### {entry.name}\n\n{entry.meaning}\n" in page
+
+
+def test_colour_only_where_it_is_wanted(fairway, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    bold = "\x1b[1m"
+    assert bold in fairway("policy", "show").out
+    for arguments in (["--no-color", "policy", "show"], ["policy", "show", "--no-color"]):
+        assert "\x1b[3" not in fairway(*arguments).out
