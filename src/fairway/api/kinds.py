@@ -1,0 +1,179 @@
+"""Every kind that is read: its API versions, its struct, where it lives and what is checked in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from fairway.api.classes import ResourceClass
+from fairway.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from fairway.api.fleet import (
+    AddOnPlacementScore,
+    ManagedCluster,
+    ManagedClusterSet,
+    ManagedClusterSetBinding,
+    Placement,
+    PlacementDecision,
+)
+from fairway.api.namespaces import Namespace, ResourceQuota
+from fairway.api.nodes import Node
+from fairway.api.pods import Pod
+from fairway.api.scheduling import PodDisruptionBudget, PodGroup, PriorityClass, Queue
+from fairway.api.shape import Finding
+from fairway.api.validation import cluster, devices, fleet, pods, scheduling
+from fairway.api.validation.labels import check_metadata
+from fairway.api.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
+
+ApiObject = (
+    Node
+    | Pod
+    | Namespace
+    | ResourceQuota
+    | PersistentVolume
+    | PersistentVolumeClaim
+    | StorageClass
+    | PriorityClass
+    | PodDisruptionBudget
+    | Queue
+    | PodGroup
+    | ResourceSlice
+    | DeviceClass
+    | ResourceClaim
+    | ResourceClaimTemplate
+    | ResourceClass
+    | ManagedCluster
+    | ManagedClusterSet
+    | ManagedClusterSetBinding
+    | Placement
+    | PlacementDecision
+    | AddOnPlacementScore
+)
+
+ObjectKey = tuple[str, str, str]
+"""Kind, namespace (empty for cluster-wide kinds) and name: two objects of one key are the same object."""
+
+DEFAULT_NAMESPACE = "default"
+
+Check = Callable[[Any, list[Finding]], None]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The first API version is the one to write in examples; the others are read too."""
+
+    name: str
+    api_versions: tuple[str, ...]
+    struct: type[msgspec.Struct]
+    check: Check | None = None
+    namespaced: bool = False
+    name_is_label: bool = False
+    api_version_optional: bool = False
+
+    def settle(self, obj: ApiObject) -> list[Finding]:
+        """Fill in the default namespace, then say everything that is wrong with a freshly decoded object."""
+        meta = obj.metadata
+        if self.namespaced and not meta.namespace:
+            msgspec.structs.force_setattr(meta, "namespace", DEFAULT_NAMESPACE)
+        findings: list[Finding] = []
+        check_metadata(meta, findings, namespaced=self.namespaced, name_is_label=self.name_is_label)
+        if self.check is not None:
+            self.check(obj, findings)
+        return findings
+
+
+def key(obj: ApiObject) -> ObjectKey:
+    kind = _BY_STRUCT[type(obj)]
+    namespace = (obj.metadata.namespace or DEFAULT_NAMESPACE) if kind.namespaced else ""
+    return kind.name, namespace, obj.metadata.name
+
+
+def find(api_version: str, name: str) -> Kind | None:
+    """The kind that this version and name stand for, if it is one that is read."""
+    return _BY_VERSION.get((api_version, name))
+
+
+def versions_read(name: str) -> tuple[str, ...]:
+    """The API versions in which a kind of this name is read; none if it is not read at all."""
+    return tuple(version for kind in KINDS if kind.name == name for version in kind.api_versions)
+
+
+def _kinds() -> Iterator[Kind]:
+    yield Kind("Node", ("v1",), Node, cluster.check_node)
+    yield Kind("Pod", ("v1",), Pod, pods.check_pod, namespaced=True)
+    yield Kind("Namespace", ("v1",), Namespace, name_is_label=True)
+    yield Kind("ResourceQuota", ("v1",), ResourceQuota, cluster.check_resource_quota, namespaced=True)
+    yield Kind("PersistentVolume", ("v1",), PersistentVolume, cluster.check_persistent_volume)
+    yield Kind(
+        "PersistentVolumeClaim",
+        ("v1",),
+        PersistentVolumeClaim,
+        cluster.check_persistent_volume_claim,
+        namespaced=True,
+    )
+    yield Kind("StorageClass", ("storage.k8s.io/v1",), StorageClass, cluster.check_storage_class)
+    yield from _scheduling_kinds()
+    yield from _device_kinds()
+    yield from _fleet_kinds()
+
+
+def _scheduling_kinds() -> Iterator[Kind]:
+    batch = ("scheduling.volcano.sh/v1beta1",)
+    yield Kind("PriorityClass", ("scheduling.k8s.io/v1",), PriorityClass, scheduling.check_priority_class)
+    yield Kind(
+        "PodDisruptionBudget",
+        ("policy/v1",),
+        PodDisruptionBudget,
+        scheduling.check_pod_disruption_budget,
+        namespaced=True,
+    )
+    yield Kind("Queue", batch, Queue, scheduling.check_queue)
+    yield Kind("PodGroup", batch, PodGroup, scheduling.check_pod_group, namespaced=True)
+
+
+def _device_kinds() -> Iterator[Kind]:
+    dra = ("resource.k8s.io/v1",)
+    yield Kind("ResourceSlice", dra, ResourceSlice, devices.check_resource_slice)
+    yield Kind("DeviceClass", dra, DeviceClass, devices.check_device_class)
+    yield Kind("ResourceClaim", dra, ResourceClaim, devices.check_resource_claim, namespaced=True)
+    yield Kind(
+        "ResourceClaimTemplate",
+        dra,
+        ResourceClaimTemplate,
+        devices.check_resource_claim_template,
+        namespaced=True,
+    )
+    yield Kind(
+        "ResourceClass",
+        ("fairway.dev/v1alpha1",),
+        ResourceClass,
+        devices.check_resource_class,
+        api_version_optional=True,
+    )
+
+
+def _fleet_kinds() -> Iterator[Kind]:
+    group = "cluster.open-cluster-management.io"
+    sets = (f"{group}/v1beta2", f"{group}/v1beta1")
+    placements = (f"{group}/v1beta1", f"{group}/v1alpha1")
+    yield Kind("ManagedCluster", (f"{group}/v1",), ManagedCluster, fleet.check_managed_cluster)
+    yield Kind("ManagedClusterSet", sets, ManagedClusterSet, fleet.check_managed_cluster_set)
+    yield Kind(
+        "ManagedClusterSetBinding",
+        sets,
+        ManagedClusterSetBinding,
+        fleet.check_managed_cluster_set_binding,
+        namespaced=True,
+    )
+    yield Kind("Placement", placements, Placement, fleet.check_placement, namespaced=True)
+    yield Kind("PlacementDecision", placements, PlacementDecision, namespaced=True)
+    yield Kind("AddOnPlacementScore", (f"{group}/v1alpha1",), AddOnPlacementScore, namespaced=True)
+
+
+KINDS: tuple[Kind, ...] = tuple(_kinds())
+_BY_STRUCT = {kind.struct: kind for kind in KINDS}
+_BY_VERSION = {(version, kind.name): kind for kind in KINDS for version in kind.api_versions} | {
+    ("", kind.name): kind for kind in KINDS if kind.api_version_optional
+}

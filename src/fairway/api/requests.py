@@ -1,0 +1,81 @@
+"""What a pod asks of a node, as Kubernetes adds it up.
+
+Init containers run one after the other before the others, so only the largest counts, except those that
+restart always (sidecars): they keep running and add to whatever runs after them. A limit without a request is
+a request. Resources given for the pod as a whole replace what its containers add up to; overhead comes on
+top.
+
+Pods come in few shapes and many copies, so the sum is made once per distinct set of texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from fairway.api.pods import Container, PodSpec, ResourceRequirements
+from fairway.resources.algebra import Resource
+
+_Texts = tuple[tuple[str, str], ...]
+_Asked = tuple[_Texts, _Texts]
+"""Requests and limits."""
+
+_NOTHING: _Asked = ((), ())
+
+
+def pod_request(spec: PodSpec) -> Resource:
+    """The amounts the pod needs on its node; the slot it takes (`pods`) is not among them."""
+    resources = spec.resources
+    return _pod_request(
+        tuple([_asked(container.resources) for container in spec.containers]),
+        tuple([(container.is_sidecar, _asked(container.resources)) for container in spec.init_containers]),
+        _NOTHING if resources is None else _asked(resources),
+        tuple(spec.overhead.items()),
+    )
+
+
+def container_request(container: Container) -> Resource:
+    """What one container asks for, its limits counted where it gives no request."""
+    return _container_request(_asked(container.resources))
+
+
+def _asked(resources: ResourceRequirements) -> _Asked:
+    return tuple(resources.requests.items()), tuple(resources.limits.items())
+
+
+@lru_cache(maxsize=16384)
+def _container_request(asked: _Asked) -> Resource:
+    requests, limits = asked
+    return Resource.parse({**dict(limits), **dict(requests)})
+
+
+@lru_cache(maxsize=16384)
+def _pod_request(
+    containers: tuple[_Asked, ...],
+    init_containers: tuple[tuple[bool, _Asked], ...],
+    whole: _Asked,
+    overhead: _Texts,
+) -> Resource:
+    running = Resource.sum(_container_request(asked) for asked in containers)
+    sidecars = Resource.EMPTY
+    starting = Resource.EMPTY
+    for is_sidecar, asked in init_containers:
+        request = _container_request(asked)
+        starting = starting.maximum(sidecars + request)
+        if is_sidecar:
+            sidecars = sidecars + request
+    total = starting.maximum(running + sidecars)
+    total = _replaced(total, whole) + Resource.parse(dict(overhead))
+    return Resource.of({name: amount for name, amount in total.amounts.items() if name != "pods"})
+
+
+def _replaced(total: Resource, whole: _Asked) -> Resource:
+    """Pod-level requests win; a pod-level limit is a request only for what no container asks for."""
+    requests, limits = (_pod_level(texts) for texts in whole)
+    return Resource.of({**limits, **total.amounts, **requests})
+
+
+def _pod_level(texts: _Texts) -> Mapping[str, int]:
+    """Only cpu, memory and huge pages can be given for a pod as a whole."""
+    given = {name: text for name, text in texts if name in ("cpu", "memory") or name.startswith("hugepages-")}
+    return Resource.parse(given).amounts

@@ -1,0 +1,136 @@
+"""Pods."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairway.api.pods import Container, Pod, PodSpec
+from fairway.api.shape import Finding, Path, describe
+from fairway.api.validation.amounts import check_amounts, check_requirements
+from fairway.api.validation.labels import check_labels
+from fairway.api.validation.names import (
+    check_dns_label,
+    check_dns_subdomain,
+    check_key,
+    check_unique,
+    is_dns_label,
+    is_dns_subdomain,
+)
+from fairway.api.validation.placing import check_affinity, check_spreading, check_tolerations
+
+_POD_LEVEL = ("cpu", "memory")
+
+
+def check_pod(pod: Pod, findings: list[Finding]) -> None:
+    spec = pod.spec
+    path = ("spec",)
+    if not spec.containers:
+        findings.append((("spec", "containers"), "is empty, expected at least one container"))
+    _check_containers(spec, findings)
+    if spec.node_name and not is_dns_subdomain(spec.node_name):
+        check_dns_subdomain(spec.node_name, (*path, "nodeName"), findings)
+    if spec.node_selector:
+        check_labels(spec.node_selector, (*path, "nodeSelector"), findings)
+    if spec.affinity:
+        check_affinity(spec.affinity, (*path, "affinity"), findings)
+    if spec.tolerations:
+        check_tolerations(spec.tolerations, (*path, "tolerations"), findings)
+    if spec.topology_spread_constraints:
+        check_spreading(spec.topology_spread_constraints, (*path, "topologySpreadConstraints"), findings)
+    if spec.overhead:
+        check_amounts(spec.overhead, (*path, "overhead"), findings)
+    if spec.resources:
+        _check_pod_level(spec, findings)
+    if spec.scheduling_gates:
+        _check_gates(spec, findings)
+    if spec.volumes:
+        _check_volumes(spec, findings)
+    if spec.resource_claims:
+        _check_claims(spec, findings)
+
+
+def _check_containers(spec: PodSpec, findings: list[Finding]) -> None:
+    names = set()
+    for field, containers in ("containers", spec.containers), ("initContainers", spec.init_containers):
+        for index, container in enumerate(containers):
+            names.add(container.name)
+            if not is_dns_label(container.name):
+                check_dns_label(container.name, ("spec", field, index, "name"), findings)
+            check_requirements(container.resources, ("spec", field, index, "resources"), findings)
+            if container.resources.claims:
+                _check_container_claims(spec, container, ("spec", field, index), findings)
+    if len(names) != len(spec.containers) + len(spec.init_containers):
+        _explain_names(spec, findings)
+    if ports := spec.host_ports:
+        _check_host_ports(ports, findings)
+
+
+def _explain_names(spec: PodSpec, findings: list[Finding]) -> None:
+    seen: dict[str, str] = {}
+    for field, containers in ("containers", spec.containers), ("initContainers", spec.init_containers):
+        for index, container in enumerate(containers):
+            if container.name in seen:
+                found = f"is {describe(container.name)} again (as in {seen[container.name]})"
+                findings.append((("spec", field, index, "name"), f"{found}, expected a new name"))
+            seen.setdefault(container.name, f"{field}[{index}]")
+
+
+def _check_host_ports(ports: Sequence[tuple[str, str, int]], findings: list[Finding]) -> None:
+    if len(set(ports)) == len(ports):
+        return
+    repeated = next(port for port in ports if ports.count(port) > 1)
+    findings.append(
+        (("spec", "containers"), f"take host port {repeated[2]}/{repeated[1]} twice, expected once in a pod")
+    )
+
+
+def _check_pod_level(spec: PodSpec, findings: list[Finding]) -> None:
+    assert spec.resources is not None
+    path: Path = ("spec", "resources")
+    check_requirements(spec.resources, path, findings)
+    for field, amounts in ("requests", spec.resources.requests), ("limits", spec.resources.limits):
+        findings += [
+            ((*path, field, name), "is for the whole pod, expected only cpu, memory and hugepages-* there")
+            for name in amounts
+            if name not in _POD_LEVEL and not name.startswith("hugepages-")
+        ]
+
+
+def _check_gates(spec: PodSpec, findings: list[Finding]) -> None:
+    path = ("spec", "schedulingGates")
+    check_unique((gate.name for gate in spec.scheduling_gates), path, "name", findings)
+    for index, gate in enumerate(spec.scheduling_gates):
+        check_key(gate.name, (*path, index, "name"), findings)
+
+
+def _check_volumes(spec: PodSpec, findings: list[Finding]) -> None:
+    names = [volume.name for volume in spec.volumes]
+    if len(set(names)) != len(names):
+        check_unique(names, ("spec", "volumes"), "name", findings)
+    for index, volume in enumerate(spec.volumes):
+        if not is_dns_label(volume.name):
+            check_dns_label(volume.name, ("spec", "volumes", index, "name"), findings)
+        claim = volume.persistent_volume_claim
+        if claim is not None and not is_dns_subdomain(claim.claim_name):
+            at = ("spec", "volumes", index, "persistentVolumeClaim", "claimName")
+            check_dns_subdomain(claim.claim_name, at, findings)
+
+
+def _check_claims(spec: PodSpec, findings: list[Finding]) -> None:
+    path = ("spec", "resourceClaims")
+    check_unique((claim.name for claim in spec.resource_claims), path, "name", findings)
+    for index, claim in enumerate(spec.resource_claims):
+        check_dns_label(claim.name, (*path, index, "name"), findings)
+        if (claim.resource_claim_name is None) == (claim.resource_claim_template_name is None):
+            expected = "exactly one of resourceClaimName and resourceClaimTemplateName"
+            given = "neither" if claim.resource_claim_name is None else "both"
+            findings.append(((*path, index), f"has {given}, expected {expected}"))
+
+
+def _check_container_claims(spec: PodSpec, container: Container, path: Path, findings: list[Finding]) -> None:
+    known = {claim.name for claim in spec.resource_claims}
+    for index, claim in enumerate(container.resources.claims):
+        if claim.name not in known:
+            expected = "the name of one of spec.resourceClaims"
+            at = (*path, "resources", "claims", index, "name")
+            findings.append((at, f"is {describe(claim.name)}, expected {expected}"))
