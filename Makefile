@@ -17,8 +17,9 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-sandbox: $(READY)  ## run the main job on the embedded example cluster
-	@$(BIN)/python -m fairway.cli.main sandbox
+sandbox: $(READY)  ## run the main job on an example cluster
+	@echo 'The embedded cluster comes later; until then this plans one cycle on examples/cluster.'
+	@$(BIN)/python -m fairway.cli.main plan -f examples/cluster
 
 test: $(READY)  ## run the tests
 	$(BIN)/python -m pytest -q -n auto --dist loadfile

@@ -1,0 +1,71 @@
+"""What the documents say about the code is true: layers, error tree, public names, links."""
+
+import re
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import fairway
+from fairway import errors
+
+ROOT = Path(__file__).parents[1]
+SOURCE = Path(fairway.__file__).parent
+PACKAGES = sorted(path.parent.name for path in SOURCE.glob("*/__init__.py"))
+
+
+def drawn_tree() -> dict[str, str]:
+    """Each error in the docstring of fairway.errors and the one it is drawn under."""
+    parents: dict[str, str] = {}
+    above: list[str] = []
+    for line in errors.__doc__.splitlines():
+        if match := re.match(r"    ([│├└─ ]*)([A-Z]\w+)", line):
+            depth = len(match[1]) // 4
+            above[depth:] = [match[2]]
+            parents[match[2]] = above[depth - 1] if depth else "Exception"
+    return parents
+
+
+def test_the_drawn_tree_of_errors_is_the_real_one():
+    real = {
+        name: found
+        for name, found in vars(errors).items()
+        if isinstance(found, type) and issubclass(found, errors.FairwayError)
+    }
+    drawn = drawn_tree()
+    for name, parent in drawn.items():
+        assert any(above.__name__ == parent for above in real[name].__mro__[1:]), name
+    assert set(real) - set(drawn) <= {"FaultsError"}, "an error is missing in the drawing"
+
+
+def test_every_package_is_in_a_layer_and_on_the_architecture_page():
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layered = re.findall(r"\w+", " ".join(contracts[0]["layers"]))
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    for package in PACKAGES:
+        assert package in layered
+        assert f"`{package}`" in page
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_public_names_exist_and_packages_say_what_they_are(package):
+    module = import_module(f"fairway.{package}")
+    assert module.__doc__
+    names = list(getattr(module, "__all__", []))
+    assert [name for name in names if not hasattr(module, name)] == []
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/architecture.md"])
+def test_links_between_pages_lead_somewhere(page):
+    file = ROOT / page
+    for target in re.findall(r"\]\(([^)#:]+)\)", file.read_text()):
+        assert (file.parent / target).exists(), target
+
+
+def test_verbs_of_make_that_the_pages_name_exist():
+    verbs = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    for page in ("README.md", "CONTRIBUTING.md"):
+        named = re.findall(r"make ([a-z]+) +#|`make ([a-z]+)`", (ROOT / page).read_text())
+        assert {one or other for one, other in named} <= set(verbs)
