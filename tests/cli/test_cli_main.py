@@ -117,8 +117,9 @@ def test_verbose_shows_the_traceback(fairway, monkeypatch, place):
     assert "the traceback is above" in result.err
 
 
-def test_a_reader_that_goes_away_is_no_fault():
-    program = "import sys; from fairway.cli.main import main; main(['policy', 'reference'])"
+@pytest.mark.parametrize("arguments", [[], ["policy", "show"], ["policy", "reference"]])
+def test_a_reader_that_goes_away_is_no_fault(arguments):
+    program = f"from fairway.cli.main import main; main({arguments!r})"
     with subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:

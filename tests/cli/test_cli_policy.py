@@ -99,7 +99,10 @@ def test_the_reference_page_says_all_of_every_setting(fairway):
 
 def test_colour_only_where_it_is_wanted(fairway, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
-    bold = "\x1b[1m"
-    assert bold in fairway("policy", "show").out
+    monkeypatch.setenv("TERM", "xterm-256color")
+    escape = "\x1b["
+    assert escape in fairway("policy", "show").out
     for arguments in (["--no-color", "policy", "show"], ["policy", "show", "--no-color"]):
-        assert "\x1b[3" not in fairway(*arguments).out
+        assert escape not in fairway(*arguments).out
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert escape not in fairway("policy", "show").out

@@ -46,12 +46,14 @@ def print_structured(data: Any, output: str) -> None:
 
 def console() -> Console:
     """Where tables go: as wide as the terminal, 80 columns where there is none, colour only if wanted."""
+    import os
+
     from rich.console import Console
 
     context = click.get_current_context(silent=True)
     options = context.find_object(Options) if context else None
-    no_color = True if options is not None and not options.color else None
-    return Console(no_color=no_color, highlight=False, emoji=False, markup=False)
+    plain = bool(os.environ.get("NO_COLOR")) or (options is not None and not options.color)
+    return Console(color_system=None if plain else "auto", highlight=False, emoji=False, markup=False)
 
 
 def table(*columns: str, numbers: Sequence[str] = ()) -> Table:
