@@ -1,0 +1,17 @@
+"""What a run is judged by, kept as it happens."""
+
+from fairway.sim.metrics.facts import JobFacts, QueueFacts
+from fairway.sim.metrics.outcomes import SIZE_CLASSES, JobOutcome
+from fairway.sim.metrics.recorder import Recorder
+from fairway.sim.metrics.summary import Metrics, WaitMetrics, summarize
+
+__all__ = [
+    "SIZE_CLASSES",
+    "JobFacts",
+    "JobOutcome",
+    "Metrics",
+    "QueueFacts",
+    "Recorder",
+    "WaitMetrics",
+    "summarize",
+]

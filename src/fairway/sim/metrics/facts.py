@@ -1,0 +1,70 @@
+"""What the metrics know of a job and of a queue: as reported, and as kept while the job is alive."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from fairway.clock import Micros
+from fairway.sim.metrics.tenants import Holder, Queue, Vector
+
+
+class JobFacts(msgspec.Struct, frozen=True):
+    """What the metrics must know of a job when it comes."""
+
+    key: str
+    """namespace/name."""
+    queue: str
+    namespace: str
+    tasks: int
+    minimum: int
+    """Tasks that must be placed for the job to count as started."""
+    demand: Mapping[str, int]
+    """What all its tasks ask for together."""
+    first_step: Mapping[str, int]
+    """What its minimum asks for."""
+    next_step: Mapping[str, int]
+    """What one more task asks for."""
+
+
+class QueueFacts(msgspec.Struct, frozen=True):
+    name: str
+    weight: int = 1
+    guarantee: Mapping[str, int] = {}
+
+
+class AliveJob:
+    """A job that has not finished."""
+
+    __slots__ = (
+        "facts",
+        "held",
+        "left",
+        "namespace",
+        "placed",
+        "queue",
+        "size",
+        "start",
+        "step",
+        "stopped_at",
+        "stops",
+        "submit",
+        "waiting",
+    )
+
+    def __init__(self, facts: JobFacts, submit: Micros, queue: Queue, namespace: Holder, size: str) -> None:
+        self.facts = facts
+        self.submit = submit
+        self.queue = queue
+        self.namespace = namespace
+        self.size = size
+        self.start: Micros | None = None
+        self.left = facts.tasks
+        """Tasks that have not ended by themselves."""
+        self.placed = 0
+        self.stops = 0
+        self.stopped_at: Micros | None = None
+        self.held = [0] * len(queue.held)
+        self.waiting = [0] * len(queue.held)
+        self.step: Vector | None = None

@@ -1,0 +1,117 @@
+"""How it went for the jobs: waits and slowdowns, overall and by queue, namespace and size; what was lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from fairway.clock import SECOND, Micros
+from fairway.sim.metrics.spread import Spread
+
+TAU: Micros = 10 * SECOND
+"""Runs shorter than this count as this long in the bounded slowdown."""
+
+MILLION = 1_000_000
+SIZE_CLASSES = (
+    (0.001, "up to 0.1 %"),
+    (0.01, "up to 1 %"),
+    (0.1, "up to 10 %"),
+    (float("inf"), "above 10 %"),
+)
+"""Jobs by the dominant share of the cluster that they ask for."""
+
+
+class JobOutcome(msgspec.Struct, frozen=True):
+    """A finished job."""
+
+    key: str
+    queue: str
+    namespace: str
+    tasks: int
+    size: str
+    """Its size class."""
+    submit: Micros
+    start: Micros
+    end: Micros
+    run: Micros
+    evictions: int = 0
+    """How often it was made to stop."""
+
+    @property
+    def wait(self) -> Micros:
+        return self.start - self.submit
+
+    @property
+    def slowdown(self) -> int:
+        """Bounded slowdown in millionths: max(1, (wait + run) / max(run, 10 s))."""
+        return max(MILLION, (self.wait + self.run) * MILLION // max(self.run, TAU))
+
+
+def size_class(share: float) -> str:
+    return next(name for limit, name in SIZE_CLASSES if share <= limit)
+
+
+class Group:
+    """The finished jobs of one kind."""
+
+    def __init__(self) -> None:
+        self.wait = Spread()
+        self.slowdown = Spread()
+        self.longest: JobOutcome | None = None
+
+    def add(self, outcome: JobOutcome) -> None:
+        if self.longest is None or outcome.wait > self.longest.wait:
+            self.longest = outcome
+        self.wait.add(outcome.wait)
+        self.slowdown.add(outcome.slowdown)
+
+
+class Outcomes:
+    """All groups, and what evictions cost."""
+
+    def __init__(self, resources: Sequence[str]) -> None:
+        self.all = Group()
+        self.by_queue: dict[str, Group] = {}
+        self.by_namespace: dict[str, Group] = {}
+        self.by_size: dict[str, Group] = {}
+        self.submitted = 0
+        self.withdrawn = 0
+        self.running = 0
+        self.waiting = 0
+        self.longest_waiting: tuple[Micros, str] = (0, "")
+        self.evictions = 0
+        self.evictions_by_queue: dict[str, int] = {}
+        self.lost_work = dict.fromkeys(resources, 0)
+        """Amounts multiplied by the microseconds for which they were held in vain."""
+        self.repeat_victims = 0
+        """Jobs that were made to stop more than once."""
+        self.most_stops: tuple[int, str] = (0, "")
+
+    def finish(self, outcome: JobOutcome) -> None:
+        for groups, name in (
+            (self.by_queue, outcome.queue),
+            (self.by_namespace, outcome.namespace),
+            (self.by_size, outcome.size),
+        ):
+            groups.setdefault(name, Group()).add(outcome)
+        self.all.add(outcome)
+
+    def lost(self, key: str, queue: str, stops: int, tasks: int, work: Sequence[int]) -> None:
+        """`tasks` of a job were evicted; it is the job's eviction number `stops`."""
+        self.evictions += tasks
+        self.evictions_by_queue[queue] = self.evictions_by_queue.get(queue, 0) + tasks
+        self.repeat_victims += stops == 2
+        if stops > self.most_stops[0]:
+            self.most_stops = (stops, key)
+        for name, amount in zip(self.lost_work, work, strict=True):
+            self.lost_work[name] += amount
+
+    def close(self, running: int, waiting: Sequence[tuple[Micros, str]]) -> None:
+        self.running = running
+        self.waiting = len(waiting)
+        self.longest_waiting = max(waiting, key=lambda entry: entry[0], default=(0, ""))
+
+    @property
+    def finished(self) -> int:
+        return self.all.wait.count

@@ -1,0 +1,283 @@
+"""Listens to a run and keeps its metrics, sum by sum, as things happen; there is no log to compute them from.
+
+A driver reports what happened, in order of time. Several reports at one instant count as one change: what
+holds between two instants is what stood after the last report of the first. Finished jobs are forgotten;
+`on_finish` hears of each.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+
+from fairway.clock import Micros
+from fairway.sim.metrics.facts import AliveJob, JobFacts, QueueFacts
+from fairway.sim.metrics.outcomes import JobOutcome, Outcomes, size_class
+from fairway.sim.metrics.spread import Spread
+from fairway.sim.metrics.tenants import ONE, Holder, Queue, Vector, dominant, entitle
+from fairway.sim.metrics.timeline import Snapshot, Timeline
+
+BILLION = 1_000_000_000
+
+
+class Recorder:
+    """The metrics of one run. `resources` are the dimensions that are counted, in the report's order."""
+
+    def __init__(
+        self,
+        start: Micros,
+        resources: Sequence[str],
+        capacity: Mapping[str, int],
+        queues: Sequence[QueueFacts] = (),
+        namespace_weights: Mapping[str, int] | None = None,
+        on_finish: Callable[[JobOutcome], None] | None = None,
+    ) -> None:
+        self.start = start
+        self.now = start
+        self.resources = tuple(resources)
+        self.outcomes = Outcomes(self.resources)
+        self.deviation = Spread()
+        """The worst deviation of a backlogged namespace from its entitlement, in billionths, over time."""
+        self.queues: dict[str, Queue] = {}
+        self.used_area = [0] * len(self.resources)
+        self.capacity_area = [0] * len(self.resources)
+        self.at_last_end = (start, tuple(self.used_area), tuple(self.capacity_area))
+        self.at_last_submit = self.at_last_end
+        self.first_submit: Micros | None = None
+        self.fragmentation_area = 0.0
+        self._fragmentation = 0.0
+        self._facts = {queue.name: queue for queue in queues}
+        self._weights = dict(namespace_weights or {})
+        self._capacity = self._vector(capacity)
+        self._used = [0] * len(self.resources)
+        self._alive: dict[str, AliveJob] = {}
+        self._on_finish = on_finish
+        self._stale = False
+        self._worst = 0
+        self._holders: list[Holder] = []
+        used, total = ([f"{what}/{name}" for name in self.resources] for what in ("used", "capacity"))
+        self.sum_columns = [*used, *total, "evictions"]
+        """What the sums of a snapshot are of; a queue or namespace adds its own when it first has a job."""
+        self.stand_columns = ["waiting"]
+        self.timeline = Timeline(start, self._snapshot)
+
+    def capacity(self, at: Micros, capacity: Mapping[str, int]) -> None:
+        """The cluster has this much from now on."""
+        self._reach(at)
+        self._stale = True
+        self._capacity = self._vector(capacity)
+        for holder in self._holders:
+            holder.settle(at)
+            holder.share = dominant(holder.held, self._capacity)
+
+    def submitted(self, at: Micros, facts: JobFacts) -> None:
+        """A job came."""
+        self._reach(at)
+        queue, namespace = self._tenant(facts.queue, facts.namespace)
+        demand = self._vector(facts.demand)
+        job = AliveJob(facts, at, queue, namespace, size_class(dominant(demand, self._capacity) / ONE))
+        self._alive[facts.key] = job
+        self._wait(job, demand, +1)
+        self._next_step(job, self._vector(facts.first_step))
+        self.first_submit = at if self.first_submit is None else self.first_submit
+        self.at_last_submit = self._areas()
+        self.outcomes.submitted += 1
+
+    def placed(self, at: Micros, key: str, amounts: Mapping[str, int], tasks: int = 1) -> None:
+        """`tasks` of a job got a place, and hold `amounts` in all."""
+        self._reach(at)
+        job, vector = self._alive[key], self._vector(amounts)
+        job.placed += tasks
+        self._hold(job, vector, +1)
+        self._wait(job, vector, -1)
+        if job.placed >= job.facts.minimum and job.start is None:
+            job.start = at
+        self._step_now(job)
+
+    def released(self, at: Micros, key: str, amounts: Mapping[str, int], tasks: int = 1) -> None:
+        """`tasks` of a job ended by themselves and gave `amounts` back."""
+        self._reach(at)
+        job = self._alive[key]
+        job.left -= tasks
+        job.placed -= tasks
+        self._hold(job, self._vector(amounts), -1)
+        self._step_now(job)
+
+    def evicted(self, at: Micros, key: str, amounts: Mapping[str, int], ran: Micros, tasks: int = 1) -> None:
+        """`tasks` of a job were made to stop after `ran`; they wait again, and what they did is lost."""
+        self._reach(at)
+        job, vector = self._alive[key], self._vector(amounts)
+        job.placed -= tasks
+        job.stops += job.stopped_at != at
+        job.stopped_at = at
+        self._hold(job, vector, -1)
+        self._wait(job, vector, +1)
+        if job.placed < job.facts.minimum:
+            job.start = None
+        self._step_now(job)
+        self.outcomes.lost(key, job.facts.queue, job.stops, tasks, [ran * amount for amount in vector])
+
+    def finished(self, at: Micros, key: str, ran: Micros) -> None:
+        """A job is done after a run of `ran`."""
+        self._reach(at)
+        job = self._drop(key)
+        self.at_last_end = self._areas()
+        assert job.start is not None, f"{key} finished without having started"
+        facts = job.facts
+        outcome = JobOutcome(
+            key=key,
+            queue=facts.queue,
+            namespace=facts.namespace,
+            tasks=facts.tasks,
+            size=job.size,
+            submit=job.submit,
+            start=job.start,
+            end=at,
+            run=ran,
+            evictions=job.stops,
+        )
+        self.outcomes.finish(outcome)
+        if self._on_finish is not None:
+            self._on_finish(outcome)
+
+    def withdrawn(self, at: Micros, key: str) -> None:
+        """A job was taken back before it was done."""
+        self._reach(at)
+        self._drop(key)
+        self.outcomes.withdrawn += 1
+
+    def fragmentation(self, at: Micros, part: float) -> None:
+        """From now on this part of the idle room is of no use to anything that waits."""
+        self._reach(at)
+        self._fragmentation = part
+
+    def close(self, at: Micros) -> None:
+        """The run is over (or was cut short) at `at`."""
+        self._reach(at)
+        self._refresh()
+        for holder in self._holders:
+            holder.settle(at)
+            holder.watch(at, holder.below_since is not None)
+        self.timeline.close(at)
+        waiting = [job for job in self._alive.values() if job.start is None]
+        self.outcomes.close(
+            len(self._alive) - len(waiting), [(at - job.submit, job.facts.key) for job in waiting]
+        )
+
+    def _reach(self, at: Micros) -> None:
+        """Add up what stood until `at`."""
+        if at == self.now:
+            return
+        assert at > self.now, f"time went back from {self.now} to {at}"
+        self._refresh()
+        self.timeline.reach(at)
+        span = at - self.now
+        for index, (used, total) in enumerate(zip(self._used, self._capacity, strict=True)):
+            self.used_area[index] += used * span
+            self.capacity_area[index] += total * span
+        self.deviation.add(self._worst, span)
+        self.fragmentation_area += self._fragmentation * span
+        self.now = at
+
+    def _refresh(self) -> None:
+        """Entitlements and who is below them, once for each instant at which something changed."""
+        if not self._stale:
+            return
+        self._stale = False
+        queues = self.queues.values()
+        if not any(queue.steps for queue in queues):
+            self._nobody_waits()
+            return
+        entitle(queues, self._capacity)
+        worst = 0
+        for queue in queues:
+            queue.watch(self.now, queue.below_guarantee())
+            for holder in queue.namespaces.values():
+                holder.watch(self.now, holder.below(self._capacity))
+                if holder.steps:
+                    worst = max(worst, abs(holder.share - holder.entitled) // holder.weight)
+        self._worst = worst * BILLION // ONE
+
+    def _nobody_waits(self) -> None:
+        """Everybody has what he asks for: that is what he is entitled to."""
+        self._worst = 0
+        for holder in self._holders:
+            holder.entitled = holder.share
+            holder.watch(self.now, False)
+
+    def _areas(self) -> tuple[Micros, Vector, Vector]:
+        return self.now, tuple(self.used_area), tuple(self.capacity_area)
+
+    def _hold(self, job: AliveJob, amounts: Vector, sign: int) -> None:
+        self._stale = True
+        job.held = [have + sign * amount for have, amount in zip(job.held, amounts, strict=True)]
+        self._used = [have + sign * amount for have, amount in zip(self._used, amounts, strict=True)]
+        job.queue.hold(self.now, amounts, sign, self._capacity)
+        job.namespace.hold(self.now, amounts, sign, self._capacity)
+
+    def _wait(self, job: AliveJob, amounts: Vector, sign: int) -> None:
+        self._stale = True
+        job.waiting = [have + sign * amount for have, amount in zip(job.waiting, amounts, strict=True)]
+        job.queue.wait(amounts, sign)
+        job.namespace.wait(amounts, sign)
+
+    def _step_now(self, job: AliveJob) -> None:
+        facts = job.facts
+        if job.placed >= job.left:
+            self._next_step(job, None)
+        else:
+            self._next_step(job, self._vector(facts.first_step if job.start is None else facts.next_step))
+
+    def _next_step(self, job: AliveJob, step: Vector | None) -> None:
+        if step == job.step:
+            return
+        for holder in (job.queue, job.namespace):
+            if job.step is not None:
+                holder.step(job.step, -1)
+            if step is not None:
+                holder.step(step, +1)
+        job.step = step
+
+    def _drop(self, key: str) -> AliveJob:
+        job = self._alive.pop(key)
+        self._next_step(job, None)
+        self._hold(job, tuple(job.held), -1)
+        self._wait(job, tuple(job.waiting), -1)
+        return job
+
+    def _tenant(self, queue_name: str, namespace: str) -> tuple[Queue, Holder]:
+        queue = self.queues.get(queue_name)
+        if queue is None:
+            facts = self._facts.get(queue_name) or QueueFacts(queue_name)
+            queue = Queue(queue_name, facts.weight, self._vector(facts.guarantee), self.now)
+            self.queues[queue_name] = queue
+            self._add_column(queue, f"queue/{queue_name}")
+        holder = queue.namespaces.get(namespace)
+        if holder is None:
+            holder = Holder(namespace, self._weights.get(namespace, 1), len(self.resources), self.now)
+            queue.namespaces[namespace] = holder
+            self._add_column(holder, f"namespace/{queue_name}/{namespace}")
+        return queue, holder
+
+    def _add_column(self, holder: Holder, label: str) -> None:
+        self._holders.append(holder)
+        self.sum_columns.append(label)
+        self.stand_columns.append(label)
+
+    def _vector(self, amounts: Mapping[str, int]) -> Vector:
+        return tuple([amounts.get(name, 0) for name in self.resources])
+
+    def _snapshot(self, at: Micros) -> Snapshot:
+        """Sums by `sum_columns`, what stands by `stand_columns`."""
+        span = at - self.now
+        sums = array("d", [area + used * span for area, used in zip(self.used_area, self._used, strict=True)])
+        sums.extend(
+            area + total * span for area, total in zip(self.capacity_area, self._capacity, strict=True)
+        )
+        sums.append(self.outcomes.evictions)
+        stands = array("d", [sum(sum(queue.steps.values()) for queue in self.queues.values())])
+        for holder in self._holders:
+            holder.settle(at)
+            sums.append(holder.service)
+            stands.append(holder.entitled)
+        return Snapshot(at, sums, stands)

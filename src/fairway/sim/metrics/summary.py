@@ -1,0 +1,208 @@
+"""The metrics of a run as one value: what the table, the JSON report and the assertions read.
+
+Times are seconds; shares and parts are between 0 and 1. Percentiles are by nearest rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from fairway.clock import SECOND, Micros
+from fairway.resources.quantity import Unit, unit_of
+from fairway.sim.metrics.outcomes import MILLION, Group, JobOutcome
+from fairway.sim.metrics.recorder import BILLION, Recorder
+from fairway.sim.metrics.tenants import ONE
+
+
+class WaitMetrics(msgspec.Struct, frozen=True, rename="camel"):
+    """How long jobs waited, from submission to their start, and how they were slowed down."""
+
+    jobs: int
+    mean: float
+    p50: float
+    p95: float
+    p99: float
+    max: float
+    longest: JobOutcome | None
+    slowdown_mean: float
+    slowdown_p99: float
+
+
+class UtilisationMetrics(msgspec.Struct, frozen=True, rename="camel"):
+    to_last_end: float
+    to_last_submit: float
+
+
+class StarvationMetrics(msgspec.Struct, frozen=True, rename="camel"):
+    """The longest time that a namespace waited for its share, and a queue for its guarantee."""
+
+    namespace: str
+    namespace_longest: float
+    queue: str
+    queue_longest: float
+
+
+class PreemptionMetrics(msgspec.Struct, frozen=True, rename="camel"):
+    evictions: int
+    by_queue: Mapping[str, int]
+    lost_work: Mapping[str, float]
+    """Amount-seconds of each resource, in its own unit (CPU-seconds, byte-seconds)."""
+    repeat_victims: int
+    most_stops: int
+    most_stopped_job: str
+
+
+class Metrics(msgspec.Struct, frozen=True, rename="camel"):
+    """Everything that one run is judged by."""
+
+    submitted: int
+    finished: int
+    running: int
+    waiting: int
+    withdrawn: int
+    longest_waiting: float
+    longest_waiting_job: str
+    makespan: float
+    wait: WaitMetrics
+    utilisation: Mapping[str, UtilisationMetrics]
+    jain: float
+    deviation_mean: float
+    deviation_p99: float
+    fragmentation: float
+    starvation: StarvationMetrics
+    preemption: PreemptionMetrics
+    by_queue: Mapping[str, WaitMetrics]
+    by_namespace: Mapping[str, WaitMetrics]
+    by_size: Mapping[str, WaitMetrics]
+    service: Mapping[str, float]
+    """Of each namespace: its dominant share, summed up over time, in cluster-seconds."""
+
+
+def summarize(recorder: Recorder) -> Metrics:
+    """The metrics of a recorder that was closed."""
+    outcomes = recorder.outcomes
+    end, first = recorder.at_last_end[0], recorder.first_submit
+    return Metrics(
+        submitted=outcomes.submitted,
+        finished=outcomes.finished,
+        running=outcomes.running,
+        waiting=outcomes.waiting,
+        withdrawn=outcomes.withdrawn,
+        longest_waiting=_seconds(outcomes.longest_waiting[0]),
+        longest_waiting_job=outcomes.longest_waiting[1],
+        makespan=_seconds(end - first) if outcomes.finished and first is not None else 0.0,
+        wait=_waits(outcomes.all),
+        utilisation=_utilisation(recorder),
+        jain=_rounded(jain(_services_by_weight(recorder))),
+        deviation_mean=_rounded(recorder.deviation.mean() / BILLION),
+        deviation_p99=_rounded(recorder.deviation.percentile(99) / BILLION),
+        fragmentation=_rounded(recorder.fragmentation_area / max(1, recorder.now - recorder.start)),
+        starvation=_starvation(recorder),
+        preemption=_preemption(recorder),
+        by_queue=_groups(outcomes.by_queue),
+        by_namespace=_groups(outcomes.by_namespace),
+        by_size=_groups(outcomes.by_size),
+        service={name: _rounded(value / SECOND) for name, value in sorted(_services(recorder).items())},
+    )
+
+
+def jain(values: list[float]) -> float:
+    """Jain's index: 1 where all have the same, 1/n where one has everything; of nothing: 1."""
+    squares = sum(value * value for value in values)
+    return sum(values) ** 2 / (len(values) * squares) if squares else 1.0
+
+
+def _services(recorder: Recorder) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for queue in recorder.queues.values():
+        for name, holder in queue.namespaces.items():
+            found[name] = found.get(name, 0.0) + holder.service / ONE
+    return found
+
+
+def _services_by_weight(recorder: Recorder) -> list[float]:
+    return [
+        holder.service / ONE / holder.weight
+        for _, queue in sorted(recorder.queues.items())
+        for _, holder in sorted(queue.namespaces.items())
+    ]
+
+
+def _utilisation(recorder: Recorder) -> dict[str, UtilisationMetrics]:
+    _, used_to_end, had_to_end = recorder.at_last_end
+    _, used_to_submit, had_to_submit = recorder.at_last_submit
+    return {
+        name: UtilisationMetrics(
+            _part(used_to_end[index], had_to_end[index]), _part(used_to_submit[index], had_to_submit[index])
+        )
+        for index, name in enumerate(recorder.resources)
+    }
+
+
+def _starvation(recorder: Recorder) -> StarvationMetrics:
+    queues = recorder.queues.values()
+    below = [
+        (n.longest_below, f"{queue.name}/{n.name}") for queue in queues for n in queue.namespaces.values()
+    ]
+    longest, namespace = max(below, default=(0, ""))
+    queue_longest, queue_name = max(((queue.longest_below, queue.name) for queue in queues), default=(0, ""))
+    return StarvationMetrics(
+        namespace if longest else "",
+        _seconds(longest),
+        queue_name if queue_longest else "",
+        _seconds(queue_longest),
+    )
+
+
+def _preemption(recorder: Recorder) -> PreemptionMetrics:
+    outcomes = recorder.outcomes
+    return PreemptionMetrics(
+        evictions=outcomes.evictions,
+        by_queue=dict(sorted(outcomes.evictions_by_queue.items())),
+        lost_work={
+            name: _rounded(work / SECOND / per_unit(name))
+            for name, work in outcomes.lost_work.items()
+            if work
+        },
+        repeat_victims=outcomes.repeat_victims,
+        most_stops=outcomes.most_stops[0],
+        most_stopped_job=outcomes.most_stops[1],
+    )
+
+
+def per_unit(resource: str) -> int:
+    """Kept amounts in one unit of a resource, as people count it."""
+    return 1000 if unit_of(resource) is Unit.MILLI else 1
+
+
+def _groups(groups: Mapping[str, Group]) -> dict[str, WaitMetrics]:
+    return {name: _waits(groups[name]) for name in sorted(groups)}
+
+
+def _waits(group: Group) -> WaitMetrics:
+    p50, p95, p99 = group.wait.percentiles(50, 95, 99)
+    return WaitMetrics(
+        jobs=group.wait.count,
+        mean=_rounded(group.wait.mean() / SECOND),
+        p50=_seconds(p50),
+        p95=_seconds(p95),
+        p99=_seconds(p99),
+        max=_seconds(group.wait.largest),
+        longest=group.longest,
+        slowdown_mean=_rounded(group.slowdown.mean() / MILLION),
+        slowdown_p99=_rounded(group.slowdown.percentile(99) / MILLION),
+    )
+
+
+def _seconds(span: Micros) -> float:
+    return span / SECOND
+
+
+def _part(part: int, whole: int) -> float:
+    return _rounded(part / whole) if whole else 0.0
+
+
+def _rounded(value: float) -> float:
+    return round(value, 6)

@@ -1,0 +1,142 @@
+"""Who shares the cluster: queues and their namespaces, with what they hold, wait for and are entitled to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from fairway.clock import Micros
+from fairway.sim.metrics.entitlement import Claim, fill
+
+ONE = 1 << 32
+"""The whole cluster, as a share."""
+
+_SLACK = ONE >> 20
+"""Entitlements are computed in floats: a share that misses one by less than this is not below it."""
+
+Vector = tuple[int, ...]
+
+
+class Holder:
+    """A queue, or a namespace in a queue: a part of the cluster over time."""
+
+    __slots__ = (
+        "_since",
+        "below_since",
+        "entitled",
+        "held",
+        "longest_below",
+        "name",
+        "pending",
+        "service",
+        "share",
+        "steps",
+        "weight",
+    )
+
+    def __init__(self, name: str, weight: int, size: int, at: Micros) -> None:
+        self.name = name
+        self.weight = weight
+        self.held = [0] * size
+        self.pending = [0] * size
+        self.steps: dict[Vector, int] = {}
+        """How many waiting jobs would next take this much: a gang's minimum, or one more task."""
+        self.share = 0
+        """The dominant share of what it holds, in units of ONE."""
+        self.service = 0
+        """The share summed up over time."""
+        self.entitled = 0
+        self.below_since: Micros | None = None
+        self.longest_below: Micros = 0
+        self._since = at
+
+    def settle(self, at: Micros) -> None:
+        """Bring the service up to `at`."""
+        self.service += self.share * (at - self._since)
+        self._since = at
+
+    def hold(self, at: Micros, amounts: Vector, sign: int, capacity: Sequence[int]) -> None:
+        self.settle(at)
+        self.held = [have + sign * amount for have, amount in zip(self.held, amounts, strict=True)]
+        self.share = dominant(self.held, capacity)
+
+    def wait(self, amounts: Vector, sign: int) -> None:
+        self.pending = [have + sign * amount for have, amount in zip(self.pending, amounts, strict=True)]
+
+    def step(self, amounts: Vector, sign: int) -> None:
+        count = self.steps.get(amounts, 0) + sign
+        if count:
+            self.steps[amounts] = count
+        else:
+            self.steps.pop(amounts, None)
+
+    def below(self, capacity: Sequence[int]) -> bool:
+        """It waits for something that it could take and still be within what it is entitled to."""
+        return self.share + _SLACK < self.entitled and any(
+            dominant([h + s for h, s in zip(self.held, step, strict=True)], capacity)
+            <= self.entitled + _SLACK
+            for step in self.steps
+        )
+
+    def watch(self, at: Micros, below: bool) -> None:
+        """Note since when it has been below what is its own."""
+        if below:
+            self.below_since = at if self.below_since is None else self.below_since
+            self.longest_below = max(self.longest_below, at - self.below_since)
+        elif self.below_since is not None:
+            self.longest_below = max(self.longest_below, at - self.below_since)
+            self.below_since = None
+
+    def claim(self) -> Claim:
+        return Claim(self.weight, [h + p for h, p in zip(self.held, self.pending, strict=True)])
+
+
+class Queue(Holder):
+    """A queue with its namespaces and the amounts it is guaranteed."""
+
+    __slots__ = ("guarantee", "namespaces")
+
+    def __init__(self, name: str, weight: int, guarantee: Vector, at: Micros) -> None:
+        super().__init__(name, weight, len(guarantee), at)
+        self.guarantee = guarantee
+        self.namespaces: dict[str, Holder] = {}
+
+    def below_guarantee(self) -> bool:
+        """It waits for something that its guarantee still covers."""
+        return any(
+            all(h + s <= g or not s for h, s, g in zip(self.held, step, self.guarantee, strict=True))
+            for step in self.steps
+            if any(step)
+        )
+
+
+def dominant(amounts: Sequence[int], capacity: Sequence[int]) -> int:
+    """The largest part of a resource, in units of ONE; resources that the cluster has none of are skipped."""
+    return max(
+        (amount * ONE // total for amount, total in zip(amounts, capacity, strict=True) if total > 0),
+        default=0,
+    )
+
+
+def entitle(queues: Iterable[Queue], capacity: Sequence[int]) -> None:
+    """Divide the cluster over the queues by weight, and each queue's part over its namespaces by weight."""
+    wanting = []
+    for queue in queues:
+        queue.entitled = 0
+        if any(queue.held) or any(queue.pending):
+            wanting.append(queue)
+    claims = [queue.claim() for queue in wanting]
+    for queue, claim, part in zip(wanting, claims, fill(capacity, claims, capacity), strict=True):
+        queue.entitled = round(part * dominant(claim.demand, capacity))
+        room = capacity if len(wanting) == 1 else [part * amount for amount in claim.demand]
+        _entitle_namespaces(queue, room, capacity)
+
+
+def _entitle_namespaces(queue: Queue, room: Sequence[float], capacity: Sequence[int]) -> None:
+    wanting = []
+    for holder in queue.namespaces.values():
+        holder.entitled = 0
+        if any(holder.held) or any(holder.pending):
+            wanting.append(holder)
+    claims = [holder.claim() for holder in wanting]
+    for holder, claim, part in zip(wanting, claims, fill(room, claims, capacity), strict=True):
+        holder.entitled = round(part * dominant(claim.demand, capacity))
