@@ -50,10 +50,14 @@ def console() -> Console:
 
     from rich.console import Console
 
+    class PipeAware(Console):
+        def on_broken_pipe(self) -> None:
+            raise  # the pipe error itself: rich would leave with 1, which means that a check failed
+
     context = click.get_current_context(silent=True)
     options = context.find_object(Options) if context else None
     plain = bool(os.environ.get("NO_COLOR")) or (options is not None and not options.color)
-    return Console(color_system=None if plain else "auto", highlight=False, emoji=False, markup=False)
+    return PipeAware(color_system=None if plain else "auto", highlight=False, emoji=False, markup=False)
 
 
 def table(*columns: str, numbers: Sequence[str] = ()) -> Table:
