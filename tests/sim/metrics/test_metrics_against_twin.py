@@ -5,12 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from fairway.clock import SECOND
-from fairway.sim.metrics import JobFacts, JobOutcome, Recorder, summarize
-from fairway.sim.metrics.entitlement import Claim, fill
-
-sys.path.insert(0, str(Path(__file__).parent))
 from slow_metrics import (
     CAPACITY,
     RESOURCES,
@@ -21,6 +15,10 @@ from slow_metrics import (
     slow_fill,
     worst_deviation,
 )
+
+from fairway.clock import SECOND
+from fairway.sim.metrics import JobFacts, JobOutcome, Recorder, summarize
+from fairway.sim.metrics.entitlement import Claim, fill
 
 
 @st.composite
