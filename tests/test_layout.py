@@ -69,3 +69,11 @@ def test_verbs_of_make_that_the_pages_name_exist():
     for page in ("README.md", "CONTRIBUTING.md"):
         named = re.findall(r"make ([a-z]+) +#|`make ([a-z]+)`", (ROOT / page).read_text())
         assert {one or other for one, other in named} <= set(verbs)
+
+
+def test_the_readme_names_no_verb_that_is_not_there():
+    from fairway.cli.main import VERBS
+
+    named = re.findall(r"`fairway (\w+)", (ROOT / "README.md").read_text())
+    assert named
+    assert set(named) <= set(VERBS)
