@@ -184,7 +184,7 @@ class Recorder:
         if not self._stale:
             return
         self._stale = False
-        queues = self.queues.values()
+        queues = list(self.queues.values())
         if not any(queue.steps for queue in queues):
             self._nobody_waits()
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 from fairway.clock import Micros
 from fairway.sim.metrics.entitlement import Claim, fill
@@ -14,6 +15,7 @@ _SLACK = ONE >> 20
 """Entitlements are computed in floats: a share that misses one by less than this is not below it."""
 
 Vector = tuple[int, ...]
+H = TypeVar("H", bound="Holder")
 
 
 class Holder:
@@ -117,14 +119,13 @@ def dominant(amounts: Sequence[int], capacity: Sequence[int]) -> int:
     )
 
 
-def entitle(queues: Iterable[Queue], capacity: Sequence[int]) -> None:
+def entitle(queues: Sequence[Queue], capacity: Sequence[int]) -> None:
     """Divide the cluster over the queues by weight, and each queue's part over its namespaces by weight."""
-    wanting = []
-    for queue in queues:
-        queue.entitled = 0
-        if any(queue.held) or any(queue.pending):
-            wanting.append(queue)
+    wanting = _wanting(queues)
     claims = [queue.claim() for queue in wanting]
+    for queue in queues:
+        for holder in queue.namespaces.values():
+            holder.entitled = 0
     for queue, claim, part in zip(wanting, claims, fill(capacity, claims, capacity), strict=True):
         queue.entitled = round(part * dominant(claim.demand, capacity))
         room = capacity if len(wanting) == 1 else [part * amount for amount in claim.demand]
@@ -132,11 +133,18 @@ def entitle(queues: Iterable[Queue], capacity: Sequence[int]) -> None:
 
 
 def _entitle_namespaces(queue: Queue, room: Sequence[float], capacity: Sequence[int]) -> None:
-    wanting = []
-    for holder in queue.namespaces.values():
-        holder.entitled = 0
-        if any(holder.held) or any(holder.pending):
-            wanting.append(holder)
+    wanting = _wanting(queue.namespaces.values())
     claims = [holder.claim() for holder in wanting]
     for holder, claim, part in zip(wanting, claims, fill(room, claims, capacity), strict=True):
         holder.entitled = round(part * dominant(claim.demand, capacity))
+
+
+def _wanting(holders: Iterable[H]) -> list[H]:
+    """Those that hold or wait for something; the others are entitled to nothing."""
+    found = []
+    for holder in holders:
+        if any(holder.held) or any(holder.pending):
+            found.append(holder)
+        else:
+            holder.entitled = 0
+    return found
