@@ -61,7 +61,7 @@ def slow_entitlements(jobs: Sequence[Job], at: int) -> dict[tuple[str, str], Fra
     """The dominant share that each (queue, namespace) with demand is entitled to."""
     demand: dict[tuple[str, str], list[int]] = {}
     for job in jobs:
-        if job.state(at) != "gone":
+        if job.state(at) != "gone" and any(job.amounts):
             have = demand.setdefault((job.queue, job.namespace), [0, 0])
             demand[job.queue, job.namespace] = [h + a for h, a in zip(have, job.amounts, strict=True)]
     queues = sorted({queue for queue, _ in demand})
@@ -86,7 +86,8 @@ def worst_deviation(jobs: Sequence[Job], at: int) -> Fraction:
     backlogged = {(job.queue, job.namespace) for job in jobs if job.state(at) == "waits"}
     entitled = slow_entitlements(jobs, at)
     return max(
-        (abs(held_share(jobs, at, tenant) - entitled[tenant]) for tenant in backlogged), default=Fraction(0)
+        (abs(held_share(jobs, at, tenant) - entitled.get(tenant, 0)) for tenant in backlogged),
+        default=Fraction(0),
     )
 
 
