@@ -150,7 +150,7 @@ devices = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(st.lists(st.lists(requirements, min_size=1, max_size=2), max_size=2), devices)
 def test_same_answers_on_random_devices(
     terms: list[list[tuple[str, str, list[str]]]], device: dict[str, Any]
@@ -158,12 +158,52 @@ def test_same_answers_on_random_devices(
     assert_same(spec_of(*terms), device)
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(requirements, devices)
 def test_same_answers_of_each_requirement(
     requirement: tuple[str, str, list[str]], device: dict[str, Any]
 ) -> None:
     assert_same(spec_of([requirement]), device)
+
+
+TYPED = [
+    *({"int": v} for v in (8, 9, -3, -4, 1000, 2**63 - 1, -(2**63))),
+    {"bool": True},
+    *({"string": v} for v in ("8", "true", "gpu")),
+    *({"version": v} for v in ("8.6.0", "8.0.0", "1.7.0", "1.7.0-1")),
+    {"ints": [8, 9]},
+    {"strings": ["gpu", "8"]},
+    {"versions": ["8.6.0", "8.0.0"]},
+]
+OPERANDS = [
+    "8",
+    "8.5",
+    "-3.5",
+    "9e18",
+    "1e40",
+    "-1e40",
+    "true",
+    "gpu",
+    "v8.6",
+    "1.7.0-01",
+    "9B",
+    "1.5n",
+    "2W",
+]
+
+
+@pytest.mark.parametrize("operator", ["In", "NotIn", "Eq", "Gt", "GtEq", "Lt", "LtEq"])
+def test_same_answers_of_every_type_with_every_operand(operator: str) -> None:
+    devices = [{"attributes": {"size": value}, "capacity": {}} for value in TYPED]
+    devices += [
+        {"attributes": {}, "capacity": {"size": {"value": v}}} for v in ("8", "9", "1n", "2n", "-3", "-4")
+    ]
+    answers = set()
+    for value in OPERANDS:
+        spec = spec_of([("size", operator, [value])])
+        if not compile_selector(spec.resource_selector).faults:
+            answers |= {assert_same(spec, device) for device in devices}
+    assert answers == {True, False}
 
 
 HIGH_MEMORY = [("Kind", "In", ["nvidia-gpu"]), ("memory", "GtEq", ["30G"])]

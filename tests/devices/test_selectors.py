@@ -138,7 +138,10 @@ SLICE = {
                 "allowMultipleAllocations": True,
             },
             {"name": "gpu-1", "attributes": {"type": {"string": "vgpu"}, "shareable": {"bool": True}}},
-            {"name": "gpu-2", "attributes": {"kind": {"int": 5}, "numa": {"ints": [0, 1]}}},
+            {
+                "name": "gpu-2",
+                "attributes": {"kind": {"int": 5}, "type": {"string": ""}, "numa": {"ints": [0, 1]}},
+            },
         ],
     },
 }

@@ -35,8 +35,9 @@ _SIGNS = {"Gt": ">", "GtEq": ">=", "Lt": "<", "LtEq": "<="}
 _NANO = 10**9
 _OWN = "device.attributes[device.driver]"
 _KIND = (
-    f'("kind" in {_OWN} && type({_OWN}["kind"]) == string ? {_OWN}["kind"] : '
-    f'"type" in {_OWN} && type({_OWN}["type"]) == string ? {_OWN}["type"] : device.driver)'
+    f'("kind" in {_OWN} && type({_OWN}["kind"]) == string && {_OWN}["kind"] != "" ? {_OWN}["kind"] : '
+    f'"type" in {_OWN} && type({_OWN}["type"]) == string && {_OWN}["type"] != "" ? {_OWN}["type"] : '
+    "device.driver)"
 )
 _VISIBLE = {"Kind": _KIND, "Type": _KIND, "driver": "device.driver"}
 _INVISIBLE = ("pool", "device", "node")

@@ -8,8 +8,9 @@ from matching; whoever creates a class refuses it if its matcher has faults.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from fairway.api.classes import ClassRequirement, ClassSelector
 from fairway.devices.device import Device
@@ -24,8 +25,7 @@ AMBIGUOUS_UNIT: Final = "AmbiguousUnit"
 _REMEMBERED = 65536
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """Something to say about a selector: where, what kind, and in words."""
 
     path: str
@@ -36,8 +36,7 @@ class Finding:
         return f"{self.path}: {self.message}"
 
 
-@dataclass(frozen=True, slots=True)
-class RequirementResult:
+class RequirementResult(msgspec.Struct, frozen=True):
     """How one requirement met a device."""
 
     requirement: ClassRequirement
@@ -60,8 +59,7 @@ class RequirementResult:
         return f"{what} {rule}" if self.matched else f"{what} does not meet: {rule} ({self.reason})"
 
 
-@dataclass(frozen=True, slots=True)
-class TermResult:
+class TermResult(msgspec.Struct, frozen=True):
     """How one term of the selector met a device."""
 
     requirements: tuple[RequirementResult, ...]
@@ -75,8 +73,7 @@ class TermResult:
         return tuple(result for result in self.requirements if not result.matched)
 
 
-@dataclass(frozen=True, slots=True)
-class MatchResult:
+class MatchResult(msgspec.Struct, frozen=True):
     """The answer, and the way to it term by term."""
 
     matched: bool

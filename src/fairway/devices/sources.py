@@ -77,10 +77,10 @@ def _published(spec: ResourceSliceSpec, device: PublishedDevice) -> Device:
 
 
 def _published_kind(attributes: Mapping[str, Value], driver: str) -> str:
-    """The string attribute `kind`, else `type`, else the driver."""
+    """The string attribute `kind`, else `type`, else the driver; an empty string says nothing."""
     for name in ("kind", "type"):
         value = attributes.get(qualified(name, driver))
-        if isinstance(value, Text):
+        if isinstance(value, Text) and value.text:
             return value.text
     return driver
 
