@@ -52,9 +52,12 @@ class Fault:
 class FaultsError(InputError):
     """Several faults of one run, reported together."""
 
-    def __init__(self, faults: Sequence[Fault]) -> None:
-        super().__init__("\n".join(map(str, faults)))
+    def __init__(self, faults: Sequence[Fault], more: int = 0) -> None:
+        """`more` counts those that are left out of `faults`."""
+        lines = [str(fault) for fault in faults]
+        super().__init__("\n".join([*lines, f"and {more} more"] if more else lines))
         self.faults = tuple(faults)
+        self.more = more
 
 
 class ManifestError(FaultsError):

@@ -23,6 +23,7 @@ VALUE_EXPECTED = (
 )
 
 
+@lru_cache(maxsize=65536)
 def is_dns_label(text: str) -> bool:
     return len(text) <= 63 and _LABEL.fullmatch(text) is not None
 

@@ -1,0 +1,218 @@
+"""The objects in a text, whatever it is written in: one interface over JSON and YAML.
+
+JSON stays bytes until the struct it belongs to is known, and is then decoded straight into that; this is what
+makes large lists cheap. YAML is plain data from the start.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+
+import msgspec
+
+from fairway.api.json_text import TOO_DEEP, JsonProblem, first_byte, problem, spans
+from fairway.api.locate import JsonLines, YamlLines
+from fairway.api.shape import Path
+from fairway.api.sources import MAX_YAML_BYTES, Source
+from fairway.api.yaml_text import YamlProblem, YamlReader
+from fairway.errors import Fault
+
+_ABSENT = msgspec.Raw(b"")
+
+
+class Head(msgspec.Struct, rename="camel", gc=False):
+    """What must be known of an object before it can be read; types are not yet checked."""
+
+    kind: object = None
+    api_version: object = None
+    items: msgspec.Raw = _ABSENT
+
+
+class Value(ABC):
+    """One object, or a list of them, not yet decoded."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def head(self) -> Head | None:
+        """None where this is no object at all."""
+
+    @abstractmethod
+    def items(self) -> Sequence[Value] | None:
+        """The entries of a list object; None where it has no list of items."""
+
+    @abstractmethod
+    def decoded(self, struct: type[msgspec.Struct]) -> msgspec.Struct | None:
+        """The object, if it fits as it stands."""
+
+    @abstractmethod
+    def plain(self) -> object:
+        """Plain data, to make allowances or to find out what is wrong."""
+
+
+class Document(ABC):
+    """One document of a source, which can say where things are."""
+
+    def __init__(self, source: str, value: Value) -> None:
+        self.source = source
+        self.value = value
+
+    @abstractmethod
+    def line(self, path: Path) -> int:
+        """0 where there are no lines."""
+
+
+class PlainValue(Value):
+    """Data that is already in memory."""
+
+    __slots__ = ("_data",)
+
+    def __init__(self, data: object) -> None:
+        self._data = data
+
+    def head(self) -> Head | None:
+        if not isinstance(self._data, Mapping):
+            return None
+        return Head(self._data.get("kind"), self._data.get("apiVersion"))
+
+    def items(self) -> Sequence[Value] | None:
+        items = self._data.get("items", _ABSENT) if isinstance(self._data, Mapping) else _ABSENT
+        if items is None:
+            return []
+        return [PlainValue(item) for item in items] if isinstance(items, list | tuple) else None
+
+    def decoded(self, struct: type[msgspec.Struct]) -> msgspec.Struct | None:  # noqa: ARG002
+        return None
+
+    def plain(self) -> object:
+        return self._data
+
+
+class PlainDocument(Document):
+    def line(self, path: Path) -> int:  # noqa: ARG002
+        return 0
+
+
+class _YamlDocument(Document):
+    def __init__(self, source: str, value: Value, index: int, lines: YamlLines) -> None:
+        super().__init__(source, value)
+        self._index = index
+        self._lines = lines
+
+    def line(self, path: Path) -> int:
+        return self._lines.line(self._index, path)
+
+
+class _JsonValue(Value):
+    __slots__ = ("_head", "_raw")
+
+    def __init__(self, raw: msgspec.Raw | memoryview) -> None:
+        self._raw = raw
+        self._head: Head | None = None
+
+    def head(self) -> Head | None:
+        if self._head is None:
+            try:
+                self._head = _HEADS.decode(self._raw)
+            except msgspec.ValidationError:
+                return None
+        return self._head
+
+    def items(self) -> Sequence[Value] | None:
+        head = self.head()
+        if head is None or not head.items:
+            return None
+        try:
+            return [_JsonValue(item) for item in _ITEMS.decode(head.items) or ()]
+        except msgspec.ValidationError:
+            return None
+
+    def decoded(self, struct: type[msgspec.Struct]) -> msgspec.Struct | None:
+        try:
+            return _decoder(struct).decode(self._raw)
+        except msgspec.ValidationError:
+            return None
+
+    def plain(self) -> object:
+        return msgspec.json.decode(self._raw)
+
+
+_HEADS = msgspec.json.Decoder(Head)
+_ITEMS = msgspec.json.Decoder(list[msgspec.Raw] | None)
+
+
+@cache
+def _decoder(struct: type[msgspec.Struct]) -> msgspec.json.Decoder[msgspec.Struct]:
+    return msgspec.json.Decoder(struct)
+
+
+class _JsonDocument(Document):
+    def __init__(self, source: str, value: Value, start: int, end: int, lines: JsonLines) -> None:
+        super().__init__(source, value)
+        self._span = start, end
+        self._lines = lines
+
+    def line(self, path: Path) -> int:
+        return self._lines.line(*self._span, path)
+
+
+def read_documents(source: Source) -> Iterator[Document | Fault]:
+    """The documents of a source, and a fault where it stops being readable."""
+    if not source.looks_like_json:
+        yield from _yaml_documents(source)
+        return
+    try:
+        documents = list(_json_documents(source))
+    except JsonProblem as found:
+        if source.must_be_json or len(source.data) > MAX_YAML_BYTES:
+            yield Fault(source.name, found.line, "", found.message)
+        else:
+            yield from _yaml_documents(source)
+        return
+    yield from documents
+
+
+def _json_documents(source: Source) -> Iterator[Document]:
+    lines = JsonLines(source.data)
+    text = memoryview(source.data)
+    start = first_byte(source.data)
+    if start == len(source.data):
+        raise JsonProblem(1, "the file is empty, expected a JSON object")
+    try:
+        value = _JsonValue(text)
+        value.head()
+        yield _JsonDocument(source.name, value, start, len(text), lines)
+        return
+    except RecursionError:
+        raise JsonProblem(1, TOO_DEEP) from None
+    except msgspec.DecodeError:
+        pass
+    for start, end in spans(source.data):
+        value = _JsonValue(text[start:end])
+        try:
+            value.head()
+        except msgspec.DecodeError as error:
+            raise problem(source.data[start:end], error, lines.line(start, end, ())) from None
+        yield _JsonDocument(source.name, value, start, end, lines)
+
+
+def _yaml_documents(source: Source) -> Iterator[Document | Fault]:
+    try:
+        text = source.data.decode()
+    except UnicodeDecodeError as error:
+        line = source.data.count(b"\n", 0, error.start) + 1
+        yield Fault(source.name, line, "", f"byte {error.start} is not UTF-8, expected text in UTF-8")
+        return
+    reader = YamlReader(text)
+    lines = YamlLines(text)
+    try:
+        for index, data in enumerate(reader.documents()):
+            for line, message in reader.repeated:
+                yield Fault(source.name, line, "", message)
+            reader.repeated.clear()
+            if data is not None:
+                yield _YamlDocument(source.name, PlainValue(data), index, lines)
+    except YamlProblem as found:
+        yield Fault(source.name, found.line, "", found.message)

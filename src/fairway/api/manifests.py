@@ -1,0 +1,186 @@
+"""Manifests: from files to checked objects, with every fault of a run reported at once.
+
+    load(["cluster/", "jobs-*.yaml", "-"]) -> Manifests(objects, warnings)
+
+All objects or none: a run with a fault raises ManifestError, whose lines read `file:line: path: what is
+wrong, what was expected`. Kinds that are not read are skipped with one warning.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO, cast
+
+import msgspec
+
+from fairway.api import kinds
+from fairway.api.documents import Document, PlainDocument, PlainValue, Value, read_documents
+from fairway.api.json_text import TOO_DEEP
+from fairway.api.kinds import ApiObject, Kind, ObjectKey
+from fairway.api.shape import Path, describe, fit, path_text
+from fairway.api.sources import read_sources
+from fairway.errors import Fault, ManifestError
+
+MAX_FAULTS = 50
+"""Faults shown in full; of the rest only their number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifests:
+    """The objects in the order of the files, and what the user should know about the rest."""
+
+    objects: list[ApiObject]
+    warnings: list[str]
+
+
+def load(sources: Sequence[str], *, stdin: BinaryIO | None = None) -> Manifests:
+    """Read files, folders (`*.yaml`, `*.yml`, `*.json` in them), patterns, and `-` for standard input."""
+    collector = _Collector()
+    unreadable: list[Fault] = []
+    for source in read_sources(sources, stdin or sys.stdin.buffer, unreadable):
+        collector.faults_so_far(unreadable)
+        for document in read_documents(source):
+            collector.add(document)
+    collector.faults_so_far(unreadable)
+    return collector.finish()
+
+
+def parse_object(data: Mapping[str, object], where: str = "object") -> ApiObject:
+    """One object from plain data, held to the same rules; `where` names it in the faults."""
+    collector = _Collector()
+    collector.add(PlainDocument(where, PlainValue(data)))
+    objects = collector.finish().objects
+    if len(objects) == 1:
+        return objects[0]
+    found = f"{data.get('kind')} ({data.get('apiVersion')})"
+    raise ManifestError([Fault(where, 0, "kind", f"is {found}, expected one object of a kind that is read")])
+
+
+class _Collector:
+    """What a run has gathered so far."""
+
+    def __init__(self) -> None:
+        self._objects: list[ApiObject] = []
+        self._places: dict[ObjectKey, tuple[Document, Path]] = {}
+        self._unread: Counter[tuple[str, str]] = Counter()
+        self._faults: list[Fault] = []
+        self._more = 0
+
+    def finish(self) -> Manifests:
+        if self._faults:
+            raise ManifestError(self._faults, self._more)
+        return Manifests(self._objects, [_unread_warning(self._unread)] if self._unread else [])
+
+    def faults_so_far(self, faults: list[Fault]) -> None:
+        """Take over what was found wrong elsewhere."""
+        for fault in faults:
+            self._keep(fault)
+        faults.clear()
+
+    def add(self, document: Document | Fault) -> None:
+        if isinstance(document, Fault):
+            self._keep(document)
+            return
+        try:
+            self._visit(document, document.value, (), None)
+        except RecursionError:
+            self._fault(document, (), TOO_DEEP)
+
+    def _visit(self, document: Document, value: Value, path: Path, inherited: tuple[str, str] | None) -> None:
+        """An object or a list of them; a list's entries inherit what its own kind says of them."""
+        head = value.head()
+        if head is None:
+            self._fault(document, path, f"is {describe(value.plain())}, expected an object with a kind")
+            return
+        version, name = head.api_version, head.kind
+        if inherited and name is None:
+            version, name = inherited
+        if not isinstance(name, str) or not name:
+            self._fault(document, (*path, "kind"), _not_named("the kind of object, for example Pod", name))
+        elif name.endswith("List") and (name == "List" or value.items() is not None):
+            self._visit_items(document, value, path, version, name)
+        elif version is not None and not isinstance(version, str):
+            self._fault(document, (*path, "apiVersion"), _not_named("a version such as v1", version))
+        elif known := kinds.find(version or "", name):
+            self._take(document, value, path, known)
+        elif version or not kinds.versions_read(name):
+            self._unread[name, version or ""] += 1
+        else:
+            expected = " or ".join(kinds.versions_read(name))
+            self._fault(document, (*path, "apiVersion"), f"is missing, expected {expected}")
+
+    def _visit_items(self, document: Document, value: Value, path: Path, version: object, name: str) -> None:
+        items = value.items()
+        if items is None:
+            self._fault(document, (*path, "items"), "is missing, expected a list of objects")
+            return
+        inherited = None if name == "List" else (str(version or ""), name.removesuffix("List"))
+        known = kinds.find(*inherited) if inherited else None
+        for index, item in enumerate(items):
+            if known:
+                self._take(document, item, (*path, "items", index), known)
+            else:
+                self._visit(document, item, (*path, "items", index), inherited)
+
+    def _take(self, document: Document, value: Value, path: Path, kind: Kind) -> None:
+        struct = value.decoded(kind.struct)
+        if struct is None:
+            data, findings = fit(value.plain(), kind.struct)
+            if not findings:
+                struct = msgspec.convert(data, kind.struct)
+        if struct is not None:
+            obj = cast(ApiObject, struct)
+            findings = kind.settle(obj)
+            if not findings:
+                self._register(document, path, obj)
+                return
+        for inner, message in findings:
+            self._fault(document, (*path, *inner), message)
+
+    def _register(self, document: Document, path: Path, obj: ApiObject) -> None:
+        key = kinds.key(obj)
+        here = document, path
+        place = self._places.setdefault(key, here)
+        if place is not here:
+            self._fault(document, (*path, "metadata", "name"), _repeated(key, *place))
+        self._objects.append(obj)
+
+    def _fault(self, document: Document, path: Path, message: str) -> None:
+        """The line is looked up only for faults that are shown."""
+        if len(self._faults) < MAX_FAULTS:
+            self._keep(Fault(document.source, document.line(path), path_text(path), message))
+        else:
+            self._more += 1
+
+    def _keep(self, fault: Fault) -> None:
+        if len(self._faults) < MAX_FAULTS:
+            self._faults.append(fault)
+        else:
+            self._more += 1
+
+
+def _not_named(expected: str, given: object) -> str:
+    return f"is {'missing' if given is None else describe(given)}, expected {expected}"
+
+
+def _repeated(key: ObjectKey, document: Document, path: Path) -> str:
+    kind, namespace, name = key
+    named = f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
+    line = document.line((*path, "metadata", "name"))
+    place = f"{document.source}:{line}" if line else document.source
+    return f"{named} is already at {place}, expected each object once"
+
+
+def _unread_warning(unread: Counter[tuple[str, str]]) -> str:
+    """`skipped 3 objects of kinds that are not read: 2 ConfigMap (v1), 1 Foo (example.com/v1)`"""
+    total = unread.total()
+    listed = []
+    for (name, version), count in sorted(unread.items()):
+        known = kinds.versions_read(name)
+        instead = f"; {name} is read as {' or '.join(known)}" if known else ""
+        listed.append(f"{count} {name} ({version or 'no apiVersion'}{instead})")
+    objects = "object" if total == 1 else "objects"
+    return f"skipped {total} {objects} of kinds that are not read: {', '.join(listed)}"

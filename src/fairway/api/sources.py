@@ -1,0 +1,118 @@
+"""From what a user names (files, folders, patterns, standard input) to the bytes of each file.
+
+There are limits, so that a wrong path or a hostile file ends in a sentence and not in swapped-out memory.
+JSON may be 512 MiB: some 80,000 pods, and twice that memory while it is read. YAML takes a hundred times as
+long and ten times its size, so it ends at 16 MiB.
+"""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from fairway.errors import Fault
+
+MAX_JSON_BYTES = 512 * 1024 * 1024
+MAX_YAML_BYTES = 16 * 1024 * 1024
+SUFFIXES = (".yaml", ".yml", ".json")
+STANDARD_INPUT = "standard input"
+
+_BOM = b"\xef\xbb\xbf"
+_BLANKS = b" \t\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One file's bytes under the name the user knows it by."""
+
+    name: str
+    data: bytes
+    must_be_json: bool = False
+
+    @property
+    def looks_like_json(self) -> bool:
+        return self.must_be_json or self.data[:4096].lstrip(_BLANKS)[:1] == b"{"
+
+
+def read_sources(names: Sequence[str], stdin: BinaryIO, faults: list[Fault]) -> Iterator[Source]:
+    """The files behind `names`, in that order, none twice; what cannot be read becomes a fault."""
+    seen: set[str] = set()
+    for name in names:
+        for path in _paths(name, faults):
+            identity = str(path.resolve()) if path else "-"
+            if identity in seen:
+                continue
+            seen.add(identity)
+            source = _read_file(path, faults) if path else _read(STANDARD_INPUT, stdin, "", faults)
+            if source:
+                yield source
+
+
+def _paths(name: str, faults: list[Fault]) -> list[Path | None]:
+    """None stands for standard input."""
+    if name == "-":
+        return [None]
+    try:
+        return _matching(name, faults)
+    except (OSError, ValueError) as error:
+        faults.append(Fault(f"{name:.60}", 0, "", f"not the name of a file: {error.args[-1]}"))
+        return []
+
+
+def _matching(name: str, faults: list[Fault]) -> list[Path | None]:
+    given = Path(name)
+    if given.is_dir():
+        return _in_folder(given, faults)
+    if given.exists() or not glob.has_magic(name):
+        return [given]
+    found: list[Path | None] = []
+    for match in sorted(glob.glob(name, recursive=True)):  # noqa: PTH207 - patterns may be absolute
+        path = Path(match)
+        found += _in_folder(path, []) if path.is_dir() else [path]
+    if not found:
+        faults.append(Fault(name, 0, "", "no file matches this pattern, expected at least one"))
+    return found
+
+
+def _in_folder(folder: Path, faults: list[Fault]) -> list[Path | None]:
+    """Hidden files and folders are somebody's tools, not manifests."""
+    found: list[Path | None] = [
+        path
+        for path in sorted(folder.rglob("*"))
+        if path.suffix in SUFFIXES
+        and path.is_file()
+        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    ]
+    if not found:
+        expected = f"at least one file named {', '.join('*' + suffix for suffix in SUFFIXES)}"
+        faults.append(Fault(str(folder), 0, "", f"no manifests in this folder, expected {expected}"))
+    return found
+
+
+def _read_file(path: Path, faults: list[Fault]) -> Source | None:
+    try:
+        with path.open("rb") as stream:
+            return _read(str(path), stream, path.suffix, faults)
+    except FileNotFoundError:
+        faults.append(Fault(str(path), 0, "", "no such file, expected a file, a folder, a pattern or -"))
+    except OSError as error:
+        faults.append(Fault(str(path), 0, "", f"cannot be read: {error.strerror}"))
+    return None
+
+
+def _read(name: str, stream: BinaryIO, suffix: str, faults: list[Fault]) -> Source | None:
+    """Only the first bytes are taken before the format, and with it the limit, is known."""
+    data = stream.read(MAX_YAML_BYTES + 1)
+    source = Source(name, data.removeprefix(_BOM), suffix == ".json")
+    limit, kind = (MAX_JSON_BYTES, "JSON") if source.looks_like_json else (MAX_YAML_BYTES, "YAML")
+    if limit > MAX_YAML_BYTES:
+        data += stream.read(limit + 1 - len(data))
+    if len(data) > limit:
+        hint = "; JSON may be larger" if kind == "YAML" else ""
+        expected = f"at most {limit // 2**20} MiB of {kind}{hint}"
+        faults.append(Fault(name, 0, "", f"the file is too large, expected {expected}"))
+        return None
+    return Source(name, data.removeprefix(_BOM), suffix == ".json")
