@@ -10,6 +10,7 @@ import msgspec
 
 _BLANKS = re.compile(r"[ \t\r\n]*")
 _BYTE = re.compile(r"(.*) \(byte (\d+)\)")
+_MALFORMED = "JSON is malformed: "
 TOO_DEEP = "nested too deeply, expected an object as Kubernetes has them"
 
 
@@ -50,7 +51,9 @@ def first_byte(data: bytes) -> int:
 def problem(data: bytes, error: msgspec.DecodeError, line: int) -> JsonProblem:
     """Why the decoder refused a document that looked well formed; it begins at `line`."""
     if found := _BYTE.fullmatch(str(error)):
-        return JsonProblem(line + data.count(b"\n", 0, int(found[2])), f"not JSON: {found[1]}")
+        return JsonProblem(
+            line + data.count(b"\n", 0, int(found[2])), f"not JSON: {found[1].removeprefix(_MALFORMED)}"
+        )
     return JsonProblem(line, f"not JSON: {error}")
 
 

@@ -12,15 +12,14 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import BinaryIO, cast
-
-import msgspec
 
 from fairway.api import kinds
 from fairway.api.documents import Document, PlainDocument, PlainValue, Value, read_documents
 from fairway.api.json_text import TOO_DEEP
 from fairway.api.kinds import ApiObject, Kind, ObjectKey
-from fairway.api.shape import Path, describe, fit, path_text
+from fairway.api.shape import Finding, Path, describe, fit, path_text
 from fairway.api.sources import read_sources
 from fairway.errors import Fault, ManifestError
 
@@ -127,18 +126,23 @@ class _Collector:
 
     def _take(self, document: Document, value: Value, path: Path, kind: Kind) -> None:
         struct = value.decoded(kind.struct)
+        malformed: list[Finding] = []
         if struct is None:
-            data, findings = fit(value.plain(), kind.struct)
-            if not findings:
-                struct = msgspec.convert(data, kind.struct)
-        if struct is not None:
-            obj = cast(ApiObject, struct)
-            findings = kind.settle(obj)
-            if not findings:
-                self._register(document, path, obj)
-                return
-        for inner, message in findings:
-            self._fault(document, (*path, *inner), message)
+            struct, malformed = fit(value.plain(), kind.struct)
+        obj = cast(ApiObject, struct)
+        findings = kind.settle(obj)
+        if malformed or findings:
+            self._faults_of(document, path, malformed + _outside(findings, malformed))
+        else:
+            self._register(document, path, obj)
+
+    def _faults_of(self, document: Document, path: Path, findings: list[Finding]) -> None:
+        """The faults of one object, by line; lines are looked up only for those that are shown."""
+        shown = findings[: MAX_FAULTS - len(self._faults)]
+        places = [(document.line((*path, *inner)), (*path, *inner), message) for inner, message in shown]
+        for line, place, message in sorted(places, key=itemgetter(0)):
+            self._keep(Fault(document.source, line, path_text(place), message))
+        self._more += len(findings) - len(shown)
 
     def _register(self, document: Document, path: Path, obj: ApiObject) -> None:
         key = kinds.key(obj)
@@ -149,17 +153,23 @@ class _Collector:
         self._objects.append(obj)
 
     def _fault(self, document: Document, path: Path, message: str) -> None:
-        """The line is looked up only for faults that are shown."""
-        if len(self._faults) < MAX_FAULTS:
-            self._keep(Fault(document.source, document.line(path), path_text(path), message))
-        else:
-            self._more += 1
+        self._faults_of(document, (), [(path, message)])
 
     def _keep(self, fault: Fault) -> None:
         if len(self._faults) < MAX_FAULTS:
             self._faults.append(fault)
         else:
             self._more += 1
+
+
+def _outside(findings: list[Finding], malformed: list[Finding]) -> list[Finding]:
+    """Those not at or below a place that is malformed: what is there now is only a stand-in."""
+    places = {path for path, _ in malformed}
+    return [
+        (path, message)
+        for path, message in findings
+        if not any(path[:length] in places for length in range(len(path) + 1))
+    ]
 
 
 def _not_named(expected: str, given: object) -> str:

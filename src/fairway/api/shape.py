@@ -26,10 +26,15 @@ Finding = tuple[Path, str]
 _ABSENT = object()
 
 
-def fit(data: object, struct: type[msgspec.Struct]) -> tuple[object, list[Finding]]:
-    """The data with its allowances made, to be converted to `struct` if nothing was found."""
+def fit(data: object, struct: type[msgspec.Struct]) -> tuple[msgspec.Struct, list[Finding]]:
+    """The object, and all that is wrong with the data's shape.
+
+    Where something is wrong a stand-in takes its place, so that the rest can be checked too; whatever is then
+    found at or below such a place means nothing.
+    """
     findings: list[Finding] = []
-    return _fit(data, _info(struct), (), findings), findings
+    fitted = _fit(data, _info(struct), (), findings)
+    return msgspec.convert(fitted, struct), findings
 
 
 def path_text(path: Path) -> str:
@@ -60,15 +65,16 @@ def _fit(value: Any, kind: inspect.Type, path: Path, findings: list[Finding]) ->
             return _fit_list(value, kind, path, findings)
         case inspect.UnionType():
             return _fit_union(value, kind, path, findings)
-    if kind_fault := _scalar_fault(value, kind):
-        findings.append((path, kind_fault))
+    if fault := _scalar_fault(value, kind):
+        findings.append((path, fault))
+        return _stand_in(kind)
     return int(value) if isinstance(kind, inspect.IntType) and isinstance(value, float) else value
 
 
 def _fit_struct(value: Any, kind: inspect.StructType, path: Path, findings: list[Finding]) -> object:
     if not isinstance(value, Mapping):
         findings.append((path, _wrong(value, kind)))
-        return value
+        return _stand_in(kind)
     fitted = {}
     for field in kind.fields:
         name = field.encode_name
@@ -76,6 +82,7 @@ def _fit_struct(value: Any, kind: inspect.StructType, path: Path, findings: list
         if given is _ABSENT or (given is None and not _takes_null(field.type)):
             if field.required:
                 findings.append(((*path, name), f"is missing, expected {expected(field.type)}"))
+                fitted[name] = _stand_in(field.type)
             continue
         fitted[name] = _fit(given, field.type, (*path, name), findings)
     return fitted
@@ -84,10 +91,10 @@ def _fit_struct(value: Any, kind: inspect.StructType, path: Path, findings: list
 def _fit_map(value: Any, kind: inspect.DictType, path: Path, findings: list[Finding]) -> object:
     if not isinstance(value, Mapping):
         findings.append((path, _wrong(value, kind)))
-        return value
+        return _stand_in(kind)
     texts = isinstance(kind.value_type, inspect.StrType)
     return {
-        key: "" if item is None and texts else _fit(item, kind.value_type, (*path, key), findings)
+        str(key): "" if item is None and texts else _fit(item, kind.value_type, (*path, key), findings)
         for key, item in value.items()
     }
 
@@ -95,7 +102,7 @@ def _fit_map(value: Any, kind: inspect.DictType, path: Path, findings: list[Find
 def _fit_list(value: Any, kind: inspect.VarTupleType, path: Path, findings: list[Finding]) -> object:
     if not isinstance(value, list | tuple):
         findings.append((path, _wrong(value, kind)))
-        return value
+        return _stand_in(kind)
     return [_fit(item, kind.item_type, (*path, index), findings) for index, item in enumerate(value)]
 
 
@@ -114,7 +121,7 @@ def _fit_union(value: Any, kind: inspect.UnionType, path: Path, findings: list[F
     number = isinstance(value, int) and not isinstance(value, bool)
     fault = attempts[0][0][1] if number else _wrong(value, kind)
     findings.append((path, fault))
-    return value
+    return None
 
 
 def _fit_scalars(value: Any, kind: inspect.Metadata, path: Path, findings: list[Finding]) -> object:
@@ -125,7 +132,7 @@ def _fit_scalars(value: Any, kind: inspect.Metadata, path: Path, findings: list[
     if not isinstance(value, Mapping):
         return _fit(value, kind.type, path, findings)
     return {
-        key: _text_of(item, rule, (*path, key), findings)
+        str(key): _text_of(item, rule, (*path, key), findings)
         for key, item in value.items()
         if item is not None or rule == "any"
     }
@@ -139,7 +146,28 @@ def _text_of(value: Any, rule: str | None, path: Path, findings: list[Finding]) 
     if isinstance(value, int | float) and not isinstance(value, bool):
         return repr(value)
     findings.append((path, f"is {describe(value)}, expected a quantity such as 2, 500m or 1Gi"))
-    return value
+    return "0"
+
+
+def _stand_in(kind: inspect.Type) -> object:
+    match kind:
+        case inspect.Metadata():
+            return {} if isinstance(kind.type, inspect.DictType) else "0"
+        case inspect.StructType():
+            return {f.encode_name: _stand_in(f.type) for f in kind.fields if f.required}
+        case inspect.DictType():
+            return {}
+        case inspect.VarTupleType():
+            return []
+        case inspect.StrType():
+            return ""
+        case inspect.IntType():
+            return max(kind.ge or 0, 0)
+        case inspect.BoolType():
+            return False
+        case inspect.LiteralType():
+            return kind.values[0]
+    return None
 
 
 def _scalar_fault(value: Any, kind: inspect.Type) -> str | None:

@@ -60,7 +60,9 @@ def _requirements_findings(requests: _Texts, limits: _Texts) -> tuple[Finding, .
             for name, _ in texts
             if name == "pods"
         ]
-    return tuple(findings) or _against_limits(dict(requests), dict(limits))
+    unreadable = {path[1] for path, _ in findings}
+    both = {name: text for name, text in requests if name not in unreadable}
+    return *findings, *_against_limits(both, {name: text for name, text in limits if name in both})
 
 
 def _against_limits(requests: Mapping[str, str], limits: Mapping[str, str]) -> tuple[Finding, ...]:
