@@ -27,6 +27,7 @@ class Holder:
         "entitled",
         "held",
         "longest_below",
+        "longest_since",
         "name",
         "pending",
         "service",
@@ -49,6 +50,7 @@ class Holder:
         self.entitled = 0
         self.below_since: Micros | None = None
         self.longest_below: Micros = 0
+        self.longest_since: Micros = at
         self._since = at
 
     def settle(self, at: Micros) -> None:
@@ -81,12 +83,13 @@ class Holder:
 
     def watch(self, at: Micros, below: bool) -> None:
         """Note since when it has been below what is its own."""
-        if below:
-            self.below_since = at if self.below_since is None else self.below_since
-            self.longest_below = max(self.longest_below, at - self.below_since)
-        elif self.below_since is not None:
-            self.longest_below = max(self.longest_below, at - self.below_since)
+        if self.below_since is not None and at - self.below_since > self.longest_below:
+            self.longest_below = at - self.below_since
+            self.longest_since = self.below_since
+        if not below:
             self.below_since = None
+        elif self.below_since is None:
+            self.below_since = at
 
     def claim(self) -> Claim:
         return Claim(self.weight, [h + p for h, p in zip(self.held, self.pending, strict=True)])

@@ -1,0 +1,165 @@
+"""The scenario file as types: a cluster, what is asked of it, by which policy, and what must then be true.
+
+Field names are written in camelCase in the file. Spans are written `90s`, `1h30m`, or drawn: `exponential
+5m`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from fairway.api.affinity import Taint
+from fairway.resources.algebra import Resource
+from fairway.sim.spans import Drawn
+from fairway.sim.traces import Columns
+
+
+class Span(int):
+    """Microseconds, read from a text such as `1h30m`."""
+
+
+class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """The base of all: a key that nobody knows is an error."""
+
+
+class NodeTemplate(Part, frozen=True):
+    """Nodes that are alike: `{count: 500, name: gpu, allocatable: {...}}`, or in short `500 x {cpu: 64}`."""
+
+    allocatable: Resource
+    count: int = 1
+    name: str = "node"
+    """Nodes are called name-0, name-1 and so on; a single one just by its name where one is given."""
+    labels: dict[str, str] = {}
+    taints: tuple[Taint, ...] = ()
+
+
+Nodes = str | NodeTemplate | tuple[str | NodeTemplate, ...]
+"""As written; `500 x {...}` is a text."""
+
+
+class QueueTemplate(Part, frozen=True):
+    name: str
+    weight: int = 1
+    guarantee: Resource = Resource.EMPTY
+    capability: Resource | None = None
+    deserved: Resource | None = None
+    parent: str = ""
+    reclaimable: bool | None = None
+
+
+class NamespaceTemplate(Part, frozen=True):
+    weight: int = 1
+
+
+class TraceSource(Part, frozen=True):
+    """A trace file, or a slice of it; the first job that is taken arrives when the run starts."""
+
+    file: str
+    """Relative to the scenario's folder; `$FAIRWAY_DATA` in it stands for the folder of published data."""
+    format: str
+    strict: bool = False
+    """Refuse the file where a row is wrong; else such rows are left out and counted."""
+    columns: Columns | None = None
+    skip: int = 0
+    """Jobs to leave out at the beginning, by time of submission."""
+    first: int | None = None
+    """At most so many jobs."""
+    until: Span | None = None
+    """Only jobs submitted within this time after the first one taken."""
+    queue: str | None = None
+    """Put all jobs into this queue, whatever the trace says."""
+    limits: bool = True
+    """Requested run times, where the trace has them, are known to the scheduler and end the job."""
+
+
+class ManifestJobs(Part, frozen=True):
+    """Pods and groups from files. A pod's own annotations `sim.fairway.dev/arrive` and `/run` go first."""
+
+    file: str
+    arrive: Span = Span(0)
+    run: Drawn | None = None
+
+
+class JobTemplate(Part, frozen=True):
+    """Jobs that are alike: one, or `count` of them, one `every` so often (or as many as make a `load`)."""
+
+    name: str
+    request: Resource
+    """Of one task."""
+    run: Drawn
+    namespace: str = "default"
+    queue: str = "default"
+    tasks: int = 1
+    minimum: int | None = None
+    """Tasks that must start together; all of them where this is not given."""
+    priority: int = 0
+    arrive: Span = Span(0)
+    """When the (first) job comes, after the start of the run."""
+    count: int = 1
+    every: Drawn | None = None
+    load: float | None = None
+    """Instead of `every`: come so often, at random, that they ask for this part of the cluster on average."""
+    limit: Span | None = None
+    """The run time that the scheduler is told and after which the job is ended."""
+    node_selector: dict[str, str] = {}
+
+
+class ClusterPart(Part, frozen=True):
+    nodes: Nodes = ()
+    manifests: tuple[str, ...] = ()
+    trace: TraceSource | None = None
+    queues: tuple[QueueTemplate, ...] = ()
+    namespaces: dict[str, NamespaceTemplate] = {}
+
+
+class WorkloadPart(Part, frozen=True):
+    jobs: tuple[JobTemplate, ...] = ()
+    manifests: tuple[ManifestJobs, ...] = ()
+    trace: TraceSource | None = None
+
+
+class TimingPart(Part, frozen=True):
+    """When the scheduler decides, and how long things take on the cluster."""
+
+    cycles: Literal["events", "interval", "both"] = "events"
+    interval: Span = Span(1_000_000)
+    start_delay: Drawn = Drawn("fixed", 0, 0)
+    """From the binding of a pod to the start of its run: images, volumes."""
+    grace: Span | None = None
+    """From an eviction to the end of the pod; the pod's own grace period where this is not given."""
+
+
+class Failure(Part, frozen=True):
+    """A node fails: `node` at the time `at`, or one chosen at random `every` so often."""
+
+    lasts: Drawn
+    node: str | None = None
+    at: Span | None = None
+    every: Drawn | None = None
+
+
+class Change(Part, frozen=True):
+    """The cluster changes on purpose: nodes join, or one is drained (its pods go, it takes no new)."""
+
+    at: Span
+    join: Nodes = ()
+    drain: str | None = None
+    remove: str | None = None
+
+
+class ScenarioFile(Part, frozen=True):
+    cluster: ClusterPart
+    workload: WorkloadPart
+    name: str = ""
+    policy: str | None = None
+    """A policy file, relative to the scenario's folder; the built-in policy where this is not given."""
+    start: str = "2026-01-01T00:00:00Z"
+    end: Span | None = None
+    """How long the run lasts; until everything is done where this is not given."""
+    seed: int = 0
+    timing: TimingPart = TimingPart()
+    failures: tuple[Failure, ...] = ()
+    changes: tuple[Change, ...] = ()
+    asserts: tuple[str, ...] = msgspec.field(default=(), name="assert")
