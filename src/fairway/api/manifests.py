@@ -163,8 +163,11 @@ class _Collector:
 
 
 def _outside(findings: list[Finding], malformed: list[Finding]) -> list[Finding]:
-    """Those not at or below a place that is malformed: what is there now is only a stand-in."""
-    places = {path for path, _ in malformed}
+    """Those not at or below a malformed place, where there is only a stand-in now.
+
+    An operator decides how the values beside it are judged, so a bad one silences them too.
+    """
+    places = {path[:-1] if path[-1:] == ("operator",) else path for path, _ in malformed}
     return [
         (path, message)
         for path, message in findings
