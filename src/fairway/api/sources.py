@@ -63,6 +63,8 @@ def _paths(name: str, faults: list[Fault]) -> list[Path | None]:
 
 
 def _matching(name: str, faults: list[Fault]) -> list[Path | None]:
+    if "\0" in name:
+        raise ValueError("embedded null byte")
     given = Path(name)
     if given.is_dir():
         return _in_folder(given, faults)
