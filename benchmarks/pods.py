@@ -87,7 +87,9 @@ def _metadata(index: int, team: str, job: str, started: str, rng: random.Random)
 
 
 def _managed(manager: str, time: str, names: tuple[str, ...]) -> dict[str, Any]:
-    owned = {f"f:{name}": {".": {}, f'k:{{"name":"{name}"}}': {".": {}, "f:value": {}}} for name in names}
+    owned: dict[str, Any] = {
+        f"f:{name}": {".": {}, f'k:{{"name":"{name}"}}': {".": {}, "f:value": {}}} for name in names
+    }
     return {
         "manager": manager,
         "operation": "Update",

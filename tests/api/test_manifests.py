@@ -90,6 +90,10 @@ class TestSources:
         Path(write("a.yaml", "")).chmod(0)
         assert printed("a.yaml") == ["a.yaml: cannot be read: Permission denied"]
 
+    def test_a_link_to_itself(self) -> None:
+        Path("a.yaml").symlink_to("a.yaml")
+        assert printed("a.yaml") == ["a.yaml: cannot be read: Too many levels of symbolic links"]
+
     def test_too_large(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sources, "MAX_YAML_BYTES", 2**20)
         monkeypatch.setattr(sources, "MAX_JSON_BYTES", 2**21)

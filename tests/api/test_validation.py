@@ -162,6 +162,13 @@ class TestResources:
             "expected only cpu, memory and hugepages-* there",
         ]
 
+    def test_the_sum_must_be_a_number_too(self) -> None:
+        large = "resources: {requests: {memory: 8000000000000000000}}"
+        assert faults("Pod", f"spec: {{containers: [{{name: a, {large}}}, {{name: b, {large}}}]}}") == [
+            "spec.containers: ask for too much together, "
+            "expected amounts that can be added up: amount of memory does not fit an int64"
+        ]
+
     def test_overhead(self) -> None:
         assert pod("overhead: {cpu: x}") == [
             "spec.overhead.cpu: invalid quantity 'x': expected a number before the suffix"

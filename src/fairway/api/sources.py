@@ -8,6 +8,7 @@ and, where all of it is one list, ten times its size, so it ends at 64 MiB: ten 
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,7 +43,7 @@ def read_sources(names: Sequence[str], stdin: BinaryIO, faults: list[Fault]) -> 
     seen: set[str] = set()
     for name in names:
         for path in _paths(name, faults):
-            identity = str(path.resolve()) if path else "-"
+            identity = os.path.realpath(path) if path else "-"
             if identity in seen:
                 continue
             seen.add(identity)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairway.api.pods import Container, Pod, PodSpec
+from fairway.api.requests import pod_request
 from fairway.api.shape import Finding, Path, describe
 from fairway.api.validation.amounts import check_amounts, check_requirements
 from fairway.api.validation.labels import check_labels
@@ -17,6 +18,7 @@ from fairway.api.validation.names import (
     is_dns_subdomain,
 )
 from fairway.api.validation.placing import check_affinity, check_spreading, check_tolerations
+from fairway.errors import QuantityError
 
 _POD_LEVEL = ("cpu", "memory")
 
@@ -47,6 +49,16 @@ def check_pod(pod: Pod, findings: list[Finding]) -> None:
         _check_volumes(spec, findings)
     if spec.resource_claims:
         _check_claims(spec, findings)
+    if not findings:
+        _check_sum(spec, findings)
+
+
+def _check_sum(spec: PodSpec, findings: list[Finding]) -> None:
+    try:
+        pod_request(spec)
+    except QuantityError as error:
+        expected = f"amounts that can be added up: {error.reason}"
+        findings.append((("spec", "containers"), f"ask for too much together, expected {expected}"))
 
 
 def _check_containers(spec: PodSpec, findings: list[Finding]) -> None:
