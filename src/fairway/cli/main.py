@@ -16,6 +16,8 @@ from fairway.cli.errors import run
 from fairway.cli.lazy import LazyGroup
 
 VERBS = {
+    "plan": "decide once on manifests: what goes where, and why the rest waits",
+    "queues": "the shares of queues and namespaces after one cycle",
     "compare": "compare two resource lists in all nine ways",
     "policy": "check, show and explain policy files",
     "completion": "print the completion script for your shell",

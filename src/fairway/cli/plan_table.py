@@ -1,0 +1,156 @@
+"""A plan as a person likes to read it: what goes where, what waits and why, and who has how much."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from rich.console import Console
+
+from fairway.cli.output import console, table
+from fairway.scheduler.plan import Pending, Plan
+
+BAR = 12
+"""Width of a share bar."""
+
+MOST_ROWS = 40
+"""Rows of a table before the rest is only counted."""
+
+
+def print_plan(plan: Plan) -> None:
+    out = console()
+    _print_bindings(out, plan)
+    _print_changes(out, plan)
+    _print_pending(out, plan.pending)
+    _print_shares(out, plan)
+
+
+def print_shares(plan: Plan) -> None:
+    _print_shares(console(), plan)
+
+
+def _print_bindings(out: Console, plan: Plan) -> None:
+    if not plan.bindings:
+        out.print("Nothing to place.\n" if not plan.pending else "Nothing can be placed now.\n")
+        return
+    out.print(f"Placed {_count(len(plan.bindings), 'pod')}")
+    rows = table("job", "pods", "nodes", numbers=("pods",))
+    jobs: dict[str, list[str]] = {}
+    for binding in plan.bindings:
+        jobs.setdefault(binding.job, []).append(binding.node)
+    for job, nodes in list(jobs.items())[:MOST_ROWS]:
+        rows.add_row(job, str(len(nodes)), _grouped(nodes))
+    out.print(rows)
+    _print_rest(out, len(jobs))
+
+
+def _print_changes(out: Console, plan: Plan) -> None:
+    if plan.evictions:
+        out.print(f"Evicted {_count(len(plan.evictions), 'pod')}")
+        rows = table("pod", "node", "for", "why")
+        for eviction in plan.evictions[:MOST_ROWS]:
+            rows.add_row(eviction.pod, eviction.node, eviction.for_, f"{eviction.action}: {eviction.reason}")
+        out.print(rows)
+        _print_rest(out, len(plan.evictions))
+    if plan.reservations:
+        out.print("Reserved")
+        rows = table("job", "pod", "node", "state", "promised start")
+        for held in plan.reservations[:MOST_ROWS]:
+            promise = (held.promised_start or "") + (" (soft)" if held.soft and held.promised_start else "")
+            rows.add_row(held.job, held.pod, held.node, held.state, promise)
+        out.print(rows)
+        _print_rest(out, len(plan.reservations))
+    if plan.released:
+        rows = table("released", "node", "why")
+        for released in plan.released[:MOST_ROWS]:
+            rows.add_row(released.pod, released.node, released.reason)
+        out.print(rows)
+        _print_rest(out, len(plan.released))
+
+
+def _print_pending(out: Console, pending: list[Pending]) -> None:
+    if not pending:
+        return
+    out.print(f"Waiting: {_count(len(pending), 'job')}")
+    rows = table("#", "job", "pods", "why", numbers=("#", "pods"))
+    for row in _alike(pending)[:MOST_ROWS]:
+        rows.add_row(*row)
+    out.print(rows)
+    _print_rest(out, len(_alike(pending)))
+
+
+def _alike(pending: list[Pending]) -> list[tuple[str, str, str, str]]:
+    """Neighbours that wait for the same reason, apart from a number in their name, share a row."""
+    rows: list[tuple[str, str, str, str]] = []
+    alike: list[Pending] = []
+    for job in [*pending, None]:
+        if alike and (job is None or _kind(job) != _kind(alike[0])):
+            first, last = alike[0], alike[-1]
+            name = first.job if len(alike) == 1 else f"{first.job} .. {last.job.split('/', 1)[1]} ({len(alike)})"
+            position = str(first.position) if len(alike) == 1 else f"{first.position}-{last.position}"
+            mark = "starving; " if first.starving else ""
+            pods = str(sum(one.waiting for one in alike))
+            rows.append((position, name, pods, f"{mark}{first.reason}: {first.message}"))
+            alike = []
+        if job is not None:
+            alike.append(job)
+    return rows
+
+
+def _kind(job: Pending) -> tuple[str, ...]:
+    bare = re.sub(r"\d+", "0", job.job)
+    return bare, job.queue, job.reason, re.sub(r"\S*/\S+:", "", job.message), str(job.starving)
+
+
+def _print_shares(out: Console, plan: Plan) -> None:
+    out.print("Queues")
+    rows = table("queue", "weight", "holds", "deserves", "share", "", numbers=("weight", "share"))
+    for queue in plan.queues:
+        rows.add_row(
+            queue.name, str(queue.weight), _amounts(queue.allocated), _amounts(queue.deserved), _percent(queue.share),
+            _bar(queue.share),
+        )  # fmt: skip
+    out.print(rows)
+    if not plan.namespaces:
+        return
+    out.print("Namespaces (share of the cluster, and the same divided by weight)")
+    most = max((namespace.weighted_share for namespace in plan.namespaces), default=0.0)
+    rows = table("queue", "namespace", "weight", "holds", "share", "weighted", "", numbers=("weight", "share", "weighted"))
+    for namespace in plan.namespaces[:MOST_ROWS]:
+        rows.add_row(
+            namespace.queue, namespace.namespace, str(namespace.weight), _amounts(namespace.allocated),
+            _percent(namespace.share), _percent(namespace.weighted_share),
+            _bar(namespace.weighted_share / most if most else 0.0),
+        )  # fmt: skip
+    out.print(rows)
+    _print_rest(out, len(plan.namespaces))
+
+
+def _print_rest(out: Console, rows: int) -> None:
+    out.print(f"... and {rows - MOST_ROWS} more; -o json has all\n" if rows > MOST_ROWS else "")
+
+
+def _grouped(nodes: Iterable[str]) -> str:
+    counts: dict[str, int] = {}
+    for node in nodes:
+        counts[node] = counts.get(node, 0) + 1
+    names = sorted(counts)
+    shown = ", ".join(f"{name} ({counts[name]})" if counts[name] > 1 else name for name in names[:6])
+    return shown + (f" and {len(names) - 6} more" if len(names) > 6 else "")
+
+
+def _amounts(amounts: dict[str, str]) -> str:
+    return ", ".join(f"{amount} {name}" for name, amount in amounts.items() if amount != "0") or "nothing"
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.1f}%"
+
+
+def _bar(part: float) -> str:
+    filled = round(min(part, 1.0) * BAR)
+    return "█" * filled + "░" * (BAR - filled)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

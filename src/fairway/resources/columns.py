@@ -1,0 +1,113 @@
+"""Amounts of all nodes at once: int64 tables laid out (resource, node).
+
+A row holds one resource over all nodes, so that comparing a request with every node walks memory in order.
+That is the layout's whole point: it is many times faster than a row per node. A table knows every dimension
+of its axis; a dimension that a node never mentioned is zero there, as seed 000 asks with `default=zero`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairway.resources.algebra import Default, Resource
+
+IntColumn = NDArray[np.int64]
+BoolColumn = NDArray[np.bool_]
+
+Vector = tuple[tuple[int, int], ...]
+"""A request on an axis: (row, amount) pairs, sorted by row, zeros left out."""
+
+INFINITE = np.iinfo(np.int64).max
+
+
+class Axis:
+    """The resource names that tables share, each with its row. Names are only ever added."""
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self.names: list[str] = []
+        self._rows: dict[str, int] = {}
+        for name in names:
+            self.row(name)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def row(self, name: str) -> int:
+        """The row of a name, made where it is new."""
+        row = self._rows.get(name)
+        if row is None:
+            row = self._rows[name] = len(self.names)
+            self.names.append(name)
+        return row
+
+    def find(self, name: str) -> int | None:
+        return self._rows.get(name)
+
+    def vector(self, resource: Resource) -> Vector:
+        return tuple(sorted((self.row(name), amount) for name, amount in resource.amounts.items() if amount))
+
+    def resource(self, vector: Vector) -> Resource:
+        return Resource.of({self.names[row]: amount for row, amount in vector})
+
+
+class Table:
+    """One kind of amount (allocatable, used, ...) of every node."""
+
+    __slots__ = ("_axis", "data")
+
+    def __init__(self, axis: Axis, nodes: int = 0) -> None:
+        self._axis = axis
+        self.data: NDArray[np.int64] = np.zeros((len(axis), nodes), dtype=np.int64)
+
+    def reach(self, nodes: int) -> None:
+        """Make room for that many nodes and for every dimension of the axis; what is new is zero."""
+        rows, columns = self.data.shape
+        if rows >= len(self._axis) and columns >= nodes:
+            return
+        grown = np.zeros((max(rows, len(self._axis)), max(columns, nodes)), dtype=np.int64)
+        grown[:rows, :columns] = self.data
+        self.data = grown
+
+    def add(self, node: int, vector: Vector, times: int = 1) -> None:
+        for row, amount in vector:
+            self.data[row, node] += amount * times
+
+    def subtract(self, node: int, vector: Vector, times: int = 1) -> None:
+        for row, amount in vector:
+            self.data[row, node] -= amount * times
+
+    def set(self, node: int, vector: Vector) -> None:
+        self.data[:, node] = 0
+        for row, amount in vector:
+            self.data[row, node] = amount
+
+    def at(self, node: int) -> Vector:
+        return tuple((row, int(amount)) for row, amount in enumerate(self.data[:, node]) if amount)
+
+    def fits(self, vector: Vector) -> BoolColumn:
+        """Where the request is less than or equal to the node in every dimension that it asks for."""
+        fits = np.ones(self.data.shape[1], dtype=np.bool_)
+        for row, amount in vector:
+            np.logical_and(fits, self.data[row] >= amount, out=fits)
+        return fits
+
+    def less_equal(self, limit: Vector, default: Default = Default.ZERO) -> BoolColumn:
+        """Where the node is at most the limit in every dimension; `default` stands in for one the limit lacks."""
+        return (self.data <= self._dense(limit, default)[:, None]).all(axis=0)
+
+    def less_partly(self, other: Vector, default: Default = Default.ZERO) -> BoolColumn:
+        """Where the node is below the other in some dimension."""
+        return (self.data < self._dense(other, default)[:, None]).any(axis=0)
+
+    def _dense(self, vector: Vector, default: Default) -> NDArray[np.int64]:
+        missing = INFINITE if default is Default.INFINITY else 0
+        dense = np.full(self.data.shape[0], missing, dtype=np.int64)
+        for row, amount in vector:
+            dense[row] = amount
+        return dense

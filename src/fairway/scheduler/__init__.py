@@ -1,0 +1,1 @@
+"""`decide(state, policy, now) -> Plan`: one cycle of scheduling, pure, explained."""

@@ -1,0 +1,19 @@
+"""The actions of a cycle, by name: each a verb that works on a session through statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fairway.api.settings import Arguments
+from fairway.scheduler.actions.allocate import allocate
+from fairway.scheduler.actions.backfill import backfill
+from fairway.scheduler.actions.enqueue import enqueue
+from fairway.scheduler.session import Session
+
+Action = Callable[[Session, Arguments], None]
+
+ACTIONS: dict[str, Action] = {
+    "enqueue": enqueue,
+    "allocate": allocate,
+    "backfill": backfill,
+}

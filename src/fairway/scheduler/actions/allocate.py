@@ -1,0 +1,47 @@
+"""allocate: place pending jobs, each step to the smallest (queue, namespace, job) key that is allowed and fits.
+
+Two passes. In the first a queue places within what it deserves; in the second, if shares are lent, what is still idle
+goes in the same order to any queue under its capability. What does not fit in the first pass does not fit in the
+second either, for room only shrinks here; what was merely not allowed is tried again.
+"""
+
+from __future__ import annotations
+
+from fairway.api.settings import Arguments
+from fairway.scheduler.candidates import candidates
+from fairway.scheduler.jobrun import JobRun
+from fairway.scheduler.order import Order
+from fairway.scheduler.outcome import Step
+from fairway.scheduler.placing import Placer
+from fairway.scheduler.session import Session
+
+
+def allocate(session: Session, arguments: Arguments) -> None:
+    session.divide()
+    jobs = candidates(session)
+    placer = Placer(session)
+    deferred = _run(session, placer, jobs)
+    if session.lends():
+        session.lending = True
+        deferred = _run(session, placer, deferred)
+        session.lending = False
+    for job in deferred:
+        placer.give_up(job, Step.NOT_ALLOWED)
+
+
+def _run(session: Session, placer: Placer, jobs: list[JobRun]) -> list[JobRun]:
+    """One pass; returns those who were not allowed."""
+    deferred: list[JobRun] = []
+    order = Order(session, jobs)
+    while order:
+        job = order.top()
+        step = placer.step(job)
+        if step is Step.PLACED:
+            order.replace_top(*placer.next_in_line(job))
+            continue
+        if step is Step.NOT_ALLOWED:
+            deferred.append(job)
+            order.replace_top()
+        else:
+            order.replace_top(*placer.give_up(job, step))
+    return deferred

@@ -1,0 +1,29 @@
+"""backfill: place lone BestEffort pods, which ask for nothing but a slot.
+
+They are placed in the one order of queues, namespaces and jobs, on any node that takes them: a reservation does not
+keep them away.
+"""
+
+from __future__ import annotations
+
+from fairway.api.settings import Arguments
+from fairway.scheduler.candidates import best_effort_candidates
+from fairway.scheduler.order import Order
+from fairway.scheduler.outcome import Step
+from fairway.scheduler.placing import Placer
+from fairway.scheduler.session import Session
+
+
+def backfill(session: Session, arguments: Arguments) -> None:
+    session.divide()
+    placer = Placer(session)
+    session.lending = True
+    order = Order(session, best_effort_candidates(session))
+    while order:
+        job = order.top()
+        step = placer.step(job)
+        if step is Step.PLACED:
+            order.replace_top(*placer.next_in_line(job))
+        else:
+            order.replace_top(*placer.give_up(job, step))
+    session.lending = False

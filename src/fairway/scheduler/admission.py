@@ -1,0 +1,55 @@
+"""Who may take part at all: the reasons to wait that have nothing to do with nodes."""
+
+from __future__ import annotations
+
+from fairway.scheduler.jobrun import JobRun
+from fairway.scheduler.session import Session
+from fairway.scheduler.verdict import YES, Reason, Verdict
+
+ADMITTED_PHASES = frozenset({"Inqueue", "Running", "Completed", "Unknown"})
+"""Phases of a group that was let in before."""
+
+
+def admission(session: Session, job: JobRun) -> Verdict:
+    """The first thing that keeps a job out, in the order of `Reason`."""
+    for verdict in (queue_verdict(session, job.job.queue), _group_verdict(job), session.job_valid(job)):
+        if not verdict.ok:
+            return verdict
+    return _enqueued(session, job)
+
+
+def queue_verdict(session: Session, name: str) -> Verdict:
+    """Whether jobs of this queue may be placed."""
+    queues = session.state.queues
+    queue = queues[name]
+    if not queue.exists:
+        return Verdict(False, Reason.QUEUE_NOT_FOUND, detail=f"queue {name} does not exist")
+    if queues.in_circle(name):
+        circle = " -> ".join([q.name for q in queues.ancestors(name)] + [queues.ancestors(name)[-1].parent])
+        return Verdict(False, Reason.QUEUE_NOT_FOUND, detail=f"the parents of queue {name} go in a circle: {circle}")
+    orphan = queues.orphan_of(name)
+    if orphan:
+        return Verdict(False, Reason.QUEUE_NOT_FOUND, detail=f"queue {orphan}, above {name}, does not exist")
+    for above in queues.ancestors(name):
+        if not above.open:
+            return Verdict(False, Reason.QUEUE_CLOSED, detail=f"queue {above.name} is closed")
+    if queue.children:
+        children = ", ".join(sorted(queue.children))
+        return Verdict(
+            False,
+            Reason.QUEUE_NOT_LEAF,
+            detail=f"queue {name} has children ({children}); jobs run in leaves only",
+        )
+    return YES
+
+
+def _group_verdict(job: JobRun) -> Verdict:
+    if job.job.group or job.job.alone:
+        return YES
+    return Verdict(False, Reason.NOT_ENQUEUED, detail=f"its PodGroup {job.key} does not exist")
+
+
+def _enqueued(session: Session, job: JobRun) -> Verdict:
+    if job.job.alone or job.job.phase in ADMITTED_PHASES or session.policy.action("enqueue") is None:
+        return YES
+    return session.enqueueable(job)

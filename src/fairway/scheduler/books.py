@@ -1,0 +1,106 @@
+"""Books: what queues, and namespaces in them, hold and may hold, as a session moves it.
+
+Amounts are lists of Python ints by row of the axis: unbounded, exact, and for a handful of resources several times
+faster than arrays. A queue's book is charged together with those of its ancestors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fairway.resources.columns import Vector
+from fairway.state.queues import Amounts, QueueInfo, add
+
+UNLIMITED = 1 << 100
+"""An amount that no sum reaches: what is missing from a capability."""
+
+SHARE_BITS = 64
+"""Shares are compared as integers, this many bits behind the point: never float, never an overflow."""
+
+
+def share(held: Amounts, total: Amounts, weight: int, skip: int) -> int:
+    """The dominant share over weight, in units of 2**-64. Dimensions that the cluster has none of do not count."""
+    most = 0
+    for row, amount in enumerate(held):
+        if amount > 0 and row != skip and row < len(total) and total[row] > 0:
+            part = (amount << SHARE_BITS) // (total[row] * weight)
+            if part > most:
+                most = part
+    return most
+
+
+class AccountBook:
+    """What a namespace holds in a queue."""
+
+    __slots__ = ("held", "namespace", "queue", "top_priority", "weight")
+
+    def __init__(self, namespace: str, queue: QueueBook, held: Amounts, weight: int) -> None:
+        self.namespace = namespace
+        self.queue = queue
+        self.held = held
+        self.weight = weight
+        self.top_priority = 0
+
+
+class QueueBook:
+    """A queue's standing: `deserved` is filled by proportion or capacity; None means nobody shares out."""
+
+    __slots__ = (
+        "_accounts",
+        "capability",
+        "deserved",
+        "guarantee",
+        "held",
+        "info",
+        "leaf",
+        "line",
+        "name",
+        "parent",
+        "requested",
+    )
+
+    def __init__(self, info: QueueInfo, dimensions: int) -> None:
+        self.info = info
+        self.name = info.name
+        self.parent: QueueBook | None = None
+        self.leaf = not info.children
+        self.held: Amounts = _copy(info.held, dimensions)
+        self.requested: Amounts = _copy(info.requested, dimensions)
+        self.capability: Amounts = [info.capability.get(row, UNLIMITED) for row in range(dimensions)]
+        self.guarantee: Amounts = [info.guarantee.get(row, 0) for row in range(dimensions)]
+        self.deserved: Amounts | None = None
+        self.line: tuple[QueueBook, ...] = (self,)
+        self._accounts: dict[str, AccountBook] = {}
+
+    def account(self, namespace: str, weight_of: Callable[[str], int]) -> AccountBook:
+        book = self._accounts.get(namespace)
+        if book is None:
+            known = self.info.accounts.get(namespace)
+            held = _copy(known.held if known else [], len(self.held))
+            book = self._accounts[namespace] = AccountBook(namespace, self, held, weight_of(namespace))
+        return book
+
+    def namespaces(self) -> list[str]:
+        """Those that the session has looked at."""
+        return list(self._accounts)
+
+    def charge(self, vector: Vector, count: int) -> None:
+        """The queue's tasks hold this much more (or, with a negative count, less)."""
+        for book in self.line:
+            add(book.held, vector, count)
+
+    def room_under(self, limits: Amounts, vector: Vector, count: int) -> int:
+        """How many of `count` requests still fit under a limit."""
+        held = self.held
+        for row, amount in vector:
+            room = (limits[row] - held[row]) // amount
+            if room < count:
+                count = room
+        return max(count, 0)
+
+    def __repr__(self) -> str:
+        return f"<QueueBook {self.name}>"
+
+
+def _copy(amounts: Amounts, dimensions: int) -> Amounts:
+    return amounts[:dimensions] + [0] * (dimensions - len(amounts))

@@ -1,0 +1,78 @@
+"""Which jobs an action has to look at, each line of like jobs represented by its first.
+
+A signature whose tasks fit nowhere keeps all its lines out at once, however many jobs stand in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fairway.scheduler.admission import admission
+from fairway.scheduler.jobrun import JobRun
+from fairway.scheduler.session import Session
+from fairway.state.waiting import Entry, Line, Signature
+
+
+def candidates(session: Session) -> list[JobRun]:
+    """The first job of every line that may be placed, and every started job that waits for more."""
+    found = _lines(session, best_effort=False)
+    started = session.state.waiting.started.values()
+    found.extend(_admitted(session, (session.job_run(entry, signature) for signature, entry in started)))
+    return found
+
+
+def best_effort_candidates(session: Session) -> list[JobRun]:
+    """The first pod of every line of lone BestEffort pods."""
+    return _lines(session, best_effort=True)
+
+
+def _lines(session: Session, *, best_effort: bool) -> list[JobRun]:
+    found: list[JobRun] = []
+    for signature in session.state.waiting.signatures():
+        if is_for_backfill(signature) != best_effort:
+            continue
+        if has_room(session, signature):
+            found.extend(_admitted(session, _heads(session, signature)))
+        else:
+            session.outcomes.no_room.add(signature)
+    return found
+
+
+def has_room(session: Session, signature: Signature) -> bool:
+    """Whether at least one task of the signature fits somewhere."""
+    return any(session.kernel.has_room(run.shape) for run in signature.runs)
+
+
+def is_for_backfill(signature: Signature) -> bool:
+    """Lone BestEffort pods are placed by backfill."""
+    return (
+        len(signature.runs) == 1
+        and signature.runs[0].shape.best_effort
+        and all(not key.group for key in signature.lines)
+    )
+
+
+def _heads(session: Session, signature: Signature) -> Iterator[JobRun]:
+    for line in signature.lines.values():
+        if session.lines_are_alike:
+            yield session.job_run(line.entries[0], signature, line)
+        else:
+            yield from (session.job_run(entry, signature, _alone(line, entry)) for entry in line.entries)
+
+
+def _alone(line: Line, entry: Entry) -> Line:
+    """A line of one, where jobs that look alike may be told apart by a plugin."""
+    single = Line(line.key, line.signature)
+    single.add(entry)
+    return single
+
+
+def _admitted(session: Session, jobs: Iterator[JobRun]) -> Iterator[JobRun]:
+    for job in jobs:
+        verdict = admission(session, job)
+        if verdict.ok:
+            yield job
+        elif job.line is not None:
+            session.outcomes.lines[job.line] = verdict
+        else:
+            session.outcomes.jobs[job] = verdict

@@ -1,0 +1,74 @@
+"""`decide(state, policy, now) -> Plan`: the one pure function.
+
+No I/O, no clock, no randomness: the same three inputs give the same bytes. The state is not changed; what it keeps for
+speed (its snapshot and columns) never changes an answer.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from fairway.api.policy import Policy
+from fairway.clock import Micros
+from fairway.scheduler.actions import ACTIONS
+from fairway.scheduler.guard import PluginDroppedError
+from fairway.scheduler.meter import NO_METER, Meter
+from fairway.scheduler.plan import Plan
+from fairway.scheduler.planning import make_plan
+from fairway.scheduler.registry import Registry, default_registry
+from fairway.scheduler.session import Session
+from fairway.state.cluster import ClusterState
+
+
+def decide(
+    state: ClusterState,
+    policy: Policy,
+    now: Micros,
+    *,
+    registry: Registry | None = None,
+    meter: Meter = NO_METER,
+) -> Plan:
+    """One cycle. `meter` learns when its phases end; benchmarks use it."""
+    plugins = default_registry() if registry is None else registry
+    dropped: dict[tuple[str, str], str] = {}
+    with _collector_paused():
+        while True:
+            try:
+                return _decide(state, policy, now, plugins, dropped, meter)
+            except PluginDroppedError as failure:
+                dropped[failure.plugin, failure.hook] = f"{failure}: left out of this cycle"
+
+
+def _decide(
+    state: ClusterState,
+    policy: Policy,
+    now: Micros,
+    registry: Registry,
+    dropped: dict[tuple[str, str], str],
+    meter: Meter,
+) -> Plan:
+    session = Session(state, policy, now, registry, frozenset(dropped))
+    session.warnings.extend(dropped.values())
+    meter.mark("open")
+    for action in policy.actions:
+        if action.name not in ACTIONS:
+            continue
+        ACTIONS[action.name](session, action.arguments)
+        meter.mark(action.name)
+    plan = make_plan(session)
+    meter.mark("explain")
+    return plan
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """The garbage collector would walk the whole state several times per cycle and find nothing."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

@@ -1,0 +1,157 @@
+"""Why a job waits, from the final state of the cycle.
+
+Counting at the moment of failure would give numbers that depend on what was remembered and what was tried; counted
+once per signature at the end, they are the same however the engine got there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from fairway.resources.columns import BoolColumn
+from fairway.scheduler.hooks import Check
+from fairway.scheduler.jobrun import JobRun
+from fairway.scheduler.session import Session
+from fairway.scheduler.statement import Statement
+from fairway.scheduler.verdict import RESERVED_TEXT, STAGE, Reason, insufficient
+from fairway.state.shapes import Shape
+
+
+class NodeReport(NamedTuple):
+    """How all nodes answered one more task of a shape."""
+
+    total: int
+    fits: int
+    causes: dict[str, int]
+    furthest: Reason
+
+    def text(self) -> str:
+        if not self.total:
+            return "the cluster has no nodes"
+        causes = ", ".join(f"{count} {cause}" for cause, count in self.causes.items())
+        return f"{self.fits}/{self.total} nodes fit" + (f": {causes}" if causes else "")
+
+
+class Why(NamedTuple):
+    """The reason a job waits for. `member` is the place, among its waiting tasks, of the one that found no node."""
+
+    reason: Reason
+    report: NodeReport
+    placed: int
+    needed: int
+    member: int
+
+    def message(self, member: str) -> str:
+        text = self.report.text()
+        if self.reason is Reason.WAITING_FOR_RELEASE:
+            return f"fits where pods are just leaving, and waits for them to be gone; now {text}"
+        if self.reason is Reason.GANG_NOT_READY:
+            return f"{self.placed} of the {self.needed} pods it needs at once could be placed; {member}: {text}"
+        return text
+
+
+def explain(session: Session, job: JobRun) -> Why:
+    """Try the job once more on the final state, without asking its queue, and look at what is missing."""
+    statement = session.statement()
+    needed = 1 if session.job_ready(job) else max(1, job.minimum - job.ready)
+    stuck = _place(job, statement, needed)
+    placed = sum(run.placed for run in job.runs) - _placed_before(job)
+    report = node_report(session, stuck.shape)
+    statement.rollback()
+    reason = Reason.GANG_NOT_READY if placed else report.furthest
+    if STAGE[reason] >= STAGE[Reason.INSUFFICIENT_RESOURCES] and _fits_after_release(session, job, needed):
+        reason = Reason.WAITING_FOR_RELEASE
+    return Why(reason, report, placed, needed, stuck.place)
+
+
+class _Stuck(NamedTuple):
+    shape: Shape
+    place: int
+
+
+def _place(job: JobRun, statement: Statement, needed: int) -> _Stuck:
+    """Place what can be placed; returns the first shape, and task, that found no node."""
+    missing, place, stuck = needed, 0, None
+    for run in job.runs:
+        count = min(missing, run.left)
+        done = statement.allocate(job, run, count) if count > 0 else 0
+        if done < count and stuck is None:
+            stuck = _Stuck(run.shape, place + run.placed)
+        missing -= done
+        place += len(run.tasks)
+    if stuck is None:
+        last = next((run for run in job.runs if run.left), job.runs[-1])
+        stuck = _Stuck(last.shape, len(job.waiting) - 1)
+    return stuck
+
+
+def _placed_before(job: JobRun) -> int:
+    return job.ready - job.job.ready if job.job.ready <= job.ready else 0
+
+
+def _fits_after_release(session: Session, job: JobRun, needed: int) -> bool:
+    """Whether the job could be placed if pods that are leaving were gone."""
+    nodes, snapshot = session.state.nodes, session.snapshot
+    leaving = nodes.releasing.data[:, : snapshot.size]
+    rows = np.flatnonzero(leaving.any(axis=0))
+    if not len(rows):
+        return False
+    owed = np.maximum(0, nodes.pipelined.data[:, rows] - leaving[:, rows])
+    gained = leaving[:, rows] - np.maximum(0, nodes.pipelined.data[:, rows] - owed)
+    np.maximum(gained, 0, out=gained)
+    for row in rows:
+        snapshot.scratch(int(row))
+    snapshot.idle[:, rows] += gained
+    statement = session.statement()
+    before = job.ready
+    _place(job, statement, needed)
+    fits = job.ready - before >= needed
+    statement.rollback()
+    for row in rows:
+        snapshot.scratch(int(row))
+    snapshot.idle[:, rows] -= gained
+    return fits
+
+
+def node_report(session: Session, shape: Shape) -> NodeReport:
+    """Every node once, under the first check that it fails."""
+    snapshot = session.snapshot
+    open_: BoolColumn = snapshot.alive.copy()
+    total = int(open_.sum())
+    causes: dict[str, int] = {}
+    furthest = Reason.INSUFFICIENT_RESOURCES if not total else Reason.PREDICATE_FAILED
+    for check in _checks(session, shape):
+        failed = open_ & ~check.passes
+        count = int(failed.sum())
+        if count:
+            causes[check.text] = causes.get(check.text, 0) + count
+            open_ &= check.passes
+            if STAGE[check.reason] > STAGE[furthest]:
+                furthest = check.reason
+    ordered = dict(sorted(causes.items(), key=lambda cause: (-cause[1], cause[0])))
+    return NodeReport(total, int(open_.sum()), ordered, furthest)
+
+
+def _checks(session: Session, shape: Shape) -> Iterable[Check]:
+    """In the order of semantics 10.2: predicates, reserved, devices, resources by name."""
+    view, hooks = session.kernel.view(), session.kernel.hooks
+    if shape.volumes.missing:
+        yield Check(np.zeros(view.size, dtype=np.bool_), shape.volumes.missing)
+    for feasible in hooks.feasible_static:
+        yield from feasible(shape, view)
+    later: list[Check] = []
+    for feasible in hooks.feasible:
+        for check in feasible(shape, view):
+            if check.reason is Reason.PREDICATE_FAILED:
+                yield check
+            else:
+                later.append(check)
+    if session.kernel.reserved is not None and not shape.best_effort:
+        yield Check(~session.kernel.reserved, RESERVED_TEXT, Reason.NODE_RESOURCE_RESERVED)
+    yield from later
+    names = session.state.axis.names
+    for name, row, amount in sorted((names[row], row, amount) for row, amount in shape.vector):
+        yield Check(view.idle[row] >= amount, insufficient(name), Reason.INSUFFICIENT_RESOURCES)

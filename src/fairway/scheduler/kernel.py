@@ -1,0 +1,336 @@
+"""The array code: which nodes k like tasks should go to, exactly as if they were placed one by one.
+
+For each shape there is one int64 column of packed keys, one entry per node:
+
+    infeasible (a giant) | score, larger is smaller, fixed point | rank by name
+
+so the smallest key is the best node, ties fall by name, and no two keys are equal. Columns are kept from cycle to
+cycle. A placement changes one node only, so before a column is used again just the nodes *touched* since then are
+computed anew (`Snapshot.touched`).
+
+k like tasks at once: the key of a node depends on that node alone, so k greedy picks never leave the k best nodes. Their
+keys with 0, 1, 2... tasks added are computed in one go and merged. Where a score only rises as a node fills (packing),
+the best node is simply filled, then the next.
+
+`reference.py` does the same one task at a time and without any of this; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairway.resources.columns import BoolColumn, IntColumn
+from fairway.scheduler.hooks import Check, FloatColumn
+from fairway.scheduler.podcounts import PodCounts
+from fairway.scheduler.view import NodeView
+from fairway.state.ranks import RANK_BITS
+from fairway.state.shapes import Shape
+from fairway.state.snapshot import Snapshot
+
+GIANT = 1 << 61
+"""Added to the key of an infeasible node, at most twice: by what labels say, and by what the room says."""
+
+INFEASIBLE = 1 << 60
+"""Every key from here on is infeasible."""
+
+SCORE_BITS = 16
+"""Scores are compared in steps of 2**-16: finer than any meaning, coarser than the noise of a last bit."""
+
+MAX_SCORE = float(1 << 17)
+"""A sum of scores beyond this would climb over the giant; it is cut."""
+
+MAX_COLUMNS = 512
+"""How many shapes keep a column (160 KB each at 10,000 nodes); the least recently used go."""
+
+
+@dataclass(frozen=True)
+class NodeHooks:
+    """The hooks of a policy's plugins that look at nodes, in the order of the tiers."""
+
+    feasible_static: Sequence[Callable[[Shape, NodeView], Iterable[Check]]] = ()
+    feasible: Sequence[Callable[[Shape, NodeView], Iterable[Check]]] = ()
+    limit: Sequence[Callable[[Shape, NodeView], IntColumn | None]] = ()
+    score_static: Sequence[Callable[[Shape, NodeView], FloatColumn | None]] = ()
+    score: Sequence[Callable[[Shape, NodeView], FloatColumn]] = ()
+    looks_around: Sequence[Callable[[Shape], bool]] = ()
+    trend: int | None = None
+
+
+class Column:
+    """The keys of one shape, and how far the logs were read when they were computed."""
+
+    __slots__ = ("around", "base", "keys", "pods", "reshaped", "touched")
+
+    def __init__(self, base: IntColumn, keys: IntColumn, *, around: bool) -> None:
+        self.base = base
+        self.keys = keys
+        self.around = around
+        self.touched = 0
+        self.reshaped = 0
+        self.pods = -1
+
+
+class Columns:
+    """The kept columns of one policy on one snapshot."""
+
+    def __init__(self) -> None:
+        self._columns: dict[Shape, Column] = {}
+        self._layout = -1
+
+    def start(self, layout: int) -> None:
+        """A cycle begins; if the rows are no longer what they were, nothing can be kept."""
+        if layout != self._layout:
+            self._columns.clear()
+            self._layout = layout
+        while len(self._columns) > MAX_COLUMNS:
+            del self._columns[next(iter(self._columns))]
+
+    def get(self, shape: Shape) -> Column | None:
+        column = self._columns.pop(shape, None)
+        if column is not None:
+            self._columns[shape] = column
+        return column
+
+    def put(self, shape: Shape, column: Column) -> None:
+        self._columns[shape] = column
+
+
+class Kernel:
+    """Places like tasks on the snapshot of one session. It chooses; the statement writes."""
+
+    def __init__(self, snapshot: Snapshot, hooks: NodeHooks, columns: Columns, pods: PodCounts) -> None:
+        self.snapshot = snapshot
+        self.hooks = hooks
+        self.pods = pods
+        self.reserved: BoolColumn | None = None
+        self._columns = columns
+        columns.start(snapshot.layout)
+
+    def view(self, rows: IntColumn | None = None, idle: NDArray[np.int64] | None = None) -> NodeView:
+        return NodeView(self.snapshot, self.pods, rows, idle)
+
+    def looks_around(self, shape: Shape) -> bool:
+        return any(looks(shape) for looks in self.hooks.looks_around)
+
+    def column(self, shape: Shape) -> Column:
+        """The shape's column, up to date."""
+        column = self._columns.get(shape)
+        if column is None:
+            column = self._new_column(shape)
+        elif column.reshaped != self.snapshot.reshaped.end:
+            self._rebase(shape, column)
+        if column.touched != self.snapshot.touched.end or (column.around and column.pods != self.pods.changes):
+            self._catch_up(shape, column)
+        return column
+
+    def choose(self, shape: Shape, count: int) -> list[int]:
+        """Rows for up to `count` tasks, in the order in which one by one would pick them.
+
+        A shape that looks around gets one row at a time: ask again after the first was written down.
+        """
+        column = self.column(shape)
+        if count == 1 or column.around:
+            best = int(column.keys.argmin()) if self.snapshot.size else -1
+            return [best] if best >= 0 and column.keys[best] < INFEASIBLE else []
+        if not self.snapshot.size:
+            return []
+        if self.hooks.trend == 1:
+            return self._fill(shape, column, count)
+        return self._merge(shape, column, count)
+
+    def room(self, shape: Shape, row: int) -> int:
+        """How many like tasks a node can take, with its room in Python ints: one division per resource."""
+        idle = self.snapshot.idle
+        room = min(int(idle[dimension, row]) // amount for dimension, amount in shape.vector)
+        limits = self._limits(shape, self.view(np.array([row])))
+        return room if limits is None else min(room, int(limits[0]))
+
+    def has_room(self, shape: Shape) -> bool:
+        """Whether some node could take one task."""
+        keys = self.column(shape).keys
+        return bool(self.snapshot.size and keys.min() < INFEASIBLE)
+
+    def feasible_rows(self, shape: Shape) -> IntColumn:
+        return np.flatnonzero(self.column(shape).keys < INFEASIBLE)
+
+    # -- keys ---------------------------------------------------------------------------------------------------
+
+    def _new_column(self, shape: Shape) -> Column:
+        view = self.view()
+        column = Column(self._base(shape, view), np.zeros(0, dtype=np.int64), around=self.looks_around(shape))
+        column.reshaped = self.snapshot.reshaped.end
+        self._renew(shape, column)
+        self._columns.put(shape, column)
+        return column
+
+    def _rebase(self, shape: Shape, column: Column) -> None:
+        """Labels, taints, readiness or size of some nodes changed."""
+        rows = self.snapshot.reshaped.since(column.reshaped)
+        column.reshaped = self.snapshot.reshaped.end
+        column.around = self.looks_around(shape)
+        if rows is None or 2 * len(rows) > self.snapshot.size:
+            column.base = self._base(shape, self.view())
+            self._renew(shape, column)
+            return
+        chosen = np.array(rows, dtype=np.int64)
+        view = self.view(chosen)
+        column.base[chosen] = self._base(shape, view)
+        column.keys[chosen] = self._keys(shape, column.base[chosen], view)
+
+    def _catch_up(self, shape: Shape, column: Column) -> None:
+        rows = self.snapshot.touched.since(column.touched)
+        if column.around or rows is None or 2 * len(rows) > self.snapshot.size:
+            self._renew(shape, column)
+            return
+        column.touched = self.snapshot.touched.end
+        chosen = np.array(rows, dtype=np.int64)
+        column.keys[chosen] = self._keys(shape, column.base[chosen], self.view(chosen))
+
+    def _renew(self, shape: Shape, column: Column) -> None:
+        column.touched = self.snapshot.touched.end
+        column.pods = self.pods.changes
+        column.keys = self._keys(shape, column.base, self.view())
+
+    def _base(self, shape: Shape, view: NodeView) -> IntColumn:
+        """What does not depend on room: the rank, fixed scores, and where the shape may not go at all."""
+        base: IntColumn = view.pick(self.snapshot.rank).astype(np.int64)
+        score: FloatColumn | None = None
+        for score_static in self.hooks.score_static:
+            part = score_static(shape, view)
+            if part is not None:
+                score = part if score is None else score + part
+        if score is not None:
+            base -= fixed_point(score) << RANK_BITS
+        if shape.giant or shape.volumes.missing:
+            base += GIANT
+            return base
+        passes = view.picked(self.snapshot.alive)
+        for feasible in self.hooks.feasible_static:
+            for check in feasible(shape, view):
+                passes = passes & check.passes
+        base += ~passes * np.int64(GIANT)
+        return base
+
+    def _keys(self, shape: Shape, base: IntColumn, view: NodeView) -> IntColumn:
+        idle = view.idle
+        short: BoolColumn | None = None
+        for row, amount in shape.vector:
+            if short is None:
+                short = idle[row] < amount
+            else:
+                short |= idle[row] < amount
+        assert short is not None
+        if self.reserved is not None and not shape.best_effort:
+            short |= view.picked(self.reserved)
+        for feasible in self.hooks.feasible:
+            for check in feasible(shape, view):
+                short |= ~check.passes
+        scores = self.hooks.score
+        if not scores:
+            return base + short * np.int64(GIANT)
+        score = scores[0](shape, view)
+        for another in scores[1:]:
+            score = score + another(shape, view)
+        keys = fixed_point(score)
+        keys <<= RANK_BITS
+        np.subtract(base, keys, out=keys)
+        keys += short * np.int64(GIANT)
+        return keys
+
+    def _limits(self, shape: Shape, view: NodeView) -> IntColumn | None:
+        found: IntColumn | None = None
+        for limit in self.hooks.limit:
+            part = limit(shape, view)
+            if part is not None:
+                found = part if found is None else np.minimum(found, part)
+        return found
+
+    # -- many at once -----------------------------------------------------------------------------------------
+
+    def _fill(self, shape: Shape, column: Column, count: int) -> list[int]:
+        """Packing: a node gets better as it fills, so the best one is filled before the next is looked at."""
+        keys, chosen, hidden = column.keys, list[int](), list[tuple[int, int]]()
+        while len(chosen) < count:
+            best = int(keys.argmin())
+            key = int(keys[best])
+            if key >= INFEASIBLE:
+                break
+            chosen += [best] * min(self.room(shape, best), count - len(chosen))
+            hidden.append((best, key))
+            keys[best] = 2 * GIANT
+        for row, key in hidden:
+            keys[row] = key
+        return chosen
+
+    def _merge(self, shape: Shape, column: Column, count: int) -> list[int]:
+        """Any score: the k best nodes, each with its keys for one task, two tasks, and so on."""
+        rows = self._best(column.keys, count)
+        if not len(rows):
+            return []
+        idle = self.snapshot.idle.take(rows, axis=1)
+        rooms = np.full(len(rows), count, dtype=np.int64)
+        for dimension, amount in shape.vector:
+            np.minimum(rooms, idle[dimension] // amount, out=rooms)
+        limits = self._limits(shape, self.view(rows))
+        if limits is not None:
+            np.minimum(rooms, limits, out=rooms)
+        levels = int(rooms.max())
+        table = self._table(shape, column, rows, idle, levels)
+        table[np.arange(levels)[:, None] >= rooms] = 2 * GIANT
+        if levels == 1 or (table[1:] >= table[:-1]).all():
+            order = table.ravel().argsort(kind="stable")[:count]
+            order = order[table.ravel()[order] < INFEASIBLE]
+            return [int(row) for row in rows[order % len(rows)]]
+        return _merged([int(row) for row in rows], table.T.tolist(), count)
+
+    def _best(self, keys: IntColumn, count: int) -> IntColumn:
+        if 4 * count < len(keys):
+            rows = keys.argpartition(count - 1)[:count]
+            return rows[keys[rows] < INFEASIBLE]
+        return np.flatnonzero(keys < INFEASIBLE)
+
+    def _table(
+        self, shape: Shape, column: Column, rows: IntColumn, idle: NDArray[np.int64], levels: int
+    ) -> NDArray[np.int64]:
+        """Keys by (tasks already added, node)."""
+        if levels == 1:
+            return column.keys[rows][None, :]
+        width = len(rows)
+        request = np.zeros(idle.shape[0], dtype=np.int64)
+        for dimension, amount in shape.vector:
+            request[dimension] = amount
+        filled = idle[:, None, :] - request[:, None, None] * np.arange(levels)[None, :, None]
+        many = np.tile(rows, levels)
+        view = self.view(many, filled.reshape(idle.shape[0], levels * width))
+        return self._keys(shape, column.base[many], view).reshape(levels, width)
+
+
+def _merged(rows: list[int], keys: list[list[int]], count: int) -> list[int]:
+    """k times the smallest next key; taking one brings up the same node's next."""
+    heap = [(levels[0], index) for index, levels in enumerate(keys)]
+    heapq.heapify(heap)
+    level = [0] * len(rows)
+    chosen: list[int] = []
+    while heap and len(chosen) < count:
+        key, index = heap[0]
+        if key >= INFEASIBLE:
+            break
+        chosen.append(rows[index])
+        level[index] += 1
+        if level[index] < len(keys[index]):
+            heapq.heapreplace(heap, (keys[index][level[index]], index))
+        else:
+            heapq.heappop(heap)
+    return chosen
+
+
+def fixed_point(score: FloatColumn) -> IntColumn:
+    """Scores as integers, cut to what a key can hold."""
+    bounded = np.maximum(np.minimum(score, MAX_SCORE), -MAX_SCORE)
+    bounded *= 1 << SCORE_BITS
+    return np.rint(bounded, out=bounded).astype(np.int64)

@@ -1,0 +1,73 @@
+"""Selectors, affinity and tolerations against all nodes at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from fairway.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Taint, Toleration
+from fairway.resources.columns import BoolColumn
+from fairway.state.labels import NAME_FIELD, requirement_holds
+from fairway.state.shapes import Shape
+from fairway.state.snapshot import Snapshot
+
+
+def tolerates(tolerations: Sequence[Toleration], taint: Taint) -> bool:
+    return any(_tolerates(toleration, taint) for toleration in tolerations)
+
+
+def _tolerates(toleration: Toleration, taint: Taint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator == "Exists":
+        return True
+    return bool(toleration.key) and toleration.value == taint.value
+
+
+def selector_column(shape: Shape, snapshot: Snapshot) -> BoolColumn:
+    """Where all labels of the shape's node selector are."""
+    labels, size = snapshot.state.nodes.labels, snapshot.size
+    passes = np.ones(size, dtype=np.bool_)
+    for key, value in shape.node_selector:
+        passes &= labels.where(key, size, _equals(value))
+    return passes
+
+
+def any_term_column(selector: NodeSelector, snapshot: Snapshot) -> BoolColumn:
+    """Where one of the terms holds."""
+    passes = np.zeros(snapshot.size, dtype=np.bool_)
+    for term in selector.node_selector_terms:
+        passes |= term_column(term, snapshot)
+    return passes
+
+
+def term_column(term: NodeSelectorTerm, snapshot: Snapshot) -> BoolColumn:
+    """Where a whole term holds; one without requirements holds nowhere."""
+    if not term.match_expressions and not term.match_fields:
+        return np.zeros(snapshot.size, dtype=np.bool_)
+    passes = np.ones(snapshot.size, dtype=np.bool_)
+    labels = snapshot.state.nodes.labels
+    for requirement in term.match_expressions:
+        passes &= labels.where(requirement.key, snapshot.size, _holds(requirement))
+    for requirement in term.match_fields:
+        names = snapshot.names if requirement.key == NAME_FIELD else [None] * snapshot.size
+        passes &= np.array([requirement_holds(requirement, name) for name in names], dtype=np.bool_)
+    return passes
+
+
+def required_affinity_column(shape: Shape, snapshot: Snapshot) -> BoolColumn | None:
+    """Where the required node affinity holds; None if there is none."""
+    affinity = shape.node_affinity
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+    return None if required is None else any_term_column(required, snapshot)
+
+
+def _holds(requirement: NodeSelectorRequirement) -> Callable[[str | None], bool]:
+    return lambda value: requirement_holds(requirement, value)
+
+
+def _equals(wanted: str) -> Callable[[str | None], bool]:
+    return lambda value: value == wanted

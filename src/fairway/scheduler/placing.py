@@ -1,0 +1,116 @@
+"""Placing one step of a job: its whole minimum or nothing; once it is ready, one task at a time."""
+
+from __future__ import annotations
+
+from fairway.scheduler.jobrun import JobRun, TaskRun
+from fairway.scheduler.outcome import Step
+from fairway.scheduler.session import Session
+from fairway.scheduler.statement import Statement
+from fairway.state.shapes import Shape
+
+
+class Placer:
+    """Takes steps on a session, and remembers what has been found not to fit."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._room: dict[Shape, int] = {}
+        """Exact room of a shape, where it was found to be less than asked for. It only shrinks."""
+
+    def step(self, job: JobRun) -> Step:
+        statement = self._session.statement()
+        if self._session.job_ready(job):
+            return self._grow(job, statement)
+        step = self._begin(job, statement)
+        if step is Step.PLACED:
+            statement.commit()
+        else:
+            statement.rollback()
+        return step
+
+    def next_in_line(self, job: JobRun) -> list[JobRun]:
+        """After a placed step: the job itself if more of it waits, and whoever stood behind it."""
+        following = [] if job.line is None else self._behind(job)
+        job.line = None
+        if any(run.left for run in job.runs):
+            following.append(job)
+        return following
+
+    def give_up(self, job: JobRun, step: Step) -> list[JobRun]:
+        """The job is out for this cycle, and with it those of its line; returns those of them who are not."""
+        verdict = self._session.not_allowed(job) if step is Step.NOT_ALLOWED else None
+        if job.line is None:
+            self._session.outcomes.jobs[job] = verdict
+            return []
+        if verdict is not None:
+            self._session.outcomes.lines[job.line] = verdict
+            return []
+        if all(self._only_shrinks(run.shape) for run in job.signature.runs):
+            self._session.outcomes.no_room.add(job.signature)
+            return []
+        self._session.outcomes.jobs[job] = None
+        return self._behind(job)
+
+    def _behind(self, job: JobRun) -> list[JobRun]:
+        assert job.line is not None
+        place = job.place + 1
+        if place == len(job.line.entries):
+            return []
+        return [self._session.job_run(job.line.entries[place], job.signature, job.line, place)]
+
+    def _only_shrinks(self, shape: Shape) -> bool:
+        """Whether room for a shape can only get less as others are placed. Affinity to pods can make it more."""
+        return not shape.rules.affinity and not shape.rules.spread
+
+    def _begin(self, job: JobRun, statement: Statement) -> Step:
+        """A job that is not ready: roles first, then the rest of the minimum, in task order."""
+        if job.signature in self._session.outcomes.no_room and not job.started:
+            return Step.NO_ROOM
+        allowed = True
+        for role, least in job.job.role_minimums:
+            missing = least - (job.role_ready or {}).get(role, 0)
+            allowed &= self._place(job, statement, missing, role)
+        allowed &= self._place(job, statement, job.minimum - job.ready, None)
+        if self._session.job_ready(job) and statement.checkpoint():
+            return Step.PLACED
+        return Step.NO_ROOM if allowed else Step.NOT_ALLOWED
+
+    def _place(self, job: JobRun, statement: Statement, missing: int, role: str | None) -> bool:
+        """Place up to `missing` tasks (of a role); False if the queue did not allow all that was tried."""
+        allowed = True
+        for run in job.runs:
+            if missing <= 0:
+                break
+            if role is not None and run.role != role:
+                continue
+            count = min(missing, run.left)
+            may = self._session.allocatable(job.queue, run.shape, count)
+            if may < count:
+                allowed = False
+                if run.left == job.left():
+                    break  # nobody else in the job could make up for it
+            missing -= self._try(job, run, may, statement)
+        return allowed
+
+    def _try(self, job: JobRun, run: TaskRun, count: int, statement: Statement) -> int:
+        known = self._room.get(run.shape, count)
+        if count <= 0 or known == 0 or (count > known and len(job.runs) == 1):
+            return 0
+        fresh = statement.checkpoint() == 0
+        placed = statement.allocate(job, run, count)
+        if fresh and placed < count and self._only_shrinks(run.shape):
+            self._room[run.shape] = placed
+        return placed
+
+    def _grow(self, job: JobRun, statement: Statement) -> Step:
+        """A ready job: the first waiting task that is allowed and fits."""
+        allowed = True
+        for run in job.runs:
+            if not run.left:
+                continue
+            if not self._session.allocatable(job.queue, run.shape, 1):
+                allowed = False
+            elif self._try(job, run, 1, statement):
+                statement.commit()
+                return Step.PLACED
+        return Step.NO_ROOM if allowed else Step.NOT_ALLOWED

@@ -1,0 +1,213 @@
+"""`Plan`: the only output of a cycle. What to do, in order, and why everything else waits.
+
+The structs here are the JSON contract (design section 9): fields may be added, never changed. A plan is put together
+from what the session left behind; its long lists are only built when somebody reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from fairway.clock import Micros, format_rfc3339
+
+
+class PlanStruct(msgspec.Struct, rename="camel", frozen=True):
+    """The base of all parts of a plan."""
+
+
+class DeviceChoice(PlanStruct, frozen=True):
+    class_: str = msgspec.field(name="class")
+    device: str
+    quantity: int
+
+
+class Binding(PlanStruct, frozen=True):
+    pod: str
+    node: str
+    devices: tuple[DeviceChoice, ...] = ()
+    annotations: dict[str, str] = {}
+    job: str = ""
+
+
+class Eviction(PlanStruct, frozen=True):
+    pod: str
+    node: str
+    for_: str = msgspec.field(name="for")
+    action: str
+    reason: str
+
+
+class Reservation(PlanStruct, frozen=True):
+    pod: str
+    job: str
+    node: str
+    state: str
+    since: str = ""
+    promised_start: str | None = None
+    soft: bool = False
+
+
+class Nomination(PlanStruct, frozen=True):
+    pod: str
+    node: str
+
+
+class Released(PlanStruct, frozen=True):
+    pod: str
+    node: str
+    reason: str
+
+
+class Pending(PlanStruct, frozen=True):
+    """A job that waits: the reason that stops it, and where it stands. `nodes` counts causes over all nodes."""
+
+    job: str
+    reason: str
+    message: str
+    nodes: dict[str, int]
+    queue: str
+    namespace: str
+    position: int
+    waiting: int
+    ready: int
+    minimum: int
+    priority: int = 0
+    starving: bool = False
+
+
+class QueueStanding(PlanStruct, frozen=True):
+    name: str
+    weight: int
+    deserved: dict[str, str]
+    allocated: dict[str, str]
+    share: float
+    requested: dict[str, str] = {}
+    parent: str = ""
+    state: str = "Open"
+
+
+class NamespaceStanding(PlanStruct, frozen=True):
+    queue: str
+    namespace: str
+    weight: int
+    allocated: dict[str, str]
+    share: float
+    weighted_share: float
+
+
+class ClassStanding(PlanStruct, frozen=True):
+    name: str
+    allocatable: int
+    requested: int
+
+
+class GroupStatus(PlanStruct, frozen=True):
+    """What a PodGroup's status should say after the plan."""
+
+    name: str
+    phase: str
+    running: int
+    succeeded: int
+    failed: int
+    scheduled: int
+    conditions: tuple[dict[str, str], ...] = ()
+
+
+class QueueStatus(PlanStruct, frozen=True):
+    name: str
+    state: str
+    pending: int
+    running: int
+    inqueue: int
+
+
+class Status(PlanStruct, frozen=True):
+    pod_groups: tuple[GroupStatus, ...]
+    queues: tuple[QueueStatus, ...]
+
+
+class Sources:
+    """How a plan gets its parts: each is asked for at most once."""
+
+    bindings: Callable[[], list[Binding]]
+    pending: Callable[[], list[Pending]]
+    queues: Callable[[], list[QueueStanding]]
+    namespaces: Callable[[], list[NamespaceStanding]]
+    status: Callable[[], Status]
+
+    def __init__(self, **parts: Callable[[], Any]) -> None:
+        for name, part in parts.items():
+            setattr(self, name, part)
+
+
+class Plan:
+    """See the module."""
+
+    def __init__(
+        self,
+        sources: Sources,
+        *,
+        placed: int,
+        evictions: Sequence[Eviction] = (),
+        reservations: Sequence[Reservation] = (),
+        nominations: Sequence[Nomination] = (),
+        released: Sequence[Released] = (),
+        resource_classes: Sequence[ClassStanding] = (),
+        recheck_at: Micros | None = None,
+        warnings: Sequence[str] = (),
+    ) -> None:
+        self._sources = sources
+        self.placed = placed
+        self.evictions = tuple(evictions)
+        self.reservations = tuple(reservations)
+        self.nominations = tuple(nominations)
+        self.released = tuple(released)
+        self.resource_classes = tuple(resource_classes)
+        self.recheck_at = recheck_at
+        self.warnings = tuple(warnings)
+
+    @cached_property
+    def bindings(self) -> list[Binding]:
+        """In the order in which they were decided."""
+        return self._sources.bindings()
+
+    @cached_property
+    def pending(self) -> list[Pending]:
+        """Every job that waits, by queue and then by its place in line."""
+        return self._sources.pending()
+
+    @cached_property
+    def queues(self) -> list[QueueStanding]:
+        return self._sources.queues()
+
+    @cached_property
+    def namespaces(self) -> list[NamespaceStanding]:
+        return self._sources.namespaces()
+
+    @cached_property
+    def status(self) -> Status:
+        return self._sources.status()
+
+    def document(self) -> dict[str, Any]:
+        """The plan as plain data: what `-o json` prints."""
+        document: dict[str, Any] = msgspec.to_builtins(
+            {
+                "bindings": self.bindings,
+                "evictions": self.evictions,
+                "reservations": self.reservations,
+                "nominations": self.nominations,
+                "released": self.released,
+                "recheckAt": None if self.recheck_at is None else format_rfc3339(self.recheck_at),
+                "pending": self.pending,
+                "queues": self.queues,
+                "namespaces": self.namespaces,
+                "resourceClasses": self.resource_classes,
+                "status": self.status,
+                "warnings": self.warnings,
+            }
+        )
+        return document

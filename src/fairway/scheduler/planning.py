@@ -1,0 +1,298 @@
+"""From a finished session to a plan: bindings, reasons, standings, statuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from fairway.resources.quantity import format_amount
+from fairway.scheduler.admission import ADMITTED_PHASES, admission
+from fairway.scheduler.books import SHARE_BITS, UNLIMITED, QueueBook, share
+from fairway.scheduler.explain import Why, explain
+from fairway.scheduler.hooks import Key
+from fairway.scheduler.jobrun import JobRun
+from fairway.scheduler.plan import (
+    Binding,
+    GroupStatus,
+    NamespaceStanding,
+    Pending,
+    Plan,
+    QueueStanding,
+    QueueStatus,
+    Sources,
+    Status,
+)
+from fairway.scheduler.plugins.queuelimits import queue_share
+from fairway.scheduler.session import Session
+from fairway.scheduler.verdict import Reason, Verdict
+from fairway.state.cluster import PODS
+from fairway.state.jobs import Job
+from fairway.state.tasks import TaskState
+from fairway.state.waiting import Entry, Line, LineKey, Signature
+
+
+def make_plan(session: Session) -> Plan:
+    session.divide()
+    names = session.snapshot.names
+    chunks = [(tasks, [names[row] for row in rows]) for _, tasks, rows in session.bindings]
+    waiting = _Waiting(session)
+    standings = _Standings(session)
+
+    def bindings() -> list[Binding]:
+        return [
+            Binding(pod=task.key, node=node, job=task.job.key)
+            for tasks, nodes in chunks
+            for task, node in zip(tasks, nodes, strict=True)
+        ]
+
+    warnings = [*session.state.warnings(), *session.warnings, *session.failures.texts.values()]
+    return Plan(
+        Sources(
+            bindings=bindings,
+            pending=waiting.pending,
+            queues=standings.queues,
+            namespaces=standings.namespaces,
+            status=lambda: _status(session, waiting),
+        ),
+        placed=sum(len(tasks) for tasks, _ in chunks),
+        warnings=tuple(dict.fromkeys(warnings)),
+    )
+
+
+class _Row(NamedTuple):
+    """A waiting job and what is known of why."""
+
+    entry: Entry
+    run: JobRun | None
+    verdict: Verdict | None
+    why: Why | None
+
+
+class _Waiting:
+    """Everybody who waits after the plan. Reasons about nodes are worked out now, per signature; rows on demand."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._captured: list[tuple[Signature, dict[LineKey, Line]]] = [
+            (signature, signature.capture()) for signature in session.state.waiting.signatures()
+        ]
+        self._lines = session.outcomes.lines
+        self._jobs: dict[Job, tuple[JobRun, Verdict | None]] = {
+            run.job: (run, verdict) for run, verdict in session.outcomes.jobs.items()
+        }
+        self._bound = {run.job for run, _, _ in session.bindings}
+        self._whys = {
+            signature: explain(session, _sample(session, signature, lines))
+            for signature, lines in self._captured
+            if signature in session.outcomes.no_room
+        }
+        self._job_whys = {run.job: explain(session, run) for run, verdict in self._jobs.values() if verdict is None}
+
+    def rows(self) -> Iterator[_Row]:
+        """Those who wait, in no order yet."""
+        for signature, lines in self._captured:
+            for line in lines.values():
+                verdict = self._lines.get(line)
+                if verdict is None and signature in self._whys:
+                    verdict = self._kept_out(line, signature)
+                for entry in line.entries:
+                    if entry.job in self._jobs:
+                        yield self._job_row(entry)
+                    elif entry.job not in self._bound:
+                        yield _Row(entry, None, verdict, None if verdict else self._whys.get(signature))
+        for _, entry in self._session.state.waiting.started.values():
+            if entry.job in self._jobs:
+                yield self._job_row(entry)
+
+    def _job_row(self, entry: Entry) -> _Row:
+        run, verdict = self._jobs[entry.job]
+        return _Row(entry, run, verdict, self._job_whys.get(entry.job))
+
+    def _kept_out(self, line: Line, signature: Signature) -> Verdict | None:
+        """A line that was never asked for, because nothing of its kind fits, may be kept out for other reasons too."""
+        verdict = admission(self._session, self._session.job_run(line.entries[0], signature, line))
+        if verdict.ok:
+            return None
+        return verdict
+
+    def pending(self) -> list[Pending]:
+        ordered = sorted(((self._key(row), row) for row in self.rows()), key=lambda pair: pair[0])
+        found: list[Pending] = []
+        position, queue = 0, None
+        for _, row in ordered:
+            name = row.entry.job.queue
+            position = position + 1 if name == queue else 1
+            queue = name
+            found.append(self._entry(row, position))
+        return found
+
+    def _key(self, row: _Row) -> Key:
+        run = row.run or self._run(row.entry)
+        session = self._session
+        return run.queue.name, session.namespace_key(run.account), session.job_key(run)
+
+    def _run(self, entry: Entry) -> JobRun:
+        job = entry.job
+        queue = self._session.queues[job.queue]
+        account = self._session.account(queue, job.namespace)
+        account.top_priority = 0
+        return JobRun(entry, queue, account, _NO_SIGNATURE, _NO_LINE)
+
+    def _entry(self, row: _Row, position: int) -> Pending:
+        job, tasks = row.entry
+        left = row.run.left() if row.run else len(tasks)
+        ready = row.run.ready if row.run else job.ready
+        reason, message, nodes = self._reason(row)
+        return Pending(
+            job=job.key,
+            reason=reason.value,
+            message=message,
+            nodes=nodes,
+            queue=job.queue,
+            namespace=job.namespace,
+            position=position,
+            waiting=left,
+            ready=ready,
+            minimum=job.minimum,
+            priority=job.priority,
+        )
+
+    def _reason(self, row: _Row) -> tuple[Reason, str, dict[str, int]]:
+        if row.verdict is not None:
+            return row.verdict.reason or Reason.PLUGIN_FAILED, row.verdict.detail, {}
+        if row.why is None:
+            return Reason.NOT_ENQUEUED, _untouched(self._session), {}
+        member = row.entry.tasks[row.why.member].key
+        return row.why.reason, row.why.message(member), row.why.report.causes
+
+
+def _sample(session: Session, signature: Signature, lines: dict[LineKey, Line]) -> JobRun:
+    """Any job of the signature: they are alike."""
+    line = next(iter(lines.values()))
+    return session.job_run(line.entries[0], signature, line)
+
+
+def _untouched(session: Session) -> str:
+    actions = ", ".join(action.name for action in session.policy.actions)
+    return f"none of the policy's actions ({actions}) places it"
+
+
+_NO_SIGNATURE = Signature(((), 0, (), None))
+_NO_LINE = Line(LineKey("", "", 0, False, "", True), _NO_SIGNATURE)
+
+
+class _Standings:
+    """What queues and namespaces hold and deserve, after the plan."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._rows = [
+            (row, name)
+            for row, name in enumerate(session.state.axis.names)
+            if row != PODS and row < len(session.total) and session.total[row] > 0
+        ]
+        self._infos = [
+            (book, book.info.weight, book.info.parent, "Open" if book.info.open else "Closed")
+            for _, book in sorted(session.queues.items())
+            if book.info.exists or any(book.held)
+        ]
+
+    def queues(self) -> list[QueueStanding]:
+        return [
+            QueueStanding(
+                name=book.name,
+                weight=weight,
+                deserved=self._amounts(book.deserved or []),
+                allocated=self._amounts(book.held),
+                share=_fraction(queue_share(book)),
+                requested=self._amounts([held + more for held, more in zip(book.held, book.requested, strict=True)]),
+                parent=parent,
+                state=state,
+            )
+            for book, weight, parent, state in self._infos
+        ]
+
+    def namespaces(self) -> list[NamespaceStanding]:
+        found = []
+        for _, book in sorted(self._session.queues.items()):
+            for namespace in sorted(self._namespaces(book)):
+                account = self._session.account(book, namespace)
+                found.append(
+                    NamespaceStanding(
+                        queue=book.name,
+                        namespace=namespace,
+                        weight=account.weight,
+                        allocated=self._amounts(account.held),
+                        share=_fraction(share(account.held, self._session.total, 1, PODS)),
+                        weighted_share=_fraction(share(account.held, self._session.total, account.weight, PODS)),
+                    )
+                )
+        return found
+
+    def _namespaces(self, book: QueueBook) -> set[str]:
+        return {*book.info.accounts, *book.namespaces()}
+
+    def _amounts(self, amounts: list[int]) -> dict[str, str]:
+        shown = {}
+        for row, name in self._rows:
+            amount = amounts[row] if row < len(amounts) else 0
+            shown[name] = "unlimited" if amount >= UNLIMITED else format_amount(name, max(amount, 0))
+        return shown
+
+
+def _fraction(units: int) -> float:
+    return round(units / (1 << SHARE_BITS), 6)
+
+
+def _status(session: Session, waiting: _Waiting) -> Status:
+    """Statuses of the groups that this plan changes or that wait, and of all queues."""
+    bound = {run.job: run for run, _, _ in session.bindings}
+    reasons = {row.entry.job: row for row in waiting.rows()}
+    touched = sorted((job for job in {*bound, *reasons} if job.group), key=lambda job: job.key)
+    groups = [_group_status(job, bound.get(job), waiting, reasons.get(job)) for job in touched]
+    return Status(tuple(groups), tuple(_queue_statuses(session, bound, reasons)))
+
+
+def _group_status(job: Job, run: JobRun | None, waiting: _Waiting, row: _Row | None) -> GroupStatus:
+    states = [task.state for task in job.tasks]
+    scheduled = run.ready if run else job.ready
+    kept_out = row is not None and row.verdict is not None
+    if scheduled >= max(job.minimum, 1):
+        phase = "Running"
+    elif kept_out and job.phase not in ADMITTED_PHASES:
+        phase = "Pending"
+    else:
+        phase = "Inqueue"
+    conditions: tuple[dict[str, str], ...] = ()
+    if row is not None and phase != "Running":
+        reason, message, _ = waiting._reason(row)
+        conditions = ({"type": "Unschedulable", "status": "True", "reason": reason.value, "message": message},)
+    elif phase == "Running":
+        conditions = ({"type": "Scheduled", "status": "True", "reason": "GangReady", "message": ""},)
+    return GroupStatus(
+        name=job.key,
+        phase=phase,
+        running=sum(state is TaskState.RUNNING for state in states),
+        succeeded=sum(state is TaskState.SUCCEEDED for state in states),
+        failed=sum(state is TaskState.FAILED for state in states),
+        scheduled=scheduled,
+        conditions=conditions,
+    )
+
+
+def _queue_statuses(session: Session, bound: dict[Job, JobRun], reasons: dict[Job, _Row]) -> Iterator[QueueStatus]:
+    pending: dict[str, int] = {}
+    for job in reasons:
+        pending[job.queue] = pending.get(job.queue, 0) + 1
+    started: dict[str, int] = {}
+    for job in bound:
+        started[job.queue] = started.get(job.queue, 0) + 1
+    for _, book in sorted(session.queues.items()):
+        if book.info.exists:
+            yield QueueStatus(
+                name=book.name,
+                state="Open" if book.info.open else "Closed",
+                pending=pending.get(book.name, 0),
+                running=sum(account.tasks for account in book.info.accounts.values()),
+                inqueue=started.get(book.name, 0),
+            )

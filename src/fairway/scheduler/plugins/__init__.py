@@ -1,0 +1,20 @@
+"""Our own plugins, by name. Each is a noun and fits on a page or two."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairway.scheduler.plugins.binpack import BinPack
+from fairway.scheduler.plugins.capacity import Capacity
+from fairway.scheduler.plugins.conformance import Conformance
+from fairway.scheduler.plugins.drf import Drf
+from fairway.scheduler.plugins.gang import Gang
+from fairway.scheduler.plugins.nodeorder import NodeOrder
+from fairway.scheduler.plugins.predicates import Predicates
+from fairway.scheduler.plugins.priority import Priority
+from fairway.scheduler.plugins.proportion import Proportion
+
+BUILT_IN: dict[str, type[Any]] = {
+    plugin.name: plugin
+    for plugin in (BinPack, Capacity, Conformance, Drf, Gang, NodeOrder, Predicates, Priority, Proportion)
+}

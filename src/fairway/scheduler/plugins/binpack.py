@@ -1,0 +1,46 @@
+"""Prefer the fullest node that still fits, to keep whole nodes free for gangs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairway.api.arguments import BinPackArguments
+from fairway.scheduler.hooks import FloatColumn
+from fairway.scheduler.session import Session
+from fairway.scheduler.view import NodeView
+from fairway.state.cluster import CPU, MEMORY
+from fairway.state.shapes import Shape
+
+
+class BinPack:
+    name = "binpack"
+    built_in = True
+    trend = 1
+
+    def __init__(self, arguments: BinPackArguments) -> None:
+        self._arguments = arguments
+        self._weights: dict[int, int] = {}
+
+    def open(self, session: Session) -> None:
+        weights = {CPU: self._arguments.cpu, MEMORY: self._arguments.memory}
+        for name, weight in self._arguments.resources.items():
+            row = session.state.axis.find(name)
+            if row is not None:
+                weights[row] = weight
+        self._weights = weights
+
+    def score(self, shape: Shape, nodes: NodeView) -> FloatColumn:
+        """How full the node would be, in per cent, averaged by weight over what the task asks for."""
+        asked = [(row, amount, self._weights[row]) for row, amount in shape.vector if self._weights.get(row)]
+        whole = sum(weight for _, _, weight in asked)
+        if not whole:
+            return np.zeros(nodes.size)
+        part = self._arguments.weight / whole
+        score: FloatColumn | None = None
+        for row, amount, weight in asked:
+            left = (nodes.idle[row] - amount) * nodes.percent[row]
+            left *= -weight * part
+            score = left if score is None else score + left
+        assert score is not None
+        score += 100.0 * self._arguments.weight
+        return score

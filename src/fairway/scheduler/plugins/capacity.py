@@ -1,0 +1,24 @@
+"""Queues deserve what is written on them; a dimension not mentioned is without limit."""
+
+from __future__ import annotations
+
+from fairway.api.settings import Arguments
+from fairway.scheduler.books import UNLIMITED
+from fairway.scheduler.plugins.queuelimits import QueueLimits
+from fairway.scheduler.session import Session
+from fairway.state.cluster import PODS
+
+
+class Capacity(QueueLimits):
+    name = "capacity"
+
+    def __init__(self, arguments: Arguments) -> None:
+        super().__init__()
+
+    def divide(self, session: Session) -> None:
+        for book in session.queues.values():
+            book.deserved = [
+                min(book.capability[row], max(book.guarantee[row], book.info.deserved.get(row, UNLIMITED)))
+                for row in range(len(book.held))
+            ]
+            book.deserved[PODS] = UNLIMITED

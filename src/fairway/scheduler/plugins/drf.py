@@ -1,0 +1,31 @@
+"""Dominant resource fairness: the namespace, then the job, with the least share goes first (seed 002).
+
+A namespace's share is that of what it holds *in this queue*, divided by its weight.
+"""
+
+from __future__ import annotations
+
+from fairway.api.arguments import DrfArguments
+from fairway.scheduler.books import AccountBook, share
+from fairway.scheduler.jobrun import JobRun
+from fairway.scheduler.session import Session
+from fairway.state.cluster import PODS
+
+
+class Drf:
+    name = "drf"
+    built_in = True
+
+    def __init__(self, arguments: DrfArguments) -> None:
+        self._priority_first = arguments.priority_first
+        self._total: list[int] = []
+
+    def open(self, session: Session) -> None:
+        self._total = session.total
+
+    def namespace_key(self, account: AccountBook) -> tuple[int, int]:
+        first = -account.top_priority if self._priority_first else 0
+        return first, share(account.held, self._total, account.weight, PODS)
+
+    def job_key(self, job: JobRun) -> int:
+        return share(job.held, self._total, 1, PODS) if job.started or job.ready else 0

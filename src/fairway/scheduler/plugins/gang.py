@@ -1,0 +1,41 @@
+"""A job is placed with its whole minimum, of each role its own, or not at all."""
+
+from __future__ import annotations
+
+from fairway.api.settings import Arguments
+from fairway.scheduler.jobrun import JobRun
+from fairway.scheduler.verdict import YES, Reason, Verdict
+from fairway.state.cluster import is_valid
+
+
+class Gang:
+    name = "gang"
+    built_in = True
+
+    def __init__(self, arguments: Arguments) -> None: ...
+
+    def job_key(self, job: JobRun) -> bool:
+        """Jobs that are not ready go before those that only want more."""
+        return self.job_ready(job)
+
+    def job_valid(self, job: JobRun) -> Verdict:
+        if is_valid(job.job):
+            return YES
+        return Verdict(False, Reason.GANG_TOO_FEW_PODS, self.name, _missing(job))
+
+    def job_ready(self, job: JobRun) -> bool:
+        if job.ready < job.minimum:
+            return False
+        roles = job.role_ready
+        return roles is None or all(roles.get(role, 0) >= least for role, least in job.job.role_minimums)
+
+
+def _missing(job: JobRun) -> str:
+    members = job.job.members()
+    if members < job.minimum:
+        return f"has {members} of the {job.minimum} pods it needs at least"
+    for role, least in job.job.role_minimums:
+        have = sum(task.traits.role == role for task in job.job.tasks)
+        if have < least:
+            return f"has {have} of the {least} pods it needs at least in role {role!r}"
+    return "has too few pods"

@@ -1,0 +1,87 @@
+"""Which node is best, by several views: how empty, how even, and what the pod would rather have."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairway.api.affinity import Taint
+from fairway.api.arguments import NodeOrderArguments
+from fairway.scheduler.hooks import FloatColumn
+from fairway.scheduler.nodematch import term_column, tolerates
+from fairway.scheduler.plugins import podrules
+from fairway.scheduler.view import NodeView
+from fairway.state.cluster import CPU, MEMORY
+from fairway.state.shapes import Shape
+
+
+class NodeOrder:
+    name = "nodeorder"
+    built_in = True
+
+    def __init__(self, arguments: NodeOrderArguments) -> None:
+        self._weights = arguments
+        self.trend = self._trend()
+
+    def score(self, shape: Shape, nodes: NodeView) -> FloatColumn:
+        weights = self._weights
+        cpu, memory = _amount(shape, CPU), _amount(shape, MEMORY)
+        free_cpu = (nodes.idle[CPU] - cpu) * nodes.percent[CPU]
+        free_memory = (nodes.idle[MEMORY] - memory) * nodes.percent[MEMORY]
+        score: FloatColumn = free_cpu + free_memory
+        score *= (weights.least_allocated - weights.most_allocated) / 2
+        if weights.most_allocated:
+            score += 100.0 * weights.most_allocated
+        if weights.balanced_allocation:
+            free_cpu -= free_memory
+            np.abs(free_cpu, out=free_cpu)
+            free_cpu *= -weights.balanced_allocation / 2
+            free_cpu += 100.0 * weights.balanced_allocation
+            score += free_cpu
+        if weights.pod_affinity and shape.rules.preferred:
+            score = score + weights.pod_affinity * podrules.preference_score(shape, nodes)
+        if weights.topology_spread and any(not spread.hard for spread in shape.rules.spread):
+            score = score + weights.topology_spread * podrules.spread_score(shape, nodes)
+        return score
+
+    def score_static(self, shape: Shape, nodes: NodeView) -> FloatColumn | None:
+        parts = []
+        if self._weights.node_affinity:
+            parts.append(self._node_affinity(shape, nodes))
+        if self._weights.taint_toleration:
+            parts.append(self._taints(shape, nodes))
+        given = [part for part in parts if part is not None]
+        return sum(given[1:], start=given[0]) if given else None
+
+    def _node_affinity(self, shape: Shape, nodes: NodeView) -> FloatColumn | None:
+        wishes = shape.node_affinity.preferred_during_scheduling_ignored_during_execution if shape.node_affinity else ()
+        most = sum(wish.weight for wish in wishes)
+        if not most:
+            return None
+        score = np.zeros(nodes.size)
+        for wish in wishes:
+            score += wish.weight * nodes.picked(term_column(wish.preference, nodes.snapshot))
+        return score * (100.0 * self._weights.node_affinity / most)
+
+    def _taints(self, shape: Shape, nodes: NodeView) -> FloatColumn | None:
+        """Nodes with untolerated PreferNoSchedule taints are worth less, the more of them they have."""
+        taints = nodes.snapshot.state.nodes.taints
+        if not any(taint.effect == "PreferNoSchedule" for set_ in taints.sets for taint in set_):
+            return None
+        values = [100.0 / (1 + _disliked(shape, set_)) for set_ in taints.sets]
+        codes = nodes.pick(taints.codes(nodes.snapshot.size))
+        return self._weights.taint_toleration * np.array(values)[codes.astype(np.int64)]
+
+    def _trend(self) -> int | None:
+        weights = self._weights
+        if weights.balanced_allocation:
+            return None
+        difference = weights.most_allocated - weights.least_allocated
+        return (difference > 0) - (difference < 0)
+
+
+def _amount(shape: Shape, row: int) -> int:
+    return next((amount for at, amount in shape.vector if at == row), 0)
+
+
+def _disliked(shape: Shape, taints: tuple[Taint, ...]) -> int:
+    return sum(taint.effect == "PreferNoSchedule" and not tolerates(shape.tolerations, taint) for taint in taints)

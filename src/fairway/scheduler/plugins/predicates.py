@@ -1,0 +1,89 @@
+"""Where a pod may run, by the rules of Kubernetes.
+
+What follows from the node alone (readiness, labels, taints, volumes) is kept with the shape; what follows from the
+pods there (ports, affinity, spreading) is asked again as they come and go. Room is the kernel's own business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from fairway.api.affinity import Taint
+from fairway.api.settings import Arguments
+from fairway.resources.columns import BoolColumn, IntColumn
+from fairway.scheduler import nodematch
+from fairway.scheduler import verdict as texts
+from fairway.scheduler.hooks import Check
+from fairway.scheduler.plugins import podrules
+from fairway.scheduler.session import Session
+from fairway.scheduler.view import NodeView
+from fairway.state.shapes import Shape, ports_clash
+
+_CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+_ENFORCED = ("NoSchedule", "NoExecute")
+
+
+class Predicates:
+    name = "predicates"
+    built_in = True
+
+    def __init__(self, arguments: Arguments) -> None:
+        self._session: Session | None = None
+
+    def open(self, session: Session) -> None:
+        self._session = session
+
+    def feasible_static(self, shape: Shape, nodes: NodeView) -> Iterable[Check]:
+        table, size = nodes.snapshot.state.nodes, nodes.snapshot.size
+        yield Check(nodes.picked(table.ready[:size]), texts.NOT_READY_TEXT)
+        if not nodematch.tolerates(shape.tolerations, _CORDON):
+            yield Check(nodes.picked(table.schedulable[:size]), texts.UNSCHEDULABLE_TEXT)
+        if shape.node_selector:
+            yield Check(nodes.picked(nodematch.selector_column(shape, nodes.snapshot)), texts.NODE_SELECTOR_TEXT)
+        required = nodematch.required_affinity_column(shape, nodes.snapshot)
+        if required is not None:
+            yield Check(nodes.picked(required), texts.NODE_AFFINITY_TEXT)
+        yield from self._taints(shape, nodes)
+        for selector in shape.volumes.selectors:
+            yield Check(nodes.picked(nodematch.any_term_column(selector, nodes.snapshot)), texts.VOLUME_TEXT)
+
+    def feasible(self, shape: Shape, nodes: NodeView) -> Iterable[Check]:
+        if shape.ports:
+            yield Check(self._ports_free(shape, nodes), texts.PORTS_TEXT)
+        if shape.minds_pods:
+            yield from podrules.checks(shape, nodes)
+
+    def limit(self, shape: Shape, nodes: NodeView) -> IntColumn | None:
+        """Pods that want one port, or that keep off their like on a node, go one to a node."""
+        if shape.ports or podrules.one_per_node(shape):
+            return np.ones(nodes.size, dtype=np.int64)
+        return None
+
+    def looks_around(self, shape: Shape) -> bool:
+        if not shape.minds_pods:
+            return False
+        assert self._session is not None
+        return podrules.looks_around(shape, self._session.snapshot)
+
+    def _taints(self, shape: Shape, nodes: NodeView) -> Iterable[Check]:
+        """One check per taint that somewhere is the first not tolerated, so that it can be named."""
+        taints = nodes.snapshot.state.nodes.taints
+        named: dict[str, list[int]] = {}
+        for code, set_ in enumerate(taints.sets):
+            for taint in set_:
+                if taint.effect in _ENFORCED and not nodematch.tolerates(shape.tolerations, taint):
+                    named.setdefault(texts.untolerated(taint.key, taint.value), []).append(code)
+                    break
+        if named:
+            codes = nodes.pick(taints.codes(nodes.snapshot.size))
+            for text, bad in sorted(named.items()):
+                yield Check(~np.isin(codes, bad), text)
+
+    def _ports_free(self, shape: Shape, nodes: NodeView) -> BoolColumn:
+        free = np.ones(nodes.snapshot.size, dtype=np.bool_)
+        for row, taken in nodes.pods.ports(nodes.snapshot.state.nodes.ports):
+            if row < len(free) and ports_clash(shape.ports, tuple(taken)):
+                free[row] = False
+        return nodes.picked(free)

@@ -1,0 +1,20 @@
+"""Jobs and tasks of higher priority go first."""
+
+from __future__ import annotations
+
+from fairway.api.settings import Arguments
+from fairway.scheduler.jobrun import JobRun
+from fairway.state.tasks import Task
+
+
+class Priority:
+    name = "priority"
+    built_in = True
+
+    def __init__(self, arguments: Arguments) -> None: ...
+
+    def job_key(self, job: JobRun) -> int:
+        return -job.priority
+
+    def task_key(self, task: Task) -> int:
+        return -task.priority

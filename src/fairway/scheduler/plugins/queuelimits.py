@@ -1,0 +1,137 @@
+"""What a queue may take, given what it deserves: common to proportion and capacity."""
+
+from __future__ import annotations
+
+from fairway.resources.columns import Vector
+from fairway.resources.quantity import format_amount
+from fairway.scheduler.books import SHARE_BITS, UNLIMITED, QueueBook
+from fairway.scheduler.jobrun import JobRun
+from fairway.scheduler.session import Session
+from fairway.scheduler.verdict import YES, Reason, Verdict
+from fairway.state.cluster import PODS
+from fairway.state.shapes import Shape
+
+
+class QueueLimits:
+    """Order of queues by their share, and how much more each may take."""
+
+    name = ""
+    built_in = True
+    lends = True
+
+    def __init__(self) -> None:
+        self.books: dict[str, QueueBook] = {}
+        self._session: Session | None = None
+
+    def open(self, session: Session) -> None:
+        self._session = session
+        self.books = session.queues
+
+    def queue_key(self, queue: QueueBook) -> tuple[int, int]:
+        return -queue.info.priority, queue_share(queue)
+
+    def overused(self, queue: QueueBook) -> bool:
+        """Nothing it deserves is left to take."""
+        deserved = queue.deserved
+        assert deserved is not None
+        return all(
+            queue.held[row] >= amount for row, amount in enumerate(deserved) if row != PODS and 0 < amount < UNLIMITED
+        )
+
+    def allocatable(self, queue: QueueBook, shape: Shape, count: int) -> int:
+        """Under the capability of the queue and of all above it; within its share too, while nothing is lent."""
+        assert self._session is not None
+        for book in queue.line:
+            count = book.room_under(book.capability, shape.vector, count)
+            if not self._session.lending and book.deserved is not None:
+                count = book.room_under(book.deserved, shape.vector, count)
+        return count
+
+    def enqueueable(self, job: JobRun) -> Verdict:
+        """The minimum fits under the capability, and leaves the others' guarantees alone."""
+        assert self._session is not None
+        need = self._minimum(job)
+        for book in job.queue.line:
+            for row, amount in need:
+                if amount and book.held[row] + amount > book.capability[row]:
+                    return self._no(job, row, amount, f"exceeds what queue {book.name} may hold", book.capability[row])
+        others = [book for book in self.books.values() if book.parent is None and book not in job.queue.line]
+        for row, amount in need:
+            if row == PODS or row >= len(self._session.total):
+                continue
+            open_to_it = self._session.total[row] - sum(book.guarantee[row] for book in others)
+            if amount and job.queue.line[-1].held[row] + amount > open_to_it:
+                return self._no(job, row, amount, "would touch what is guaranteed to others", open_to_it)
+        return YES
+
+    def not_allowed(self, job: JobRun) -> Verdict:
+        """Which limit the job's next step would break."""
+        assert self._session is not None
+        for run in job.runs:
+            if not run.left:
+                continue
+            count = max(1, min(run.left, job.minimum - job.ready))
+            for book in job.queue.line:
+                row = _over(book, book.capability, run.shape.vector, count)
+                if row is not None:
+                    return self._over_limit(Reason.QUEUE_CAPABILITY, job, book, row, book.capability[row])
+            for book in job.queue.line:
+                row = None if book.deserved is None else _over(book, book.deserved, run.shape.vector, count)
+                if row is not None and book.deserved is not None:
+                    return self._over_limit(Reason.QUEUE_OVERUSED, job, book, row, book.deserved[row])
+        return YES
+
+    def children(self, book: QueueBook) -> list[QueueBook]:
+        found = [self.books[name] for name in sorted(book.info.children) if name in self.books]
+        return [child for child in found if child.parent is book]
+
+    def _over_limit(self, reason: Reason, job: JobRun, book: QueueBook, row: int, limit: int) -> Verdict:
+        assert self._session is not None
+        name = self._session.state.axis.names[row]
+        what = "capability" if reason is Reason.QUEUE_CAPABILITY else "deserved share"
+        have, most = format_amount(name, max(book.held[row], 0)), format_amount(name, limit)
+        return Verdict(False, reason, self.name, f"queue {book.name} holds {have} of {most} {name}, its {what}")
+
+    def _no(self, job: JobRun, row: int, amount: int, what: str, limit: int) -> Verdict:
+        assert self._session is not None
+        name = self._session.state.axis.names[row]
+        asked, most = format_amount(name, amount), format_amount(name, max(limit, 0))
+        detail = f"its minimum of {asked} {name} {what} ({most})"
+        return Verdict(False, Reason.NOT_ENQUEUED, self.name, detail)
+
+    def _minimum(self, job: JobRun) -> Vector:
+        """`minResources` if given, else in each dimension the sum of the smallest requests that make the minimum."""
+        if job.signature.minimum_resources is not None:
+            return job.signature.minimum_resources
+        missing = max(0, job.minimum - job.ready)
+        rows = sorted({row for run in job.signature.runs for row, _ in run.shape.vector})
+        return tuple((row, _smallest(job, row, missing)) for row in rows)
+
+
+def queue_share(queue: QueueBook) -> int:
+    """The largest part of what it deserves that a queue holds, in units of 2**-64."""
+    if queue.deserved is None:
+        return 0
+    most = 0
+    for row, deserved in enumerate(queue.deserved):
+        held = queue.held[row]
+        if row == PODS or held <= 0 or deserved >= UNLIMITED:
+            continue
+        part = (held << SHARE_BITS) // deserved if deserved else 1 << SHARE_BITS
+        if part > most:
+            most = part
+    return most
+
+
+def _over(book: QueueBook, limits: list[int], vector: Vector, count: int) -> int | None:
+    return next((row for row, amount in vector if book.held[row] + amount * count > limits[row]), None)
+
+
+def _smallest(job: JobRun, row: int, count: int) -> int:
+    amounts = sorted((dict(run.shape.vector).get(row, 0), run.size) for run in job.signature.runs)
+    total = 0
+    for amount, size in amounts:
+        taken = min(size, count)
+        total += amount * taken
+        count -= taken
+    return total

@@ -1,0 +1,253 @@
+"""A session: one cycle's view of state and policy, the hooks of its plugins, and what was decided so far.
+
+Actions read the session and write through statements. When all actions have run, `decide` makes the plan from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from fairway.api.policy import Policy
+from fairway.clock import Micros
+from fairway.scheduler.books import AccountBook, QueueBook
+from fairway.scheduler.guard import Failures, guarded
+from fairway.scheduler.hooks import Key
+from fairway.scheduler.jobrun import JobRun
+from fairway.scheduler.kernel import Columns, Kernel, NodeHooks
+from fairway.scheduler.outcome import Outcomes
+from fairway.scheduler.podcounts import PodCounts
+from fairway.scheduler.registry import Registry
+from fairway.scheduler.statement import Statement
+from fairway.scheduler.verdict import YES, Reason, Verdict
+from fairway.state.cluster import ClusterState
+from fairway.state.shapes import Shape
+from fairway.state.snapshot import snapshot_of
+from fairway.state.tasks import Task
+from fairway.state.waiting import Entry, Line, Signature
+
+_FOLLOWS = {
+    "feasible_static": "feasible",
+    "limit": "feasible",
+    "looks_around": "feasible",
+    "score_static": "score",
+}
+"""Hooks without a flag of their own, and whose flag they follow."""
+
+
+class Session:
+    """See the module."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        policy: Policy,
+        now: Micros,
+        registry: Registry,
+        dropped: frozenset[tuple[str, str]] = frozenset(),
+    ) -> None:
+        self.state = state
+        self.policy = policy
+        self.now = now
+        self.snapshot = snapshot_of(state)
+        self.total = self.snapshot.total
+        self.failures = Failures()
+        self.pods = PodCounts(state.terms)
+        self._dropped = dropped
+        self._plugins = [(config, registry.build(config)) for config in policy.plugins() if registry.knows(config.name)]
+        self._open_hooks()
+        self.kernel = Kernel(self.snapshot, self._node_hooks(), self._columns(), self.pods)
+        self.queues = self._open_books()
+        self.bindings: list[tuple[JobRun, list[Task], list[int]]] = []
+        self.outcomes = Outcomes()
+        self.lending = False
+        self.warnings: list[str] = []
+        self._divided = False
+        for _, plugin in self._plugins:
+            if hasattr(plugin, "open"):
+                plugin.open(self)
+
+    # -- hooks ------------------------------------------------------------------------------------------------
+
+    def hooks(self, name: str) -> list[Callable[..., Any]]:
+        """The implementations of a hook, tier by tier, those switched off left out."""
+        flag = _FOLLOWS.get(name, name)
+        found = []
+        for config, plugin in self._plugins:
+            call = getattr(plugin, name, None)
+            if call is None or not config.enabled(flag) or (config.name, name) in self._dropped:
+                continue
+            if not getattr(plugin, "built_in", False):
+                call = guarded(config.name, name, call, self.failures)
+            found.append(call)
+        return found
+
+    def _open_hooks(self) -> None:
+        self._queue_keys = self.hooks("queue_key")
+        self._namespace_keys = self.hooks("namespace_key")
+        self._job_keys = self.hooks("job_key")
+        self._task_keys = self.hooks("task_key")
+        self._overused = self.hooks("overused")
+        self._strangers_overused = [call for call in self._overused if not _is_ours(call)]
+        self._allocatable = self.hooks("allocatable")
+        self._enqueueable = self.hooks("enqueueable")
+        self._job_valid = self.hooks("job_valid")
+        self._job_ready = self.hooks("job_ready")
+        self._on_allocate = self.hooks("on_allocate")
+        self.lines_are_alike = self._only_built_in("job_key", "task_key", "job_valid", "enqueueable")
+
+    def _only_built_in(self, *names: str) -> bool:
+        """Whether none but our own plugins have these hooks: then the jobs of a line really are alike."""
+        return all(
+            getattr(plugin, "built_in", False) or not any(hasattr(plugin, name) for name in names)
+            for _, plugin in self._plugins
+        )
+
+    def _node_hooks(self) -> NodeHooks:
+        return NodeHooks(
+            feasible_static=self.hooks("feasible_static"),
+            feasible=self.hooks("feasible"),
+            limit=self.hooks("limit"),
+            score_static=self.hooks("score_static"),
+            score=self.hooks("score"),
+            looks_around=self.hooks("looks_around"),
+            trend=self._trend(),
+        )
+
+    def _trend(self) -> int | None:
+        trends = {
+            getattr(plugin, "trend", None)
+            for config, plugin in self._plugins
+            if hasattr(plugin, "score") and config.enabled("score") and (config.name, "score") not in self._dropped
+        } - {0}
+        return trends.pop() if len(trends) == 1 else None
+
+    def _columns(self) -> Columns:
+        """Kept columns fit one policy and one set of working plugins; a guarded plugin's answers are not kept."""
+        key = (self.policy.tiers, self._dropped)
+        kept = self.state.cache.get("columns")
+        ours = all(getattr(plugin, "built_in", False) for _, plugin in self._plugins)
+        if kept is None or kept[0] != key or not ours:
+            kept = self.state.cache["columns"] = (key, Columns())
+        columns = kept[1]
+        assert isinstance(columns, Columns)
+        return columns
+
+    # -- order ------------------------------------------------------------------------------------------------
+
+    def queue_key(self, queue: QueueBook) -> Key:
+        return (*[key(queue) for key in self._queue_keys], queue.info.created, queue.name)
+
+    def namespace_key(self, account: AccountBook) -> Key:
+        return (*[key(account) for key in self._namespace_keys], account.namespace)
+
+    def job_key(self, job: JobRun) -> Key:
+        return (*[key(job) for key in self._job_keys], job.job.order, job.job.alone)
+
+    def order_tasks(self, job: JobRun) -> None:
+        """Put the waiting tasks in order; the default one needs nothing."""
+        if not self.lines_are_alike:
+            tasks = sorted(job.waiting, key=lambda task: ([key(task) for key in self._task_keys], task.key))
+            job.order_tasks(tasks)
+
+    # -- verdicts ---------------------------------------------------------------------------------------------
+
+    def overused(self, queue: QueueBook) -> bool:
+        return any(overused(queue) for overused in self._overused)
+
+    def allocatable(self, queue: QueueBook, shape: Shape, count: int) -> int:
+        if not self.lending and self._strangers_overused and any(o(queue) for o in self._strangers_overused):
+            return 0
+        for allocatable in self._allocatable:
+            count = min(count, allocatable(queue, shape, count))
+        return count
+
+    def lends(self) -> bool:
+        """Whether idle share goes to others than those who deserve it."""
+        return any(getattr(plugin, "lends", False) for _, plugin in self._plugins)
+
+    def not_allowed(self, job: JobRun) -> Verdict:
+        """Why the queue may not take the job's next step."""
+        for _, plugin in self._plugins:
+            if hasattr(plugin, "not_allowed"):
+                verdict: Verdict = plugin.not_allowed(job)
+                if not verdict.ok:
+                    return verdict
+        texts = "; ".join(self.failures.texts.values())
+        return Verdict(
+            False,
+            Reason.PLUGIN_FAILED,
+            detail=texts or f"a plugin does not let queue {job.queue.name} take more",
+        )
+
+    def job_ready(self, job: JobRun) -> bool:
+        return all(ready(job) for ready in self._job_ready)
+
+    def job_valid(self, job: JobRun) -> Verdict:
+        return _first_no(valid(job) for valid in self._job_valid)
+
+    def enqueueable(self, job: JobRun) -> Verdict:
+        return _first_no(enqueueable(job) for enqueueable in self._enqueueable)
+
+    def on_allocate(self, job: JobRun, shape: Shape, count: int) -> None:
+        for told in self._on_allocate:
+            told(job, shape, count)
+
+    # -- books and jobs -----------------------------------------------------------------------------------------
+
+    def _open_books(self) -> dict[str, QueueBook]:
+        dimensions = len(self.state.axis)
+        books = {queue.name: QueueBook(queue, dimensions) for queue in self.state.queues}
+        for name, book in books.items():
+            line = self.state.queues.ancestors(name)
+            book.line = tuple(books[queue.name] for queue in line)
+            if len(line) > 1 and not self.state.queues.in_circle(name):
+                book.parent = books[line[1].name]
+        for name, book in books.items():
+            for ancestor in book.line[1:]:
+                if ancestor.name != name:
+                    _add_up(ancestor.held, book.info.held)
+                    _add_up(ancestor.requested, book.info.requested)
+        return books
+
+    def account(self, queue: QueueBook, namespace: str) -> AccountBook:
+        return queue.account(namespace, self.state.namespaces.weight)
+
+    def job_run(self, entry: Entry, signature: Signature, line: Line | None = None, place: int = 0) -> JobRun:
+        queue = self.queues[entry.job.queue]
+        run = JobRun(entry, queue, self.account(queue, entry.job.namespace), signature, line, place)
+        self.order_tasks(run)
+        return run
+
+    def divide(self) -> None:
+        """Work out what each queue deserves, once per cycle: after jobs were let in, before anything is placed."""
+        if not self._divided:
+            self._divided = True
+            for _, plugin in self._plugins:
+                if hasattr(plugin, "divide"):
+                    plugin.divide(self)
+
+    def statement(self) -> Statement:
+        return Statement(self)
+
+    def bind(self, job: JobRun, tasks: list[Task], rows: list[int]) -> None:
+        """What a committed statement has placed."""
+        self.bindings.append((job, tasks, rows))
+
+    def plugin(self, name: str) -> Any:
+        """A plugin of the policy by name, or None."""
+        return next((plugin for config, plugin in self._plugins if config.name == name), None)
+
+
+def _is_ours(call: Callable[..., Any]) -> bool:
+    """Our own plugins' answer to `overused` follows from `allocatable`; only others' must be asked."""
+    return getattr(getattr(call, "__self__", None), "built_in", False)
+
+
+def _first_no(verdicts: Iterable[Verdict]) -> Verdict:
+    return next((verdict for verdict in verdicts if not verdict.ok), YES)
+
+
+def _add_up(into: list[int], amounts: list[int]) -> None:
+    for row, amount in enumerate(amounts):
+        into[row] += amount

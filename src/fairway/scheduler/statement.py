@@ -1,0 +1,101 @@
+"""The statement: a journal of what a session tries out. Nothing else changes the session.
+
+Every entry knows how to be taken back. An action writes on a statement until a job is ready, then commits it;
+or it finds that the job cannot be, and rolls back to where it began.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from fairway.scheduler.jobrun import JobRun, TaskRun
+from fairway.state.shapes import Shape
+
+if TYPE_CHECKING:
+    from fairway.scheduler.session import Session
+
+
+class Placed(NamedTuple):
+    """Some tasks of a run were given rows."""
+
+    job: JobRun
+    run: TaskRun
+    rows: list[int]
+
+
+class Statement:
+    """One attempt. Commit or roll back; an attempt that is left open is a fault."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._entries: list[Placed] = []
+
+    def checkpoint(self) -> int:
+        return len(self._entries)
+
+    def allocate(self, job: JobRun, run: TaskRun, count: int) -> int:
+        """Place up to `count` of the run's next tasks; returns how many found a node."""
+        kernel = self._session.kernel
+        rows = kernel.choose(run.shape, count)
+        if not rows:
+            return 0
+        self.put(job, run, rows)
+        if len(rows) < count and kernel.column(run.shape).around:
+            return len(rows) + self.allocate_each(job, run, count - len(rows))
+        return len(rows)
+
+    def allocate_each(self, job: JobRun, run: TaskRun, count: int) -> int:
+        """One at a time, for shapes whose nodes mind each other."""
+        for placed in range(count):
+            rows = self._session.kernel.choose(run.shape, 1)
+            if not rows:
+                return placed
+            self.put(job, run, rows)
+        return count
+
+    def put(self, job: JobRun, run: TaskRun, rows: list[int]) -> None:
+        """Place the run's next tasks on these rows."""
+        self._entries.append(Placed(job, run, rows))
+        self._write(run.shape, rows, 1)
+        run.placed += len(rows)
+        job.charge(run.shape.vector, len(rows), run.role)
+        self._session.on_allocate(job, run.shape, len(rows))
+
+    def rollback(self, checkpoint: int = 0) -> None:
+        """Take back everything since the checkpoint, last first."""
+        while len(self._entries) > checkpoint:
+            job, run, rows = self._entries.pop()
+            self._write(run.shape, rows, -1)
+            run.placed -= len(rows)
+            job.charge(run.shape.vector, -len(rows), run.role)
+            self._session.on_allocate(job, run.shape, -len(rows))
+
+    def commit(self) -> None:
+        """Keep it: the tasks are bound in the order in which they were placed."""
+        done: dict[TaskRun, int] = {}
+        for _, run, rows in self._entries:
+            done[run] = done.get(run, 0) + len(rows)
+        start = {run: run.placed - count for run, count in done.items()}
+        for job, run, rows in self._entries:
+            first = start[run]
+            start[run] = first + len(rows)
+            self._session.bind(job, run.tasks[first : first + len(rows)], rows)
+        self._entries.clear()
+
+    def _write(self, shape: Shape, rows: list[int], sign: int) -> None:
+        snapshot = self._session.snapshot
+        if len(rows) == 1 or (rows[0] == rows[-1] == rows[len(rows) // 2] and len(set(rows)) == 1):
+            row = rows[0]
+            snapshot.scratch(row)
+            for dimension, amount in shape.vector:
+                snapshot.idle[dimension, row] -= sign * len(rows) * amount
+        else:
+            for row in dict.fromkeys(rows):
+                snapshot.scratch(row)
+            index = np.array(rows)
+            for dimension, amount in shape.vector:
+                np.subtract.at(snapshot.idle[dimension], index, sign * amount)
+        if shape.minds_pods or shape.ports:
+            self._session.pods.place(shape, np.array(rows), snapshot.size, sign)

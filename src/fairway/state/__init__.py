@@ -1,0 +1,1 @@
+"""The cluster as the scheduler knows it: fed by events, kept as columns and indexes, never rebuilt."""

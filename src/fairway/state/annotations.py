@@ -1,0 +1,32 @@
+"""The annotations that Fairway reads from pods and groups, and how their texts are understood."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from fairway.clock import SECOND, Micros
+
+GROUP_NAME = "scheduling.k8s.io/group-name"
+QUEUE_NAME = "scheduling.volcano.sh/queue-name"
+TASK_ROLE = "volcano.sh/task-spec"
+PREEMPTABLE = "volcano.sh/preemptable"
+EXPECTED_RUNTIME = "fairway.dev/expected-runtime"
+STARVING_AFTER = "fairway.dev/starving-after"
+RESERVATIONS = "fairway.dev/reservations"
+NEVER_EVICT = "fairway.dev/never-evict"
+"""On a queue, a group or a pod: `"true"` and its pods are never victims."""
+
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_PART = re.compile(r"(\d+(?:\.\d+)?)([smhd]?)", re.ASCII)
+_WHOLE = re.compile(r"(?:\d+(?:\.\d+)?[smhd])+|\d+(?:\.\d+)?", re.ASCII)
+_LONGEST = 100 * 366 * 86400
+MAX_TEXT = 64
+
+
+def parse_span(text: str) -> Micros | None:
+    """A span of time: seconds (`90`, `1.5`) or units (`1h30m`). None if it is none, or longer than a century."""
+    if len(text) > MAX_TEXT or not _WHOLE.fullmatch(text):
+        return None
+    seconds = sum(Fraction(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+    return int(seconds * SECOND) if seconds <= _LONGEST else None

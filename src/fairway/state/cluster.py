@@ -1,0 +1,460 @@
+"""`ClusterState`: events in, columns and indexes kept true. Nothing here decides anything.
+
+Every change of a task goes through `_enter` and `_leave`, which are each other's inverse: they add and take away what
+the task means to its node, queue, namespace, job and the pod terms. That is why no sum ever needs to be rebuilt,
+and what `invariants.check` compares with a recomputation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from fairway.api.kinds import ApiObject
+from fairway.api.namespaces import Namespace, ResourceQuota
+from fairway.api.nodes import Node
+from fairway.api.pods import Pod
+from fairway.api.scheduling import PodDisruptionBudget, PodGroup, PriorityClass, Queue
+from fairway.api.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
+from fairway.clock import from_datetime
+from fairway.resources.columns import Axis
+from fairway.state import reader
+from fairway.state.events import Assumed, Confirmed, Deleted, Event, Forgotten, Upserted
+from fairway.state.jobs import Job
+from fairway.state.namespaces import NamespaceBook
+from fairway.state.nodes import NodeTable
+from fairway.state.podterms import PodTerms
+from fairway.state.queues import QueueTree
+from fairway.state.shaper import Shaper
+from fairway.state.tasks import ACCOUNTED, FINISHED, NOWHERE, ON_NODE, READY, Task, TaskState
+from fairway.state.volumes import VolumeBook
+from fairway.state.waiting import WaitingIndex
+
+CPU, MEMORY, PODS = 0, 1, 2
+"""The rows that every axis begins with."""
+
+
+class ClusterState:
+    """The cluster as known from events. `scheduler_names` None means that every pod is ours."""
+
+    def __init__(self, scheduler_names: Iterable[str] | None = None) -> None:
+        self.scheduler_names = None if scheduler_names is None else frozenset(scheduler_names)
+        self.axis = Axis(("cpu", "memory", "pods"))
+        self.nodes = NodeTable(self.axis)
+        self.queues = QueueTree()
+        self.namespaces = NamespaceBook()
+        self.volumes = VolumeBook()
+        self.priorities = reader.Priorities()
+        self.budgets: dict[str, PodDisruptionBudget] = {}
+        self.tasks: dict[str, Task] = {}
+        self.groups: dict[str, Job] = {}
+        self.foreign: dict[str, Task] = {}
+        self.terms = PodTerms(self.namespaces.labels, self._known_tasks)
+        self.waiting = WaitingIndex(self.queues)
+        self.generation = 0
+        self.cache: dict[str, Any] = {}
+        self._shaper = Shaper(self.axis, self.terms, self.volumes)
+        self._traits = reader.TraitReader()
+        self._dirty: dict[Job, None] = {}
+        self._pods_with_volumes: dict[str, Pod] = {}
+        self._handlers: dict[type, tuple[Callable[[Any], None], Callable[[Any], None]]] = {
+            Pod: (self._upsert_pod, self._delete_pod),
+            Node: (self._upsert_node, self._delete_node),
+            PodGroup: (self._upsert_group, self._delete_group),
+            Queue: (self._upsert_queue, self._delete_queue),
+            ResourceQuota: (self.namespaces.upsert_quota, self._delete_quota),
+            Namespace: (self._upsert_namespace, self._delete_namespace),
+            PriorityClass: (self._upsert_priority, self._delete_priority),
+            PodDisruptionBudget: (self._upsert_budget, self._delete_budget),
+            PersistentVolume: (self._upsert_volume, self._delete_volume),
+            PersistentVolumeClaim: (self._upsert_volume, self._delete_volume),
+            StorageClass: (self._upsert_volume, self._delete_volume),
+        }
+
+    def apply(self, event: Event) -> None:
+        """Take one event in. Objects of kinds that do not concern scheduling are passed over."""
+        self.generation += 1
+        match event:
+            case Upserted(thing):
+                handlers = self._handlers.get(type(thing))
+                if handlers:
+                    handlers[0](thing)
+            case Deleted(thing):
+                handlers = self._handlers.get(type(thing))
+                if handlers:
+                    handlers[1](thing)
+            case Assumed(pod, node):
+                self._relocate(self.tasks[pod], TaskState.BINDING, self.nodes.row(node))
+            case Confirmed(pod):
+                task = self.tasks[pod]
+                self._relocate(task, TaskState.BOUND, task.node)
+            case Forgotten(pod):
+                self._relocate(self.tasks[pod], TaskState.PENDING, NOWHERE)
+
+    def upsert(self, objects: Iterable[ApiObject]) -> None:
+        for thing in objects:
+            self.apply(Upserted(thing))
+
+    def refresh(self) -> None:
+        """Bring the waiting index up to date with the jobs that changed."""
+        self.nodes.rank_new_names()
+        while self._dirty:
+            dirty, self._dirty = self._dirty, {}
+            for job in dirty:
+                job.priority = self._priority_of(job)
+                self.waiting.refresh(
+                    job, job.queue, valid=is_valid(job), fresh=not any(t.state in _STARTED for t in job.tasks)
+                )
+
+    def _priority_of(self, job: Job) -> int:
+        """A group's own class counts; without one, its most important pod."""
+        if job.priority_class:
+            return self.priorities.value(job.priority_class)
+        return max((task.priority for task in job.tasks), default=0)
+
+    def jobs(self) -> Iterator[Job]:
+        """Every job: the groups, then the pods that are alone."""
+        yield from self.groups.values()
+        yield from (task.job for task in self.tasks.values() if task.job.alone)
+
+    def warnings(self) -> list[str]:
+        named = {task.traits.priority_class for task in self.tasks.values()}
+        named |= {job.priority_class for job in self.groups.values()}
+        unknown = sorted(name for name in named if not self.priorities.known(name))
+        return [
+            *self.namespaces.warnings(),
+            *(f"priorityclass {name} not found: counted as if none were named" for name in unknown),
+        ]
+
+    # -- pods ---------------------------------------------------------------------------------------------
+
+    def _upsert_pod(self, pod: Pod) -> None:
+        key = reader.key_of(pod)
+        state = reader.observed_state(pod)
+        old = self.tasks.get(key)
+        assumed_on = ""
+        if old is not None and old.state is TaskState.BINDING and state is TaskState.PENDING:
+            assumed_on = self.nodes.names[old.node]
+        self._forget_pod(key)
+        if self._is_foreign(pod):
+            if pod.spec.node_name and state not in FINISHED:
+                self._enter_foreign(key, pod)
+            return
+        if state is None or (state in FINISHED and not reader.group_of(pod)):
+            return
+        task = self._read(key, pod)
+        task.job.tasks.append(task)
+        if assumed_on:
+            self._enter(task, TaskState.BINDING, self.nodes.row(assumed_on))
+        elif pod.spec.node_name and state not in FINISHED:
+            self._enter(task, state, self.nodes.row(pod.spec.node_name))
+        else:
+            self._enter(task, state, NOWHERE)
+        if pod.spec.volumes and state is TaskState.PENDING:
+            self._pods_with_volumes[key] = pod
+
+    def _delete_pod(self, pod: Pod) -> None:
+        self._forget_pod(reader.key_of(pod))
+
+    def _is_foreign(self, pod: Pod) -> bool:
+        return self.scheduler_names is not None and pod.spec.scheduler_name not in self.scheduler_names
+
+    def _read(self, key: str, pod: Pod) -> Task:
+        traits = self._traits.of(pod)
+        created = pod.metadata.creation_timestamp
+        task = Task(
+            key,
+            self._job_of(key, pod),
+            self._shaper.blank,
+            priority=pod.spec.priority
+            if pod.spec.priority is not None
+            else self.priorities.value(traits.priority_class),
+            created=None if created is None else from_datetime(created),
+            traits=traits,
+            labels=pod.metadata.labels,
+        )
+        started = pod.status.start_time
+        task.started = None if started is None else from_datetime(started)
+        self.tasks[key] = task
+        self._give_shape(task, pod)
+        return task
+
+    def _give_shape(self, task: Task, pod: Pod) -> None:
+        self.terms.enter(task)
+        task.shape, told = self._shaper.shape(pod)
+        task.matched = task.shape.matched
+        self._tell((term, other) for term, other in told if other is not task)
+
+    def _job_of(self, key: str, pod: Pod) -> Job:
+        group = reader.group_of(pod)
+        if group:
+            return self._group(group, pod.metadata.namespace)
+        job = Job(key, pod.metadata.namespace, reader.queue_of(pod), alone=True)
+        created = pod.metadata.creation_timestamp
+        job.created = None if created is None else from_datetime(created)
+        job.annotations = pod.metadata.annotations or None
+        return job
+
+    def _forget_pod(self, key: str) -> None:
+        stranger = self.foreign.pop(key, None)
+        if stranger is not None:
+            self._place_foreign(stranger, -1)
+        task = self.tasks.get(key)
+        if task is None:
+            return
+        self._leave(task)
+        del self.tasks[key]
+        task.job.tasks.remove(task)
+        self.terms.leave(task)
+        self._shaper.release(task.shape)
+        self._pods_with_volumes.pop(key, None)
+        self._mark(task.job)
+        if not task.job.tasks and not task.job.group:
+            self.groups.pop(task.job.key, None)
+
+    # -- the two halves of every change --------------------------------------------------------------------
+
+    def _enter(self, task: Task, state: TaskState, node: int) -> None:
+        """Count a task in, in a state and on a node."""
+        task.state, task.node = state, node
+        job = task.job
+        job.ready += state in READY
+        job.pending += state is TaskState.PENDING
+        if state in ACCOUNTED:
+            self.queues.get(job.queue).hold(job.namespace, task.shape.vector, 1)
+        if node != NOWHERE:
+            self._settle(task, 1)
+        self._mark(job)
+
+    def _leave(self, task: Task) -> None:
+        """Count a task out: exactly what `_enter` counted in."""
+        job = task.job
+        job.ready -= task.state in READY
+        job.pending -= task.state is TaskState.PENDING
+        if task.state in ACCOUNTED:
+            self.queues.get(job.queue).hold(job.namespace, task.shape.vector, -1)
+        if task.node != NOWHERE:
+            self._settle(task, -1)
+        task.node = NOWHERE
+        self._mark(job)
+
+    def _settle(self, task: Task, by: int) -> None:
+        """What a task means to its node."""
+        nodes, row, vector = self.nodes, task.node, task.shape.vector
+        if task.state in ON_NODE:
+            nodes.used.add(row, vector, by)
+            self.terms.place(task, by)
+            if task.shape.ports:
+                self._open_ports(task, by)
+        if task.state is TaskState.RELEASING:
+            nodes.releasing.add(row, vector, by)
+        elif task.state is TaskState.PIPELINED:
+            nodes.pipelined.add(row, vector, by)
+        elif task.state is TaskState.RESERVED:
+            nodes.reserved.add(row, vector, by)
+        if by > 0:
+            nodes.tasks[row].append(task)
+        else:
+            nodes.tasks[row].remove(task)
+            nodes.collect(row)
+        nodes.touch(row)
+
+    def _open_ports(self, task: Task, by: int) -> None:
+        taken = self.nodes.ports.setdefault(task.node, [])
+        for port in task.shape.ports:
+            if by > 0:
+                taken.append(port)
+            else:
+                taken.remove(port)
+        if not taken:
+            del self.nodes.ports[task.node]
+
+    def _relocate(self, task: Task, state: TaskState, node: int) -> None:
+        name = self.nodes.names[node] if node != NOWHERE else ""
+        task.check_move(state)
+        self._leave(task)
+        self._enter(task, state, self.nodes.row(name) if name else NOWHERE)
+
+    def _mark(self, job: Job) -> None:
+        self._dirty[job] = None
+
+    def _known_tasks(self) -> Iterator[Task]:
+        yield from self.tasks.values()
+        yield from self.foreign.values()
+
+    def _tell(self, tasks: Iterable[tuple[int, Task]]) -> None:
+        """A new term matches these tasks: count them where they are, and give those that wait a new shape."""
+        for term, task in tasks:
+            if task.state in ON_NODE and task.node != NOWHERE:
+                self.terms.count(term, task.node, 1)
+            task.matched = (*task.matched, term)
+            if task.state is TaskState.PENDING and task.key in self.tasks:
+                task.shape = self._shaper.rematched(task.shape, task.matched)
+                self._mark(task.job)
+
+    # -- pods of other schedulers: they use room and belong to no queue ------------------------------------
+
+    def _enter_foreign(self, key: str, pod: Pod) -> None:
+        job = Job(key, pod.metadata.namespace, "", alone=True)
+        task = Task(
+            key,
+            job,
+            self._shaper.blank,
+            priority=0,
+            created=None,
+            traits=self._traits.of(pod),
+            labels=pod.metadata.labels,
+        )
+        self.foreign[key] = task
+        self._give_shape(task, pod)
+        state = reader.observed_state(pod)
+        task.state = TaskState.RUNNING if state is None else state
+        task.node = self.nodes.row(pod.spec.node_name)
+        self._place_foreign(task, 1)
+
+    def _place_foreign(self, task: Task, by: int) -> None:
+        self.nodes.foreign.add(task.node, task.shape.vector, by)
+        self.nodes.size_generation += 1
+        self._settle(task, by)
+        if by < 0:
+            self.terms.leave(task)
+            self._shaper.release(task.shape)
+
+    # -- groups, queues, nodes -------------------------------------------------------------------------------
+
+    def _group(self, key: str, namespace: str) -> Job:
+        job = self.groups.get(key)
+        if job is None:
+            job = self.groups[key] = Job(key, namespace, "default")
+        return job
+
+    def _upsert_group(self, group: PodGroup) -> None:
+        meta, spec = group.metadata, group.spec
+        job = self._group(f"{meta.namespace}/{meta.name}", meta.namespace)
+        self._move_queue(job, spec.queue or "default")
+        job.group = True
+        job.minimum = spec.min_member
+        job.role_minimums = tuple(sorted(spec.min_task_member.items()))
+        job.minimum_resources = self._shaper.vector(spec.min_resources) if spec.min_resources else None
+        job.created = None if meta.creation_timestamp is None else from_datetime(meta.creation_timestamp)
+        job.phase = group.status.phase
+        job.annotations = meta.annotations or None
+        job.priority_class = spec.priority_class_name
+        self._mark(job)
+
+    def _delete_group(self, group: PodGroup) -> None:
+        key = f"{group.metadata.namespace}/{group.metadata.name}"
+        job = self.groups.get(key)
+        if job is None:
+            return
+        job.group = False
+        job.minimum, job.role_minimums, job.minimum_resources, job.phase = 1, (), None, ""
+        job.annotations, job.priority_class = None, ""
+        self._mark(job)
+        if not job.tasks:
+            del self.groups[key]
+
+    def _move_queue(self, job: Job, queue: str) -> None:
+        if queue == job.queue:
+            return
+        held = [task for task in job.tasks if task.state in ACCOUNTED]
+        for task in held:
+            self.queues.get(job.queue).hold(job.namespace, task.shape.vector, -1)
+        job.queue = queue
+        for task in held:
+            self.queues.get(job.queue).hold(job.namespace, task.shape.vector, 1)
+
+    def _upsert_queue(self, queue: Queue) -> None:
+        self.queues.upsert(queue, self.axis)
+
+    def _delete_queue(self, queue: Queue) -> None:
+        self.queues.delete(queue.metadata.name)
+
+    def _upsert_node(self, node: Node) -> None:
+        self.nodes.upsert(node)
+
+    def _delete_node(self, node: Node) -> None:
+        self.nodes.delete(node.metadata.name)
+
+    # -- the rest ----------------------------------------------------------------------------------------------
+
+    def _delete_quota(self, quota: ResourceQuota) -> None:
+        self.namespaces.delete_quota(quota.metadata.namespace, quota.metadata.name)
+
+    def _upsert_namespace(self, namespace: Namespace) -> None:
+        self.namespaces.upsert(namespace)
+        self._rematch(namespace.metadata.name)
+
+    def _delete_namespace(self, namespace: Namespace) -> None:
+        self.namespaces.delete(namespace.metadata.name)
+        self._rematch(namespace.metadata.name)
+
+    def _rematch(self, namespace: str) -> None:
+        """A namespace's labels changed: terms that select namespaces may mean other pods now."""
+        if not len(self.terms):
+            return
+        for task in list(self._known_tasks()):
+            if task.job.namespace != namespace:
+                continue
+            matched = self.terms.matching(namespace, task.labels)
+            if matched == task.matched:
+                continue
+            placed = task.state in ON_NODE and task.node != NOWHERE
+            if placed:
+                self.terms.place(task, -1)
+            task.matched = matched
+            if placed:
+                self.terms.place(task, 1)
+                self.nodes.touch(task.node)
+            elif task.state is TaskState.PENDING:
+                task.shape = self._shaper.rematched(task.shape, matched)
+                self._mark(task.job)
+
+    def _upsert_priority(self, priority_class: PriorityClass) -> None:
+        self.priorities.upsert(priority_class)
+        self._reprioritise()
+
+    def _delete_priority(self, priority_class: PriorityClass) -> None:
+        self.priorities.delete(priority_class.metadata.name)
+        self._reprioritise()
+
+    def _reprioritise(self) -> None:
+        for task in self.tasks.values():
+            if not task.traits.explicit_priority:
+                task.priority = self.priorities.value(task.traits.priority_class)
+            self._mark(task.job)
+
+    def _upsert_budget(self, budget: PodDisruptionBudget) -> None:
+        self.budgets[f"{budget.metadata.namespace}/{budget.metadata.name}"] = budget
+
+    def _delete_budget(self, budget: PodDisruptionBudget) -> None:
+        self.budgets.pop(f"{budget.metadata.namespace}/{budget.metadata.name}", None)
+
+    def _upsert_volume(self, thing: PersistentVolume | PersistentVolumeClaim | StorageClass) -> None:
+        self.volumes.upsert(thing)
+        self._reshape_volumes()
+
+    def _delete_volume(self, thing: PersistentVolume | PersistentVolumeClaim | StorageClass) -> None:
+        self.volumes.delete(thing)
+        self._reshape_volumes()
+
+    def _reshape_volumes(self) -> None:
+        """Pods that wait with claims may go elsewhere now."""
+        for pod in list(self._pods_with_volumes.values()):
+            self._upsert_pod(pod)
+
+
+_STARTED = ACCOUNTED | READY
+
+
+def is_valid(job: Job) -> bool:
+    """Whether the job has the members that its minimum, and each role's, asks for."""
+    if job.members() < job.minimum:
+        return False
+    if not job.role_minimums:
+        return True
+    members: dict[str, int] = {}
+    for task in job.tasks:
+        if task.state not in (TaskState.FAILED, TaskState.RELEASING):
+            members[task.traits.role] = members.get(task.traits.role, 0) + 1
+    return all(members.get(role, 0) >= least for role, least in job.role_minimums)

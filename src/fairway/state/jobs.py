@@ -1,0 +1,86 @@
+"""Jobs: a PodGroup with its pods, or a pod alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fairway.clock import Micros
+from fairway.resources.columns import Vector
+from fairway.state.tasks import READY, Task, TaskState
+
+LAST = 1 << 62
+"""The creation time, for ordering, of what does not say when it was created."""
+
+
+class Job:
+    """What is placed whole or not at all: `minimum` tasks, and of each role its own minimum.
+
+    A pod without a group is a job of one that has the pod's key. A group that pods name but nobody has made yet
+    is a job without `group`: it waits.
+    """
+
+    __slots__ = (
+        "alone",
+        "annotations",
+        "created",
+        "group",
+        "key",
+        "minimum",
+        "minimum_resources",
+        "namespace",
+        "pending",
+        "phase",
+        "priority",
+        "priority_class",
+        "queue",
+        "ready",
+        "role_minimums",
+        "tasks",
+    )
+
+    def __init__(self, key: str, namespace: str, queue: str, *, alone: bool = False) -> None:
+        self.key = key
+        self.alone = alone
+        self.namespace = namespace
+        self.queue = queue
+        self.group = False
+        self.minimum = 1
+        self.minimum_resources: Vector | None = None
+        self.role_minimums: tuple[tuple[str, int], ...] = ()
+        self.priority = 0
+        self.priority_class = ""
+        self.created: Micros | None = None
+        self.phase = ""
+        self.annotations: dict[str, str] | None = None
+        self.tasks: list[Task] = []
+        self.ready = 0
+        self.pending = 0
+
+    @property
+    def order(self) -> tuple[Micros, str]:
+        """The tie rule: creation, then namespace/name."""
+        return (LAST if self.created is None else self.created, self.key)
+
+    def waiting(self) -> list[Task]:
+        """The tasks without a place, in task order: priority, then name."""
+        return sorted(
+            (task for task in self.tasks if task.state is TaskState.PENDING),
+            key=lambda task: (-task.priority, task.key),
+        )
+
+    def in_states(self, *states: TaskState) -> Iterator[Task]:
+        return (task for task in self.tasks if task.state in states)
+
+    def members(self) -> int:
+        """Pods that can still make up the gang: all but the failed and the leaving."""
+        return sum(task.state not in (TaskState.FAILED, TaskState.RELEASING) for task in self.tasks)
+
+    def ready_by_role(self) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for task in self.tasks:
+            if task.state in READY:
+                counts[task.traits.role] = counts.get(task.traits.role, 0) + 1
+        return counts
+
+    def __repr__(self) -> str:
+        return f"<Job {self.key} {self.ready}/{self.minimum} ready, {self.pending} pending>"

@@ -1,0 +1,223 @@
+"""The nodes: amounts as (resource, node) tables, and what decides who may use a node.
+
+A node keeps its row as long as it, or a task on it, is known. A row whose node is gone (or was never seen, when
+a pod names it first) is a *ghost*: it holds its tasks' amounts but offers nothing. Rows are reused.
+
+Two logs tell the kept columns of the scheduler what to look at again: `changed` lists rows whose amounts moved,
+`reshaped` rows where labels, taints, readiness or size changed. They only grow at the end; readers remember how
+far they have read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairway.api.affinity import Taint
+from fairway.api.nodes import Node
+from fairway.resources.algebra import Resource
+from fairway.resources.columns import Axis, Table, Vector
+from fairway.state.labels import LabelColumns
+from fairway.state.ranks import NameRanks
+from fairway.state.shapes import HostPort
+from fairway.state.tasks import Task
+
+UNLIMITED_PODS = 1 << 40
+"""The pod count of a node that does not state one."""
+
+MAX_ALLOCATABLE = 1 << 60
+"""What a node reports above this counts as this: sums over nodes must stay exact."""
+
+_KEPT_LOG = 1 << 16
+
+
+class RowLog:
+    """Rows to look at again, with a position that never goes back."""
+
+    __slots__ = ("_rows", "_start")
+
+    def __init__(self) -> None:
+        self._start = 0
+        self._rows: list[int] = []
+
+    @property
+    def end(self) -> int:
+        return self._start + len(self._rows)
+
+    def add(self, row: int) -> None:
+        self._rows.append(row)
+        if len(self._rows) > 2 * _KEPT_LOG:
+            del self._rows[:_KEPT_LOG]
+            self._start += _KEPT_LOG
+
+    def since(self, position: int) -> list[int] | None:
+        """Rows logged since a position; None if the log no longer reaches back that far."""
+        if position < self._start:
+            return None
+        return self._rows[position - self._start :]
+
+
+class TaintSets:
+    """Taints by node: a code per distinct set, so that a toleration is checked once per set."""
+
+    def __init__(self) -> None:
+        self.sets: list[tuple[Taint, ...]] = [()]
+        self._codes: dict[tuple[tuple[str, str, str], ...], int] = {(): 0}
+        self._column = np.zeros(0, dtype=np.int32)
+
+    def set(self, row: int, taints: tuple[Taint, ...]) -> None:
+        if row >= len(self._column):
+            self._column = np.concatenate([self._column, np.zeros(row + 16, dtype=np.int32)])
+        key = tuple((taint.key, taint.value, taint.effect) for taint in taints)
+        code = self._codes.get(key)
+        if code is None:
+            code = self._codes[key] = len(self.sets)
+            self.sets.append(taints)
+        self._column[row] = code
+
+    def codes(self, size: int) -> NDArray[np.int32]:
+        if len(self._column) < size:
+            self._column = np.concatenate([self._column, np.zeros(size, dtype=np.int32)])
+        return self._column[:size]
+
+
+class NodeTable:
+    """Columns over node rows. Only `ClusterState` writes here."""
+
+    def __init__(self, axis: Axis) -> None:
+        self.axis = axis
+        self.names: list[str] = []
+        self.rows: dict[str, int] = {}
+        self.tasks: list[list[Task]] = []
+        self.taints = TaintSets()
+        self.ports: dict[int, list[HostPort]] = {}
+        self.annotations: list[Mapping[str, str]] = []
+        self.labels = LabelColumns()
+        self.ranks = NameRanks()
+        self.allocatable = Table(axis)
+        self.used = Table(axis)
+        self.releasing = Table(axis)
+        self.pipelined = Table(axis)
+        self.reserved = Table(axis)
+        self.foreign = Table(axis)
+        self._tables = (
+            self.allocatable,
+            self.used,
+            self.releasing,
+            self.pipelined,
+            self.reserved,
+            self.foreign,
+        )
+        self.alive = np.zeros(0, dtype=np.bool_)
+        self.ready = np.zeros(0, dtype=np.bool_)
+        self.schedulable = np.zeros(0, dtype=np.bool_)
+        self.changed = RowLog()
+        self.reshaped = RowLog()
+        self._free: list[int] = []
+        self._new_names: list[str] = []
+        self.size_generation = 0
+
+    def __len__(self) -> int:
+        """Rows in use or reusable: the length of every column."""
+        return len(self.names)
+
+    def row(self, name: str) -> int:
+        """The row of a node, a new ghost where it is not known."""
+        row = self.rows.get(name)
+        if row is None:
+            row = self.rows[name] = self._new_row()
+            self.names[row] = name
+            self._new_names.append(name)
+            self.reshaped.add(row)
+        return row
+
+    def upsert(self, node: Node) -> int:
+        row = self.row(node.metadata.name)
+        self.allocatable.set(row, self._allocatable(node))
+        self.alive[row] = True
+        self.ready[row] = _is_ready(node)
+        self.schedulable[row] = not node.spec.unschedulable
+        self.taints.set(row, node.spec.taints)
+        self.annotations[row] = node.metadata.annotations
+        self.labels.set(row, node.metadata.labels)
+        self._note(row)
+        return row
+
+    def delete(self, name: str) -> int | None:
+        """The node is gone; its row stays a ghost while tasks are on it."""
+        row = self.rows.get(name)
+        if row is None or not self.alive[row]:
+            return None
+        self.allocatable.set(row, ())
+        self.alive[row] = self.ready[row] = self.schedulable[row] = False
+        self.taints.set(row, ())
+        self.annotations[row] = {}
+        self.labels.set(row, {})
+        self._note(row)
+        self.collect(row)
+        return row
+
+    def collect(self, row: int) -> None:
+        """Free the row of a ghost that nobody is on any more."""
+        if self.alive[row] or self.tasks[row] or not self.names[row]:
+            return
+        name = self.names[row]
+        del self.rows[name]
+        if name in self.ranks:
+            self.ranks.remove(name)
+        else:
+            self._new_names.remove(name)
+        self.names[row] = ""
+        self._free.append(row)
+
+    def touch(self, row: int) -> None:
+        self.changed.add(row)
+
+    def reach(self) -> None:
+        """Give every table the rows of dimensions that the axis has gained."""
+        if self.allocatable.data.shape[0] < len(self.axis):
+            for table in self._tables:
+                table.reach(len(self.alive))
+
+    def rank_new_names(self) -> None:
+        if self._new_names:
+            self.ranks.add(self._new_names)
+            self._new_names = []
+
+    def _note(self, row: int) -> None:
+        self.size_generation += 1
+        self.changed.add(row)
+        self.reshaped.add(row)
+
+    def _allocatable(self, node: Node) -> Vector:
+        amounts = dict(Resource.parse(node.allocatable).amounts)
+        for name, amount in amounts.items():
+            amounts[name] = min(amount, MAX_ALLOCATABLE)
+        amounts.setdefault("pods", UNLIMITED_PODS)
+        vector = self.axis.vector(Resource.of(amounts))
+        self.reach()
+        return vector
+
+    def _new_row(self) -> int:
+        if self._free:
+            return self._free.pop()
+        row = len(self.names)
+        self.names.append("")
+        self.tasks.append([])
+        self.annotations.append({})
+        if row >= len(self.alive):
+            room = max(16, 2 * row)
+            for table in self._tables:
+                table.reach(room)
+            self.alive, self.ready, self.schedulable = (
+                np.concatenate([column, np.zeros(room - len(column), dtype=np.bool_)])
+                for column in (self.alive, self.ready, self.schedulable)
+            )
+        return row
+
+
+def _is_ready(node: Node) -> bool:
+    """A node that reports no Ready condition (a file, say) is taken to be ready."""
+    return all(condition.status == "True" for condition in node.status.conditions if condition.type == "Ready")

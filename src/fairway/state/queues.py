@@ -1,0 +1,200 @@
+"""Queues: a tree by `parent`, with what each holds, in all and by namespace.
+
+The root is not a queue: it stands for the cluster. A queue that jobs name but nobody has made is kept with
+`exists` false, so that its jobs can say so; only `default` is made where it is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fairway.api.scheduling import Queue
+from fairway.clock import Micros, from_datetime
+from fairway.resources.algebra import Resource
+from fairway.resources.columns import Axis, Vector
+from fairway.state.annotations import NEVER_EVICT
+from fairway.state.jobs import LAST
+
+DEFAULT_QUEUE = "default"
+
+Amounts = list[int]
+"""Amounts by row of the axis, as Python ints: unbounded, and faster than an array for a handful of rows."""
+
+
+def add(amounts: Amounts, vector: Vector, times: int = 1) -> None:
+    """Add a request some times; the list grows to the dimensions it meets."""
+    for row, amount in vector:
+        if row >= len(amounts):
+            amounts.extend([0] * (row + 1 - len(amounts)))
+        amounts[row] += amount * times
+
+
+class Account:
+    """What one namespace holds in one queue."""
+
+    __slots__ = ("held", "namespace", "tasks")
+
+    def __init__(self, namespace: str) -> None:
+        self.namespace = namespace
+        self.held: Amounts = []
+        self.tasks = 0
+
+
+class QueueInfo:
+    """A queue as its object says, and what its tasks hold."""
+
+    __slots__ = (
+        "accounts",
+        "capability",
+        "children",
+        "created",
+        "deserved",
+        "exists",
+        "guarantee",
+        "held",
+        "name",
+        "never_evict",
+        "open",
+        "parent",
+        "priority",
+        "reclaimable",
+        "requested",
+        "weight",
+    )
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.exists = name == DEFAULT_QUEUE
+        self.created: Micros = LAST
+        self.weight = 1
+        self.priority = 0
+        self.open = True
+        self.reclaimable = True
+        self.never_evict = False
+        self.parent = ""
+        self.children: set[str] = set()
+        self.capability: dict[int, int] = {}
+        self.guarantee: dict[int, int] = {}
+        self.deserved: dict[int, int] = {}
+        self.held: Amounts = []
+        self.requested: Amounts = []
+        self.accounts: dict[str, Account] = {}
+
+    def account(self, namespace: str) -> Account:
+        account = self.accounts.get(namespace)
+        if account is None:
+            account = self.accounts[namespace] = Account(namespace)
+        return account
+
+    def hold(self, namespace: str, vector: Vector, by: int) -> None:
+        """A task of this namespace came to (by 1) or gave up (by -1) what it holds."""
+        add(self.held, vector, by)
+        account = self.account(namespace)
+        add(account.held, vector, by)
+        account.tasks += by
+        if not account.tasks:
+            del self.accounts[namespace]
+
+    def describe(self, queue: Queue, axis: Axis) -> None:
+        spec = queue.spec
+        created = queue.metadata.creation_timestamp
+        self.exists = True
+        self.created = LAST if created is None else from_datetime(created)
+        self.weight = spec.weight
+        self.priority = spec.priority
+        self.open = (spec.state or queue.status.state) not in ("Closed", "Closing")
+        self.reclaimable = spec.reclaimable is not False
+        self.never_evict = queue.metadata.annotations.get(NEVER_EVICT) == "true"
+        self.parent = "" if spec.parent == "root" else spec.parent
+        self.capability = _amounts(spec.capability, axis)
+        self.guarantee = _amounts(spec.guarantee.resource, axis)
+        self.deserved = _amounts(spec.deserved, axis)
+
+    def forget(self) -> None:
+        """The object is gone; what the queue's tasks hold is not."""
+        fresh = QueueInfo(self.name)
+        for slot in ("created", "weight", "priority", "open", "reclaimable", "never_evict", "parent"):
+            setattr(self, slot, getattr(fresh, slot))
+        self.capability, self.guarantee, self.deserved = {}, {}, {}
+        self.exists = fresh.exists
+
+    def __repr__(self) -> str:
+        return f"<Queue {self.name}>"
+
+
+class QueueTree:
+    """All queues by name, linked to their parents."""
+
+    def __init__(self) -> None:
+        self._queues: dict[str, QueueInfo] = {}
+        self.top: set[str] = set()
+        self.get(DEFAULT_QUEUE)
+
+    def __iter__(self) -> Iterator[QueueInfo]:
+        return iter(self._queues.values())
+
+    def __getitem__(self, name: str) -> QueueInfo:
+        return self._queues[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._queues
+
+    def get(self, name: str) -> QueueInfo:
+        queue = self._queues.get(name)
+        if queue is None:
+            queue = self._queues[name] = QueueInfo(name)
+            self.top.add(name)
+        return queue
+
+    def upsert(self, object_: Queue, axis: Axis) -> QueueInfo:
+        queue = self.get(object_.metadata.name)
+        self._unlink(queue)
+        queue.describe(object_, axis)
+        self._link(queue)
+        return queue
+
+    def delete(self, name: str) -> None:
+        queue = self._queues.get(name)
+        if queue is None:
+            return
+        self._unlink(queue)
+        queue.forget()
+        self._link(queue)
+
+    def ancestors(self, name: str) -> list[QueueInfo]:
+        """The queue and those above it, upwards. A circle of parents ends where it closes."""
+        line: list[QueueInfo] = []
+        queue: QueueInfo | None = self._queues.get(name)
+        while queue is not None and queue not in line:
+            line.append(queue)
+            queue = self._queues.get(queue.parent) if queue.parent else None
+        return line
+
+    def in_circle(self, name: str) -> bool:
+        """Whether following parents from here never reaches the top."""
+        line = self.ancestors(name)
+        return bool(line) and bool(line[-1].parent) and line[-1].parent in self._queues
+
+    def orphan_of(self, name: str) -> str:
+        """The nearest parent named above this queue that nobody has made, or ""."""
+        for queue in self.ancestors(name):
+            if queue.parent and (queue.parent not in self._queues or not self._queues[queue.parent].exists):
+                return queue.parent
+        return ""
+
+    def _link(self, queue: QueueInfo) -> None:
+        if queue.parent:
+            self.get(queue.parent).children.add(queue.name)
+        else:
+            self.top.add(queue.name)
+
+    def _unlink(self, queue: QueueInfo) -> None:
+        self.top.discard(queue.name)
+        if queue.parent in self._queues:
+            self._queues[queue.parent].children.discard(queue.name)
+
+
+def _amounts(quantities: dict[str, str], axis: Axis) -> dict[int, int]:
+    """By row; explicit zeros count, for a capability of zero is a limit."""
+    amounts = Resource.parse(quantities).amounts
+    return {axis.row(name): amount for name, amount in amounts.items()}

@@ -1,0 +1,135 @@
+"""Reading a pod: which job it belongs to, what it asks for, how it may be treated."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fairway.api.pods import Pod, PodSpec
+from fairway.api.requests import pod_request
+from fairway.api.scheduling import PriorityClass
+from fairway.clock import SECOND, Micros
+from fairway.resources.algebra import Resource
+from fairway.resources.columns import Axis, Vector
+from fairway.state import annotations as names
+from fairway.state.queues import DEFAULT_QUEUE
+from fairway.state.shapes import MAX_REQUEST
+from fairway.state.tasks import TaskState, Traits
+
+_PHASES = {
+    "Pending": TaskState.BOUND,
+    "Running": TaskState.RUNNING,
+    "Unknown": TaskState.UNKNOWN,
+    "Succeeded": TaskState.SUCCEEDED,
+    "Failed": TaskState.FAILED,
+}
+_PLAIN = Traits()
+
+
+def key_of(pod: Pod) -> str:
+    return f"{pod.metadata.namespace}/{pod.metadata.name}"
+
+
+def group_of(pod: Pod) -> str:
+    """The key of the group the pod names, always in its own namespace; "" if it is alone."""
+    name = pod.metadata.annotations.get(names.GROUP_NAME)
+    return f"{pod.metadata.namespace}/{name}" if name else ""
+
+
+def queue_of(pod: Pod) -> str:
+    """A lone pod's queue."""
+    return pod.metadata.annotations.get(names.QUEUE_NAME) or DEFAULT_QUEUE
+
+
+def observed_state(pod: Pod) -> TaskState | None:
+    """What the pod's own object says it is; None if the scheduler has nothing to do with it."""
+    phase = _PHASES[pod.status.phase]
+    if phase in (TaskState.SUCCEEDED, TaskState.FAILED):
+        return phase
+    leaving = pod.metadata.deletion_timestamp is not None
+    if pod.spec.node_name:
+        return TaskState.RELEASING if leaving else phase
+    return None if leaving or pod.spec.scheduling_gates else TaskState.PENDING
+
+
+class Requests:
+    """Request vectors, with one `pods` each. Pods of like requests share one vector."""
+
+    def __init__(self, axis: Axis) -> None:
+        self._axis = axis
+        self._known: dict[Resource, tuple[Vector, bool]] = {}
+
+    def of(self, spec: PodSpec) -> tuple[Vector, bool]:
+        """The vector, and whether the pod is BestEffort (asks for nothing but its slot)."""
+        request = pod_request(spec)
+        known = self._known.get(request)
+        if known is None:
+            amounts = {name: min(amount, MAX_REQUEST) for name, amount in request.amounts.items()}
+            vector = self._axis.vector(Resource.of({**amounts, "pods": 1}))
+            known = self._known[request] = (vector, request.is_empty())
+        return known
+
+
+class TraitReader:
+    """Traits, shared between tasks that have the same."""
+
+    def __init__(self) -> None:
+        self._known: dict[Traits, Traits] = {}
+
+    def of(self, pod: Pod) -> Traits:
+        notes, spec = pod.metadata.annotations, pod.spec
+        runtime = _runtime(notes.get(names.EXPECTED_RUNTIME), spec.active_deadline_seconds)
+        traits = Traits(
+            role=notes.get(names.TASK_ROLE, ""),
+            preemptable=notes.get(names.PREEMPTABLE) != "false" and notes.get(names.NEVER_EVICT) != "true",
+            preempts=spec.preemption_policy != "Never",
+            priority_class=spec.priority_class_name,
+            explicit_priority=spec.priority is not None,
+            runtime=runtime.span,
+            deadline=runtime.deadline,
+        )
+        if traits == _PLAIN:
+            return _PLAIN
+        return self._known.setdefault(traits, traits)
+
+
+class Runtime(NamedTuple):
+    """How long a run is expected to take, and when it is ended for sure."""
+
+    span: Micros | None
+    deadline: Micros | None
+
+
+def _runtime(expected: str | None, deadline: int | None) -> Runtime:
+    span = names.parse_span(expected) if expected is not None else None
+    return Runtime(span, None if deadline is None else deadline * SECOND)
+
+
+class Priorities:
+    """Priority classes: what a pod or group that names one, or none, is worth."""
+
+    def __init__(self) -> None:
+        self._classes: dict[str, PriorityClass] = {}
+
+    def upsert(self, priority_class: PriorityClass) -> None:
+        self._classes[priority_class.metadata.name] = priority_class
+
+    def delete(self, name: str) -> None:
+        self._classes.pop(name, None)
+
+    def known(self, name: str) -> bool:
+        return not name or name in self._classes or name in SYSTEM_CLASSES
+
+    def value(self, name: str) -> int:
+        """The class's value; without one, or with an unknown one, the global default's, else 0."""
+        if name in self._classes:
+            return self._classes[name].value
+        if name in SYSTEM_CLASSES:
+            return SYSTEM_CLASSES[name]
+        defaults = sorted((c.value, c.metadata.name) for c in self._classes.values() if c.global_default)
+        return defaults[-1][0] if defaults else 0
+
+    def never_preempts(self, name: str) -> bool:
+        return name in self._classes and self._classes[name].preemption_policy == "Never"
+
+
+SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}

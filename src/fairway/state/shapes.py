@@ -1,0 +1,137 @@
+"""Shapes: a request together with everything that decides where it may go.
+
+Tasks of one shape fit the same nodes and score them alike, so the scheduler works out both once per shape. Equal
+shapes are one object. A shape lives while a task has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import NamedTuple
+
+from fairway.api.affinity import NodeAffinity, Toleration
+from fairway.api.pods import PodSpec
+from fairway.resources.columns import Vector
+from fairway.state.volumes import VolumeNeeds
+
+MAX_REQUEST = 1 << 50
+"""A request above this (a PiB, or a trillion cores) fits nowhere; it counts as this much and no more."""
+
+
+class Spread(NamedTuple):
+    """A topology spread constraint over the pods of a term."""
+
+    term: int
+    topology_key: str
+    max_skew: int
+    hard: bool
+    min_domains: int
+    honor_affinity: bool
+    honor_taints: bool
+
+
+class Preference(NamedTuple):
+    """A preferred pod (anti-)affinity: negative weights repel."""
+
+    term: int
+    topology_key: str
+    weight: int
+
+
+class PodRules(NamedTuple):
+    """Everything about a shape that looks at other pods. `affinity` and `anti_affinity` hold (term, topology key)."""
+
+    affinity: tuple[tuple[int, str], ...] = ()
+    anti_affinity: tuple[tuple[int, str], ...] = ()
+    preferred: tuple[Preference, ...] = ()
+    spread: tuple[Spread, ...] = ()
+
+    def terms(self) -> list[int]:
+        owned = [*self.affinity, *self.anti_affinity]
+        return [term for term, _ in owned] + [p.term for p in self.preferred] + [s.term for s in self.spread]
+
+
+NO_RULES = PodRules()
+
+HostPort = tuple[str, str, int]
+"""(protocol, host IP, port)"""
+
+
+class ShapeKey(NamedTuple):
+    """What makes two shapes equal: everything that decides where a task may go."""
+
+    vector: Vector
+    best_effort: bool
+    node_selector: tuple[tuple[str, str], ...]
+    node_affinity: bytes
+    tolerations: tuple[Toleration, ...]
+    ports: tuple[HostPort, ...]
+    rules: PodRules
+    matched: tuple[int, ...]
+    volumes: bytes
+    devices: Hashable
+
+
+class Shape:
+    """See the module. `rules` speak of terms by id, `matched` are the terms that select pods of this shape."""
+
+    __slots__ = (
+        "best_effort",
+        "devices",
+        "giant",
+        "key",
+        "matched",
+        "node_affinity",
+        "node_selector",
+        "ports",
+        "rules",
+        "tasks",
+        "tolerations",
+        "vector",
+        "volumes",
+    )
+
+    def __init__(self, key: ShapeKey, node_affinity: NodeAffinity | None, volumes: VolumeNeeds) -> None:
+        self.key = key
+        self.vector = key.vector
+        self.best_effort = key.best_effort
+        self.node_selector = key.node_selector
+        self.node_affinity = node_affinity
+        self.tolerations = key.tolerations
+        self.ports = key.ports
+        self.rules = key.rules
+        self.matched = key.matched
+        self.volumes = volumes
+        self.devices = key.devices
+        self.giant = any(amount >= MAX_REQUEST for _, amount in key.vector)
+        self.tasks = 0
+
+    @property
+    def anti_affinity(self) -> tuple[tuple[int, str], ...]:
+        return self.rules.anti_affinity
+
+    @property
+    def minds_pods(self) -> bool:
+        """Whether where other pods are can matter to it."""
+        return bool(self.matched) or self.rules != NO_RULES
+
+    def __repr__(self) -> str:
+        return f"<Shape {self.vector}>"
+
+
+def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
+    found = {
+        (port.protocol, port.host_ip or "0.0.0.0", port.host_port)
+        for container in (*spec.containers, *(c for c in spec.init_containers if c.is_sidecar))
+        for port in container.ports
+        if port.host_port
+    }
+    return tuple(sorted(found))
+
+
+def ports_clash(mine: tuple[HostPort, ...], theirs: tuple[HostPort, ...]) -> bool:
+    """Two pods cannot have one port of one protocol, unless on different addresses of the host."""
+    any_address = "0.0.0.0"
+    return any(
+        a[0] == b[0] and a[2] == b[2] and (a[1] == b[1] or any_address in (a[1], b[1])) for a in mine for b in theirs
+    )

@@ -1,0 +1,136 @@
+"""What one cycle looks at: the room on every node, kept from cycle to cycle and brought up to date by generation.
+
+The snapshot's `idle` table is the scheduler's scratch paper: a session writes its placements there, and the next
+`sync` restores the rows that it touched. Whoever keeps columns computed from `idle` reads `touched` to learn which
+rows to compute again; nothing is ever compared or copied as a whole without need.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairway.resources.columns import BoolColumn, IntColumn
+from fairway.state.cluster import ClusterState
+from fairway.state.nodes import RowLog
+
+_MANY = 2
+"""Where more than one in this many rows changed, all are computed again."""
+
+
+class Snapshot:
+    """Columns over node rows, all of one length; ghosts and free rows are there, but not `alive`."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self.state = state
+        self.idle: NDArray[np.int64] = np.zeros((0, 0), dtype=np.int64)
+        self.percent: NDArray[np.float64] = np.zeros((0, 0))
+        self.rank: IntColumn = np.zeros(0, dtype=np.int64)
+        self.touched = RowLog()
+        self.reshaped = RowLog()
+        self.layout = 0
+        self.total: list[int] = []
+        self._changed = -1
+        self._reshaped = -1
+        self._rank_epoch = -1
+        self._size_generation = -1
+        self._scratched: set[int] = set()
+
+    @property
+    def size(self) -> int:
+        return int(self.idle.shape[1])
+
+    @property
+    def names(self) -> list[str]:
+        return self.state.nodes.names
+
+    @property
+    def allocatable(self) -> NDArray[np.int64]:
+        return self.state.nodes.allocatable.data[:, : self.size]
+
+    @property
+    def alive(self) -> BoolColumn:
+        return self.state.nodes.alive[: self.size]
+
+    def scratch(self, row: int) -> None:
+        """A session is about to write to this row."""
+        self._scratched.add(row)
+        self.touched.add(row)
+
+    def sync(self) -> None:
+        """Bring everything up to date with the state."""
+        self.state.refresh()
+        nodes = self.state.nodes
+        nodes.reach()
+        shape = (len(nodes.axis), len(nodes))
+        if self.idle.shape != shape or self._rank_epoch != nodes.ranks.epoch:
+            self._rebuild(shape)
+        else:
+            self._update()
+        if self._size_generation != nodes.size_generation:
+            self._size_generation = nodes.size_generation
+            self._add_up()
+        self._changed, self._reshaped = nodes.changed.end, nodes.reshaped.end
+        self._scratched.clear()
+
+    def _rebuild(self, shape: tuple[int, int]) -> None:
+        self.layout += 1
+        self.idle = np.zeros(shape, dtype=np.int64)
+        self.percent = np.zeros(shape)
+        self.rank = np.zeros(shape[1], dtype=np.int64)
+        self._rank_epoch = self.state.nodes.ranks.epoch
+        everything = np.arange(shape[1])
+        self._resize(everything)
+        self._restore(everything)
+
+    def _update(self) -> None:
+        nodes = self.state.nodes
+        reshaped = nodes.reshaped.since(self._reshaped)
+        for rows, renew, log in (
+            (reshaped, self._resize, self.reshaped),
+            (self._rows_changed(), self._restore, self.touched),
+        ):
+            if rows is None or len(rows) * _MANY > self.size:
+                self.layout += 1
+                renew(np.arange(self.size))
+            elif rows:
+                renew(np.array(rows, dtype=np.int64))
+                for row in rows:
+                    log.add(row)
+
+    def _rows_changed(self) -> list[int] | None:
+        rows = self.state.nodes.changed.since(self._changed)
+        return None if rows is None else [*rows, *sorted(self._scratched)]
+
+    def _resize(self, rows: IntColumn) -> None:
+        nodes = self.state.nodes
+        allocatable = nodes.allocatable.data[:, rows]
+        with np.errstate(divide="ignore"):
+            self.percent[:, rows] = np.where(allocatable > 0, 100.0 / allocatable, 0.0)
+        ranks = nodes.ranks
+        self.rank[rows] = [ranks[nodes.names[row]] if nodes.names[row] else 0 for row in rows]
+
+    def _restore(self, rows: IntColumn) -> None:
+        """What is free on a node: not used, and not promised to a nominee out of what is not being released."""
+        nodes = self.state.nodes
+        owed = nodes.pipelined.data[:, rows] - nodes.releasing.data[:, rows]
+        np.maximum(owed, 0, out=owed)
+        self.idle[:, rows] = nodes.allocatable.data[:, rows] - nodes.used.data[:, rows] - owed
+
+    def _add_up(self) -> None:
+        """The cluster's total: ready, schedulable nodes, less what foreign pods use there."""
+        nodes, size = self.state.nodes, self.size
+        counted = nodes.alive[:size] & nodes.ready[:size] & nodes.schedulable[:size]
+        ours = nodes.allocatable.data[:, :size] - nodes.foreign.data[:, :size]
+        np.maximum(ours, 0, out=ours)
+        self.total = [int(amount) for amount in ours[:, counted].sum(axis=1)]
+
+
+def snapshot_of(state: ClusterState) -> Snapshot:
+    """The state's own snapshot, up to date."""
+    snapshot = state.cache.get("snapshot")
+    if snapshot is None:
+        snapshot = state.cache["snapshot"] = Snapshot(state)
+    assert isinstance(snapshot, Snapshot)
+    snapshot.sync()
+    return snapshot

@@ -1,0 +1,147 @@
+"""Tasks (one per pod), the states they go through, and which moves are legal.
+
+                         +--> Reserved --+            (reserve: no room yet)
+                         |       |       |
+                         |       v       v
+    Pending --------> Allocated -----> Binding --> Bound --> Running --> Succeeded | Failed
+       ^  |              ^               |           |          |
+       |  +--> Pipelined +               |           +----------+--> Releasing --> (gone)
+       |          |                      |
+       +----------+----- forgotten ------+
+
+`Allocated` holds room until its gang is ready; `Pipelined` waits on a node for room that is being released;
+`Reserved` waits on a node for room that is not even being released. `Unknown` is what an unreachable node's
+pods report: they keep their room.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from fairway.clock import Micros
+from fairway.errors import IllegalMove
+
+if TYPE_CHECKING:
+    from fairway.state.jobs import Job
+    from fairway.state.shapes import Shape
+
+NOWHERE = -1
+"""The node row of a task that is on no node."""
+
+
+class TaskState(IntEnum):
+    PENDING = 0
+    ALLOCATED = 1
+    PIPELINED = 2
+    RESERVED = 3
+    BINDING = 4
+    BOUND = 5
+    RUNNING = 6
+    RELEASING = 7
+    SUCCEEDED = 8
+    FAILED = 9
+    UNKNOWN = 10
+
+
+_S = TaskState
+
+LEGAL_MOVES: dict[TaskState, frozenset[TaskState]] = {
+    _S.PENDING: frozenset(
+        {_S.ALLOCATED, _S.PIPELINED, _S.RESERVED, _S.BINDING, _S.BOUND, _S.RUNNING, _S.FAILED, _S.SUCCEEDED}
+        | {_S.RELEASING, _S.UNKNOWN}
+    ),
+    _S.ALLOCATED: frozenset(
+        {_S.PENDING, _S.RESERVED, _S.BINDING, _S.BOUND, _S.RUNNING, _S.RELEASING, _S.FAILED, _S.UNKNOWN}
+    ),
+    _S.PIPELINED: frozenset(
+        {_S.PENDING, _S.ALLOCATED, _S.RESERVED, _S.BINDING, _S.BOUND, _S.RUNNING, _S.RELEASING, _S.FAILED}
+        | {_S.UNKNOWN}
+    ),
+    _S.RESERVED: frozenset(
+        {_S.PENDING, _S.ALLOCATED, _S.PIPELINED, _S.BINDING, _S.BOUND, _S.RUNNING, _S.RELEASING, _S.FAILED}
+        | {_S.UNKNOWN}
+    ),
+    _S.BINDING: frozenset({_S.PENDING, _S.BOUND, _S.RUNNING, _S.RELEASING, _S.SUCCEEDED, _S.FAILED, _S.UNKNOWN}),
+    _S.BOUND: frozenset({_S.RUNNING, _S.RELEASING, _S.SUCCEEDED, _S.FAILED, _S.UNKNOWN}),
+    _S.RUNNING: frozenset({_S.BOUND, _S.RELEASING, _S.SUCCEEDED, _S.FAILED, _S.UNKNOWN}),
+    _S.RELEASING: frozenset({_S.SUCCEEDED, _S.FAILED}),
+    _S.SUCCEEDED: frozenset(),
+    _S.FAILED: frozenset(),
+    _S.UNKNOWN: frozenset({_S.BOUND, _S.RUNNING, _S.RELEASING, _S.SUCCEEDED, _S.FAILED}),
+}
+
+ON_NODE = frozenset({_S.ALLOCATED, _S.BINDING, _S.BOUND, _S.RUNNING, _S.RELEASING, _S.UNKNOWN})
+"""States that take room on their node."""
+
+ACCOUNTED = frozenset({_S.ALLOCATED, _S.PIPELINED, _S.RESERVED, _S.BINDING, _S.BOUND, _S.RUNNING, _S.UNKNOWN})
+"""States that count as held by queue, namespace and job. Releasing pods count on their node only."""
+
+READY = frozenset({_S.ALLOCATED, _S.BINDING, _S.BOUND, _S.RUNNING, _S.SUCCEEDED})
+"""States that count towards a gang's minimum."""
+
+WAITING = frozenset({_S.PENDING, _S.PIPELINED, _S.RESERVED, _S.ALLOCATED})
+"""States of a pod that has no binding yet: a new cycle decides about it again."""
+
+FINISHED = frozenset({_S.SUCCEEDED, _S.FAILED})
+
+
+class Traits(NamedTuple):
+    """What decides how a task may be treated, apart from where it fits. Equal ones are shared by tasks."""
+
+    role: str = ""
+    preemptable: bool = True
+    preempts: bool = True
+    priority_class: str = ""
+    explicit_priority: bool = False
+    runtime: Micros | None = None
+    deadline: Micros | None = None
+
+
+class Task:
+    """One pod. Slots and shared parts keep a running one small."""
+
+    __slots__ = (
+        "created",
+        "job",
+        "key",
+        "labels",
+        "matched",
+        "node",
+        "priority",
+        "shape",
+        "started",
+        "state",
+        "traits",
+    )
+
+    def __init__(
+        self,
+        key: str,
+        job: Job,
+        shape: Shape,
+        *,
+        priority: int,
+        created: Micros | None,
+        traits: Traits,
+        labels: dict[str, str],
+    ) -> None:
+        self.key = key
+        self.job = job
+        self.shape = shape
+        self.priority = priority
+        self.created = created
+        self.started: Micros | None = None
+        self.traits = traits
+        self.labels = labels
+        self.matched: tuple[int, ...] = ()
+        self.state = TaskState.PENDING
+        self.node = NOWHERE
+
+    def check_move(self, to: TaskState) -> None:
+        """Refuse a change of state that the table does not know."""
+        if to is not self.state and to not in LEGAL_MOVES[self.state]:
+            raise IllegalMove(self.key, [self.state.name], to.name)
+
+    def __repr__(self) -> str:
+        return f"<Task {self.key} {self.state.name} node={self.node}>"

@@ -1,0 +1,216 @@
+"""Who waits: jobs with pending tasks, grouped so that a cycle need not look at each of them.
+
+    Signature   what has to be placed: runs of like tasks, and how many make the job ready
+      Line      jobs of one queue, namespace and priority with that signature, in the order of the tie rule
+
+Jobs of a line that have not started are alike in everything that orders or places them, but for the tie rule: if the
+first cannot be placed, none can. So a cycle costs in proportion to the signatures that have no room and to the
+lines that have some, not to the pods that wait. Jobs that have started stand on their own (`started`).
+
+A plan refers to the lines as they were. `Signature.capture` hands them out; who changes them afterwards makes a
+copy first.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from fairway.clock import Micros
+from fairway.resources.columns import Vector
+from fairway.state.jobs import Job
+from fairway.state.queues import QueueTree, add
+from fairway.state.shapes import Shape
+from fairway.state.tasks import Task
+
+
+class Run(NamedTuple):
+    """Like tasks that follow each other in task order."""
+
+    shape: Shape
+    role: str
+    size: int
+
+
+class LineKey(NamedTuple):
+    """What the jobs of a line have in common."""
+
+    queue: str
+    namespace: str
+    priority: int
+    group: bool
+    phase: str
+    valid: bool
+
+
+class Entry(NamedTuple):
+    """A waiting job, and its tasks without a place in task order."""
+
+    job: Job
+    tasks: list[Task]
+
+
+class Line:
+    """Jobs that differ in the tie rule only."""
+
+    __slots__ = ("_orders", "entries", "key", "signature")
+
+    def __init__(self, key: LineKey, signature: Signature) -> None:
+        self.key = key
+        self.signature = signature
+        self.entries: list[Entry] = []
+        self._orders: list[tuple[Micros, str]] = []
+
+    def add(self, entry: Entry) -> None:
+        order = entry.job.order
+        place = bisect_left(self._orders, order)
+        self._orders.insert(place, order)
+        self.entries.insert(place, entry)
+
+    def remove(self, job: Job, order: tuple[Micros, str]) -> None:
+        place = bisect_left(self._orders, order)
+        while self.entries[place].job is not job:  # a pod and a group may have the same name and age
+            place += 1
+        del self._orders[place], self.entries[place]
+
+    def copy(self) -> Line:
+        line = Line(self.key, self.signature)
+        line.entries, line._orders = self.entries.copy(), self._orders.copy()
+        return line
+
+
+SignatureKey = tuple[tuple[Run, ...], int, tuple[tuple[str, int], ...], Vector | None]
+
+
+class Signature:
+    """What a job of this kind needs, and the lines of those who need it."""
+
+    __slots__ = (
+        "_captured",
+        "key",
+        "lines",
+        "minimum",
+        "minimum_resources",
+        "role_minimums",
+        "runs",
+        "total",
+        "users",
+    )
+
+    def __init__(self, key: SignatureKey) -> None:
+        self.key = key
+        self.runs, self.minimum, self.role_minimums, self.minimum_resources = key
+        amounts: dict[int, int] = {}
+        for run in self.runs:
+            for row, amount in run.shape.vector:
+                amounts[row] = amounts.get(row, 0) + amount * run.size
+        self.total: Vector = tuple(sorted(amounts.items()))
+        self.lines: dict[LineKey, Line] = {}
+        self.users = 0
+        self._captured = False
+
+    def capture(self) -> dict[LineKey, Line]:
+        """The lines as they are now, for good."""
+        self._captured = True
+        return self.lines
+
+    def line(self, key: LineKey) -> Line:
+        self._own()
+        line = self.lines.get(key)
+        if line is None:
+            line = self.lines[key] = Line(key, self)
+        return line
+
+    def discard(self, key: LineKey) -> None:
+        self._own()
+        del self.lines[key]
+
+    def _own(self) -> None:
+        if self._captured:
+            self.lines = {key: line.copy() for key, line in self.lines.items()}
+            self._captured = False
+
+
+class Place(NamedTuple):
+    """Where a job stands in the index, to find it again after it has changed."""
+
+    signature: Signature
+    line: LineKey
+    order: tuple[Micros, str]
+
+
+class WaitingIndex:
+    """All jobs with pending tasks. `refresh` moves a job to where it now belongs."""
+
+    def __init__(self, queues: QueueTree) -> None:
+        self._queues = queues
+        self._signatures: dict[SignatureKey, Signature] = {}
+        self._places: dict[Job, Place] = {}
+        self.started: dict[Job, tuple[Signature, Entry]] = {}
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, job: Job) -> bool:
+        return job in self._places
+
+    def signatures(self) -> Iterator[Signature]:
+        """Those with lines of jobs that have not started."""
+        return (signature for signature in self._signatures.values() if signature.lines)
+
+    def jobs(self) -> Iterator[Job]:
+        return iter(self._places)
+
+    def refresh(self, job: Job, queue: str, *, valid: bool, fresh: bool) -> None:
+        self.discard(job)
+        if not job.pending:
+            return
+        entry = Entry(job, job.waiting())
+        signature = self._signature(entry)
+        signature.users += 1
+        key = LineKey(queue, job.namespace, job.priority, job.group, job.phase, valid)
+        self._places[job] = Place(signature, key, job.order)
+        if fresh:
+            signature.line(key).add(entry)
+        else:
+            self.started[job] = (signature, entry)
+        if valid:
+            add(self._queues.get(queue).requested, signature.total)
+
+    def discard(self, job: Job) -> None:
+        place = self._places.pop(job, None)
+        if place is None:
+            return
+        signature, key, order = place
+        if key.valid:
+            add(self._queues.get(key.queue).requested, signature.total, -1)
+        if self.started.pop(job, None) is None:
+            line = signature.line(key)
+            line.remove(job, order)
+            if not line.entries:
+                signature.discard(key)
+        signature.users -= 1
+        if not signature.users:
+            del self._signatures[signature.key]
+
+    def line_of(self, job: Job) -> LineKey:
+        return self._places[job].line
+
+    def signature_of(self, job: Job) -> Signature:
+        return self._places[job].signature
+
+    def _signature(self, entry: Entry) -> Signature:
+        job, tasks = entry
+        runs: list[Run] = []
+        for task in tasks:
+            shape, role = task.shape, task.traits.role
+            if runs and runs[-1].shape is shape and runs[-1].role == role:
+                runs[-1] = Run(shape, role, runs[-1].size + 1)
+            else:
+                runs.append(Run(shape, role, 1))
+        key: SignatureKey = (tuple(runs), job.minimum, job.role_minimums, job.minimum_resources)
+        signature = self._signatures.get(key)
+        if signature is None:
+            signature = self._signatures[key] = Signature(key)
+        return signature
