@@ -163,11 +163,15 @@ class DecisionStrategy(ApiStruct, frozen=True):
 
 
 class ReplicaStrategy(ApiStruct, frozen=True):
-    """How `replicas` are divided: Duplicated, Weighted, Aggregated or Free; weights by cluster name."""
+    """How `replicas` are divided: Duplicated, Weighted, Aggregated or Free; weights by cluster name.
+
+    `per_replica` is what one replica needs, for those that divide by room.
+    """
 
     type: str = ""
     min_per_cluster: Int32 = 0
     weights: dict[str, Int32] = msgspec.field(default_factory=dict)
+    per_replica: Amounts = msgspec.field(default_factory=dict)
 
 
 class PlacementSpec(ApiStruct, frozen=True):
@@ -201,6 +205,7 @@ class ClusterDecision(ApiStruct, frozen=True):
     cluster_name: str
     reason: str = ""
     score: Int32 | None = None
+    replicas: Int32 | None = None
 
 
 class PlacementDecisionStatus(ApiStruct, frozen=True):

@@ -1,0 +1,89 @@
+"""Scores that add-ons publish: AddOnPlacementScore objects in the namespace of each cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairway.api.fleet import AddOnPlacementScore
+from fairway.clock import Micros, from_datetime
+from fairway.fleet.scores import BEST, WORST, IntColumn
+from fairway.fleet.table import ClusterTable
+
+
+@dataclass(frozen=True, slots=True)
+class AddOnColumn:
+    """One score over all clusters: 0 where it is missing or expired, for which `problems` has the reason.
+
+    It is good from `since` until `until`, the next expiry.
+    """
+
+    values: IntColumn
+    problems: dict[str, str]
+    expiries: dict[str, Micros]
+    since: Micros
+    until: Micros | None
+    stamp: tuple[int, int]
+
+    def holds_at(self, now: Micros) -> bool:
+        return self.since <= now and (self.until is None or now < self.until)
+
+
+class AddOns:
+    def __init__(self) -> None:
+        self._scores: dict[str, dict[str, AddOnPlacementScore]] = {}
+        self._stamps: dict[str, int] = {}
+        self._columns: dict[tuple[str, str], AddOnColumn] = {}
+
+    def put(self, score: AddOnPlacementScore) -> bool:
+        """Whether anything changed."""
+        by_cluster = self._scores.setdefault(score.metadata.name, {})
+        before = by_cluster.get(score.metadata.namespace)
+        by_cluster[score.metadata.namespace] = score
+        if before is not None and before.status == score.status:
+            return False
+        self._touch(score.metadata.name)
+        return True
+
+    def remove(self, cluster: str, resource: str) -> bool:
+        self._touch(resource)
+        return self._scores.get(resource, {}).pop(cluster, None) is not None
+
+    def column(self, table: ClusterTable, resource: str, score: str, now: Micros) -> AddOnColumn:
+        stamp = (self._stamps.get(resource, 0), table.selection)
+        known = self._columns.get((resource, score))
+        if known is not None and known.stamp == stamp and known.holds_at(now):
+            return known
+        made = self._columns[resource, score] = self._make(table, resource, score, now, stamp)
+        return made
+
+    def _make(self, table: ClusterTable, resource: str, score: str, now: Micros, stamp: tuple[int, int]) -> AddOnColumn:
+        by_cluster = self._scores.get(resource, {})
+        values = np.zeros(table.size, np.int64)
+        problems: dict[str, str] = {}
+        expiries: dict[str, Micros] = {}
+        for name, slot in sorted(table.slots.items()):
+            found = by_cluster.get(name)
+            value = None if found is None else _value(found, score)
+            if found is None or value is None:
+                problems[name] = "is missing"
+                continue
+            valid_until = found.status.valid_until
+            if valid_until is not None:
+                if from_datetime(valid_until) <= now:
+                    problems[name] = "has expired"
+                    continue
+                expiries[name] = from_datetime(valid_until)
+            if not WORST <= value <= BEST:
+                problems[name] = f"is {value}, outside {WORST} to {BEST}, and was limited"
+            values[slot] = min(max(value, WORST), BEST)
+        until = min(expiries.values(), default=None)
+        return AddOnColumn(values, problems, expiries, now, until, stamp)
+
+    def _touch(self, resource: str) -> None:
+        self._stamps[resource] = self._stamps.get(resource, 0) + 1
+
+
+def _value(found: AddOnPlacementScore, score: str) -> int | None:
+    return next((item.value for item in found.status.scores if item.name == score), None)

@@ -1,0 +1,262 @@
+"""Why each cluster was chosen or not, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from fairway.api.fleet import ClusterSelector, ManagedCluster
+from fairway.clock import format_rfc3339
+from fairway.fleet import cel, cut, slices, spread, taints
+from fairway.fleet.facts import ClusterFacts
+from fairway.fleet.names import (
+    FILTER_AVAILABLE,
+    FILTER_CUT,
+    FILTER_DELETING,
+    FILTER_PREDICATE,
+    FILTER_REQUIREMENTS,
+    FILTER_SETS,
+    FILTER_SPREAD,
+    FILTER_TAINTS,
+    MIN_GAIN,
+)
+from fairway.fleet.selection import unmet
+
+if TYPE_CHECKING:
+    from fairway.fleet.plan import Outcome, Ranking
+    from fairway.fleet.pool import Pool
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A chosen cluster. `score` is None where it was kept from before and never scored."""
+
+    cluster: str
+    score: int | None
+    scores: Mapping[str, int]
+    reason: str
+    replicas: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Filtered:
+    """A cluster that was not chosen: which filter, why, and its points if it got as far as that."""
+
+    cluster: str
+    filter: str
+    reason: str
+    score: int | None = None
+    scores: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A cluster that joined or left the decision, and the reason on record."""
+
+    cluster: str
+    joined: bool
+    reason: str
+
+
+def decisions(outcome: Outcome) -> tuple[Decision, ...]:
+    """In rank order; those kept unseen as they were recorded, most points first."""
+    if outcome.ranking is None:
+        return _kept(outcome)
+    made = []
+    passed = outcome.ranking.pool.index.size
+    weights = {prioritizer.name: weight for prioritizer, weight in outcome.rules.weights}
+    for place, slot in enumerate(outcome.chosen.tolist()):
+        scores = outcome.scores(slot)
+        terms = [f"{_times(weights.get(name, 1))}{name} {score}" for name, score in scores.items()]
+        reason = f"rank {place + 1} of {passed}" + (f": {', '.join(terms)}" if terms else "")
+        replicas = None if outcome.replicas is None else outcome.replicas[place]
+        score = int(outcome.ranking.totals[slot])
+        made.append(Decision(outcome.view.names[slot], score, scores, reason, replicas))
+    return tuple(made)
+
+
+def _times(weight: int) -> str:
+    return "" if weight == 1 else f"{weight} x "
+
+
+def _kept(outcome: Outcome) -> tuple[Decision, ...]:
+    recorded = {item.cluster_name: item for decision in outcome.slices for item in decision.status.decisions}
+    kept = [Decision(n, item.score, {}, item.reason, item.replicas) for n, item in recorded.items()]
+    return tuple(sorted(kept, key=lambda d: (-(d.score or 0), d.cluster)))
+
+
+def filtered(outcome: Outcome) -> tuple[Filtered, ...]:
+    """Those below the cut in rank order, then everybody else in order of name."""
+    ranking, view = outcome.ranking, outcome.view
+    if ranking is None:
+        return ()
+    below = cut.ranked(ranking.pool.index, ranking.totals, view.rank).tolist()
+    made = [_below(outcome, ranking, slot) for slot in below if slot not in outcome.chosen_set]
+    passed = frozenset(below)
+    rest = [slot for slot in view.exists.nonzero()[0].tolist() if slot not in passed]
+    for slot in sorted(rest, key=lambda slot: view.names[slot]):
+        filter, reason = _stopped(outcome, ranking, slot)
+        made.append(Filtered(view.names[slot], filter, reason))
+    return tuple(made)
+
+
+def _below(outcome: Outcome, ranking: Ranking, slot: int) -> Filtered:
+    score = int(ranking.totals[slot])
+    filter, reason = FILTER_CUT, _cut_reason(outcome, ranking, slot)
+    if passed_over(outcome, ranking, slot):
+        filter, reason = FILTER_SPREAD, _spread_reason(outcome, slot)
+    return Filtered(outcome.view.names[slot], filter, reason, score, outcome.scores(slot))
+
+
+def passed_over(outcome: Outcome, ranking: Ranking, slot: int) -> bool:
+    """Whether a spread constraint, and not the number of clusters, kept it out."""
+    count = outcome.rules.placement.spec.number_of_clusters
+    if not outcome.rules.constraints:
+        return False
+    if count is None or outcome.chosen.size < count:
+        return True
+    keys = cut.preference(ranking.totals, outcome.view.rank, outcome.before, ranking.gain)
+    return bool(count) and int(keys[slot]) < int(keys[outcome.chosen].max())
+
+
+def _spread_reason(outcome: Outcome, slot: int) -> str:
+    facts = outcome.view.facts[slot]
+    assert facts is not None
+    for constraint in outcome.rules.constraints:
+        place = spread.topology(constraint, facts)
+        kind = constraint.topology_key_type.lower() or "label"
+        if place is None:
+            return f"it has no {kind} {constraint.topology_key} to spread over"
+        taken = [outcome.view.facts[other] for other in outcome.chosen.tolist()]
+        there = sum(1 for f in taken if f is not None and spread.topology(constraint, f) == place)
+        if there:
+            where = f"{kind} {constraint.topology_key}={place}"
+            return f"{there} with {where} chosen, maxSkew is {constraint.max_skew}"
+    return "others keep the spread constraints better"
+
+
+def _cut_reason(outcome: Outcome, ranking: Ranking, slot: int) -> str:
+    count, score = outcome.rules.placement.spec.number_of_clusters, int(ranking.totals[slot])
+    if not outcome.chosen.size:
+        return f"numberOfClusters is {count}"
+    last = int(outcome.chosen[-1])
+    lowest, name = int(ranking.totals[last]), outcome.view.names[last]
+    if score < lowest or (score == lowest and outcome.view.rank[slot] > outcome.view.rank[last]):
+        tie = ", later by name" if score == lowest else ""
+        return f"{score} points, the last of {count} chosen ({name}) has {lowest}{tie}"
+    if ranking.held_until is not None:
+        until = format_rfc3339(ranking.held_until)
+        return f"{score} points, {name} has {lowest} but stays until {until} (cooldown)"
+    if outcome.rules.min_gain:
+        return f"{score} points, {name} has {lowest} but gives way only to {ranking.gain} more ({MIN_GAIN})"
+    return f"{score} points, {name} has as many and is chosen already"
+
+
+def _stopped(outcome: Outcome, ranking: Ranking, slot: int) -> tuple[str, str]:
+    """The first filter that stopped a cluster, in the order of the pipeline."""
+    facts, pool = outcome.view.facts[slot], ranking.pool
+    assert facts is not None
+    if facts.deleting:
+        return FILTER_DELETING, "the cluster is being deleted"
+    if not pool.candidates[slot]:
+        return FILTER_SETS, _set_reason(outcome)
+    if not pool.matched[slot]:
+        return FILTER_PREDICATE, _predicate_reason(outcome, facts)
+    chosen = slot in outcome.before_set
+    tolerations = outcome.rules.placement.spec.tolerations
+    standing = taints.standing(facts.taints, tolerations, chosen, outcome.now)
+    if standing.blocked:
+        return FILTER_TAINTS, standing.blocked
+    if not outcome.view.available[slot] and not chosen:
+        return FILTER_AVAILABLE, "the cluster is not available, so it is not chosen anew"
+    assert ranking.room is not None
+    return FILTER_REQUIREMENTS, ranking.room.missing(slot)
+
+
+def _set_reason(outcome: Outcome) -> str:
+    namespace = outcome.key[0]
+    sets = _pool(outcome).sets
+    if not sets.bound:
+        return f"no ManagedClusterSet is bound to namespace {namespace}"
+    if not sets.names:
+        return f"none of the cluster sets asked for is bound to namespace {namespace}"
+    return f"in none of the cluster sets [{', '.join(sets.names)}]"
+
+
+def _pool(outcome: Outcome) -> Pool:
+    assert outcome.ranking is not None
+    return outcome.ranking.pool
+
+
+def _predicate_reason(outcome: Outcome, facts: ClusterFacts) -> str:
+    cluster = outcome.view.clusters[facts.name]
+    predicates = outcome.rules.placement.spec.predicates
+    reasons = [selector_unmet(p.required_cluster_selector, facts, cluster) for p in predicates]
+    return "; ".join(dict.fromkeys(reasons))
+
+
+def selector_unmet(selector: ClusterSelector, facts: ClusterFacts, cluster: ManagedCluster) -> str:
+    """Why a cluster does not match; "" where it does."""
+    labels = selector.label_selector
+    return (
+        unmet("label", labels.match_labels, labels.match_expressions, facts.labels)
+        or unmet("claim", {}, selector.claim_selector.match_expressions, facts.claims)
+        or next(_expressions_unmet(selector, cluster), "")
+    )
+
+
+def _expressions_unmet(selector: ClusterSelector, cluster: ManagedCluster) -> Iterator[str]:
+    for expression in selector.cel_selector.cel_expressions:
+        if reason := cel.unmet(expression, cel.document(cluster)):
+            yield reason
+
+
+def moves(outcome: Outcome) -> tuple[Move, ...]:
+    """Who joined, who left, and why."""
+    if outcome.ranking is None or outcome.before_set == outcome.chosen_set:
+        return ()
+    joined = {decision.cluster: decision.reason for decision in outcome.decisions}
+    left = {item.cluster: f"{item.filter}: {item.reason}" for item in outcome.filtered}
+    made = []
+    for slot in sorted(outcome.before_set ^ outcome.chosen_set, key=lambda slot: outcome.view.names[slot]):
+        name = outcome.view.names[slot]
+        if slot in outcome.chosen_set:
+            made.append(Move(name, True, joined[name]))
+        else:
+            made.append(Move(name, False, left.get(name, "the cluster is gone")))
+    return tuple(made)
+
+
+def groups(outcome: Outcome) -> tuple[slices.Group, ...]:
+    """The decision groups of the chosen clusters."""
+    strategy = outcome.rules.placement.spec.decision_strategy.group_strategy
+    named = []
+    for group in strategy.decision_groups:
+        matching = set()
+        for slot in outcome.chosen.tolist():
+            facts = outcome.view.facts[slot]
+            assert facts is not None
+            cluster = outcome.view.clusters[facts.name]
+            if not selector_unmet(group.group_cluster_selector, facts, cluster):
+                matching.add(facts.name)
+        named.append((group.group_name, frozenset(matching)))
+    size = slices.group_size(strategy.clusters_per_decision_group, len(outcome.clusters))
+    return slices.divide(outcome.clusters, named, size)
+
+
+def warnings(outcome: Outcome) -> tuple[str, ...]:
+    """What the placement should know and is no fault: scores that are missing, replicas without room."""
+    made = list(outcome.rules.warnings)
+    if outcome.rules.disabled:
+        made.append("scheduling is disabled by annotation, the decisions are kept")
+    if outcome.ranking is not None:
+        pool = outcome.ranking.pool
+        passed = sorted(outcome.view.names[slot] for slot in pool.index.tolist())
+        for part in outcome.ranking.parts:
+            if part.addon is not None:
+                problems = part.addon.problems
+                made += [f"{part.name} {problems[name]} for {name}" for name in passed if name in problems]
+    if outcome.replicas_left:
+        made.append(f"{outcome.replicas_left} of {outcome.rules.placement.spec.replicas} replicas have no room")
+    return tuple(made)

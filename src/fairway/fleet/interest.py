@@ -1,0 +1,53 @@
+"""Which placements an event can concern, found by index and not by asking each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fairway.fleet.rules import Key, Rules
+from fairway.fleet.table import Change
+
+
+class Interest:
+    """Placements by namespace and by what they watch."""
+
+    def __init__(self) -> None:
+        self._by_namespace: dict[str, set[Key]] = {}
+        self._watchers: dict[tuple[str, str], set[Key]] = {}
+        self._by_selection: dict[object, set[Key]] = {}
+
+    def add(self, rules: Rules) -> None:
+        self._by_namespace.setdefault(rules.key[0], set()).add(rules.key)
+        for watched in rules.watched:
+            self._watchers.setdefault(watched, set()).add(rules.key)
+        if rules.balance or rules.requires:
+            self._by_selection.setdefault(rules.selection_key, set()).add(rules.key)
+
+    def remove(self, rules: Rules) -> None:
+        self._by_namespace[rules.key[0]].discard(rules.key)
+        for watched in rules.watched:
+            self._watchers[watched].discard(rules.key)
+        alike = self._by_selection.get(rules.selection_key, set())
+        alike.discard(rules.key)
+        if not alike:
+            self._by_selection.pop(rules.selection_key, None)
+
+    def by_selection(self) -> Iterable[set[Key]]:
+        """Those whom the decisions of others can concern, grouped by what they choose from."""
+        return self._by_selection.values()
+
+    def watching(self, *watched: tuple[str, str]) -> set[Key]:
+        return set().union(*(self._watchers.get(item, ()) for item in watched))
+
+    def within(self, namespaces: Iterable[str]) -> set[Key]:
+        return set().union(*(self._by_namespace.get(namespace, ()) for namespace in namespaces))
+
+    def concerned(self, change: Change, namespaces: set[str]) -> set[Key]:
+        """By a change of a cluster that these namespaces can see."""
+        if change.standing:
+            return self.within(namespaces)
+        watched = [("label", key) for key in change.labels]
+        watched += [("claim", name) for name in change.claims]
+        watched += [("resource", name) for name in change.resources]
+        watched += [("usage", "")] if change.usage else []
+        return {key for key in self.watching(*watched, ("cel", "")) if key[0] in namespaces}

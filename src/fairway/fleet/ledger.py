@@ -1,0 +1,164 @@
+"""The room that placements hold in clusters: the books behind "at least this much space".
+
+    held = consumed + remaining
+
+An entry holds the placement's requirements in one chosen cluster. What the placement's workloads use there,
+as the cluster reports it, consumes the entry; only the remaining part is held against others. Nothing is ever
+negative: what a cluster cannot cover is `shortfall`, a statement about the cluster, not an amount in the
+books. Clusters are slots of the table. A cluster's report is kept while nothing is held there too, since what
+a placement uses already counts toward what it may hold next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairway.errors import InvariantError
+from fairway.fleet.scores import IntColumn
+from fairway.resources import Resource
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What one placement holds in one cluster."""
+
+    placement: str
+    slot: int
+    held: Resource
+    consumed: Resource
+
+    @property
+    def remaining(self) -> Resource:
+        return self.held - self.consumed
+
+
+class Ledger:
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._held: dict[int, dict[str, Resource]] = {}
+        self._usage: dict[int, Mapping[str, Resource]] = {}
+        self._used_by: dict[str, set[int]] = {}
+        self._held_by: dict[str, set[int]] = {}
+        self._outstanding: dict[str, IntColumn] = {}
+
+    def copy(self) -> Ledger:
+        made = Ledger(self._size)
+        made._held = {slot: dict(held) for slot, held in self._held.items()}
+        made._usage = dict(self._usage)
+        made._used_by = {placement: set(slots) for placement, slots in self._used_by.items()}
+        made._held_by = {placement: set(slots) for placement, slots in self._held_by.items()}
+        made._outstanding = {name: column.copy() for name, column in self._outstanding.items()}
+        return made
+
+    def resize(self, size: int) -> None:
+        """The table has grown."""
+        for name, column in self._outstanding.items():
+            self._outstanding[name] = np.zeros(size, np.int64)
+            self._outstanding[name][: self._size] = column
+        self._size = size
+
+    def hold(self, slot: int, placement: str, amounts: Resource) -> None:
+        """Hold exactly `amounts`, whatever was held before."""
+        self._count(slot, placement, -1)
+        self._held.setdefault(slot, {})[placement] = amounts
+        self._held_by.setdefault(placement, set()).add(slot)
+        self._count(slot, placement, 1)
+
+    def release(self, slot: int, placement: str) -> None:
+        """The decision ended: what remains is free for others again."""
+        self._count(slot, placement, -1)
+        held = self._held.get(slot, {})
+        held.pop(placement, None)
+        if not held:
+            self._held.pop(slot, None)
+        slots = self._held_by.get(placement, set())
+        slots.discard(slot)
+        if not slots:
+            self._held_by.pop(placement, None)
+
+    def report(self, slot: int, usage: Mapping[str, Resource]) -> None:
+        """What the cluster says the workloads of each placement use; nothing, once it is gone."""
+        for placement in self._held.get(slot, {}):
+            self._count(slot, placement, -1)
+        for placement in self._usage.pop(slot, {}):
+            self._used_by[placement].discard(slot)
+            if not self._used_by[placement]:
+                del self._used_by[placement]
+        if usage:
+            self._usage[slot] = usage
+        for placement in usage:
+            self._used_by.setdefault(placement, set()).add(slot)
+        for placement in self._held.get(slot, {}):
+            self._count(slot, placement, 1)
+
+    def entry(self, slot: int, placement: str) -> Entry | None:
+        held = self._held.get(slot, {}).get(placement)
+        if held is None:
+            return None
+        return Entry(placement, slot, held, self.consumed(slot, placement, held))
+
+    def entries(self, slot: int) -> Iterator[Entry]:
+        """All that is held in a cluster, in order of placement."""
+        for placement, held in sorted(self._held.get(slot, {}).items()):
+            yield Entry(placement, slot, held, self.consumed(slot, placement, held))
+
+    def slots(self) -> list[int]:
+        """The clusters in which anything is held."""
+        return sorted(self._held)
+
+    def held_by(self, placement: str) -> list[Entry]:
+        """All that a placement holds, in order of slot."""
+        found = (self.entry(slot, placement) for slot in sorted(self._held_by.get(placement, ())))
+        return [entry for entry in found if entry is not None]
+
+    def used_by(self, placement: str) -> frozenset[int]:
+        """The clusters that report usage of the placement's workloads."""
+        return frozenset(self._used_by.get(placement, ()))
+
+    def usage(self, slot: int, placement: str) -> Resource:
+        return self._usage.get(slot, {}).get(placement, Resource.EMPTY)
+
+    def consumed(self, slot: int, placement: str, amounts: Resource) -> Resource:
+        """How much of `amounts` the placement's workloads use already."""
+        usage = self.usage(slot, placement)
+        return Resource({name: min(amount, usage.get(name)) for name, amount in amounts.amounts.items()})
+
+    def outstanding(self, resource: str) -> IntColumn:
+        """What remains of all entries, by cluster. Not to be written to."""
+        column = self._outstanding.get(resource)
+        return np.zeros(self._size, np.int64) if column is None else column
+
+    def shortfall(self, slot: int, free: Mapping[str, int]) -> Resource:
+        """By how much the entries of a cluster exceed what is free there."""
+        short = {}
+        for name, column in self._outstanding.items():
+            missing = int(column[slot]) - free.get(name, 0)
+            if missing > 0:
+                short[name] = missing
+        return Resource(short)
+
+    def check(self) -> None:
+        """InvariantError unless the books balance."""
+        for name, column in self._outstanding.items():
+            expected = np.zeros(self._size, np.int64)
+            for slot in self._held:
+                expected[slot] = sum(entry.remaining.get(name) for entry in self.entries(slot))
+            if not np.array_equal(expected, column):
+                raise InvariantError(f"outstanding {name}: kept {column.tolist()}, sums {expected.tolist()}")
+        for slot in self._held:
+            for entry in self.entries(slot):
+                if entry.consumed + entry.remaining != entry.held:
+                    raise InvariantError(f"entry of {entry.placement} in slot {slot} does not balance")
+
+    def _count(self, slot: int, placement: str, sign: int) -> None:
+        entry = self.entry(slot, placement)
+        if entry is None:
+            return
+        for name, amount in entry.remaining.amounts.items():
+            column = self._outstanding.get(name)
+            if column is None:
+                column = self._outstanding[name] = np.zeros(self._size, np.int64)
+            column[slot] += sign * amount

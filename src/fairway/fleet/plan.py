@@ -1,0 +1,167 @@
+"""What `place` gives back: for each placement decided, who was chosen with which points, and why others not.
+
+An outcome keeps the columns it was decided on and puts things into words only when asked: a fleet of a
+thousand clusters has a thousand reasons per placement, and most are never read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from fairway.api.fleet import ClusterDecision, ManagedCluster, PlacementDecision
+from fairway.api.meta import Condition
+from fairway.clock import Micros
+from fairway.fleet import conditions, explain
+from fairway.fleet import slices as objects
+from fairway.fleet.explain import Decision, Filtered, Move
+from fairway.fleet.facts import ClusterFacts
+from fairway.fleet.names import BALANCE, STEADY
+from fairway.fleet.pool import Pool
+from fairway.fleet.room import Room
+from fairway.fleet.rules import Key, Rules
+from fairway.fleet.scores import BoolColumn, IntColumn, balance_table
+from fairway.fleet.scoring import Part
+from fairway.resources import Resource
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The clusters as they were when the plan was made, by slot and by name."""
+
+    names: tuple[str, ...]
+    facts: tuple[ClusterFacts | None, ...]
+    clusters: Mapping[str, ManagedCluster]
+    rank: IntColumn
+    exists: BoolColumn
+    available: BoolColumn
+
+
+class Ranking(NamedTuple):
+    """The columns behind an outcome. `gain` is what a newcomer had to offer; `held_until` ends a cooldown.
+
+    `uses` is how many other placements use each cluster, at most `most`.
+    """
+
+    pool: Pool
+    parts: tuple[Part, ...]
+    uses: IntColumn
+    most: int
+    totals: IntColumn
+    gain: int
+    held_until: Micros | None
+    room: Room | None
+
+
+@dataclass(eq=False)
+class Outcome:
+    """One placement's decision. `ranking` is None where the decisions were kept unseen (misconfigured,
+    disabled).
+
+    `chosen` are slots in rank order, `before` the slots chosen until now, `existing` the objects that say so.
+    `held` is what the ledger holds in each chosen cluster. Not to be changed.
+    """
+
+    rules: Rules
+    now: Micros
+    view: View
+    ranking: Ranking | None
+    chosen: IntColumn
+    before: IntColumn
+    existing: Mapping[str, PlacementDecision]
+    moved_at: Micros | None
+    recheck_at: Micros | None
+    held: Mapping[str, Resource]
+    overdrawn: tuple[str, ...] = ()
+    replicas: tuple[int, ...] | None = None
+    replicas_left: int = 0
+
+    @property
+    def key(self) -> Key:
+        return self.rules.key
+
+    @property
+    def name(self) -> str:
+        return self.rules.name
+
+    @cached_property
+    def clusters(self) -> tuple[str, ...]:
+        """Who is chosen, in rank order."""
+        return tuple(self.view.names[slot] for slot in self.chosen.tolist())
+
+    @cached_property
+    def decisions(self) -> tuple[Decision, ...]:
+        """Who is chosen, in rank order, with points and reasons."""
+        return explain.decisions(self)
+
+    @cached_property
+    def filtered(self) -> tuple[Filtered, ...]:
+        """Everybody else: those below the cut in rank order, then the others in order of name."""
+        return explain.filtered(self)
+
+    @cached_property
+    def moves(self) -> tuple[Move, ...]:
+        """What changed, and why; empty where the decision stands."""
+        return explain.moves(self)
+
+    @cached_property
+    def conditions(self) -> tuple[Condition, ...]:
+        return conditions.of(self)
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        return explain.warnings(self)
+
+    @cached_property
+    def slices(self) -> tuple[PlacementDecision, ...]:
+        """The decision as objects."""
+        if self.ranking is None:
+            return tuple(self.existing[name] for name in sorted(self.existing, key=_by_number))
+        decisions = {d.cluster: ClusterDecision(d.cluster, d.reason, d.score, d.replicas) for d in self.decisions}
+        groups = explain.groups(self)
+        return objects.slices(self.rules.placement, groups, decisions, self.held, self.moved_at)
+
+    @cached_property
+    def writes(self) -> tuple[objects.Write, ...]:
+        """How to publish the decision without a gap."""
+        return objects.writes(self.existing, self.slices, self.rules.placement)
+
+    def scores(self, slot: int) -> dict[str, int]:
+        """What each prioritizer gave, before weights, in the order the placement names them."""
+        assert self.ranking is not None
+        given = {part.name: int(part.column[slot]) for part in self.ranking.parts}
+        given[BALANCE] = int(balance_table(self.ranking.most)[self.ranking.uses[slot]])
+        given[STEADY] = 100 if slot in self.before_set else 0
+        ordered = [prioritizer.name for prioritizer, _ in self.rules.weights]
+        ordered += [part.name for part in self.ranking.parts if part.name not in ordered and given[part.name]]
+        return {name: given[name] for name in ordered}
+
+    @cached_property
+    def before_set(self) -> frozenset[int]:
+        return frozenset(self.before.tolist())
+
+    @cached_property
+    def chosen_set(self) -> frozenset[int]:
+        return frozenset(self.chosen.tolist())
+
+
+@dataclass(frozen=True, slots=True)
+class FleetPlan:
+    """`outcomes` of the placements decided, in (namespace, name) order; the others stand as they are.
+
+    `recheck_at` is when time alone may change something: a toleration, a score or a cooldown ends. `warnings`
+    are about clusters that report nonsense.
+    """
+
+    now: Micros
+    outcomes: tuple[Outcome, ...]
+    recheck_at: Micros | None
+    warnings: tuple[str, ...]
+
+
+def _by_number(name: str) -> tuple[int, str]:
+    """PlacementDecisions in the order of their numbers, not of their digits."""
+    number = name.rpartition("-")[2]
+    return (int(number) if number.isascii() and number.isdigit() else 0, name)

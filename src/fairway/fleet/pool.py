@@ -1,0 +1,193 @@
+"""Who may be chosen: the filters as columns, kept for as long as nothing they depend on changes.
+
+Placements with the same sets, predicates and tolerations in a namespace share a `Pool`, and with it the score
+columns that are relative to who passed. All columns in a pool are written once and never after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from fairway.api.fleet import ClusterPredicate, ClusterSelector, ManagedCluster, PlacementToleration
+from fairway.clock import Micros
+from fairway.fleet import cel, taints
+from fairway.fleet.rules import Rules
+from fairway.fleet.scores import WORST, BoolColumn, IntColumn
+from fairway.fleet.selection import selector_mask
+from fairway.fleet.sets import ClusterSets
+from fairway.fleet.table import ClusterTable
+
+if TYPE_CHECKING:
+    from fairway.fleet.scoring import Sum
+
+
+class EligibleSets(NamedTuple):
+    """The existing sets bound to a namespace, and those of them that a placement chooses from."""
+
+    bound: tuple[str, ...]
+    names: tuple[str, ...]
+
+
+class TaintColumns:
+    """What taints mean to one list of tolerations, for a cluster that is not chosen yet."""
+
+    def __init__(self, size: int, since: Micros) -> None:
+        self.passes: BoolColumn = np.ones(size, np.bool_)
+        self.penalty: IntColumn | None = None
+        self.ends: dict[int, Micros] = {}
+        self.since = since
+        self.until: Micros | None = None
+
+    def holds_at(self, now: Micros) -> bool:
+        return self.until is None or self.since <= now < self.until
+
+
+class Pool:
+    """Who passed the filters that do not depend on the placement itself."""
+
+    def __init__(
+        self,
+        sets: EligibleSets,
+        candidates: BoolColumn,
+        matched: BoolColumn,
+        taint: TaintColumns,
+        mask: BoolColumn,
+    ) -> None:
+        self.sets = sets
+        self.candidates = candidates
+        self.matched = matched
+        self.taint = taint
+        self.mask = mask
+        self.index: IntColumn = np.flatnonzero(mask)
+        self.columns: dict[str, tuple[tuple[int, ...], IntColumn]] = {}
+        self.sums: dict[str, Sum] = {}
+
+    def narrowed(self, mask: BoolColumn) -> Pool:
+        """The same filters with another outcome, for one placement only."""
+        return Pool(self.sets, self.candidates, self.matched, self.taint, mask)
+
+
+class Pools:
+    def __init__(self, table: ClusterTable, sets: ClusterSets, clusters: dict[str, ManagedCluster]) -> None:
+        self._table = table
+        self._sets = sets
+        self._clusters = clusters
+        self._cluster_events = 0
+        self._pools: dict[tuple[object, ...], tuple[tuple[int, ...], Pool]] = {}
+        self._candidates: dict[tuple[str, tuple[str, ...]], tuple[tuple[int, ...], BoolColumn]] = {}
+        self._matched: dict[bytes, tuple[tuple[int, ...], BoolColumn]] = {}
+        self._taints: dict[bytes, tuple[int, TaintColumns]] = {}
+        self._answers: dict[str, npt.NDArray[np.int8]] = {}
+
+    def cluster_changed(self, slot: int) -> None:
+        """Any change at all: an expression may look at anything."""
+        self._cluster_events += 1
+        for answers in self._answers.values():
+            if slot < answers.size:
+                answers[slot] = -1
+
+    def of(self, rules: Rules, now: Micros) -> Pool:
+        stamp = (
+            self._table.selection,
+            self._sets.stamp,
+            self._cluster_events if rules.expressions else 0,
+        )
+        known = self._pools.get(rules.selection_key)
+        if known is not None and known[0] == stamp and known[1].taint.holds_at(now):
+            return known[1]
+        made = self._make(rules, stamp, now)
+        if known is not None and np.array_equal(known[1].mask, made.mask):
+            made.columns, made.sums = known[1].columns, known[1].sums
+        if len(self._pools) > 8192:
+            self._pools.clear()
+        self._pools[rules.selection_key] = stamp, made
+        return made
+
+    def may_see(self, rules: Rules, slot: int) -> bool:
+        """Whether a cluster could be chosen as the pool last was; yes where that is not known."""
+        known = self._pools.get(rules.selection_key)
+        if known is None or slot >= known[1].mask.size:
+            return True
+        return bool(known[1].candidates[slot] and known[1].matched[slot])
+
+    def _eligible(self, rules: Rules) -> EligibleSets:
+        bound = self._sets.bound(rules.key[0])
+        wanted = rules.placement.spec.cluster_sets
+        return EligibleSets(bound, tuple(name for name in bound if name in wanted) if wanted else bound)
+
+    def _make(self, rules: Rules, stamp: tuple[int, ...], now: Micros) -> Pool:
+        candidates = self._candidate_column(rules, stamp[:2])
+        matched = self._matched_column(rules, (stamp[0], stamp[2]))
+        taint = self._taint_columns(rules, now)
+        mask = candidates & matched & taint.passes & self._table.available
+        return Pool(self._eligible(rules), candidates, matched, taint, mask)
+
+    def _candidate_column(self, rules: Rules, stamp: tuple[int, ...]) -> BoolColumn:
+        key = rules.selection_key[:2]
+        known = self._candidates.get(key)
+        if known is None or known[0] != stamp:
+            members = self._sets.members(self._table, self._eligible(rules).names)
+            known = self._candidates[key] = stamp, members & self._table.choosable
+        return known[1]
+
+    def _matched_column(self, rules: Rules, stamp: tuple[int, ...]) -> BoolColumn:
+        key = rules.selection_key[2]
+        known = self._matched.get(key)
+        if known is None or known[0] != stamp:
+            known = self._matched[key] = stamp, self._match(rules.placement.spec.predicates)
+        return known[1]
+
+    def _match(self, predicates: Sequence[ClusterPredicate]) -> BoolColumn:
+        """Any of the terms; no terms match everybody."""
+        if not predicates:
+            return np.ones(self._table.size, np.bool_)
+        terms = [self._term(predicate.required_cluster_selector) for predicate in predicates]
+        matched: BoolColumn = np.logical_or.reduce(terms)
+        return matched
+
+    def _term(self, selector: ClusterSelector) -> BoolColumn:
+        labels = selector.label_selector
+        mask = selector_mask(self._table, "label", labels.match_labels, labels.match_expressions)
+        if selector.claim_selector.match_expressions:
+            mask &= selector_mask(self._table, "claim", {}, selector.claim_selector.match_expressions)
+        for expression in selector.cel_selector.cel_expressions:
+            mask = self._satisfying(expression, mask & self._table.exists)
+        return mask
+
+    def _satisfying(self, expression: str, among: BoolColumn) -> BoolColumn:
+        answers = self._answers.get(expression)
+        if answers is None or answers.size != self._table.size:
+            answers = self._answers[expression] = np.full(self._table.size, -1, np.int8)
+        for slot in np.flatnonzero(among & (answers < 0)).tolist():
+            document = cel.document(self._clusters[self._table.names[slot]])
+            answers[slot] = not cel.unmet(expression, document)
+        satisfied: BoolColumn = answers == 1
+        return among & satisfied
+
+    def _taint_columns(self, rules: Rules, now: Micros) -> TaintColumns:
+        key = rules.selection_key[3]
+        known = self._taints.get(key)
+        if known is None or known[0] != self._table.selection or not known[1].holds_at(now):
+            made = self._taint(rules.placement.spec.tolerations, now)
+            known = self._taints[key] = self._table.selection, made
+        return known[1]
+
+    def _taint(self, tolerations: Sequence[PlacementToleration], now: Micros) -> TaintColumns:
+        made = TaintColumns(self._table.size, now)
+        for slot in sorted(self._table.tainted):
+            facts = self._table.facts[slot]
+            assert facts is not None
+            standing = taints.standing(facts.taints, tolerations, False, now)
+            made.passes[slot] = not standing.blocked
+            if standing.disliked:
+                if made.penalty is None:
+                    made.penalty = np.zeros(self._table.size, np.int64)
+                made.penalty[slot] = WORST
+            if standing.until is not None:
+                made.ends[slot] = standing.until
+        made.until = min(made.ends.values(), default=None)
+        return made

@@ -1,0 +1,69 @@
+"""What is remembered of one placement between plans."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fairway.api.fleet import PlacementDecision
+from fairway.clock import Micros, parse_rfc3339
+from fairway.errors import InputError
+from fairway.fleet.facts import read_resources
+from fairway.fleet.names import LEDGER, MOVED_AT, PLACEMENT_LABEL
+from fairway.fleet.rules import Key, Rules
+from fairway.fleet.scores import IntColumn
+from fairway.resources import Resource
+
+NOBODY: IntColumn = np.zeros(0, np.int64)
+_NUMBERED = re.compile(r"(.+)-decision-\d+")
+
+
+@dataclass(slots=True)
+class Record:
+    """`rules` is None where only decisions are known. `chosen` are slots, `held` the ledger's entries by
+    slot.
+
+    `decided_at` is the number of the change after which it was last decided; -1 for never.
+    """
+
+    key: Key
+    rules: Rules | None = None
+    chosen: IntColumn = field(default_factory=lambda: NOBODY)
+    held: dict[int, Resource] = field(default_factory=dict)
+    moved_at: Micros | None = None
+    decided_at: int = -1
+    slices: Mapping[str, PlacementDecision] = field(default_factory=dict)
+    """The PlacementDecisions by name: as seen, or as the last plan applied has them."""
+
+    @property
+    def active(self) -> bool:
+        """Whether there is anything to decide."""
+        return self.rules is not None and self.rules.placement.metadata.deletion_timestamp is None
+
+
+def owner(decision: PlacementDecision) -> Key:
+    """The placement a PlacementDecision belongs to: by its label, or by its name where it has none."""
+    named = _NUMBERED.fullmatch(decision.metadata.name)
+    fallback = named[1] if named else decision.metadata.name
+    return decision.metadata.namespace, decision.metadata.labels.get(PLACEMENT_LABEL, fallback)
+
+
+def recorded(slices: Mapping[str, PlacementDecision]) -> tuple[list[str], dict[str, Resource], Micros | None]:
+    """Who is chosen, what is held for each, and when that last changed; unreadable records count as none."""
+    clusters: dict[str, None] = {}
+    held: dict[str, Resource] = {}
+    moved: list[Micros] = []
+    for _, decision in sorted(slices.items()):
+        names = [item.cluster_name for item in decision.status.decisions]
+        clusters.update(dict.fromkeys(names))
+        annotations = decision.metadata.annotations
+        entries = read_resources(LEDGER, annotations.get(LEDGER, "{}"), [])
+        held.update({name: amounts for name, amounts in entries.items() if name in names})
+        try:
+            moved.append(parse_rfc3339(annotations[MOVED_AT]))
+        except (KeyError, InputError):
+            continue
+    return list(clusters), held, max(moved, default=None)

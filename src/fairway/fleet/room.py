@@ -1,0 +1,101 @@
+"""Requirements: does a cluster have the room, what is held there already, and what is overdrawn?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairway.fleet.ledger import Ledger
+from fairway.fleet.names import FREE, FREE_UNKNOWN, INSUFFICIENT_FREE
+from fairway.fleet.rules import Rules
+from fairway.fleet.scores import BoolColumn, IntColumn
+from fairway.fleet.table import ClusterTable
+from fairway.resources import Resource, format_amount
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a placement with requirements found in every cluster at the time it was decided."""
+
+    enough: BoolColumn
+    reports: BoolColumn
+    available: dict[str, IntColumn]
+    needed: dict[str, IntColumn]
+
+    def missing(self, slot: int) -> str:
+        """Why a cluster has too little, naming the dimension."""
+        if not self.reports[slot]:
+            return f"{FREE_UNKNOWN}: the cluster does not report what is free (annotation {FREE})"
+        for name, needed in self.needed.items():
+            need, there = int(needed[slot]), int(self.available[name][slot])
+            if there < need:
+                amounts = f"{format_amount(name, there)} available, {format_amount(name, need)} required"
+                return f"{INSUFFICIENT_FREE}: {name}: {amounts}"
+        raise AssertionError(f"slot {slot} has enough")
+
+
+def find(rules: Rules, table: ClusterTable, ledger: Ledger) -> Room:
+    """Room for the requirements beside what others hold; what the placement uses already is not needed again.
+
+    A cluster in which the placement holds all it asks for is kept, even if the room is gone: a placement
+    whose room was taken is told (see `overdrawn`), not moved.
+    """
+    placement = rules.name
+    own = {slot: ledger.consumed(slot, placement, rules.requirements) for slot in ledger.used_by(placement)}
+    held = ledger.held_by(placement)
+    enough = table.reports_free.copy()
+    available, needed = {}, {}
+    for name, amount in rules.requirements.amounts.items():
+        others = ledger.outstanding(name).copy()
+        for entry in held:
+            others[entry.slot] -= entry.remaining.get(name)
+        available[name] = np.maximum(np.maximum(table.amounts("free", name), 0) - others, 0)
+        needed[name] = np.full(table.size, amount, np.int64)
+        for slot, used in own.items():
+            needed[name][slot] -= used.get(name)
+        enough &= available[name] >= needed[name]
+    for entry in held:
+        enough[entry.slot] |= rules.requirements.less_equal(entry.held)
+    return Room(enough, table.reports_free.copy(), available, needed)
+
+
+def overdrawn(rules: Rules, table: ClusterTable, ledger: Ledger, chosen: Sequence[int]) -> list[str]:
+    """Where the room the placement holds is no longer there, in words."""
+    problems = []
+    for slot in chosen:
+        entry, facts = ledger.entry(slot, rules.name), table.facts[slot]
+        if entry is None or entry.remaining.is_empty():
+            continue
+        if facts is None or facts.free is None:
+            problems.append(f"{table.names[slot]} does not report what is free")
+            continue
+        short = ledger.shortfall(slot, facts.free)
+        concerned = {name: amount for name, amount in short.amounts.items() if entry.remaining.get(name)}
+        if concerned:
+            amounts = ", ".join(f"{text} of {name}" for name, text in Resource(concerned).format().items())
+            problems.append(f"{table.names[slot]} lacks {amounts} for what is held there")
+    return problems
+
+
+def fitting(
+    rules: Rules, table: ClusterTable, ledger: Ledger, chosen: Sequence[int], size: Resource
+) -> list[int | None]:
+    """How many replicas fit in each cluster, those that run there included; None where free is unknown."""
+    rooms: list[int | None] = []
+    for slot in chosen:
+        facts = table.facts[slot]
+        if facts is None or facts.free is None:
+            rooms.append(None)
+            continue
+        usage = ledger.usage(slot, rules.name)
+        entry = ledger.entry(slot, rules.name)
+        fits = []
+        for name, amount in size.amounts.items():
+            others = int(ledger.outstanding(name)[slot]) - (entry.remaining.get(name) if entry else 0)
+            there = max(0, facts.free.get(name, 0) - others) + usage.get(name)
+            if amount:
+                fits.append(there // amount)
+        rooms.append(min(fits, default=0))
+    return rooms

@@ -1,0 +1,241 @@
+"""What a Placement asks for, checked and made ready to be applied.
+
+A placement that asks for something impossible is misconfigured: `faults` says what is wrong, each with its
+place, and the placement keeps the decisions it has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from fairway.api.fleet import ClusterSelector, Placement, SpreadConstraint
+from fairway.api.meta import LabelSelectorRequirement
+from fairway.clock import SECOND, Micros
+from fairway.errors import InputError
+from fairway.fleet import cel, taints
+from fairway.fleet.names import COOLDOWN, DISABLED, MIN_GAIN, MISSING_RESOURCE
+from fairway.fleet.prioritizers import By, Weights, weights_of
+from fairway.fleet.replicas import MAX_REPLICAS
+from fairway.fleet.scores import WORST
+from fairway.resources import Resource
+
+Key = tuple[str, str]
+"""A placement: (namespace, name), which is also the order in which placements are decided."""
+
+_STRATEGIES = ("Duplicated", "Weighted", "Aggregated", "Free")
+_GROUP_SIZE = re.compile(r"(100|[1-9][0-9]?)%|[1-9][0-9]*")
+_LABEL_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+_MOST_SECONDS = 100 * 365 * 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """`selection_key` is equal for placements that choose among the same clusters by the same rules.
+
+    `watched` is what can alter the outcome: ("label", key), ("claim", name), ("resource", name), ("addon",
+    name), ("usage", ""), ("cel", "").
+    """
+
+    key: Key
+    placement: Placement
+    faults: tuple[str, ...]
+    warnings: tuple[str, ...]
+    disabled: bool
+    weights: Weights
+    balance: int
+    steady: int
+    static: Weights
+    """The weights of those that look at clusters alone; `static_key` is equal where they are."""
+    static_key: str
+    timeless: bool
+    """Whether none of them ends with time, as the scores of add-ons do."""
+    missing: int
+    requirements: Resource
+    requires: bool
+    per_replica: Resource
+    min_gain: int
+    cooldown: Micros
+    selection_key: tuple[str, tuple[str, ...], bytes, bytes]
+    watched: frozenset[tuple[str, str]]
+    expressions: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return "/".join(self.key)
+
+    @property
+    def constraints(self) -> tuple[SpreadConstraint, ...]:
+        return self.placement.spec.spread_policy.spread_constraints
+
+
+def read(placement: Placement) -> Rules:
+    spec, annotations = placement.spec, placement.metadata.annotations
+    faults: list[str] = []
+    warnings: list[str] = []
+    weights = weights_of(placement, faults, warnings)
+    static = tuple(item for item in weights if item[0].by not in (By.BALANCE, By.STEADY))
+    missing = _missing(annotations, faults)
+    if spec.number_of_clusters is not None and spec.number_of_clusters < 0:
+        faults.append(f"numberOfClusters is {spec.number_of_clusters}, expected 0 or more")
+    faults += taints.faults_of(spec.tolerations)
+    watched: set[tuple[str, str]] = set()
+    expressions: list[str] = []
+    for where, selector in _selectors(placement):
+        faults += _selector_faults(where, selector)
+        watched |= _selector_keys(selector)
+        expressions += selector.cel_selector.cel_expressions
+    faults += _spread_faults(spec.spread_policy.spread_constraints)
+    watched |= {(_source(c), c.topology_key) for c in spec.spread_policy.spread_constraints}
+    size = spec.decision_strategy.group_strategy.clusters_per_decision_group
+    if size is not None and not _GROUP_SIZE.fullmatch(str(size)):
+        faults.append(f"clustersPerDecisionGroup is {size!r}, expected a number from 1 or a percentage to 100%")
+    requirements = _amounts("requirements", spec.requirements, faults)
+    faults += _replica_faults(placement)
+    per_replica = _amounts("replicaStrategy.perReplica", spec.replica_strategy.per_replica, faults)
+    watched |= {("addon" if p.by is By.ADDON else "resource", p.resource) for p, _ in static}
+    watched |= {("resource", name) for name in (*requirements.names(), *per_replica.names())}
+    if spec.replica_strategy.type == "Free" and not per_replica.names():
+        watched.add(("resource", "cpu"))
+    if requirements.names() or spec.replica_strategy.type in ("Free", "Aggregated"):
+        watched.add(("usage", ""))
+    if expressions:
+        watched.add(("cel", ""))
+    return Rules(
+        key=(placement.metadata.namespace, placement.metadata.name),
+        placement=placement,
+        weights=weights,
+        balance=sum(weight for prioritizer, weight in weights if prioritizer.by is By.BALANCE),
+        steady=sum(weight for prioritizer, weight in weights if prioritizer.by is By.STEADY),
+        static=static,
+        static_key=" ".join(f"{weight}*{prioritizer.name}" for prioritizer, weight in static) + str(missing),
+        timeless=all(prioritizer.by is not By.ADDON for prioritizer, _ in static),
+        missing=missing,
+        requirements=requirements,
+        requires=bool(requirements.names()),
+        per_replica=per_replica,
+        min_gain=_whole(MIN_GAIN, annotations, 1_000_000, faults),
+        cooldown=_whole(COOLDOWN, annotations, _MOST_SECONDS, faults) * SECOND,
+        disabled=annotations.get(DISABLED) == "true",
+        selection_key=(
+            placement.metadata.namespace,
+            spec.cluster_sets,
+            msgspec.msgpack.encode(spec.predicates),
+            msgspec.msgpack.encode(spec.tolerations),
+        ),
+        watched=frozenset(watched),
+        expressions=tuple(expressions),
+        faults=tuple(faults),
+        warnings=tuple(warnings),
+    )
+
+
+def _selectors(placement: Placement) -> Iterable[tuple[str, ClusterSelector]]:
+    for index, predicate in enumerate(placement.spec.predicates):
+        yield f"predicates[{index}].requiredClusterSelector", predicate.required_cluster_selector
+    groups = placement.spec.decision_strategy.group_strategy.decision_groups
+    for index, group in enumerate(groups):
+        yield f"decisionGroups[{index}].groupClusterSelector", group.group_cluster_selector
+
+
+def _selector_keys(selector: ClusterSelector) -> set[tuple[str, str]]:
+    labels = [*selector.label_selector.match_labels]
+    labels += [requirement.key for requirement in selector.label_selector.match_expressions]
+    claims = [requirement.key for requirement in selector.claim_selector.match_expressions]
+    return {("label", key) for key in labels} | {("claim", name) for name in claims}
+
+
+def _selector_faults(where: str, selector: ClusterSelector) -> list[str]:
+    faults = []
+    for key, value in selector.label_selector.match_labels.items():
+        faults += _label_faults(f"{where}.labelSelector.matchLabels", key, (value,))
+    for index, requirement in enumerate(selector.label_selector.match_expressions):
+        place = f"{where}.labelSelector.matchExpressions[{index}]"
+        faults += _label_faults(place, requirement.key, requirement.values)
+        faults += _values_faults(place, requirement)
+    for index, requirement in enumerate(selector.claim_selector.match_expressions):
+        place = f"{where}.claimSelector.matchExpressions[{index}]"
+        if not requirement.key:
+            faults.append(f"{place}.key is empty, expected the name of a claim")
+        faults += _values_faults(place, requirement)
+    for expression in selector.cel_selector.cel_expressions:
+        try:
+            cel.compiled(expression)
+        except InputError as error:
+            faults.append(f"{where}.celSelector: {error}")
+    return faults
+
+
+def _label_faults(place: str, key: str, values: Iterable[str]) -> list[str]:
+    faults = [] if _LABEL_KEY.fullmatch(key) else [f"{place}: {key!r} is not a label key"]
+    bad = [value for value in values if not _LABEL_VALUE.fullmatch(value)]
+    return faults + [f"{place}: {value!r} is not a label value" for value in bad]
+
+
+def _values_faults(place: str, requirement: LabelSelectorRequirement) -> list[str]:
+    takes = requirement.operator in ("In", "NotIn")
+    if takes == bool(requirement.values):
+        return []
+    return [f"{place}: operator {requirement.operator} takes {'at least one value' if takes else 'no values'}"]
+
+
+def _source(constraint: SpreadConstraint) -> str:
+    return "claim" if constraint.topology_key_type == "Claim" else "label"
+
+
+def _spread_faults(constraints: Iterable[SpreadConstraint]) -> list[str]:
+    faults = []
+    for index, constraint in enumerate(constraints):
+        place = f"spreadPolicy.spreadConstraints[{index}]"
+        if not constraint.topology_key:
+            faults.append(f"{place}.topologyKey is empty, expected the name of a label or claim")
+        if constraint.topology_key_type not in ("", "Label", "Claim"):
+            faults.append(f"{place}.topologyKeyType {constraint.topology_key_type!r}: expected Label or Claim")
+        if constraint.max_skew < 1:
+            faults.append(f"{place}.maxSkew is {constraint.max_skew}, expected 1 or more")
+        if constraint.when_unsatisfiable not in ("", "DoNotSchedule", "ScheduleAnyway"):
+            faults.append(
+                f"{place}.whenUnsatisfiable {constraint.when_unsatisfiable!r} is unknown,"
+                " expected DoNotSchedule or ScheduleAnyway"
+            )
+    return faults
+
+
+def _replica_faults(placement: Placement) -> list[str]:
+    count, strategy = placement.spec.replicas, placement.spec.replica_strategy
+    faults = []
+    if count is not None and not 0 <= count <= MAX_REPLICAS:
+        faults.append(f"replicas is {count}, expected 0 to {MAX_REPLICAS}")
+    if strategy.type not in ("", *_STRATEGIES):
+        faults.append(f"replicaStrategy.type {strategy.type!r} is unknown, expected {', '.join(_STRATEGIES)}")
+    if strategy.min_per_cluster < 0:
+        faults.append(f"replicaStrategy.minPerCluster is {strategy.min_per_cluster}, expected 0 or more")
+    bad = [f"{name} {weight}" for name, weight in strategy.weights.items() if weight < 0]
+    return faults + [f"replicaStrategy.weights: {text} is negative, expected 0 or more" for text in bad]
+
+
+def _amounts(place: str, quantities: Mapping[str, str], faults: list[str]) -> Resource:
+    try:
+        return Resource.parse(quantities)
+    except InputError as error:
+        faults.append(f"{place}: {error}")
+        return Resource.EMPTY
+
+
+def _whole(name: str, annotations: Mapping[str, str], most: int, faults: list[str]) -> int:
+    text = annotations.get(name, "0")
+    if text.isascii() and text.isdigit() and len(text) <= len(str(most)) and int(text) <= most:
+        return int(text)
+    faults.append(f"annotation {name} is {text!r}, expected a whole number from 0 to {most}")
+    return 0
+
+
+def _missing(annotations: Mapping[str, str], faults: list[str]) -> int:
+    text = annotations.get(MISSING_RESOURCE)
+    if text not in (None, "zero"):
+        faults.append(f"annotation {MISSING_RESOURCE} is {text!r}, expected zero")
+    return WORST if text is None else 0

@@ -1,0 +1,55 @@
+"""The formulas of the prioritizers, over all clusters at once.
+
+A score is a whole number from -100 to 100, truncated toward zero; the arithmetic inside is float64. An amount
+of MISSING says that the cluster does not report the resource. Rows of clusters that did not pass the filters
+are computed too, and mean nothing. `reference.py` has the same formulas one cluster at a time.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+IntColumn = npt.NDArray[np.int64]
+BoolColumn = npt.NDArray[np.bool_]
+
+MISSING: Final = -1
+BEST: Final = 100
+WORST: Final = -100
+
+
+@lru_cache(maxsize=1024)
+def balance_table(most: int, weight: int = 1) -> IntColumn:
+    """Points by the number of other placements that use a cluster, where the most used has `most`."""
+    counts = np.arange(most + 1)
+    scores: IntColumn = 2 * (100 * (0.5 - counts / max(most, 1))).astype(np.int64)
+    scores[0] = BEST
+    scores *= weight
+    scores.flags.writeable = False
+    return scores
+
+
+def by_amount(amounts: IntColumn, reports: BoolColumn, among: BoolColumn, missing: int) -> IntColumn:
+    """From -100 for the least to 100 for the most `among` those that report; `missing` for who does not.
+
+    Where all have the same, all of them are best.
+    """
+    compared = amounts[among & reports]
+    if not compared.size:
+        return np.full(amounts.shape, missing, np.int64)
+    least, most = int(compared.min()), int(compared.max())
+    if most == least:
+        return np.where(reports, BEST, missing)
+    scores = (((amounts - least) / (most - least) - 0.5) * 2 * 100).astype(np.int64)
+    scores[~reports] = missing
+    return scores
+
+
+def by_ratio(allocatable: IntColumn, capacity: IntColumn, missing: int) -> IntColumn:
+    """The part of the capacity that is allocatable; more than all of it counts as all."""
+    reports = (allocatable >= 0) & (capacity > 0)
+    part = np.minimum(allocatable, capacity) / np.where(reports, capacity, 1)
+    return np.where(reports, ((part - 0.5) * 2 * 100).astype(np.int64), missing)

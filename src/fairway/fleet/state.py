@@ -1,0 +1,336 @@
+"""The fleet as events tell it: clusters as columns, sets, placements, decisions, and who is affected by what.
+
+Nothing is rebuilt: an event changes one cluster's slot, one record, one set. `affected` names the placements
+for which anything may have changed since they were last decided; `place` looks at no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from fairway.api.fleet import (
+    AddOnPlacementScore,
+    ManagedCluster,
+    ManagedClusterSet,
+    ManagedClusterSetBinding,
+    Placement,
+    PlacementDecision,
+)
+from fairway.clock import Micros
+from fairway.errors import InvariantError
+from fairway.fleet import facts, records, rules
+from fairway.fleet.addons import AddOns
+from fairway.fleet.interest import Interest
+from fairway.fleet.ledger import Ledger
+from fairway.fleet.plan import FleetPlan, Outcome
+from fairway.fleet.pool import Pools
+from fairway.fleet.records import NOBODY, Record
+from fairway.fleet.rules import Key
+from fairway.fleet.scores import IntColumn
+from fairway.fleet.scoring import Scorer
+from fairway.fleet.sets import ClusterSets
+from fairway.fleet.slices import same
+from fairway.fleet.table import Change, ClusterTable
+from fairway.resources import Resource
+
+FleetObject = (
+    ManagedCluster | ManagedClusterSet | ManagedClusterSetBinding | Placement | PlacementDecision | AddOnPlacementScore
+)
+
+
+class FleetState:
+    """Feed it with `upsert` and `delete`; read it with `place`; hand the plan back with `apply`.
+
+    `counts` says how many placements use each cluster. Every change of decisions has a number; `counted_at`
+    and `held_at` keep, by slot, the number of the last one that changed the count or the ledger there.
+    """
+
+    def __init__(self, objects: Iterable[object] = ()) -> None:
+        self.table = ClusterTable()
+        self.sets = ClusterSets()
+        self.addons = AddOns()
+        self.clusters: dict[str, ManagedCluster] = {}
+        self.records: dict[Key, Record] = {}
+        self.ledger = Ledger(self.table.size)
+        self.counts: IntColumn = np.zeros(self.table.size, np.int64)
+        self.pools = Pools(self.table, self.sets, self.clusters)
+        self.scorer = Scorer(self.table, self.addons)
+        self._interest = Interest()
+        self._affected: set[Key] = set()
+        self._rechecks: dict[Key, Micros] = {}
+        self._changes = 0
+        self._overtaken: tuple[int, list[Key]] = (0, [])
+        self._most_at = 0
+        self._counted_at: IntColumn = np.zeros(self.table.size, np.int64)
+        self._held_at: IntColumn = np.zeros(self.table.size, np.int64)
+        for item in objects:
+            self.upsert(item)
+
+    def upsert(self, item: object) -> None:
+        """An object was added or modified. Objects of other kinds are not ours and change nothing."""
+        match item:
+            case ManagedCluster():
+                self._put_cluster(item)
+            case ManagedClusterSet():
+                if self.sets.put(item):
+                    self._affect_sets((item.metadata.name,))
+            case ManagedClusterSetBinding():
+                if self.sets.bind(item):
+                    self._affected |= self._interest.within((item.metadata.namespace,))
+            case Placement():
+                self._put_placement(item)
+            case PlacementDecision():
+                self._put_decision(item)
+            case AddOnPlacementScore():
+                if self.addons.put(item):
+                    self._affect_score(item.metadata.namespace, item.metadata.name)
+
+    def delete(self, item: object) -> None:
+        """An object is gone; of it, only the name matters."""
+        match item:
+            case ManagedCluster():
+                self._remove_cluster(item.metadata.name)
+            case ManagedClusterSet():
+                if self.sets.remove(item.metadata.name):
+                    self._affect_sets((item.metadata.name,))
+            case ManagedClusterSetBinding():
+                if self.sets.unbind(item.metadata.namespace, item.metadata.name):
+                    self._affected |= self._interest.within((item.metadata.namespace,))
+            case Placement():
+                self._remove_placement((item.metadata.namespace, item.metadata.name))
+            case PlacementDecision():
+                self._remove_decision(item)
+            case AddOnPlacementScore():
+                if self.addons.remove(item.metadata.namespace, item.metadata.name):
+                    self._affect_score(item.metadata.namespace, item.metadata.name)
+
+    def affected(self, now: Micros) -> list[Key]:
+        """Who has to be decided, in the order of deciding."""
+        found = set(self._affected)
+        found.update(key for key, instant in self._rechecks.items() if instant <= now)
+        if self._overtaken[0] != self._changes:
+            self._overtaken = self._changes, self._find_overtaken(now)
+        found.update(self._overtaken[1])
+        return sorted(key for key in found if self.records[key].active)
+
+    def rechecks(self) -> Iterable[tuple[Key, Micros]]:
+        """When time alone will affect whom."""
+        return self._rechecks.items()
+
+    def apply(self, plan: FleetPlan) -> None:
+        """The plan is being carried out: from now on its decisions are the ones that stand."""
+        for outcome in plan.outcomes:
+            record = self.records[outcome.key]
+            self._changes += 1
+            self._settle(record, outcome)
+            record.decided_at = self._changes
+            self._affected.discard(record.key)
+            self._rechecks.pop(record.key, None)
+            if outcome.recheck_at is not None:
+                self._rechecks[record.key] = outcome.recheck_at
+
+    def _settle(self, record: Record, outcome: Outcome) -> None:
+        if outcome.ranking is None:
+            return
+        record.slices = {decision.metadata.name: decision for decision in outcome.slices}
+        record.moved_at = outcome.moved_at
+        held = outcome.rules.requirements if outcome.held else None
+        chosen = outcome.chosen.tolist()
+        self._choose(record, outcome.chosen, {} if held is None else dict.fromkeys(chosen, held))
+
+    def _put_cluster(self, cluster: ManagedCluster) -> None:
+        name = cluster.metadata.name
+        before = self.table.facts[self.table.slots[name]] if name in self.table.slots else None
+        after = facts.read(cluster)
+        seen = self.sets.of_cluster(after) | (self.sets.of_cluster(before) if before else set())
+        change = self.table.put(after)
+        slot = self.table.slots[name]
+        self._fit()
+        if cluster != self.clusters.get(name):
+            self.pools.cluster_changed(slot)
+        self.clusters[name] = cluster
+        self._report(slot, after.usage, change)
+        if before is not None and self.sets.of_cluster(before) != self.sets.of_cluster(after):
+            change.standing = True
+        self._affect_cluster(change, slot, seen)
+
+    def _remove_cluster(self, name: str) -> None:
+        if self.clusters.pop(name, None) is None:
+            return
+        slot = self.table.slots[name]
+        before = self.table.facts[slot]
+        assert before is not None
+        seen = self.sets.of_cluster(before)
+        change = self.table.remove(name)
+        self.pools.cluster_changed(slot)
+        self._report(slot, {}, change)
+        self._affect_cluster(change, slot, seen)
+        self._forget(slot)
+
+    def _report(self, slot: int, usage: Mapping[str, Resource], change: Change) -> None:
+        if change.usage:
+            self.ledger.report(slot, usage)
+            self._changes += 1
+            self._held_at[slot] = self._changes
+
+    def _affect_cluster(self, change: Change, slot: int, seen: set[str]) -> None:
+        if not change:
+            return
+        selecting = change.standing or change.labels or change.claims
+        for key in self._interest.concerned(change, self.sets.namespaces(seen)):
+            record = self.records[key]
+            assert record.rules is not None
+            wanted = record.rules.placement.spec.cluster_sets
+            if wanted and not seen.intersection(wanted):
+                continue
+            if selecting or record.rules.expressions or self.pools.may_see(record.rules, slot):
+                self._affected.add(key)
+
+    def _affect_sets(self, names: Iterable[str]) -> None:
+        self._affected |= self._interest.within(self.sets.namespaces(names))
+
+    def _affect_score(self, cluster: str, resource: str) -> None:
+        slot = self.table.slots.get(cluster)
+        for key in self._interest.watching(("addon", resource)):
+            known = self.records[key].rules
+            if slot is not None and known is not None and self.pools.may_see(known, slot):
+                self._affected.add(key)
+
+    def _put_placement(self, placement: Placement) -> None:
+        read = rules.read(placement)
+        record = self.records.setdefault(read.key, Record(read.key))
+        if record.rules is not None:
+            if _asks_the_same(record.rules.placement, placement):
+                return
+            self._interest.remove(record.rules)
+        record.rules = read
+        self._interest.add(read)
+        self._affected.add(read.key)
+
+    def _remove_placement(self, key: Key) -> None:
+        """Its decisions end with it, and what is left of its room is returned."""
+        record = self.records.pop(key, None)
+        if record is None:
+            return
+        self._changes += 1
+        self._choose(record, NOBODY, {})
+        if record.rules is not None:
+            self._interest.remove(record.rules)
+        self._affected.discard(key)
+        self._rechecks.pop(key, None)
+
+    def _put_decision(self, decision: PlacementDecision) -> None:
+        key, name = records.owner(decision), decision.metadata.name
+        record = self.records.setdefault(key, Record(key))
+        known = record.slices
+        if name not in known or not same(known[name], decision):
+            self._see(record, {**known, name: decision})
+
+    def _remove_decision(self, decision: PlacementDecision) -> None:
+        record = self.records.get(records.owner(decision))
+        if record is None or decision.metadata.name not in record.slices:
+            return
+        left = {name: item for name, item in record.slices.items() if name != decision.metadata.name}
+        self._see(record, left)
+        if record.rules is None and not left:
+            del self.records[record.key]
+            self._affected.discard(record.key)
+
+    def _see(self, record: Record, slices: Mapping[str, PlacementDecision]) -> None:
+        """Somebody else wrote decisions: they stand until the placement is decided again."""
+        record.slices = slices
+        clusters, held, record.moved_at = records.recorded(slices)
+        slots = {name: self.table.slot(name) for name in clusters}
+        self._fit()
+        self._changes += 1
+        chosen = np.array(list(slots.values()), np.int64)
+        self._choose(record, chosen, {slots[name]: amounts for name, amounts in held.items()})
+        self._affected.add(record.key)
+
+    def _choose(self, record: Record, chosen: IntColumn, held: dict[int, Resource]) -> None:
+        """The one place where decisions change: counts, ledger and the numbers of the changes follow."""
+        before, after = set(record.chosen.tolist()), set(chosen.tolist())
+        record.chosen = chosen
+        most = int(self.counts.max())
+        for slot in before ^ after:
+            self._counted_at[slot] = self._changes
+            reached = int(self.counts[slot])
+            self.counts[slot] += 1 if slot in after else -1
+            if max(reached, int(self.counts[slot])) >= most - 1:
+                self._most_at = self._changes
+        name = "/".join(record.key)
+        for slot in record.held.keys() - held.keys():
+            self.ledger.release(slot, name)
+            self._held_at[slot] = self._changes
+        for slot, amounts in held.items():
+            if record.held.get(slot) != amounts:
+                self.ledger.hold(slot, name, amounts)
+                self._held_at[slot] = self._changes
+        record.held = held
+        for slot in before - after:
+            self._forget(slot)
+
+    def _find_overtaken(self, now: Micros) -> list[Key]:
+        """Those who weigh Balance, or need room, and were decided before others changed what they saw."""
+        found = []
+        for group in self._interest.by_selection():
+            some = self.records[next(iter(group))].rules
+            assert some is not None
+            index = self.pools.of(some, now).index
+            counted, held = _latest(self._counted_at, index), _latest(self._held_at, index)
+            for key in group:
+                record = self.records[key]
+                known, decided_at = record.rules, record.decided_at
+                assert known is not None
+                crowded = known.balance and max(counted, self._most_at) > decided_at
+                if crowded or (known.requires and held > decided_at):
+                    found.append(key)
+        return found
+
+    def _fit(self) -> None:
+        """Make the columns as long as the table."""
+        size = self.table.size
+        if self.counts.size == size:
+            return
+        self.ledger.resize(size)
+        for name in ("counts", "_counted_at", "_held_at"):
+            column = np.zeros(size, np.int64)
+            old = getattr(self, name)
+            column[: old.size] = old
+            setattr(self, name, column)
+
+    def _forget(self, slot: int) -> None:
+        if not self.table.exists[slot] and not self.counts[slot] and self.table.names[slot]:
+            self.table.forget(slot)
+
+    def check(self) -> None:
+        """InvariantError unless counts, ledger and decisions agree."""
+        self.ledger.check()
+        expected = np.zeros(self.table.size, np.int64)
+        for record in self.records.values():
+            expected[record.chosen] += 1
+            for slot, amounts in record.held.items():
+                entry = self.ledger.entry(slot, "/".join(record.key))
+                if entry is None or entry.held != amounts:
+                    raise InvariantError(f"{record.key} holds {amounts} in slot {slot}, the ledger has {entry}")
+        if not np.array_equal(expected, self.counts):
+            raise InvariantError(f"counts are {self.counts.tolist()}, decisions give {expected.tolist()}")
+        entries = sum(1 for slot in self.ledger.slots() for _ in self.ledger.entries(slot))
+        if entries != sum(len(record.held) for record in self.records.values()):
+            raise InvariantError(f"the ledger has {entries} entries, not those of the decisions")
+
+
+def _latest(column: IntColumn, index: IntColumn) -> int:
+    return int(column[index].max()) if index.size else 0
+
+
+def _asks_the_same(before: Placement, after: Placement) -> bool:
+    def asked(placement: Placement) -> tuple[Any, ...]:
+        metadata = placement.metadata
+        deleted = metadata.deletion_timestamp is not None
+        return placement.spec, metadata.annotations, deleted, placement.api_version, metadata.uid
+
+    return asked(before) == asked(after)

@@ -1,0 +1,212 @@
+"""The clusters as columns: one slot per cluster name, int64 amounts laid out (resource, cluster).
+
+A name keeps its slot while the cluster exists or a decision names it. Columns are made when first asked for
+and kept up to date slot by slot afterwards. Whoever derives something from them compares stamps: `selection`
+counts changes that can alter who may be chosen, `amounts_changes` those of any amounts, `amounts_stamp` those of one
+column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from fairway.fleet.facts import ClusterFacts
+from fairway.fleet.scores import MISSING, BoolColumn, IntColumn
+
+Kind = Literal["allocatable", "capacity", "free"]
+Source = Literal["label", "claim"]
+CodeColumn = npt.NDArray[np.int32]
+
+ABSENT = -1
+_KINDS: tuple[Kind, ...] = ("allocatable", "capacity", "free")
+
+
+@dataclass(slots=True)
+class Change:
+    """What an event altered in one cluster, as far as placements can be concerned."""
+
+    standing: bool = False
+    """It came or went, or its taints, availability or deletion changed: who sees it is concerned."""
+    labels: set[str] = field(default_factory=set)
+    claims: set[str] = field(default_factory=set)
+    resources: set[str] = field(default_factory=set)
+    usage: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.standing or self.labels or self.claims or self.resources or self.usage)
+
+
+@dataclass(slots=True)
+class Codes:
+    """One label or claim over all clusters: a number per value, ABSENT where a cluster does not have it."""
+
+    column: CodeColumn
+    values: dict[str, int] = field(default_factory=dict)
+
+
+class ClusterTable:
+    def __init__(self) -> None:
+        self.size = 64
+        self.slots: dict[str, int] = {}
+        self.names: list[str] = [""] * self.size
+        self.facts: list[ClusterFacts | None] = [None] * self.size
+        self.exists: BoolColumn = np.zeros(self.size, np.bool_)
+        self.choosable: BoolColumn = np.zeros(self.size, np.bool_)
+        """Exists and is not being deleted."""
+        self.available: BoolColumn = np.zeros(self.size, np.bool_)
+        self.reports_free: BoolColumn = np.zeros(self.size, np.bool_)
+        self.tainted: set[int] = set()
+        self.selection = 0
+        self.amounts_changes = 0
+        self._empty = list(range(self.size - 1, -1, -1))
+        self._amounts: dict[tuple[Kind, str], IntColumn] = {}
+        self._stamps: dict[tuple[Kind, str], int] = {}
+        self._codes: dict[tuple[Source, str], Codes] = {}
+        self._rank: IntColumn | None = None
+
+    def slot(self, name: str) -> int:
+        """The slot of a name, given one if it has none yet."""
+        known = self.slots.get(name)
+        if known is not None:
+            return known
+        if not self._empty:
+            self._grow()
+        slot = self.slots[name] = self._empty.pop()
+        self.names[slot] = name
+        self._rank = None
+        return slot
+
+    def forget(self, slot: int) -> None:
+        """Give a slot back; its cluster must be gone and in nobody's decision."""
+        assert not self.exists[slot]
+        del self.slots[self.names[slot]]
+        self.names[slot] = ""
+        self._empty.append(slot)
+        self._rank = None
+
+    def put(self, facts: ClusterFacts) -> Change:
+        slot = self.slot(facts.name)
+        before, self.facts[slot] = self.facts[slot], facts
+        change = _difference(before, facts)
+        self._write(slot, facts, change)
+        return change
+
+    def remove(self, name: str) -> Change:
+        slot = self.slots[name]
+        before, self.facts[slot] = self.facts[slot], None
+        change = _difference(before, None)
+        self._write(slot, None, change)
+        return change
+
+    @property
+    def rank(self) -> IntColumn:
+        """The place of each slot in the order of names: how ties are broken."""
+        if self._rank is None:
+            self._rank = np.full(self.size, self.size, np.int64)
+            ordered = [self.slots[name] for name in sorted(self.slots)]
+            self._rank[ordered] = np.arange(len(ordered))
+        return self._rank
+
+    def amounts(self, kind: Kind, resource: str) -> IntColumn:
+        """MISSING where a cluster does not report it."""
+        column = self._amounts.get((kind, resource))
+        if column is None:
+            values = [MISSING if f is None else f.amounts(kind).get(resource, MISSING) for f in self.facts]
+            column = self._amounts[kind, resource] = np.array(values, np.int64)
+            self._stamps[kind, resource] = 0
+        return column
+
+    def amounts_stamp(self, kind: Kind, resource: str) -> int:
+        return self._stamps.get((kind, resource), 0)
+
+    def codes(self, source: Source, key: str) -> Codes:
+        """The values of one label or claim, as numbers to compare by column."""
+        codes = self._codes.get((source, key))
+        if codes is None:
+            codes = self._codes[source, key] = Codes(np.full(self.size, ABSENT, np.int32))
+            for slot, facts in enumerate(self.facts):
+                _encode(codes, slot, source, key, facts)
+        return codes
+
+    def _write(self, slot: int, facts: ClusterFacts | None, change: Change) -> None:
+        if change.standing or change.labels or change.claims:
+            self.selection += 1
+        self.exists[slot] = facts is not None
+        self.choosable[slot] = facts is not None and not facts.deleting
+        self.available[slot] = facts is not None and facts.available
+        self.reports_free[slot] = facts is not None and facts.free is not None
+        if facts is not None and facts.taints:
+            self.tainted.add(slot)
+        else:
+            self.tainted.discard(slot)
+        for key in change.labels:
+            if ("label", key) in self._codes:
+                _encode(self._codes["label", key], slot, "label", key, facts)
+        for key in change.claims:
+            if ("claim", key) in self._codes:
+                _encode(self._codes["claim", key], slot, "claim", key, facts)
+        for kind in _KINDS:
+            for resource in change.resources:
+                if (kind, resource) in self._amounts:
+                    amount = MISSING if facts is None else facts.amounts(kind).get(resource, MISSING)
+                    self._amounts[kind, resource][slot] = amount
+                    self._stamps[kind, resource] += 1
+                    self.amounts_changes += 1
+
+    def _grow(self) -> None:
+        """Twice as many slots. Columns are made anew when asked for."""
+        old, self.size = self.size, 2 * self.size
+        self.names += [""] * old
+        self.facts += [None] * old
+        self.exists = np.resize(self.exists, self.size)
+        for name in ("exists", "choosable", "available", "reports_free"):
+            column = np.zeros(self.size, np.bool_)
+            column[:old] = getattr(self, name)[:old]
+            setattr(self, name, column)
+        self._empty = list(range(self.size - 1, old - 1, -1))
+        self._amounts.clear()
+        self._stamps.clear()
+        self.amounts_changes += 1
+        self._codes.clear()
+        self._rank = None
+        self.selection += 1
+
+
+def _encode(codes: Codes, slot: int, source: Source, key: str, facts: ClusterFacts | None) -> None:
+    held = {} if facts is None else facts.labels if source == "label" else facts.claims
+    value = held.get(key)
+    codes.column[slot] = ABSENT if value is None else codes.values.setdefault(value, len(codes.values))
+
+
+def _difference(before: ClusterFacts | None, after: ClusterFacts | None) -> Change:
+    if before is None or after is None:
+        there = before or after
+        assert there is not None
+        resources = {*there.allocatable, *there.capacity, *(there.free or {})}
+        return Change(True, set(there.labels), set(there.claims), resources, bool(there.usage))
+    change = Change(
+        standing=before.taints != after.taints
+        or before.available != after.available
+        or before.deleting != after.deleting,
+        labels=_keys(before.labels, after.labels),
+        claims=_keys(before.claims, after.claims),
+        usage=before.usage != after.usage,
+    )
+    for kind in _KINDS:
+        change.resources |= _keys(before.amounts(kind), after.amounts(kind))
+    if (before.free is None) != (after.free is None):
+        change.usage = True
+    return change
+
+
+def _keys(before: object, after: object) -> set[str]:
+    """The keys whose values differ."""
+    if before == after:
+        return set()
+    assert isinstance(before, dict)
+    assert isinstance(after, dict)
+    return {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}

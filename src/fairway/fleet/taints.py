@@ -1,0 +1,102 @@
+"""Taints and tolerations: may a placement choose a tainted cluster, and until when?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fairway.api.fleet import ClusterTaint, PlacementToleration
+from fairway.clock import SECOND, Micros, format_rfc3339, from_datetime
+
+_EFFECTS = ("", "NoSelect", "PreferNoSelect", "NoSelectIfNew")
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a cluster's taints look to a placement at one instant.
+
+    `blocked` says which taint keeps it out ("" for none); `disliked` whether a PreferNoSelect taint is not
+    tolerated; `until` is when any of that may change because a toleration ends.
+    """
+
+    blocked: str = ""
+    disliked: bool = False
+    until: Micros | None = None
+
+
+def faults_of(tolerations: Sequence[PlacementToleration]) -> list[str]:
+    """What is wrong with the tolerations of a placement."""
+    faults = []
+    for index, toleration in enumerate(tolerations):
+        place = f"tolerations[{index}]"
+        if toleration.operator not in ("", "Equal", "Exists"):
+            faults.append(f"{place}.operator {toleration.operator!r} is unknown, expected Equal or Exists")
+        if toleration.effect not in _EFFECTS:
+            faults.append(f"{place}.effect {toleration.effect!r} is unknown, expected {', '.join(_EFFECTS[1:])}")
+        if not toleration.key and toleration.operator != "Exists":
+            faults.append(f"{place}: an empty key needs the operator Exists")
+        if toleration.operator == "Exists" and toleration.value:
+            faults.append(f"{place}: the operator Exists takes no value")
+    return faults
+
+
+def standing(
+    taints: Sequence[ClusterTaint], tolerations: Sequence[PlacementToleration], chosen: bool, now: Micros
+) -> Standing:
+    """`chosen`: the cluster is already in the placement's decision, so NoSelectIfNew does not count."""
+    blocked, disliked = "", False
+    until: Micros | None = None
+    for taint in taints:
+        if taint.effect == "NoSelectIfNew" and chosen:
+            continue
+        tolerated, ends, why = _tolerated(taint, tolerations, now)
+        if tolerated:
+            until = ends if until is None else until if ends is None else min(until, ends)
+        elif taint.effect == "PreferNoSelect":
+            disliked = True
+        else:
+            blocked = blocked or f"taint {text(taint)} is not tolerated{why}"
+    return Standing(blocked, disliked, until)
+
+
+def text(taint: ClusterTaint) -> str:
+    """`key=value:effect`, as Kubernetes writes taints."""
+    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
+
+
+def _tolerated(
+    taint: ClusterTaint, tolerations: Sequence[PlacementToleration], now: Micros
+) -> tuple[bool, Micros | None, str]:
+    """Whether, until when (None: for ever), and if not, what ended it."""
+    latest: Micros | None = None
+    why = ""
+    for toleration in tolerations:
+        if not _concerns(toleration, taint):
+            continue
+        if toleration.toleration_seconds is None:
+            return True, None, ""
+        if taint.time_added is None:
+            why = ": tolerationSeconds needs the taint's timeAdded"
+            continue
+        ends = from_datetime(taint.time_added) + toleration.toleration_seconds * SECOND
+        latest = ends if latest is None else max(latest, ends)
+    if latest is None:
+        return False, None, why
+    if now < latest:
+        return True, latest, ""
+    return False, None, f" any more: the toleration ended at {_instant(latest)}"
+
+
+def _instant(moment: Micros) -> str:
+    try:
+        return format_rfc3339(moment)
+    except OverflowError:
+        return f"{moment} microseconds"
+
+
+def _concerns(toleration: PlacementToleration, taint: ClusterTaint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    return toleration.operator == "Exists" or toleration.value == taint.value
