@@ -19,15 +19,18 @@ from fairway.api.sources import MAX_YAML_BYTES, Source
 from fairway.api.yaml_text import YamlProblem, YamlReader
 from fairway.errors import Fault
 
-_ABSENT = msgspec.Raw(b"")
-
 
 class Head(msgspec.Struct, rename="camel", gc=False):
     """What must be known of an object before it can be read; types are not yet checked."""
 
     kind: object = None
     api_version: object = None
-    items: msgspec.Raw = _ABSENT
+
+
+class _ListHead(Head, gc=False):
+    """The same, and the items still as bytes, so that a list is cut up in the same pass."""
+
+    items: list[msgspec.Raw] | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class Value(ABC):
@@ -78,12 +81,10 @@ class PlainValue(Value):
         return Head(self._data.get("kind"), self._data.get("apiVersion"))
 
     def items(self) -> Sequence[Value] | None:
-        items = self._data.get("items", _ABSENT) if isinstance(self._data, Mapping) else _ABSENT
-        if items is None:
-            return []
-        return [PlainValue(item) for item in items] if isinstance(items, list | tuple) else None
+        items = self._data.get("items", False) if isinstance(self._data, Mapping) else False
+        return [PlainValue(item) for item in items or ()] if items is None or isinstance(items, list) else None
 
-    def decoded(self, struct: type[msgspec.Struct]) -> msgspec.Struct | None:  # noqa: ARG002
+    def decoded(self, struct: type[msgspec.Struct]) -> msgspec.Struct | None:
         return None
 
     def plain(self) -> object:
@@ -91,7 +92,7 @@ class PlainValue(Value):
 
 
 class PlainDocument(Document):
-    def line(self, path: Path) -> int:  # noqa: ARG002
+    def line(self, path: Path) -> int:
         return 0
 
 
@@ -113,21 +114,19 @@ class _JsonValue(Value):
         self._head: Head | None = None
 
     def head(self) -> Head | None:
-        if self._head is None:
+        for decoder in (_LIST_HEADS, _HEADS) if self._head is None else ():
             try:
-                self._head = _HEADS.decode(self._raw)
+                self._head = decoder.decode(self._raw)
+                break
             except msgspec.ValidationError:
-                return None
+                pass
         return self._head
 
     def items(self) -> Sequence[Value] | None:
         head = self.head()
-        if head is None or not head.items:
+        if not isinstance(head, _ListHead) or head.items is msgspec.UNSET:
             return None
-        try:
-            return [_JsonValue(item) for item in _ITEMS.decode(head.items) or ()]
-        except msgspec.ValidationError:
-            return None
+        return [_JsonValue(item) for item in head.items or ()]
 
     def decoded(self, struct: type[msgspec.Struct]) -> msgspec.Struct | None:
         try:
@@ -139,8 +138,8 @@ class _JsonValue(Value):
         return msgspec.json.decode(self._raw)
 
 
+_LIST_HEADS: msgspec.json.Decoder[Head] = msgspec.json.Decoder(_ListHead)
 _HEADS = msgspec.json.Decoder(Head)
-_ITEMS = msgspec.json.Decoder(list[msgspec.Raw] | None)
 
 
 @cache

@@ -109,11 +109,16 @@ class PodSpec(ApiStruct, frozen=True):
     @property
     def host_ports(self) -> tuple[tuple[str, str, int], ...]:
         """(address, protocol, port) taken on the node; on the host's network every port of a container is."""
+        staying = self.containers
+        if self.init_containers:
+            staying += tuple(container for container in self.init_containers if container.is_sidecar)
         return tuple(
-            (port.host_ip, port.protocol, port.host_port or port.container_port)
-            for container in self.containers + tuple(c for c in self.init_containers if c.is_sidecar)
-            for port in container.ports
-            if port.host_port or self.host_network
+            [
+                (port.host_ip, port.protocol, port.host_port or port.container_port)
+                for container in staying
+                for port in container.ports
+                if port.host_port or self.host_network
+            ]
         )
 
 

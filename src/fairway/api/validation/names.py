@@ -28,6 +28,7 @@ def is_dns_label(text: str) -> bool:
     return len(text) <= 63 and _LABEL.fullmatch(text) is not None
 
 
+@lru_cache(maxsize=65536)
 def is_dns_subdomain(text: str) -> bool:
     return len(text) <= 253 and _SUBDOMAIN.fullmatch(text) is not None
 
@@ -41,6 +42,7 @@ def is_qualified_name(text: str) -> bool:
     return len(name) <= 63 and _NAME_PART.fullmatch(name) is not None
 
 
+@lru_cache(maxsize=65536)
 def is_label_value(text: str) -> bool:
     return not text or (len(text) <= 63 and _NAME_PART.fullmatch(text) is not None)
 
