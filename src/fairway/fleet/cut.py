@@ -14,22 +14,21 @@ NEVER: Final = 10**9
 """A gain that nobody can offer: points are a few thousand at most."""
 
 
-def preference(totals: IntColumn, rank: IntColumn, chosen: IntColumn, gain: int) -> IntColumn:
-    """A number per slot that is small for who comes first. All numbers differ."""
+def preference(totals: IntColumn, rank: IntColumn, index: IntColumn, chosen: IntColumn, gain: int) -> IntColumn:
+    """A number for each slot of `index` (ascending) that is small for who comes first. All numbers differ."""
     step = rank.size + 1
-    keys: IntColumn = rank - totals * (2 * step)
-    if gain and chosen.size:
-        keys[chosen] -= (2 * gain - 1) * step
+    keys: IntColumn = rank[index] - totals[index] * (2 * step)
+    if gain and chosen.size and index.size:
+        places = index.searchsorted(chosen).clip(max=index.size - 1)
+        keys[places[index[places] == chosen]] -= (2 * gain - 1) * step
     return keys
 
 
 def best(keys: IntColumn, index: IntColumn, count: int | None) -> IntColumn:
-    """The slots of the `count` most preferred of `index`, in no order."""
+    """The slots of the `count` most preferred, in no order; `keys` are those of `index`."""
     if count is None or count >= index.size:
         return index
-    if count == 0:
-        return index[:0]
-    return index[keys[index].argpartition(count - 1)[:count]]
+    return index[keys.argpartition(count)[:count]]
 
 
 def ranked(slots: IntColumn, totals: IntColumn, rank: IntColumn) -> IntColumn:

@@ -116,8 +116,10 @@ def passed_over(outcome: Outcome, ranking: Ranking, slot: int) -> bool:
         return False
     if count is None or outcome.chosen.size < count:
         return True
-    keys = cut.preference(ranking.totals, outcome.view.rank, outcome.before, ranking.gain)
-    return bool(count) and int(keys[slot]) < int(keys[outcome.chosen].max())
+    index = ranking.pool.index
+    keys = cut.preference(ranking.totals, outcome.view.rank, index, outcome.before, ranking.gain)
+    by_slot = dict(zip(index.tolist(), keys.tolist(), strict=True))
+    return bool(count) and by_slot[slot] < max(by_slot[other] for other in outcome.chosen.tolist())
 
 
 def _spread_reason(outcome: Outcome, slot: int) -> str:

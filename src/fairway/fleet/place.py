@@ -135,12 +135,12 @@ class _Run:
         return others
 
     def _choose(self, rules: Rules, before: IntColumn, ranking: Ranking) -> IntColumn:
-        rank, count = self.view.rank, rules.placement.spec.number_of_clusters
-        keys = cut.preference(ranking.totals, rank, before, ranking.gain)
+        rank, index, count = self.view.rank, ranking.pool.index, rules.placement.spec.number_of_clusters
+        keys = cut.preference(ranking.totals, rank, index, before, ranking.gain)
         if rules.constraints:
-            chosen = self._spread(rules, ranking.pool.index[np.argsort(keys[ranking.pool.index])], count)
+            chosen = self._spread(rules, index[keys.argsort()], count)
         else:
-            chosen = cut.best(keys, ranking.pool.index, count)
+            chosen = cut.best(keys, index, count)
         return cut.ranked(chosen, ranking.totals, rank)
 
     def _spread(self, rules: Rules, ordered: IntColumn, count: int | None) -> IntColumn:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,8 +18,7 @@ from fairway.fleet.scores import IntColumn
 from fairway.fleet.table import ClusterTable, Kind
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(NamedTuple):
     """What one prioritizer says of every cluster."""
 
     name: str
@@ -28,8 +27,7 @@ class Part:
     addon: AddOnColumn | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Sum:
+class Sum(NamedTuple):
     """Parts added up; right while `stamp` is."""
 
     stamp: tuple[int, object]
@@ -41,7 +39,7 @@ class Scorer:
     def __init__(self, table: ClusterTable, addons: AddOns) -> None:
         self._table = table
         self._addons = addons
-        self._ratios: dict[tuple[str, int], tuple[tuple[int, ...], IntColumn]] = {}
+        self._ratios: dict[tuple[str, int], tuple[int, IntColumn]] = {}
 
     def static(self, rules: Rules, pool: Pool, now: Micros) -> tuple[tuple[Part, ...], IntColumn]:
         """All but Balance and Steady, and their weighted sum; neither may be written to."""
@@ -76,12 +74,12 @@ class Scorer:
     def _amount(self, kind: Kind, prioritizer: Prioritizer, missing: int, pool: Pool) -> IntColumn:
         """Relative to the pool. OCM, whose numbers `missing` 0 asks for, also wants the capacity reported."""
         resource, table = prioritizer.resource, self._table
-        amounts = table.amounts(kind, resource)
-        reports = amounts >= 0
         stamp = (table.amounts_stamp(kind, resource), table.amounts_stamp("capacity", resource), missing)
         known = pool.columns.get(prioritizer.name)
         if known is not None and known[0] == stamp:
             return known[1]
+        amounts = table.amounts(kind, resource)
+        reports = amounts >= 0
         if missing == 0 and kind == "allocatable":
             reports &= table.amounts("capacity", resource) >= 0
         made = scores.by_amount(amounts, reports, pool.mask, missing)
@@ -89,16 +87,12 @@ class Scorer:
         return made
 
     def _ratio(self, resource: str, missing: int) -> IntColumn:
-        table = self._table
-        allocatable, capacity = table.amounts("allocatable", resource), table.amounts("capacity", resource)
-        stamp = (
-            table.size,
-            table.amounts_stamp("allocatable", resource),
-            table.amounts_stamp("capacity", resource),
-        )
         known = self._ratios.get((resource, missing))
-        if known is None or known[0] != stamp:
-            known = self._ratios[resource, missing] = stamp, scores.by_ratio(allocatable, capacity, missing)
+        if known is None or known[0] != self._table.amounts_changes:
+            allocatable = self._table.amounts("allocatable", resource)
+            capacity = self._table.amounts("capacity", resource)
+            made = scores.by_ratio(allocatable, capacity, missing)
+            known = self._ratios[resource, missing] = self._table.amounts_changes, made
         return known[1]
 
 

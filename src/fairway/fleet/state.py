@@ -208,6 +208,7 @@ class FleetState:
             self._interest.remove(record.rules)
         record.rules = read
         self._interest.add(read)
+        self.table.watch(read.watched)
         self._affected.add(read.key)
 
     def _remove_placement(self, key: Key) -> None:

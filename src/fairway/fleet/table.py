@@ -8,6 +8,7 @@ column.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -110,6 +111,17 @@ class ClusterTable:
             ordered = [self.slots[name] for name in sorted(self.slots)]
             self._rank[ordered] = np.arange(len(ordered))
         return self._rank
+
+    def watch(self, watched: Iterable[tuple[str, str]]) -> None:
+        """Have the columns of these labels, claims and resources ready when a plan needs them."""
+        for what, name in watched:
+            if what == "resource":
+                for kind in _KINDS:
+                    self.amounts(kind, name)
+            elif what == "label":
+                self.codes("label", name)
+            elif what == "claim":
+                self.codes("claim", name)
 
     def amounts(self, kind: Kind, resource: str) -> IntColumn:
         """MISSING where a cluster does not report it."""
