@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fairway.api.fleet import ClusterDecision, ManagedCluster, PlacementDecision
 from fairway.api.meta import Condition
 from fairway.clock import Micros
-from fairway.fleet import conditions, explain
+from fairway.fleet import conditions, document, explain
 from fairway.fleet import slices as objects
 from fairway.fleet.explain import Decision, Filtered, Move
 from fairway.fleet.facts import ClusterFacts
@@ -159,6 +159,10 @@ class FleetPlan:
     outcomes: tuple[Outcome, ...]
     recheck_at: Micros | None
     warnings: tuple[str, ...]
+
+    def document(self) -> dict[str, Any]:
+        """The plan as plain data, as `-o json` prints it."""
+        return document.of(self)
 
 
 def _by_number(name: str) -> tuple[int, str]:

@@ -1,0 +1,119 @@
+"""`fairway place`: choose clusters for placements, on manifests, and say why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from fairway.cli import inputs
+from fairway.cli.output import console, output_option, print_structured, table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from fairway.fleet.explain import Filtered
+    from fairway.fleet.plan import FleetPlan, Outcome
+
+WIDTH = 80
+"""Tables are no wider than this even where the terminal is: they are pasted into tickets."""
+NAMED = 3
+"""Of several clusters that are out for the same reason, this many are named."""
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  fairway place -f examples/fleet/quickstart.yaml
+  fairway place -f fleet/ -f placement.yaml -o json
+  fairway place -f fleet.yaml --now 2026-01-01T00:00:00Z -o yaml"""
+)
+@inputs.files_option
+@inputs.now_option
+@output_option
+def command(files: tuple[str, ...], now: str | None, output: str) -> None:
+    """Choose clusters for every Placement in FILE..., with a score or a reason for each cluster.
+
+    Reads ManagedClusters, ManagedClusterSets and their bindings, Placements, AddOnPlacementScores,
+    and PlacementDecisions as the decisions made so far. Nothing is written anywhere.
+    """
+    from fairway.api.manifests import load
+    from fairway.fleet import FleetState, place
+
+    moment = inputs.read_time(now)
+    manifests = load(files)
+    plan = place(FleetState(manifests.objects), moment)
+    for warning in (*manifests.warnings, *plan.warnings):
+        click.echo(f"Warning: {warning}", err=True)
+    if output == "table":
+        _print_tables(plan)
+    else:
+        print_structured(plan.document(), output)
+
+
+def _print_tables(plan: FleetPlan) -> None:
+    from fairway.clock import format_rfc3339
+
+    out = console()
+    out.width = min(out.width, WIDTH)
+    if not plan.outcomes:
+        out.print("There is no Placement in the files.")
+    for number, outcome in enumerate(plan.outcomes):
+        if number:
+            out.print()
+        _print_outcome(out, outcome)
+    if plan.recheck_at is not None:
+        out.print(f"\nTime alone may change this at {format_rfc3339(plan.recheck_at)}.")
+
+
+def _print_outcome(out: Console, outcome: Outcome) -> None:
+    out.print(outcome.name, style="bold")
+    for condition in outcome.conditions:
+        if (condition.type, condition.status) != ("PlacementMisconfigured", "False"):
+            out.print(f"{condition.type} {condition.status}, {condition.reason}: {condition.message}")
+    for warning in outcome.warnings:
+        out.print(f"Warning: {warning}")
+    below = [item for item in outcome.filtered if item.score is not None]
+    if outcome.decisions or below:
+        out.print()
+        out.print(_scores(outcome, below))
+    if outcome.filtered:
+        out.print()
+        out.print(_reasons(outcome.filtered))
+
+
+def _scores(outcome: Outcome, below: list[Filtered]) -> Table:
+    """Clusters by prioritizers: the chosen above the cut, the others that were scored under it."""
+    weights = {prioritizer.name: weight for prioritizer, weight in outcome.rules.weights}
+    rows = [(item.cluster, item.score, item.scores) for item in (*outcome.decisions, *below)]
+    names = list(dict.fromkeys(name for _, _, scores in rows for name in scores))
+    shares = outcome.rules.placement.spec.replicas is not None
+    columns = ["#", "cluster", "score", *(_title(name, weights.get(name, 1)) for name in names)]
+    columns += ["replicas"] if shares else []
+    made = table(*columns, numbers=[column for column in columns if column != "cluster"])
+    for number, (cluster, score, scores) in enumerate(rows):
+        if number == len(outcome.decisions):
+            made.add_row("", "--- cut ---")
+        points = [str(scores[name]) if name in scores else "" for name in names]
+        chosen = number < len(outcome.decisions)
+        replicas = [str(outcome.decisions[number].replicas)] if shares and chosen else []
+        made.add_row(str(number + 1), cluster, "" if score is None else str(score), *points, *replicas)
+    return made
+
+
+def _title(name: str, weight: int) -> str:
+    return name if weight == 1 else f"{weight} x {name}"
+
+
+def _reasons(filtered: tuple[Filtered, ...]) -> Table:
+    """Why the others were not chosen; those with the same reason share a line."""
+    together: dict[tuple[str, str], list[str]] = {}
+    for item in filtered:
+        together.setdefault((item.filter, item.reason), []).append(item.cluster)
+    made = table("not chosen", "filter", "reason")
+    for (filter, reason), clusters in together.items():
+        more = len(clusters) - NAMED
+        names = ", ".join(clusters[:NAMED]) + (f" and {more} more" if more > 0 else "")
+        made.add_row(names, filter, reason)
+    return made
