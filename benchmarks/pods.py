@@ -217,8 +217,7 @@ def _status(started: str, rng: random.Random) -> dict[str, Any]:
     return {
         "phase": "Running",
         "conditions": [
-            {"type": kind, "status": "True", "lastProbeTime": None, "lastTransitionTime": started}
-            for kind in kinds
+            {"type": kind, "status": "True", "lastProbeTime": None, "lastTransitionTime": started} for kind in kinds
         ],
         "hostIP": address,
         "hostIPs": [{"ip": address}],

@@ -168,8 +168,7 @@ class TestLists:
     def test_what_is_no_object(self) -> None:
         write(
             "a.yaml",
-            "- 1\n---\nhello\n---\nmetadata: {}\n---\nkind: [x]\n---\nkind: Node\n---\n"
-            "kind: Node\napiVersion: 1\n",
+            "- 1\n---\nhello\n---\nmetadata: {}\n---\nkind: [x]\n---\nkind: Node\n---\nkind: Node\napiVersion: 1\n",
         )
         write("b.json", "[]")
         assert printed("a.yaml", "b.json") == [
@@ -213,8 +212,7 @@ class TestFaults:
             "a.yaml:12: spec.tolerations[0].operator: is 'Sometimes', expected one of Equal, Exists",
             "a.yaml:17: spec.containers[0].resources.requests.cpu: "
             "invalid quantity '1K': unknown suffix 'K', expected k (1000) or Ki (1024)",
-            "a.yaml:18: spec.containers[0].resources.requests[nvidia.com/gpu]: "
-            "is 2, expected at most the limit of 1",
+            "a.yaml:18: spec.containers[0].resources.requests[nvidia.com/gpu]: is 2, expected at most the limit of 1",
             "a.yaml:20: spec.containers[1].name: is missing, expected a string",
         ]
 
@@ -351,9 +349,7 @@ class TestAllowances:
         assert first.metadata.labels == {}
 
     def test_unknown_fields_are_ignored(self) -> None:
-        assert names("-", stdin=NODE.format("a").encode() + b"mode: 0644\nspec: {podCIDR: 10.0.0.0/8}\n") == [
-            "a"
-        ]
+        assert names("-", stdin=NODE.format("a").encode() + b"mode: 0644\nspec: {podCIDR: 10.0.0.0/8}\n") == ["a"]
 
     def test_times_need_no_quotes(self) -> None:
         (node,) = load(
@@ -392,9 +388,7 @@ class TestParseObject:
     def test_only_one_object_of_a_known_kind(self, kind: str) -> None:
         with pytest.raises(ManifestError) as caught:
             parse_object({"kind": kind, "apiVersion": "v1", "items": []})
-        assert (
-            str(caught.value) == f"object: kind: is {kind} (v1), expected one object of a kind that is read"
-        )
+        assert str(caught.value) == f"object: kind: is {kind} (v1), expected one object of a kind that is read"
 
     def test_keys_that_are_not_text(self) -> None:
         node = yaml.safe_load(NODE.format("a\n  labels: {1: x}"))

@@ -66,10 +66,7 @@ SUBDOMAIN = (
 )
 LABEL = "expected at most 63 lower case letters, digits and '-', starting and ending with a letter or digit"
 KEY = "expected a name of at most 63 letters, digits, '-', '_' and '.', after an optional DNS prefix and '/'"
-VALUE = (
-    "expected at most 63 letters, digits, '-', '_' and '.', "
-    "starting and ending with a letter or digit, or nothing"
-)
+VALUE = "expected at most 63 letters, digits, '-', '_' and '.', starting and ending with a letter or digit, or nothing"
 
 
 class TestMetadata:
@@ -80,9 +77,7 @@ class TestMetadata:
 
     def test_a_namespace_is_one_label(self) -> None:
         assert faults("Namespace", "metadata: {name: a.b}") == [f"metadata.name: is 'a.b', {LABEL}"]
-        assert faults("PodGroup", "metadata: {name: a, namespace: A}") == [
-            f"metadata.namespace: is 'A', {LABEL}"
-        ]
+        assert faults("PodGroup", "metadata: {name: a, namespace: A}") == [f"metadata.namespace: is 'A', {LABEL}"]
 
     def test_no_name(self) -> None:
         assert faults("Node", "metadata: {}") == ["metadata.name: is missing, expected a name"]
@@ -134,15 +129,11 @@ class TestResources:
             "requests.cpu: is the boolean true, expected a quantity such as 2, 500m or 1Gi",
             "requests.memory: is a list, expected a quantity such as 2, 500m or 1Gi",
         ]
-        good = parsed(
-            "Pod", "spec: {containers: [{name: c, resources: {requests: {cpu: 2, memory: 1.5, a: null}}}]}"
-        )
+        good = parsed("Pod", "spec: {containers: [{name: c, resources: {requests: {cpu: 2, memory: 1.5, a: null}}}]}")
         assert good.spec.containers[0].resources.requests == {"cpu": "2", "memory": "1.5"}
 
     def test_requests_within_limits(self) -> None:
-        assert resources(
-            "requests: {cpu: 2, memory: 2Gi, gpu: 1}, limits: {cpu: 1, memory: 2048Mi, gpu: 2}"
-        ) == [
+        assert resources("requests: {cpu: 2, memory: 2Gi, gpu: 1}, limits: {cpu: 1, memory: 2048Mi, gpu: 2}") == [
             "requests.cpu: is 2, expected at most the limit of 1",
             "requests.gpu: is 1, expected the same as the limit of 2: gpu cannot be overcommitted",
         ]
@@ -177,9 +168,7 @@ class TestResources:
 
 class TestPods:
     def test_no_containers(self) -> None:
-        assert faults("Pod", "spec: {containers: []}") == [
-            "spec.containers: is empty, expected at least one container"
-        ]
+        assert faults("Pod", "spec: {containers: []}") == ["spec.containers: is empty, expected at least one container"]
         assert faults("Pod", "") == ["spec: is missing, expected a mapping"]
         assert faults("Pod", "spec: null") == ["spec: is missing, expected a mapping"]
 
@@ -306,18 +295,14 @@ class TestPlacing:
     )
     def test_node_selectors(self, requirement: str, expected: str) -> None:
         term = f"nodeSelectorTerms: [{{matchExpressions: [{requirement}]}}]"
-        found = pod(
-            f"affinity: {{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: {{{term}}}}}}}"
-        )
+        found = pod(f"affinity: {{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: {{{term}}}}}}}")
         assert [fault.partition("matchExpressions[0]")[2] for fault in found] == [expected]
 
     def test_node_names_and_terms(self) -> None:
         required = "requiredDuringSchedulingIgnoredDuringExecution"
         fields = "{key: spec.x, operator: Exists}, {key: metadata.name, operator: In, values: [a, b]}"
         terms = f"{required}: {{nodeSelectorTerms: [{{matchFields: [{fields}]}}]}}"
-        assert [
-            fault.partition("matchFields")[2] for fault in pod(f"affinity: {{nodeAffinity: {{{terms}}}}}")
-        ] == [
+        assert [fault.partition("matchFields")[2] for fault in pod(f"affinity: {{nodeAffinity: {{{terms}}}}}")] == [
             "[0].key: is 'spec.x', expected metadata.name",
             "[0].operator: is Exists, expected In or NotIn for a field",
             "[1].values: has 2 values, expected exactly one for a field",
@@ -367,9 +352,7 @@ class TestCluster:
 
     def test_allocatable_defaults_to_capacity(self) -> None:
         assert parsed("Node", "status: {capacity: {cpu: 4}}").allocatable == {"cpu": "4"}
-        assert parsed("Node", "status: {capacity: {cpu: 4}, allocatable: {cpu: 3}}").allocatable == {
-            "cpu": "3"
-        }
+        assert parsed("Node", "status: {capacity: {cpu: 4}, allocatable: {cpu: 3}}").allocatable == {"cpu": "3"}
         assert parsed("Node", "").allocatable == {}
 
     @pytest.mark.parametrize(
@@ -389,9 +372,7 @@ class TestCluster:
         assert quota.spec.hard == {"volcano.sh/namespace.weight": kept}
 
     def test_quota_amounts(self) -> None:
-        assert faults(
-            "ResourceQuota", "spec: {hard: {requests.cpu: -1, count/pods: many, limits.memory: 2Gi}}"
-        ) == [
+        assert faults("ResourceQuota", "spec: {hard: {requests.cpu: -1, count/pods: many, limits.memory: 2Gi}}") == [
             "spec.hard[requests.cpu]: is '-1', expected a quantity that is not negative",
             "spec.hard[count/pods]: invalid quantity 'many': expected a number before the suffix",
         ]
@@ -402,9 +383,7 @@ class TestCluster:
             "spec.nodeAffinity.required.nodeSelectorTerms[0].matchExpressions[0].values: "
             "has 0 values, expected at least one for operator In"
         ]
-        assert faults("PersistentVolumeClaim", "spec: {volumeName: A}") == [
-            f"spec.volumeName: is 'A', {SUBDOMAIN}"
-        ]
+        assert faults("PersistentVolumeClaim", "spec: {volumeName: A}") == [f"spec.volumeName: is 'A', {SUBDOMAIN}"]
         topology = "allowedTopologies: [{matchLabelExpressions: [{key: zone, values: []}]}]"
         assert faults("StorageClass", f"volumeBindingMode: Later, {topology}") == [
             "volumeBindingMode: is 'Later', expected one of Immediate, WaitForFirstConsumer",
@@ -540,8 +519,7 @@ class TestDevices:
             ("{key: '', operator: Exists}", "key: is empty, expected the name of a device's attribute"),
             (
                 "{key: a, operator: Like, values: [a]}",
-                "operator: is 'Like', "
-                "expected one of DoesNotExist, Eq, Exists, Gt, GtEq, In, Lt, LtEq, NotIn",
+                "operator: is 'Like', expected one of DoesNotExist, Eq, Exists, Gt, GtEq, In, Lt, LtEq, NotIn",
             ),
             (
                 "{key: a, operator: Eq, values: [30]}",
@@ -561,8 +539,7 @@ class TestDevices:
             "spec.includes[3].class: is missing, expected a string",
             "spec.includes[1].class: is 'core' again (as in [0]), expected a new name",
             "spec.includes[2].class: is the class itself, expected another class",
-            "spec.allowedNamespaces.matchExpressions[0].values: "
-            "has 0 values, expected at least one for operator In",
+            "spec.allowedNamespaces.matchExpressions[0].values: has 0 values, expected at least one for operator In",
         ]
 
 

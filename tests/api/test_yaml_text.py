@@ -72,9 +72,7 @@ def test_many_documents() -> None:
 
 
 def test_aliases_and_merge_keys() -> None:
-    text = (
-        "base: &b {x: 1, y: 2}\nother: &o {y: 5, z: 6}\none: {<<: *b, y: 3}\ntwo: {<<: [*b, *o]}\nsame: *b\n"
-    )
+    text = "base: &b {x: 1, y: 2}\nother: &o {y: 5, z: 6}\none: {<<: *b, y: 3}\ntwo: {<<: [*b, *o]}\nsame: *b\n"
     document = read(text)[0]
     assert document["one"] == {"x": 1, "y": 3}  # type: ignore[index]
     assert document["two"] == {"x": 1, "y": 2, "z": 6}  # type: ignore[index]
@@ -135,12 +133,7 @@ def test_what_is_not_read(text: str, line: int, message: str) -> None:
 
 
 TEXTS = st.text(alphabet="abcé #:'\"-{[&*,\n", max_size=8).map(lambda text: f"x{text}")
-SCALARS = (
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**40), 2**40)
-    | st.floats(allow_nan=False, allow_infinity=False)
-)
+SCALARS = st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.floats(allow_nan=False, allow_infinity=False)
 PLAIN = st.recursive(
     SCALARS | TEXTS,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),

@@ -51,9 +51,7 @@ def first_byte(data: bytes) -> int:
 def problem(data: bytes, error: msgspec.DecodeError, line: int) -> JsonProblem:
     """Why the decoder refused a document that looked well formed; it begins at `line`."""
     if found := _BYTE.fullmatch(str(error)):
-        return JsonProblem(
-            line + data.count(b"\n", 0, int(found[2])), f"not JSON: {found[1].removeprefix(_MALFORMED)}"
-        )
+        return JsonProblem(line + data.count(b"\n", 0, int(found[2])), f"not JSON: {found[1].removeprefix(_MALFORMED)}")
     return JsonProblem(line, f"not JSON: {error}")
 
 

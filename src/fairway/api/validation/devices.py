@@ -34,9 +34,7 @@ def check_resource_slice(slice_: ResourceSlice, findings: list[Finding]) -> None
     places = (spec.node_name, spec.node_selector, spec.all_nodes, spec.per_device_node_selection)
     if sum(map(bool, places)) != 1:
         expected = "exactly one of nodeName, nodeSelector, allNodes and perDeviceNodeSelection"
-        findings.append(
-            (("spec",), f"says {sum(map(bool, places))} times where its devices are, expected {expected}")
-        )
+        findings.append((("spec",), f"says {sum(map(bool, places))} times where its devices are, expected {expected}"))
     _check_where(spec.node_selector, ("spec", "nodeSelector"), findings)
     check_unique((device.name for device in spec.devices), ("spec", "devices"), "name", findings)
     for index, device in enumerate(spec.devices):
@@ -72,9 +70,7 @@ def check_resource_class(resource_class: ResourceClass, findings: list[Finding])
     for index, member in enumerate(spec.includes):
         check_dns_subdomain(member.class_name, ("spec", "includes", index, "class"), findings)
         if member.class_name == resource_class.metadata.name:
-            findings.append(
-                (("spec", "includes", index, "class"), "is the class itself, expected another class")
-            )
+            findings.append((("spec", "includes", index, "class"), "is the class itself, expected another class"))
     check_selector(spec.allowed_namespaces, ("spec", "allowedNamespaces"), findings)
 
 
@@ -151,16 +147,12 @@ def _check_selectors(selectors: Sequence[DeviceSelector], path: Path, findings: 
             findings.append((at, "is missing, expected a CEL expression"))
 
 
-def _check_device_tolerations(
-    tolerations: Sequence[DeviceToleration], path: Path, findings: list[Finding]
-) -> None:
+def _check_device_tolerations(tolerations: Sequence[DeviceToleration], path: Path, findings: list[Finding]) -> None:
     for index, toleration in enumerate(tolerations):
         check_toleration_key(toleration.key, toleration.operator, toleration.value, (*path, index), findings)
 
 
-def _check_constraint(
-    constraint: DeviceConstraint, names: set[str], path: Path, findings: list[Finding]
-) -> None:
+def _check_constraint(constraint: DeviceConstraint, names: set[str], path: Path, findings: list[Finding]) -> None:
     if (constraint.match_attribute is None) == (constraint.distinct_attribute is None):
         given = "neither" if constraint.match_attribute is None else "both"
         findings.append((path, f"has {given}, expected one of matchAttribute and distinctAttribute"))

@@ -33,9 +33,7 @@ class Requirement(Protocol):
     def values(self) -> tuple[str, ...]: ...
 
 
-def check_metadata(
-    meta: ObjectMeta, findings: list[Finding], *, namespaced: bool, name_is_label: bool
-) -> None:
+def check_metadata(meta: ObjectMeta, findings: list[Finding], *, namespaced: bool, name_is_label: bool) -> None:
     path = ("metadata",)
     if not (is_dns_label(meta.name) if name_is_label else is_dns_subdomain(meta.name)):
         _explain_name(meta, name_is_label, findings)
@@ -68,9 +66,7 @@ def check_selector(selector: LabelSelector | None, path: Path, findings: list[Fi
         check_label_requirement(requirement, (*path, "matchExpressions", index), findings)
 
 
-def check_label_requirement(
-    requirement: LabelSelectorRequirement, path: Path, findings: list[Finding]
-) -> None:
+def check_label_requirement(requirement: LabelSelectorRequirement, path: Path, findings: list[Finding]) -> None:
     check_key(requirement.key, (*path, "key"), findings)
     check_value_count(requirement, path, findings)
     for index, value in enumerate(requirement.values):

@@ -18,9 +18,7 @@ SUBDOMAIN_EXPECTED = (
     "each part between dots starting and ending with a letter or digit"
 )
 KEY_EXPECTED = "a name of at most 63 letters, digits, '-', '_' and '.', after an optional DNS prefix and '/'"
-VALUE_EXPECTED = (
-    "at most 63 letters, digits, '-', '_' and '.', starting and ending with a letter or digit, or nothing"
-)
+VALUE_EXPECTED = "at most 63 letters, digits, '-', '_' and '.', starting and ending with a letter or digit, or nothing"
 
 
 @lru_cache(maxsize=65536)

@@ -28,9 +28,7 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 def check_affinity(affinity: Affinity, path: Path, findings: list[Finding]) -> None:
     if node := affinity.node_affinity:
         at = (*path, "nodeAffinity")
-        check_node_selector(
-            node.required_during_scheduling_ignored_during_execution, (*at, _REQUIRED), findings
-        )
+        check_node_selector(node.required_during_scheduling_ignored_during_execution, (*at, _REQUIRED), findings)
         for index, preferred in enumerate(node.preferred_during_scheduling_ignored_during_execution):
             _check_term(preferred.preference, (*at, _PREFERRED, index, "preference"), findings)
     _check_pod_affinity(affinity.pod_affinity, (*path, "podAffinity"), findings)
@@ -72,9 +70,7 @@ def check_taints(taints: Sequence[Taint], path: Path, findings: list[Finding]) -
     for index, taint in enumerate(taints):
         check_key(taint.key, (*path, index, "key"), findings)
         if not is_label_value(taint.value):
-            findings.append(
-                ((*path, index, "value"), f"is {describe(taint.value)}, expected {VALUE_EXPECTED}")
-            )
+            findings.append(((*path, index, "value"), f"is {describe(taint.value)}, expected {VALUE_EXPECTED}"))
         if (taint.key, taint.effect) in seen:
             findings.append(
                 (
@@ -85,18 +81,14 @@ def check_taints(taints: Sequence[Taint], path: Path, findings: list[Finding]) -
         seen.add((taint.key, taint.effect))
 
 
-def check_spreading(
-    constraints: Sequence[TopologySpreadConstraint], path: Path, findings: list[Finding]
-) -> None:
+def check_spreading(constraints: Sequence[TopologySpreadConstraint], path: Path, findings: list[Finding]) -> None:
     seen: set[tuple[str, str]] = set()
     for index, constraint in enumerate(constraints):
         at = (*path, index)
         check_key(constraint.topology_key, (*at, "topologyKey"), findings)
         check_selector(constraint.label_selector, (*at, "labelSelector"), findings)
         if constraint.min_domains is not None and constraint.when_unsatisfiable != "DoNotSchedule":
-            findings.append(
-                ((*at, "minDomains"), "is set, expected only with whenUnsatisfiable: DoNotSchedule")
-            )
+            findings.append(((*at, "minDomains"), "is set, expected only with whenUnsatisfiable: DoNotSchedule"))
         kind = (constraint.topology_key, constraint.when_unsatisfiable)
         if kind in seen:
             findings.append((at, f"repeats {kind[0]} with {kind[1]}, expected one constraint of the two"))

@@ -52,9 +52,7 @@ def check_pod_group(group: PodGroup, findings: list[Finding]) -> None:
 
 def _check_bound(bound: int | str | None, path: Path, findings: list[Finding]) -> None:
     if isinstance(bound, str) and not _PERCENT.fullmatch(bound):
-        findings.append(
-            (path, f"is {describe(bound)}, expected a number of pods or a percentage such as 50%")
-        )
+        findings.append((path, f"is {describe(bound)}, expected a number of pods or a percentage such as 50%"))
 
 
 def _check_within_capability(spec: QueueSpec, findings: list[Finding]) -> None:
