@@ -18,6 +18,7 @@ from fairway.cli.lazy import LazyGroup
 VERBS = {
     "plan": "decide once on manifests: what goes where, and why the rest waits",
     "queues": "the shares of queues and namespaces after one cycle",
+    "place": "choose clusters for placements, with a score or a reason for each",
     "compare": "compare two resource lists in all nine ways",
     "policy": "check, show and explain policy files",
     "completion": "print the completion script for your shell",

@@ -86,7 +86,8 @@ def _print_outcome(out: Console, outcome: Outcome) -> None:
 def _scores(outcome: Outcome, below: list[Filtered]) -> Table:
     """Clusters by prioritizers: the chosen above the cut, the others that were scored under it."""
     weights = {prioritizer.name: weight for prioritizer, weight in outcome.rules.weights}
-    rows = [(item.cluster, item.score, item.scores) for item in (*outcome.decisions, *below)]
+    rows = [(item.cluster, item.score, item.scores) for item in outcome.decisions]
+    rows += [(item.cluster, item.score, item.scores) for item in below]
     names = list(dict.fromkeys(name for _, _, scores in rows for name in scores))
     shares = outcome.rules.placement.spec.replicas is not None
     columns = ["#", "cluster", "score", *(_title(name, weights.get(name, 1)) for name in names)]
