@@ -83,9 +83,7 @@ def test_the_recorder_agrees_with_the_definitions(jobs: list[Job]) -> None:
         assert metrics.jain == pytest.approx(index, abs=1e-5)
     deviations = [worst_deviation(jobs, at) for at in range(end)]
     assert metrics.deviation_mean == pytest.approx(float(sum(deviations) / end), abs=1e-5)
-    assert metrics.deviation_p99 == pytest.approx(
-        float(sorted(deviations)[-(-99 * end // 100) - 1]), abs=1e-5
-    )
+    assert metrics.deviation_p99 == pytest.approx(float(sorted(deviations)[-(-99 * end // 100) - 1]), abs=1e-5)
 
 
 @settings(max_examples=60, deadline=None)

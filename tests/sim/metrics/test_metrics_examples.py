@@ -13,9 +13,7 @@ from fairway.sim.metrics.spread import Spread
 from fairway.sim.metrics.timeline import Snapshot, Timeline
 
 
-def facts(
-    key: str, cpu: int, *, tasks: int = 1, minimum: int | None = None, queue: str = "default"
-) -> JobFacts:
+def facts(key: str, cpu: int, *, tasks: int = 1, minimum: int | None = None, queue: str = "default") -> JobFacts:
     least = tasks if minimum is None else minimum
     one = {"cpu": cpu * 1000}
     demand, first = {"cpu": cpu * 1000 * tasks}, {"cpu": cpu * 1000 * least}
@@ -54,9 +52,7 @@ def test_evictions_are_counted_with_the_work_they_cost() -> None:
 
 
 def test_a_queue_starves_while_its_guarantee_covers_what_it_waits_for() -> None:
-    recorder = Recorder(
-        0, ["cpu"], {"cpu": 4000}, [QueueFacts("q", guarantee={"cpu": 2000}), QueueFacts("r")]
-    )
+    recorder = Recorder(0, ["cpu"], {"cpu": 4000}, [QueueFacts("q", guarantee={"cpu": 2000}), QueueFacts("r")])
     recorder.submitted(0, facts("b/big", 4, queue="r"))
     recorder.placed(0, "b/big", {"cpu": 4000})
     recorder.submitted(3 * SECOND, facts("a/large", 3, queue="q"))
@@ -104,9 +100,7 @@ def test_a_spread_of_many_values_stays_small_and_close() -> None:
     ordered = sorted(values)
     assert (spread.count, spread.total, spread.largest) == (len(values), sum(values), ordered[-1])
     for percent in (1, 50, 95, 99):
-        assert spread.percentile(percent) == pytest.approx(
-            ordered[len(values) * percent // 100 - 1], rel=1e-3
-        )
+        assert spread.percentile(percent) == pytest.approx(ordered[len(values) * percent // 100 - 1], rel=1e-3)
     assert used < 3_000_000
 
 

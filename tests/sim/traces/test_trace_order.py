@@ -27,14 +27,10 @@ JSON = st.recursive(
 
 
 @given(st.dictionaries(st.text(max_size=3), JSON, max_size=4), st.integers(1, 5), st.sampled_from([None, 2]))
-def test_members_come_whole_and_arrays_item_by_item(
-    value: dict[str, Any], size: int, indent: int | None
-) -> None:
+def test_members_come_whole_and_arrays_item_by_item(value: dict[str, Any], size: int, indent: int | None) -> None:
     text = json.dumps(value, indent=indent)
     chunks = [text[start : start + size] for start in range(0, len(text), size)]
     expected = [
-        (name, item)
-        for name, member in value.items()
-        for item in (member if isinstance(member, list) else [member])
+        (name, item) for name, member in value.items() for item in (member if isinstance(member, list) else [member])
     ]
     assert list(members(chunks)) == expected

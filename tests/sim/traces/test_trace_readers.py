@@ -52,9 +52,7 @@ RECORDING = """\
 """
 
 
-def read(
-    tmp_path: Path, text: str, format: str, columns: Columns | None = None
-) -> tuple[list[TraceJob], TraceFaults]:
+def read(tmp_path: Path, text: str, format: str, columns: Columns | None = None) -> tuple[list[TraceJob], TraceFaults]:
     path = tmp_path / "trace"
     path.write_text(text)
     faults = TraceFaults("trace")

@@ -1,0 +1,117 @@
+"""E1: EASY backfilling. Job by job against a published schedule, and in the mean against a published figure."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from experiments.data import data_file
+from experiments.easy import Job, Start
+from fairway.clock import SECOND, Micros
+from fairway.sim.metrics.outcomes import MILLION, TAU
+from fairway.sim.traces import TraceFaults, TraceJob, open_trace
+
+HOSTS = 32
+PUBLISHED_MEAN_WAIT = 9.516326
+PUBLISHED_MAX_WAIT = 316.742718
+KTH_PROCESSORS = 100
+KTH_PUBLISHED = 92.58
+TOLERANCE: Micros = 1
+
+Scheduler = Callable[[Iterable[Job], int], list[Start]]
+
+
+@dataclass(frozen=True, slots=True)
+class BatsimResult:
+    """How much of the published schedule was met."""
+
+    jobs: int
+    same_start: int
+    same_hosts: int
+    mean_wait: float
+    max_wait: float
+    first_difference: str
+
+
+@dataclass(frozen=True, slots=True)
+class KthResult:
+    jobs: int
+    slowdown: float
+    heads: int
+    """Jobs that were promised a start."""
+    missed: int
+    """Of these, those that started later than first promised."""
+
+    @property
+    def off(self) -> float:
+        """Difference from the published figure, in percent."""
+        return 100 * (self.slowdown / KTH_PUBLISHED - 1)
+
+
+def batsim(schedule: Scheduler) -> BatsimResult:
+    """801 jobs on 32 hosts against the schedule that Batsim's EASY made of them."""
+    jobs = _jobs(open_trace(data_file("batsim-medium-late", "medium_late.json"), "batsim", _strict()))
+    return compare(schedule(jobs, HOSTS), published())
+
+
+def published() -> dict[int, tuple[Micros, tuple[int, ...]]]:
+    """By job: start and hosts."""
+    with data_file("batsim-medium-late", "easy", "out_jobs.csv").open() as file:
+        return {
+            int(row["job_id"]): (round(float(row["starting_time"]) * SECOND), _hosts(row["allocated_resources"]))
+            for row in csv.DictReader(file)
+        }
+
+
+def compare(starts: Sequence[Start], published: dict[int, tuple[Micros, tuple[int, ...]]]) -> BatsimResult:
+    same_start = same_hosts = 0
+    first = ""
+    for start in starts:
+        at, hosts = published[start.job.number]
+        same_start += abs(start.at - at) <= TOLERANCE
+        same_hosts += start.hosts == hosts
+        if not first and (abs(start.at - at) > TOLERANCE or start.hosts != hosts):
+            first = f"job {start.job.number}: {start.at} on {start.hosts}, published {at} on {hosts}"
+    waits = [(start.at - start.job.submit) / SECOND for start in starts]
+    return BatsimResult(len(starts), same_start, same_hosts, sum(waits) / len(waits), max(waits), first)
+
+
+def kth(schedule: Scheduler) -> KthResult:
+    """The KTH SP2 log with its users' estimates."""
+    jobs = _jobs(open_trace(data_file("swf", "KTH-SP2-1996-2.1-cln.swf.gz"), "swf", TraceFaults("KTH")))
+    starts = schedule(jobs, KTH_PROCESSORS)
+    slowdowns = [_slowdown(start) for start in starts]
+    promised = [start for start in starts if start.promised is not None]
+    return KthResult(
+        jobs=len(starts),
+        slowdown=sum(slowdowns) / len(slowdowns) / MILLION,
+        heads=len(promised),
+        missed=sum(start.at > start.promised for start in promised if start.promised is not None),
+    )
+
+
+def _slowdown(start: Start) -> int:
+    wait, run = start.at - start.job.submit, start.job.run
+    return max(MILLION, (wait + run) * MILLION // max(run, TAU))
+
+
+def _jobs(trace: Iterable[TraceJob]) -> list[Job]:
+    """A job without an estimate is taken to know its run time."""
+    return [
+        Job(int(job.name.removeprefix("job-")), job.submit, job.tasks, job.limit or job.run, job.duration)
+        for job in trace
+    ]
+
+
+def _hosts(text: str) -> tuple[int, ...]:
+    """`1-3 7` is hosts 1, 2, 3 and 7."""
+    found: list[int] = []
+    for part in text.split():
+        low, _, high = part.partition("-")
+        found.extend(range(int(low), int(high or low) + 1))
+    return tuple(found)
+
+
+def _strict() -> TraceFaults:
+    return TraceFaults("batsim", strict=True)

@@ -1,0 +1,130 @@
+"""GPU packing as the fragmentation study (USENIX ATC 2023) did it: pods come one by one, each is placed or dropped.
+
+A reference in plain numpy, independent of the engine. Nodes are in the run's random order, so that the first
+of the best is the one that ties fall to. A score of a node depends on that node only; FGD's, which is dear,
+is kept per kind of pod and computed again only for nodes that were touched since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairway.sim.traces.openb import WHOLE_GPU, OpenbPod
+from fairway.sim.traces.record import GPU_MODEL_LABEL, TraceNode
+
+Column = NDArray[np.int64]
+MAX_GPUS = 8
+MAX_PODS = 1001
+NO_GPU = -1
+"""Idle milli of a GPU slot that a node does not have."""
+
+_MIB = 1 << 20
+
+
+class Fleet:
+    """What is left on every node."""
+
+    def __init__(self, nodes: Sequence[TraceNode], order: Sequence[int]) -> None:
+        chosen = [nodes[index] for index in order]
+        self.cpu = np.array([node.allocatable["cpu"] for node in chosen])
+        self.memory = np.array([node.allocatable["memory"] // _MIB for node in chosen])
+        self.pods = np.zeros(len(chosen), dtype=np.int64)
+        self.gpus = np.full((len(chosen), MAX_GPUS), NO_GPU)
+        for row, node in enumerate(chosen):
+            self.gpus[row, : node.gpus] = WHOLE_GPU
+        self.idle = self.gpus.clip(min=0).sum(axis=1)
+        self.models = [node.labels.get(GPU_MODEL_LABEL, "") for node in chosen]
+        self.capacity = int(self.idle.sum())
+        self._on_models: dict[tuple[str, ...], NDArray[np.bool_]] = {}
+
+    def on_models(self, models: tuple[str, ...]) -> NDArray[np.bool_]:
+        """Nodes that have one of these models; no models named means all nodes."""
+        if models not in self._on_models:
+            allowed = [not models or model in models for model in self.models]
+            self._on_models[models] = np.array(allowed)
+        return self._on_models[models]
+
+    def feasible(self, pod: OpenbPod) -> Column:
+        """The nodes on which the pod fits, in order."""
+        fits = (self.cpu >= pod.cpu_milli) & (self.memory >= pod.memory_mib) & (self.pods < MAX_PODS)
+        fits &= self.on_models(pod.gpu_models)
+        if pod.num_gpu:
+            fits &= (self.gpus >= pod.gpu_milli).sum(axis=1) >= pod.num_gpu
+        return np.flatnonzero(fits)
+
+    def place(self, pod: OpenbPod, node: int, gpus: Sequence[int]) -> None:
+        self.cpu[node] -= pod.cpu_milli
+        self.memory[node] -= pod.memory_mib
+        self.pods[node] += 1
+        for gpu in gpus:
+            self.gpus[node, gpu] -= pod.gpu_milli
+        self.idle[node] -= pod.gpu_milli * len(gpus)
+
+
+class Packer:
+    """How nodes are scored, and which GPUs of the chosen node are taken."""
+
+    def scores(self, fleet: Fleet, pod: OpenbPod, nodes: Column) -> Column:
+        """Whole numbers, the highest wins."""
+        raise NotImplementedError
+
+    def gpus(self, fleet: Fleet, pod: OpenbPod, node: int) -> Sequence[int]:
+        """For a part of a GPU the one it fits most tightly; for whole GPUs the lowest-numbered."""
+        left = fleet.gpus[node]
+        fits = np.flatnonzero(left >= pod.gpu_milli)
+        if pod.num_gpu > 1 or len(fits) == 1:
+            return [int(gpu) for gpu in fits[: pod.num_gpu]]
+        return [int(fits[left[fits].argmin()])]
+
+    def placed(self, fleet: Fleet, node: int) -> None:
+        """Told of each node that changed."""
+
+
+@dataclass
+class Outcome:
+    """GPU allocation in percent, when so much of the capacity had been asked for."""
+
+    pods: int = 0
+    dropped: int = 0
+    at: dict[int, float] = field(default_factory=dict)
+
+
+def workload(pods: Sequence[OpenbPod], capacity: int, dice: np.random.Generator) -> list[OpenbPod]:
+    """The list, shuffled, then random copies of rows until they ask for 1.3 of the GPUs."""
+    target = capacity * 13 // 10
+    rows = [pods[index] for index in dice.permutation(len(pods))]
+    asked = sum(pod.num_gpu * pod.gpu_milli for pod in rows)
+    while True:
+        pod = pods[int(dice.integers(len(pods)))]
+        if asked + pod.gpu_milli > target:
+            return rows
+        rows.append(pod)
+        asked += pod.num_gpu * pod.gpu_milli
+
+
+def pack(fleet: Fleet, pods: Sequence[OpenbPod], packer: Packer, marks: Sequence[int] = (100, 130)) -> Outcome:
+    """Place the pods one by one; what fits nowhere is dropped for ever."""
+    outcome, asked, left = Outcome(), 0, list(marks)
+    for pod in pods:
+        nodes = fleet.feasible(pod)
+        if len(nodes):
+            node = int(nodes[packer.scores(fleet, pod, nodes).argmax()])
+            fleet.place(pod, node, packer.gpus(fleet, pod, node) if pod.num_gpu else ())
+            packer.placed(fleet, node)
+        else:
+            outcome.dropped += 1
+        outcome.pods += 1
+        asked += pod.num_gpu * pod.gpu_milli
+        while left and asked * 100 >= left[0] * fleet.capacity:
+            outcome.at[left.pop(0)] = _allocated(fleet)
+    for mark in left:
+        outcome.at[mark] = _allocated(fleet)
+    return outcome
+
+
+def _allocated(fleet: Fleet) -> float:
+    return 100 * (1 - int(fleet.idle.sum()) / fleet.capacity)

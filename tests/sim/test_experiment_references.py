@@ -1,0 +1,143 @@
+"""The references that published results are measured with, on made-up data: they keep their own rules."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from experiments.easy import Job, Start, simulate
+from experiments.easy_pool import simulate_pool
+from experiments.packers import BestFit, DotProd, Fgd, Random
+from experiments.packing import Fleet, Packer, pack, workload
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairway.sim.traces import GPU, GPU_MODEL_LABEL, TraceNode
+from fairway.sim.traces.openb import OpenbPod
+
+
+@st.composite
+def job_lists(draw: st.DrawFn) -> list[Job]:
+    jobs = []
+    for number in range(draw(st.integers(1, 12))):
+        walltime = draw(st.integers(1, 9))
+        run = draw(st.integers(1, walltime))
+        jobs.append(Job(number, draw(st.integers(0, 9)), draw(st.integers(1, 4)), walltime, run))
+    return jobs
+
+
+def test_a_short_job_passes_the_head_and_a_long_one_does_not() -> None:
+    jobs = [Job(0, 0, 3, 10, 10), Job(1, 1, 4, 5, 5), Job(2, 2, 1, 20, 20), Job(3, 3, 1, 7, 7)]
+    starts = {start.job.number: (start.at, start.hosts) for start in simulate(jobs, 4)}
+    assert starts == {0: (0, (0, 1, 2)), 1: (10, (0, 1, 2, 3)), 2: (15, (0,)), 3: (3, (3,))}
+    assert {s.job.number: s.at for s in simulate_pool(jobs, 4)} == {0: 0, 1: 10, 2: 15, 3: 3}
+
+
+@settings(max_examples=60)
+@given(job_lists())
+def test_every_job_starts_once_no_host_is_shared_and_no_promise_is_missed(jobs: list[Job]) -> None:
+    starts = simulate(jobs, 4)
+    _check_promises(jobs, starts)
+    for one in starts:
+        assert len(one.hosts) == one.job.hosts
+        for other in starts:
+            if one is not other and set(one.hosts) & set(other.hosts):
+                assert one.at + one.job.run <= other.at or other.at + other.job.run <= one.at
+
+
+@settings(max_examples=60)
+@given(job_lists())
+def test_the_pool_is_never_overdrawn_and_no_promise_is_missed(jobs: list[Job]) -> None:
+    starts = simulate_pool(jobs, 4)
+    _check_promises(jobs, starts)
+    for at in {start.at for start in starts}:
+        assert sum(s.job.hosts for s in starts if s.at <= at < s.at + s.job.run) <= 4
+
+
+def _check_promises(jobs: list[Job], starts: list[Start]) -> None:
+    assert sorted(start.job.number for start in starts) == sorted(job.number for job in jobs)
+    assert all(start.at >= start.job.submit for start in starts)
+    assert all(start.at <= start.promised for start in starts if start.promised is not None)
+
+
+def node(name: str, gpus: int, model: str) -> TraceNode:
+    amounts = {"cpu": 16_000, "memory": 64 << 30, GPU: gpus * 1000}
+    return TraceNode(name, amounts, {GPU_MODEL_LABEL: model} if model else {}, gpus)
+
+
+PODS = [
+    OpenbPod("whole", 4000, 1024, 1, 1000),
+    OpenbPod("half", 2000, 1024, 1, 500),
+    OpenbPod("part", 1000, 1024, 1, 300, ("T4",)),
+    OpenbPod("pair", 6000, 1024, 2, 1000),
+    OpenbPod("cpu", 3000, 1024, 0, 0),
+]
+NODES = [node("a", 4, "T4"), node("b", 2, "P100"), node("c", 1, "T4"), node("d", 8, "P100")]
+
+
+def slow_fragmentation(cpu: int, gpus: Sequence[int], model: str, pods: Sequence[OpenbPod]) -> float:
+    """Every pod is typical, each as likely as it is frequent."""
+    total = 0.0
+    for pod in pods:
+        fits = sum(left >= pod.gpu_milli for left in gpus) >= pod.num_gpu
+        allowed = not pod.gpu_models or model in pod.gpu_models
+        if pod.num_gpu and fits and allowed and cpu >= pod.cpu_milli:
+            total += sum(left for left in gpus if left < pod.gpu_milli)
+        else:
+            total += sum(gpus)
+    return total / len(pods)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.sampled_from(PODS), min_size=1, max_size=25))
+def test_fgd_scores_are_those_of_the_definition_though_they_are_kept(rows: list[OpenbPod]) -> None:
+    fleet = Fleet(NODES, range(len(NODES)))
+    packer = Fgd(PODS, fleet)
+    for pod in rows:
+        nodes = fleet.feasible(pod)
+        scores = packer.scores(fleet, pod, nodes)
+        for index, score in zip(nodes.tolist(), scores.tolist(), strict=True):
+            assert score == _slow_score(fleet, pod, index)
+        if len(nodes):
+            chosen = int(nodes[scores.argmax()])
+            fleet.place(pod, chosen, packer.gpus(fleet, pod, chosen) if pod.num_gpu else ())
+            packer.placed(fleet, chosen)
+
+
+def _slow_score(fleet: Fleet, pod: OpenbPod, index: int) -> int:
+    cpu, model = int(fleet.cpu[index]), fleet.models[index]
+    gpus = [left for left in fleet.gpus[index].tolist() if left >= 0]
+    before = slow_fragmentation(cpu, gpus, model, PODS)
+    fits = [g for g, left in enumerate(gpus) if left >= pod.gpu_milli]
+    choices = [[g] for g in fits] if pod.num_gpu == 1 else [fits[: pod.num_gpu]]
+    found = []
+    for choice in choices:
+        after = [left - pod.gpu_milli * (g in choice) for g, left in enumerate(gpus)]
+        gain = (before - slow_fragmentation(cpu - pod.cpu_milli, after, model, PODS)) / 1000
+        found.append(int(100 / (1 + math.exp(-gain)) + 1e-9))
+    return max(found)
+
+
+@pytest.mark.parametrize("name", ["fgd", "best", "dot", "random"])
+def test_packing_never_overdraws_and_is_the_same_for_the_same_seed(name: str) -> None:
+    outcomes = []
+    for _ in range(2):
+        dice = np.random.default_rng(5)
+        fleet = Fleet(NODES, dice.permutation(len(NODES)).tolist())
+        rows = workload(PODS, fleet.capacity, dice)
+        makers: dict[str, Packer] = {"best": BestFit(), "dot": DotProd(), "random": Random(dice)}
+        outcome = pack(fleet, rows, makers.get(name) or Fgd(PODS, fleet))
+        assert (fleet.gpus >= -1).all()
+        assert (fleet.cpu >= 0).all()
+        assert fleet.idle.tolist() == fleet.gpus.clip(min=0).sum(axis=1).tolist()
+        outcomes.append(outcome)
+    assert outcomes[0] == outcomes[1]
+    assert 50 < outcomes[0].at[100] <= outcomes[0].at[130] <= 100
+
+
+def test_the_workload_asks_for_up_to_130_percent() -> None:
+    rows = workload(PODS, 15_000, np.random.default_rng(1))
+    asked = sum(pod.num_gpu * pod.gpu_milli for pod in rows)
+    assert 15_000 * 1.3 - 1000 <= asked <= 15_000 * 1.3 + 1000
