@@ -28,9 +28,7 @@ OTHER = "other.example.com"
 
 
 def spec_of(*terms: list[tuple[str, str, list[str]]], **more: Any) -> ResourceClassSpec:
-    selector = [
-        {"matchExpressions": [{"key": k, "operator": o, "values": v} for k, o, v in term]} for term in terms
-    ]
+    selector = [{"matchExpressions": [{"key": k, "operator": o, "values": v} for k, o, v in term]} for term in terms]
     return msgspec.convert({"spec": {"resourceSelector": selector, **more}}, ResourceClass).spec
 
 
@@ -43,17 +41,11 @@ def version_key(text: str) -> tuple[Any, ...]:
 def compare(left: bytes, right: bytes) -> int:
     (kind, a), (other, b) = left.decode().split(":", 1), right.decode().split(":", 1)
     assert kind == other
-    x, y = (
-        (version_key(a), version_key(b))
-        if kind == "v"
-        else (parse_quantity(a).nanos, parse_quantity(b).nanos)
-    )
+    x, y = (version_key(a), version_key(b)) if kind == "v" else (parse_quantity(a).nanos, parse_quantity(b).nanos)
     return (x > y) - (x < y)
 
 
-def function(
-    name: str, result: cel.Type, parameters: list[cel.Type], member: bool, impl: Any
-) -> cel.FunctionDecl:
+def function(name: str, result: cel.Type, parameters: list[cel.Type], member: bool, impl: Any) -> cel.FunctionDecl:
     overload = cel.Overload(f"{name}_1", result, parameters, is_member=member, impl=impl)
     return cel.FunctionDecl(name, [overload])
 
@@ -137,9 +129,7 @@ typed = st.one_of(
     st.lists(strings, min_size=1, max_size=2).map(lambda v: {"strings": v}),
     st.lists(strict, min_size=1, max_size=2).map(lambda v: {"versions": v}),
 )
-quantities = st.sampled_from(["8", "8500m", "30G", "28Gi", "1n", "2n", "1e3", "0", "-3"]).map(
-    lambda v: {"value": v}
-)
+quantities = st.sampled_from(["8", "8500m", "30G", "28Gi", "1n", "2n", "1e3", "0", "-3"]).map(lambda v: {"value": v})
 devices = st.fixed_dictionaries(
     {
         "attributes": st.dictionaries(names, typed, max_size=3).filter(
@@ -152,17 +142,13 @@ devices = st.fixed_dictionaries(
 
 @settings(max_examples=200)
 @given(st.lists(st.lists(requirements, min_size=1, max_size=2), max_size=2), devices)
-def test_same_answers_on_random_devices(
-    terms: list[list[tuple[str, str, list[str]]]], device: dict[str, Any]
-) -> None:
+def test_same_answers_on_random_devices(terms: list[list[tuple[str, str, list[str]]]], device: dict[str, Any]) -> None:
     assert_same(spec_of(*terms), device)
 
 
 @settings(max_examples=200)
 @given(requirements, devices)
-def test_same_answers_of_each_requirement(
-    requirement: tuple[str, str, list[str]], device: dict[str, Any]
-) -> None:
+def test_same_answers_of_each_requirement(requirement: tuple[str, str, list[str]], device: dict[str, Any]) -> None:
     assert_same(spec_of([requirement]), device)
 
 
@@ -195,9 +181,7 @@ OPERANDS = [
 @pytest.mark.parametrize("operator", ["In", "NotIn", "Eq", "Gt", "GtEq", "Lt", "LtEq"])
 def test_same_answers_of_every_type_with_every_operand(operator: str) -> None:
     devices = [{"attributes": {"size": value}, "capacity": {}} for value in TYPED]
-    devices += [
-        {"attributes": {}, "capacity": {"size": {"value": v}}} for v in ("8", "9", "1n", "2n", "-3", "-4")
-    ]
+    devices += [{"attributes": {}, "capacity": {"size": {"value": v}}} for v in ("8", "9", "1n", "2n", "-3", "-4")]
     answers = set()
     for value in OPERANDS:
         spec = spec_of([("size", operator, [value])])
@@ -209,18 +193,14 @@ def test_same_answers_of_every_type_with_every_operand(operator: str) -> None:
 HIGH_MEMORY = [("Kind", "In", ["nvidia-gpu"]), ("memory", "GtEq", ["30G"])]
 
 
-@pytest.mark.parametrize(
-    ("memory", "selected"), [("80Gi", True), ("30G", True), ("28Gi", True), ("27Gi", False)]
-)
+@pytest.mark.parametrize(("memory", "selected"), [("80Gi", True), ("30G", True), ("28Gi", True), ("27Gi", False)])
 def test_the_seeds_first_class(memory: str, selected: bool) -> None:
     device = {"attributes": {"kind": {"string": "nvidia-gpu"}}, "capacity": {"memory": {"value": memory}}}
     assert assert_same(spec_of(HIGH_MEMORY), device) is selected
 
 
 def test_how_an_expression_reads() -> None:
-    spec = spec_of(
-        [("driver", "Eq", [DRIVER]), ("memory", "GtEq", ["30GiB"])], [(f"{OTHER}/x", "Exists", [])]
-    )
+    spec = spec_of([("driver", "Eq", [DRIVER]), ("memory", "GtEq", ["30GiB"])], [(f"{OTHER}/x", "Exists", [])])
     assert export(spec).expression == (
         '(device.driver in ["gpu.example.com"] && (!("memory" in device.attributes[device.driver]) && '
         '("memory" in device.capacity[device.driver] && '
@@ -254,9 +234,7 @@ def test_a_unit_that_no_driver_publishes_is_reported() -> None:
 
 def test_a_fault_is_reported_and_selects_nothing() -> None:
     exported = export(spec_of([("memory", "GtEq", ["much"])], [("Kind", "Eq", ["gpu"])]))
-    assert [finding.message for finding in exported.findings] == [
-        "operand is neither a number nor a version: 'much'"
-    ]
+    assert [finding.message for finding in exported.findings] == ["operand is neither a number nor a version: 'much'"]
 
 
 def test_an_expression_that_kubernetes_would_not_take_is_reported() -> None:

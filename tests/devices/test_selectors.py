@@ -59,9 +59,7 @@ def test_the_explanation_goes_term_by_term() -> None:
 
 
 def test_several_values_and_none_in_the_explanation() -> None:
-    result = matcher([expression("Kind", "NotIn", "a", "b"), expression("memory", "DoesNotExist")]).match(
-        gpu()
-    )
+    result = matcher([expression("Kind", "NotIn", "a", "b"), expression("memory", "DoesNotExist")]).match(gpu())
     assert [str(r) for r in result.terms[0].requirements] == [
         "Kind 'nvidia-gpu' not in [a, b]",
         "memory '32G' does not meet: DoesNotExist (Present)",
@@ -100,9 +98,7 @@ def test_every_fault_is_reported_with_its_place() -> None:
 def test_an_ambiguous_unit_is_a_warning_not_a_fault() -> None:
     nic = matcher([expression("Kind", "In", "nic"), expression("speed", "GtEq", "40GBPS")])
     assert nic.faults == ()
-    assert [(w.path, w.reason) for w in nic.warnings] == [
-        ("resourceSelector[0].matchExpressions[1]", AMBIGUOUS_UNIT)
-    ]
+    assert [(w.path, w.reason) for w in nic.warnings] == [("resourceSelector[0].matchExpressions[1]", AMBIGUOUS_UNIT)]
     assert "bits per second" in nic.warnings[0].message
     card = Device("n", "", "", "eth0", "nic", attributes={"speed": Raw("100Gbps")})
     assert nic.selects(card)
@@ -190,9 +186,7 @@ def test_devices_of_a_resource_slice(published: tuple[Device, ...]) -> None:
         (expression("memory", "Eq", "an attribute hides a capacity"), True),
     ],
 )
-def test_keys_of_a_published_device(
-    published: tuple[Device, ...], requirement: dict[str, Any], selected: bool
-) -> None:
+def test_keys_of_a_published_device(published: tuple[Device, ...], requirement: dict[str, Any], selected: bool) -> None:
     assert matcher([requirement]).selects(published[0]) is selected
 
 

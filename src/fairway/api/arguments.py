@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from fairway.api.classes import DeviceStrategy
 from fairway.api.settings import Arguments, Count, Name, Percent, Seconds, Weight, setting
 
 SafetyFactor = Annotated[float, msgspec.Meta(ge=1, le=100)]
-DeviceStrategy = Literal["first-fit", "least-loss", "pack", "spread", "numa"]
 
 
 class BackfillArguments(Arguments, frozen=True):

@@ -8,6 +8,7 @@ import msgspec
 
 from fairway.api.meta import ApiStruct, LabelSelector, ObjectMeta, Positive
 
+DeviceStrategy = Literal["first-fit", "least-loss", "pack", "spread", "numa"]
 ClassOperator = Literal["In", "NotIn", "Eq", "Gt", "GtEq", "Lt", "LtEq", "Exists", "DoesNotExist"]
 
 
@@ -31,11 +32,15 @@ class ClassMember(ApiStruct, frozen=True):
 
 
 class ResourceClassSpec(ApiStruct, frozen=True):
-    """One of the selectors must match. Without `allowed_namespaces` every namespace may ask."""
+    """One of the selectors must match. Without `allowed_namespaces` every namespace may ask.
+
+    `strategy` is how devices are chosen for those who ask for this class, before what the policy says.
+    """
 
     resource_selector: tuple[ClassSelector, ...] = ()
     includes: tuple[ClassMember, ...] = ()
     allowed_namespaces: LabelSelector | None = None
+    strategy: tuple[DeviceStrategy, ...] = ()
 
 
 class ResourceClass(ApiStruct, frozen=True):

@@ -81,9 +81,7 @@ def _beyond_selectors(spec: ResourceClassSpec) -> list[Finding]:
     if spec.includes:
         findings.append(Finding("includes", NOT_EXPORTED, "a DeviceClass cannot ask for members of a group"))
     if spec.allowed_namespaces is not None:
-        findings.append(
-            Finding("allowedNamespaces", NOT_EXPORTED, "a DeviceClass is open to every namespace")
-        )
+        findings.append(Finding("allowedNamespaces", NOT_EXPORTED, "a DeviceClass is open to every namespace"))
     return findings
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from fairway.api.devices import DeviceTaint
+from fairway.api.devices import CapacityRequestPolicy, DeviceTaint
 from fairway.devices.units import of_quantity
 from fairway.devices.values import Text, Value
 from fairway.resources.quantity import Quantity
@@ -24,6 +24,13 @@ IDENTITY = {
     "node": "node",
 }
 """Keys that ask what a device is, not what it publishes, and the field that answers. `Type` is an alias."""
+
+
+BLOCKING = ("NoSchedule", "NoExecute")
+"""The effects of a taint that keep those away who do not tolerate it."""
+
+NUMA_KEYS = ("numa", "numaNode", "resource.kubernetes.io/numaNode")
+"""Attributes that say on which NUMA node a device is; the first that is there counts."""
 
 
 class DeviceId(NamedTuple):
@@ -47,7 +54,8 @@ class Device(msgspec.Struct, frozen=True):
     """`quantity` like units behind one name, and all that a class can ask about them.
 
     Attribute and capacity names are qualified (`domain/id`); a bare one belongs to the driver's own domain.
-    `node` is empty where a device can be reached from several nodes.
+    `node` is empty where a device can be reached from several nodes. A *group* (an NVLink pair, a NUMA node) names
+    its members, devices of the same driver and pool: it is whole or not to be had, and takes them along.
     """
 
     node: str
@@ -61,6 +69,15 @@ class Device(msgspec.Struct, frozen=True):
     taints: tuple[DeviceTaint, ...] = ()
     shareable: bool = False
     consumes: tuple[CounterUse, ...] = ()
+    members: tuple[str, ...] = ()
+    healthy: bool = True
+    policies: Mapping[str, CapacityRequestPolicy] = msgspec.field(default_factory=dict)
+    """How the capacity of a shared device may be cut, by qualified name."""
+
+    @property
+    def usable(self) -> bool:
+        """Whether somebody without tolerations may have it."""
+        return self.healthy and not any(taint.effect in BLOCKING for taint in self.taints)
 
     @property
     def id(self) -> DeviceId:
@@ -76,6 +93,11 @@ class Device(msgspec.Struct, frozen=True):
             return value
         quantity = self.capacity.get(name)
         return None if quantity is None else of_quantity(quantity)
+
+    def numa(self) -> str | None:
+        """The NUMA node it is on, if it says so."""
+        found = (self.lookup(key) for key in NUMA_KEYS)
+        return next((value.text for value in found if value is not None), None)
 
 
 def qualified(name: str, driver: str) -> str:

@@ -144,9 +144,7 @@ def _inspect(terms: Sequence[Sequence[Requirement]]) -> tuple[tuple[Finding, ...
             if requirement.fault:
                 faults.append(Finding(path, INVALID, requirement.fault))
             warnings += [
-                Finding(
-                    path, AMBIGUOUS_UNIT, f"{o.text} is read as bits per second; write bps, or B/s for bytes"
-                )
+                Finding(path, AMBIGUOUS_UNIT, f"{o.text} is read as bits per second; write bps, or B/s for bytes")
                 for o in requirement.operands
                 if o.number is not None and o.number.ambiguous
             ]

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 
 from fairway.api.devices import Device as PublishedDevice
-from fairway.api.devices import DeviceAttribute, ResourceSliceSpec
+from fairway.api.devices import DeviceAttribute, DeviceTaint, ResourceSliceSpec
 from fairway.devices.device import CounterUse, Device, qualified
 from fairway.devices.units import of_int
 from fairway.devices.values import Flag, Many, Raw, Text, Unreadable, Value, published_version
@@ -16,7 +16,11 @@ from fairway.errors import InputError
 from fairway.resources.quantity import parse_quantity
 
 ANNOTATION = "fairway.dev/devices"
-"""On a node without a driver: a JSON list of `{name, kind, quantity, attributes}`."""
+"""On a node without a driver: a JSON list of `{name, kind, quantity, attributes}`, and where it applies `members`
+(names of devices of the list), `healthy: false`, `taints` as in a ResourceSlice."""
+
+MEMBERS, HEALTHY, SHAREABLE = "members", "healthy", "shareable"
+"""Attributes of the driver's own domain by which a slice says what the annotation has fields for."""
 
 
 class _Annotated(msgspec.Struct, frozen=True):
@@ -24,6 +28,9 @@ class _Annotated(msgspec.Struct, frozen=True):
     kind: str = ""
     quantity: Annotated[int, msgspec.Meta(ge=0, le=2**31)] = 1
     attributes: dict[str, Any] = {}
+    members: tuple[str, ...] = ()
+    healthy: bool = True
+    taints: tuple[DeviceTaint, ...] = ()
 
 
 _ANNOTATION = msgspec.json.Decoder(list[_Annotated], float_hook=Raw)
@@ -48,7 +55,20 @@ def from_annotation(node: str, text: str) -> tuple[Device, ...]:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"node {node}: annotation {ANNOTATION}: device {twice!r} is listed twice")
+    for device in devices:
+        _check_members(node, device, names)
     return devices
+
+
+def _check_members(node: str, device: Device, names: list[str]) -> None:
+    where = f"node {node}: annotation {ANNOTATION}: device {device.name!r}"
+    for member in device.members:
+        if member not in names or member == device.name:
+            raise InputError(f"{where} has the member {member!r}, expected another device of the list")
+    if len(set(device.members)) < len(device.members):
+        raise InputError(f"{where} has a member twice")
+    if device.members and device.quantity != 1:
+        raise InputError(f"{where} is a group of quantity {device.quantity}, expected 1")
 
 
 def from_extended_resource(node: str, resource: str, count: int) -> Device:
@@ -67,12 +87,19 @@ def _published(spec: ResourceSliceSpec, device: PublishedDevice) -> Device:
         attributes=attributes,
         capacity={qualified(n, spec.driver): parse_quantity(c.value) for n, c in device.capacity.items()},
         taints=device.taints,
-        shareable=device.allow_multiple_allocations or _is_shareable(attributes, spec.driver),
+        shareable=device.allow_multiple_allocations or _says(attributes, spec.driver, SHAREABLE, True),
         consumes=tuple(
             CounterUse(use.counter_set, name, parse_quantity(counter.value))
             for use in device.consumes_counters
             for name, counter in sorted(use.counters.items())
         ),
+        members=_published_members(attributes, spec.driver),
+        healthy=not _says(attributes, spec.driver, HEALTHY, False),
+        policies={
+            qualified(n, spec.driver): c.request_policy
+            for n, c in device.capacity.items()
+            if c.request_policy is not None
+        },
     )
 
 
@@ -85,8 +112,18 @@ def _published_kind(attributes: Mapping[str, Value], driver: str) -> str:
     return driver
 
 
-def _is_shareable(attributes: Mapping[str, Value], driver: str) -> bool:
-    return attributes.get(qualified("shareable", driver)) in (Flag(True), Raw("true"))
+def _published_members(attributes: Mapping[str, Value], driver: str) -> tuple[str, ...]:
+    """A list of names, or, for drivers that cannot publish lists, one text with commas."""
+    match attributes.get(qualified(MEMBERS, driver)):
+        case Many(items):
+            return tuple(item.text for item in items)
+        case Text(text):
+            return tuple(name.strip() for name in text.split(",") if name.strip())
+    return ()
+
+
+def _says(attributes: Mapping[str, Value], driver: str, name: str, flag: bool) -> bool:
+    return attributes.get(qualified(name, driver)) in (Flag(flag), Raw("true" if flag else "false"))
 
 
 def _attribute(attribute: DeviceAttribute) -> Value:
@@ -117,7 +154,10 @@ def _annotated(node: str, entry: _Annotated) -> Device:
         kind=entry.kind,
         quantity=entry.quantity,
         attributes=attributes,
-        shareable=_is_shareable(attributes, ""),
+        shareable=_says(attributes, "", SHAREABLE, True),
+        members=entry.members,
+        healthy=entry.healthy and not _says(attributes, "", HEALTHY, False),
+        taints=entry.taints,
     )
 
 
