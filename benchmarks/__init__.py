@@ -1,1 +1,1 @@
-"""Speed as ratios, each measured in one run against a stated limit."""
+"""Benchmarks: they print ratios measured in one run, for these machines are noisy. Never part of the tests."""

@@ -103,25 +103,28 @@ def _kind(job: Pending) -> tuple[str, ...]:
 
 
 def _print_shares(out: Console, plan: Plan) -> None:
-    out.print("Queues")
-    rows = table("queue", "weight", "holds", "deserves", "share", "", numbers=("weight", "share"))
+    out.print("Queues: what they hold of what they deserve")
+    rows = table("queue", "weight", "holds", "share", "", numbers=("weight", "share"))
     for queue in plan.queues:
-        rows.add_row(
-            queue.name, str(queue.weight), _amounts(queue.allocated), _amounts(queue.deserved), _percent(queue.share),
-            _bar(queue.share),
-        )  # fmt: skip
+        holds = _lines(queue.allocated, queue.deserved)
+        rows.add_row(queue.name, str(queue.weight), holds, _percent(queue.share), _bar(queue.share))
     out.print(rows)
+    out.print()
     if not plan.namespaces:
         return
-    out.print("Namespaces (share of the cluster, and the same divided by weight)")
+    out.print("Namespaces: share of the cluster, and the same divided by weight")
     most = max((namespace.weighted_share for namespace in plan.namespaces), default=0.0)
-    rows = table("queue", "namespace", "weight", "holds", "share", "weighted", "", numbers=("weight", "share", "weighted"))
+    rows = table("queue", "namespace", "holds", "share", "weight", "", numbers=("weight", "share"))
     for namespace in plan.namespaces[:MOST_ROWS]:
+        bar = f"{_bar(namespace.weighted_share / most if most else 0.0)} {_percent(namespace.weighted_share)}"
         rows.add_row(
-            namespace.queue, namespace.namespace, str(namespace.weight), _amounts(namespace.allocated),
-            _percent(namespace.share), _percent(namespace.weighted_share),
-            _bar(namespace.weighted_share / most if most else 0.0),
-        )  # fmt: skip
+            namespace.queue,
+            namespace.namespace,
+            _lines(namespace.allocated),
+            _percent(namespace.share),
+            str(namespace.weight),
+            bar,
+        )
     out.print(rows)
     _print_rest(out, len(plan.namespaces))
 
@@ -139,8 +142,15 @@ def _grouped(nodes: Iterable[str]) -> str:
     return shown + (f" and {len(names) - 6} more" if len(names) > 6 else "")
 
 
-def _amounts(amounts: dict[str, str]) -> str:
-    return ", ".join(f"{amount} {name}" for name, amount in amounts.items() if amount != "0") or "nothing"
+def _lines(held: dict[str, str], deserved: dict[str, str] | None = None) -> str:
+    """One resource to a line, those without any left out."""
+    if deserved is None:
+        lines = [f"{amount} {name}" for name, amount in held.items() if amount != "0"]
+    else:
+        known = {**deserved, **held}
+        pairs = [(name, held.get(name, "0"), deserved.get(name, "0")) for name in known]
+        lines = [f"{have} of {due} {name}" for name, have, due in pairs if (have, due) != ("0", "0")]
+    return "\n".join(lines) or "nothing"
 
 
 def _percent(part: float) -> str:

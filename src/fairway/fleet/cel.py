@@ -46,7 +46,7 @@ def _environment() -> cel.Env:
 
 def document(cluster: ManagedCluster) -> dict[str, Any]:
     """What `managedCluster` stands for."""
-    made: dict[str, Any] = msgspec.to_builtins(cluster)
+    made: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(cluster))
     return {"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster", **made}
 
 

@@ -17,6 +17,9 @@ class Interest:
         self._by_selection: dict[object, set[Key]] = {}
 
     def add(self, rules: Rules) -> None:
+        """Those that keep their decisions anyway are interested in nothing."""
+        if rules.kept:
+            return
         self._by_namespace.setdefault(rules.key[0], set()).add(rules.key)
         for watched in rules.watched:
             self._watchers.setdefault(watched, set()).add(rules.key)
@@ -24,6 +27,8 @@ class Interest:
             self._by_selection.setdefault(rules.selection_key, set()).add(rules.key)
 
     def remove(self, rules: Rules) -> None:
+        if rules.kept:
+            return
         self._by_namespace[rules.key[0]].discard(rules.key)
         for watched in rules.watched:
             self._watchers[watched].discard(rules.key)

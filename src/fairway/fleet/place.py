@@ -64,7 +64,7 @@ class _Run:
     def decide(self, record: Record) -> Outcome:
         rules = record.rules
         assert rules is not None
-        if rules.faults or rules.disabled:
+        if rules.kept:
             return self._keep(record, rules)
         before = record.chosen
         pool = self._readmit(rules, before, self.fleet.pools.of(rules, self.now))

@@ -69,6 +69,11 @@ class Rules:
         return "/".join(self.key)
 
     @property
+    def kept(self) -> bool:
+        """Whether the decisions stay as they are, whatever happens."""
+        return bool(self.faults) or self.disabled
+
+    @property
     def constraints(self) -> tuple[SpreadConstraint, ...]:
         return self.placement.spec.spread_policy.spread_constraints
 

@@ -6,16 +6,13 @@ from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.session import Session
 from fairway.scheduler.verdict import YES, Reason, Verdict
 
-ADMITTED_PHASES = frozenset({"Inqueue", "Running", "Completed", "Unknown"})
-"""Phases of a group that was let in before."""
-
 
 def admission(session: Session, job: JobRun) -> Verdict:
     """The first thing that keeps a job out, in the order of `Reason`."""
     for verdict in (queue_verdict(session, job.job.queue), _group_verdict(job), session.job_valid(job)):
         if not verdict.ok:
             return verdict
-    return _enqueued(session, job)
+    return session.outcomes.refused.get(job.job, YES)
 
 
 def queue_verdict(session: Session, name: str) -> Verdict:
@@ -48,8 +45,3 @@ def _group_verdict(job: JobRun) -> Verdict:
         return YES
     return Verdict(False, Reason.NOT_ENQUEUED, detail=f"its PodGroup {job.key} does not exist")
 
-
-def _enqueued(session: Session, job: JobRun) -> Verdict:
-    if job.job.alone or job.job.phase in ADMITTED_PHASES or session.policy.action("enqueue") is None:
-        return YES
-    return session.enqueueable(job)

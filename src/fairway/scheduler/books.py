@@ -43,13 +43,16 @@ class AccountBook:
 
 
 class QueueBook:
-    """A queue's standing: `deserved` is filled by proportion or capacity; None means nobody shares out."""
+    """A queue's standing. `had` is what it held when the session began, `requested` what it wanted on top of that;
+    `deserved` is filled by proportion or capacity, None means that nobody shares out.
+    """
 
     __slots__ = (
         "_accounts",
         "capability",
         "deserved",
         "guarantee",
+        "had",
         "held",
         "info",
         "leaf",
@@ -65,6 +68,7 @@ class QueueBook:
         self.parent: QueueBook | None = None
         self.leaf = not info.children
         self.held: Amounts = _copy(info.held, dimensions)
+        self.had: Amounts = []
         self.requested: Amounts = _copy(info.requested, dimensions)
         self.capability: Amounts = [info.capability.get(row, UNLIMITED) for row in range(dimensions)]
         self.guarantee: Amounts = [info.guarantee.get(row, 0) for row in range(dimensions)]

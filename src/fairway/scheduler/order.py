@@ -57,6 +57,7 @@ class Order:
         self._root = _QueueNode(None)
         self._queues: dict[QueueBook, _QueueNode] = {}
         self._namespaces: dict[AccountBook, _NamespaceNode] = {}
+        self._path: list[_Node] = []
         for job in jobs:
             self._namespace(job.account).heap.append((keys.job_key(job), job))
         self._settle(self._root)
@@ -67,17 +68,17 @@ class Order:
     def top(self) -> JobRun:
         """The job whose turn it is."""
         node: _Node = self._root
+        self._path = path = [node]
         while True:
             child = node.heap[0][1]
-            if isinstance(child, JobRun):
+            if type(child) is JobRun:
                 return child
             node = child
+            path.append(node)
 
     def replace_top(self, *jobs: JobRun) -> None:
-        """The top's turn is over; these (itself, its successor, or none) stand in line now. All of its namespace."""
-        path: list[_Node] = [self._root]
-        while not isinstance(path[-1], _NamespaceNode):
-            path.append(path[-1].heap[0][1])
+        """The turn of the last `top` is over; these (itself, its successor, or none) stand in line now."""
+        path = self._path
         heap = path[-1].heap
         if jobs:
             heapreplace(heap, (self._keys.job_key(jobs[0]), jobs[0]))
@@ -85,11 +86,12 @@ class Order:
                 heappush(heap, (self._keys.job_key(job), job))
         else:
             heappop(heap)
-        for node, parent in zip(path[:0:-1], path[-2::-1], strict=True):
+        for depth in range(len(path) - 1, 0, -1):
+            node, above = path[depth], path[depth - 1].heap
             if node.heap:
-                heapreplace(parent.heap, (self._key(node), node))
+                heapreplace(above, (self._key(node), node))
             else:
-                heappop(parent.heap)
+                heappop(above)
 
     def _namespace(self, account: AccountBook) -> _NamespaceNode:
         node = self._namespaces.get(account)

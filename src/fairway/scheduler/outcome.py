@@ -6,6 +6,7 @@ from enum import Enum, auto
 
 from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.verdict import Verdict
+from fairway.state.jobs import Job
 from fairway.state.waiting import Line, Signature
 
 
@@ -21,6 +22,8 @@ class Outcomes:
     """Why those who wait wait. Jobs that started before, or in this session, stand for themselves."""
 
     def __init__(self) -> None:
+        self.refused: dict[Job, Verdict] = {}
+        """Groups that enqueue did not let in; of a line, its first job."""
         self.no_room: set[Signature] = set()
         self.lines: dict[Line, Verdict] = {}
         self.jobs: dict[JobRun, Verdict | None] = {}

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from fairway.resources.quantity import format_amount
-from fairway.scheduler.admission import ADMITTED_PHASES, admission
+from fairway.scheduler.actions.enqueue import ADMITTED_PHASES
+from fairway.scheduler.admission import admission
 from fairway.scheduler.books import SHARE_BITS, UNLIMITED, QueueBook, share
 from fairway.scheduler.explain import Why, explain
 from fairway.scheduler.hooks import Key
@@ -205,7 +206,7 @@ class _Standings:
                 deserved=self._amounts(book.deserved or []),
                 allocated=self._amounts(book.held),
                 share=_fraction(queue_share(book)),
-                requested=self._amounts([held + more for held, more in zip(book.held, book.requested, strict=True)]),
+                requested=self._amounts([had + more for had, more in zip(book.had, book.requested, strict=True)]),
                 parent=parent,
                 state=state,
             )

@@ -208,6 +208,8 @@ class Session:
                 if ancestor.name != name:
                     _add_up(ancestor.held, book.info.held)
                     _add_up(ancestor.requested, book.info.requested)
+        for book in books.values():
+            book.had = book.held.copy()
         return books
 
     def account(self, queue: QueueBook, namespace: str) -> AccountBook:

@@ -17,7 +17,7 @@ class NodeView:
     `percent` the part of the node, in per cent, that one unit of a resource is (0 where it has none).
     """
 
-    __slots__ = ("_snapshot", "allocatable", "idle", "percent", "pods", "rows", "size")
+    __slots__ = ("_percent", "_snapshot", "idle", "pods", "rows", "size")
 
     def __init__(
         self,
@@ -29,15 +29,25 @@ class NodeView:
         self._snapshot = snapshot
         self.pods = pods
         self.rows = rows
-        if rows is None:
-            self.idle = snapshot.idle
-            self.allocatable = snapshot.allocatable
-            self.percent = snapshot.percent
+        self._percent: NDArray[np.float64] | None = None
+        if idle is not None:
+            self.idle = idle
         else:
-            self.idle = snapshot.idle.take(rows, axis=1) if idle is None else idle
-            self.allocatable = snapshot.allocatable.take(rows, axis=1)
-            self.percent = snapshot.percent.take(rows, axis=1)
+            self.idle = snapshot.idle if rows is None else snapshot.idle.take(rows, axis=1)
         self.size = self.idle.shape[1]
+
+    @property
+    def percent(self) -> NDArray[np.float64]:
+        if self.rows is None:
+            return self._snapshot.percent
+        if self._percent is None:
+            self._percent = self._snapshot.percent.take(self.rows, axis=1)
+        return self._percent
+
+    @property
+    def allocatable(self) -> NDArray[np.int64]:
+        whole = self._snapshot.allocatable
+        return whole if self.rows is None else whole.take(self.rows, axis=1)
 
     def row(self, resource: str) -> int | None:
         """Where a resource's amounts stand, or None if nobody has or asks for it."""

@@ -121,9 +121,7 @@ def _queue_guarantee(match: re.Match[str]) -> Made:
     return check, ()
 
 
-def _below(
-    evidence: Evidence, key: str, longest: float, limit: Micros, who: str
-) -> tuple[Micros, str] | None:
+def _below(evidence: Evidence, key: str, longest: float, limit: Micros, who: str) -> tuple[Micros, str] | None:
     length = round(longest * SECOND)
     if length <= limit:
         return None
@@ -156,9 +154,7 @@ def _no_evictions(match: re.Match[str]) -> Made:
 
     def check(evidence: Evidence, _: Metrics) -> tuple[Micros, str] | None:
         found = [
-            (at, pod, name)
-            for name, (at, pod) in evidence.first_eviction.items()
-            if queue is None or queue == name
+            (at, pod, name) for name, (at, pod) in evidence.first_eviction.items() if queue is None or queue == name
         ]
         if not found:
             return None

@@ -76,11 +76,13 @@ class Shape:
     """See the module. `rules` speak of terms by id, `matched` are the terms that select pods of this shape."""
 
     __slots__ = (
+        "amounts",
         "best_effort",
         "devices",
         "giant",
         "key",
         "matched",
+        "minds_pods",
         "node_affinity",
         "node_selector",
         "ports",
@@ -94,6 +96,7 @@ class Shape:
     def __init__(self, key: ShapeKey, node_affinity: NodeAffinity | None, volumes: VolumeNeeds) -> None:
         self.key = key
         self.vector = key.vector
+        self.amounts = dict(key.vector)
         self.best_effort = key.best_effort
         self.node_selector = key.node_selector
         self.node_affinity = node_affinity
@@ -104,16 +107,13 @@ class Shape:
         self.volumes = volumes
         self.devices = key.devices
         self.giant = any(amount >= MAX_REQUEST for _, amount in key.vector)
+        self.minds_pods = bool(key.matched) or key.rules != NO_RULES
+        """Whether where other pods are can matter to it."""
         self.tasks = 0
 
     @property
     def anti_affinity(self) -> tuple[tuple[int, str], ...]:
         return self.rules.anti_affinity
-
-    @property
-    def minds_pods(self) -> bool:
-        """Whether where other pods are can matter to it."""
-        return bool(self.matched) or self.rules != NO_RULES
 
     def __repr__(self) -> str:
         return f"<Shape {self.vector}>"

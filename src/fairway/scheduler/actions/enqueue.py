@@ -1,29 +1,35 @@
 """enqueue: let a group in when its queue can admit its minimum.
 
-Whether a job may enter depends on what its queue holds, its capability and the others' guarantees: nothing that an
-action before it could change in the same cycle. So it is asked where candidates are gathered (`admission`), and this
-action only has to see to it that what those kept out ask for does not count as their queue's request.
+The jobs of a line are alike, so the first speaks for all. What a queue's refused jobs ask for does not count as
+its request. Without this action every job is in.
 """
 
 from __future__ import annotations
 
 from fairway.api.settings import Arguments
-from fairway.scheduler.admission import ADMITTED_PHASES
+from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.session import Session
 from fairway.state.queues import add
+
+ADMITTED_PHASES = frozenset({"Inqueue", "Running", "Completed", "Unknown"})
+"""Phases of a group that was let in before."""
 
 
 def enqueue(session: Session, arguments: Arguments) -> None:
     waiting = session.state.waiting
     for signature in waiting.signatures():
         for key, line in signature.lines.items():
-            if not key.group or key.phase in ADMITTED_PHASES or not key.valid:
-                continue
-            if not session.enqueueable(session.job_run(line.entries[0], signature, line)).ok:
-                for book in session.queues[key.queue].line:
-                    add(book.requested, signature.total, -len(line.entries))
+            if key.group and key.valid and key.phase not in ADMITTED_PHASES:
+                _ask(session, session.job_run(line.entries[0], signature, line), len(line.entries))
     for job, (signature, entry) in waiting.started.items():
-        run = session.job_run(entry, signature)
-        if job.group and job.phase not in ADMITTED_PHASES and not session.enqueueable(run).ok:
-            for book in run.queue.line:
-                add(book.requested, signature.total, -1)
+        if job.group and job.phase not in ADMITTED_PHASES:
+            _ask(session, session.job_run(entry, signature), 1)
+
+
+def _ask(session: Session, job: JobRun, alike: int) -> None:
+    verdict = session.enqueueable(job)
+    if verdict.ok:
+        return
+    session.outcomes.refused[job.job] = verdict
+    for book in job.queue.line:
+        add(book.requested, job.signature.total, -alike)

@@ -24,7 +24,7 @@ class NodeOrder:
 
     def score(self, shape: Shape, nodes: NodeView) -> FloatColumn:
         weights = self._weights
-        cpu, memory = _amount(shape, CPU), _amount(shape, MEMORY)
+        cpu, memory = shape.amounts.get(CPU, 0), shape.amounts.get(MEMORY, 0)
         free_cpu = (nodes.idle[CPU] - cpu) * nodes.percent[CPU]
         free_memory = (nodes.idle[MEMORY] - memory) * nodes.percent[MEMORY]
         score: FloatColumn = free_cpu + free_memory
@@ -77,10 +77,6 @@ class NodeOrder:
             return None
         difference = weights.most_allocated - weights.least_allocated
         return (difference > 0) - (difference < 0)
-
-
-def _amount(shape: Shape, row: int) -> int:
-    return next((amount for at, amount in shape.vector if at == row), 0)
 
 
 def _disliked(shape: Shape, taints: tuple[Taint, ...]) -> int:

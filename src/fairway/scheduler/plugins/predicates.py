@@ -50,6 +50,9 @@ class Predicates:
             yield Check(nodes.picked(nodematch.any_term_column(selector, nodes.snapshot)), texts.VOLUME_TEXT)
 
     def feasible(self, shape: Shape, nodes: NodeView) -> Iterable[Check]:
+        return self._pod_checks(shape, nodes) if shape.ports or shape.minds_pods else ()
+
+    def _pod_checks(self, shape: Shape, nodes: NodeView) -> Iterable[Check]:
         if shape.ports:
             yield Check(self._ports_free(shape, nodes), texts.PORTS_TEXT)
         if shape.minds_pods:

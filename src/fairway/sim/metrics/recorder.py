@@ -46,6 +46,8 @@ class Recorder:
         self.first_submit: Micros | None = None
         self.fragmentation_area = 0.0
         self._fragmentation = 0.0
+        self._starving = 0
+        self._reserved = 0
         self._facts = {queue.name: queue for queue in queues}
         self._weights = dict(namespace_weights or {})
         self._capacity = self._vector(capacity)
@@ -58,7 +60,7 @@ class Recorder:
         used, total = ([f"{what}/{name}" for name in self.resources] for what in ("used", "capacity"))
         self.sum_columns = [*used, *total, "evictions"]
         """What the sums of a snapshot are of; a queue or namespace adds its own when it first has a job."""
-        self.stand_columns = ["waiting"]
+        self.stand_columns = ["waiting", "starving", "reserved"]
         self.timeline = Timeline(start, self._snapshot)
 
     def capacity(self, at: Micros, capacity: Mapping[str, int]) -> None:
@@ -151,6 +153,12 @@ class Recorder:
         self._reach(at)
         self._fragmentation = part
 
+    def reservations(self, at: Micros, starving: int, reserved: int) -> None:
+        """From now on this many jobs starve, and this many nodes carry a reservation."""
+        self._reach(at)
+        self._starving = starving
+        self._reserved = reserved
+
     def close(self, at: Micros) -> None:
         """The run is over (or was cut short) at `at`."""
         self._reach(at)
@@ -160,9 +168,7 @@ class Recorder:
             holder.watch(at, holder.below_since is not None)
         self.timeline.close(at)
         waiting = [job for job in self._alive.values() if job.start is None]
-        self.outcomes.close(
-            len(self._alive) - len(waiting), [(at - job.submit, job.facts.key) for job in waiting]
-        )
+        self.outcomes.close(len(self._alive) - len(waiting), [(at - job.submit, job.facts.key) for job in waiting])
 
     def _reach(self, at: Micros) -> None:
         """Add up what stood until `at`."""
@@ -271,11 +277,10 @@ class Recorder:
         """Sums by `sum_columns`, what stands by `stand_columns`."""
         span = at - self.now
         sums = array("d", [area + used * span for area, used in zip(self.used_area, self._used, strict=True)])
-        sums.extend(
-            area + total * span for area, total in zip(self.capacity_area, self._capacity, strict=True)
-        )
+        sums.extend(area + total * span for area, total in zip(self.capacity_area, self._capacity, strict=True))
         sums.append(self.outcomes.evictions)
-        stands = array("d", [sum(sum(queue.steps.values()) for queue in self.queues.values())])
+        waiting = sum(sum(queue.steps.values()) for queue in self.queues.values())
+        stands = array("d", [waiting, self._starving, self._reserved])
         for holder in self._holders:
             holder.settle(at)
             sums.append(holder.service)

@@ -143,9 +143,7 @@ def _utilisation(recorder: Recorder) -> dict[str, UtilisationMetrics]:
 
 def _starvation(recorder: Recorder) -> StarvationMetrics:
     queues = recorder.queues.values()
-    below = [
-        (n.longest_below, f"{queue.name}/{n.name}") for queue in queues for n in queue.namespaces.values()
-    ]
+    below = [(n.longest_below, f"{queue.name}/{n.name}") for queue in queues for n in queue.namespaces.values()]
     longest, namespace = max(below, default=(0, ""))
     queue_longest, queue_name = max(((queue.longest_below, queue.name) for queue in queues), default=(0, ""))
     return StarvationMetrics(
@@ -161,11 +159,7 @@ def _preemption(recorder: Recorder) -> PreemptionMetrics:
     return PreemptionMetrics(
         evictions=outcomes.evictions,
         by_queue=dict(sorted(outcomes.evictions_by_queue.items())),
-        lost_work={
-            name: _rounded(work / SECOND / per_unit(name))
-            for name, work in outcomes.lost_work.items()
-            if work
-        },
+        lost_work={name: _rounded(work / SECOND / per_unit(name)) for name, work in outcomes.lost_work.items() if work},
         repeat_victims=outcomes.repeat_victims,
         most_stops=outcomes.most_stops[0],
         most_stopped_job=outcomes.most_stops[1],

@@ -76,8 +76,7 @@ class Holder:
     def below(self, capacity: Sequence[int]) -> bool:
         """It waits for something that it could take and still be within what it is entitled to."""
         return self.share + _SLACK < self.entitled and any(
-            dominant([h + s for h, s in zip(self.held, step, strict=True)], capacity)
-            <= self.entitled + _SLACK
+            dominant([h + s for h, s in zip(self.held, step, strict=True)], capacity) <= self.entitled + _SLACK
             for step in self.steps
         )
 

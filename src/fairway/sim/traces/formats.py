@@ -32,9 +32,7 @@ _NODES: Mapping[str, Callable[[Path, TraceFaults], Iterator[TraceNode]]] = {
 FORMATS = (*_JOBS, "csv")
 
 
-def open_trace(
-    path: Path, format: str, faults: TraceFaults, columns: Columns | None = None
-) -> Iterator[TraceJob]:
+def open_trace(path: Path, format: str, faults: TraceFaults, columns: Columns | None = None) -> Iterator[TraceJob]:
     """The jobs of a trace by time of submission, read as they are asked for."""
     if format == "csv":
         if columns is None:

@@ -67,9 +67,7 @@ def read_openb_nodes(path: Path, faults: TraceFaults) -> Iterator[TraceNode]:
 def _pod(row: Row) -> OpenbPod:
     gpus, milli = count(row["num_gpu"], "num_gpu"), count(row["gpu_milli"], "gpu_milli")
     if milli > WHOLE_GPU or (gpus == 0) != (milli == 0) or (gpus > 1 and milli < WHOLE_GPU):
-        raise InputError(
-            f"{gpus} GPUs of {milli} thousandths each: several GPUs are whole, one may be a part"
-        )
+        raise InputError(f"{gpus} GPUs of {milli} thousandths each: several GPUs are whole, one may be a part")
     return OpenbPod(
         name=row["name"],
         cpu_milli=count(row["cpu_milli"], "cpu_milli"),
@@ -86,9 +84,7 @@ def _job(row: Row) -> TraceJob:
     started = count(row["scheduled_time"], "scheduled_time") if row["scheduled_time"] else created
     ended = count(row["deletion_time"], "deletion_time")
     if not created <= started <= ended:
-        raise InputError(
-            f"created at {created}, scheduled at {started}, deleted at {ended}: not in this order"
-        )
+        raise InputError(f"created at {created}, scheduled at {started}, deleted at {ended}: not in this order")
     return TraceJob(
         name=plain_name(pod.name),
         namespace=plain_name(row.get("qos", "default")),

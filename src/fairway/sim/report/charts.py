@@ -1,0 +1,84 @@
+"""From a recorder's timeline to the series that are drawn: means between snapshots, few enough to mail."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from fairway.clock import SECOND
+from fairway.sim.metrics import Recorder
+from fairway.sim.metrics.tenants import ONE
+from fairway.sim.metrics.timeline import WANTED, Snapshot
+from fairway.sim.report.model import Charts, Line
+from fairway.sim.story import Story
+
+MAX_NAMESPACES = 12
+_DIGITS = 5
+
+
+def charts_of(recorder: Recorder, story: Story) -> Charts:
+    """The charts of a run that is closed."""
+    snapshots = _thinned(recorder.timeline.snapshots)
+    series = _Series(snapshots, recorder.sum_columns, recorder.stand_columns, recorder.start)
+    names = [name for name in recorder.sum_columns if name.startswith("namespace/")]
+    services = {name: series.last_sum(name) for name in names}
+    shown = sorted(names, key=lambda name: (-services[name], name))[:MAX_NAMESPACES]
+    return Charts(
+        times=series.times,
+        queues={queue: series.mean(f"queue/{queue}", ONE) for queue in sorted(recorder.queues)},
+        used={name: series.part(f"used/{name}", f"capacity/{name}") for name in recorder.resources},
+        namespaces={
+            name.removeprefix("namespace/"): Line(series.mean(name, ONE), series.stood(name, ONE)) for name in shown
+        },
+        more_namespaces=len(names) - len(shown),
+        waiting=series.stood("waiting"),
+        starving=series.stood("starving"),
+        reserved=series.stood("reserved"),
+        evictions=series.growth("evictions"),
+        bars=story.bars if story.complete else (),
+        holds=story.holds,
+        outages=story.outages,
+    )
+
+
+def _thinned(snapshots: Sequence[Snapshot]) -> Sequence[Snapshot]:
+    """At most about `WANTED`: sums stay exact, whatever is left out; the last one is always there."""
+    step = -(-len(snapshots) // WANTED)
+    kept = list(snapshots[::step])
+    return kept if kept[-1] is snapshots[-1] else [*kept, snapshots[-1]]
+
+
+class _Series:
+    def __init__(self, snapshots: Sequence[Snapshot], sums: Sequence[str], stands: Sequence[str], start: int) -> None:
+        self._snapshots = snapshots
+        self._sums = {name: index for index, name in enumerate(sums)}
+        self._stands = {name: index for index, name in enumerate(stands)}
+        self.times = [(snapshot.at - start) / SECOND for snapshot in snapshots[1:]]
+
+    def last_sum(self, name: str) -> float:
+        return self._sum(self._snapshots[-1], name)
+
+    def mean(self, name: str, unit: int) -> list[float]:
+        """The mean of what was summed up over time, between each two snapshots."""
+        return [
+            round((self._sum(b, name) - self._sum(a, name)) / (b.at - a.at) / unit, _DIGITS)
+            for a, b in pairwise(self._snapshots)
+        ]
+
+    def part(self, name: str, of: str) -> list[float]:
+        found = []
+        for a, b in pairwise(self._snapshots):
+            whole = self._sum(b, of) - self._sum(a, of)
+            found.append(round((self._sum(b, name) - self._sum(a, name)) / whole, _DIGITS) if whole else 0.0)
+        return found
+
+    def growth(self, name: str) -> list[float]:
+        return [self._sum(b, name) - self._sum(a, name) for a, b in pairwise(self._snapshots)]
+
+    def stood(self, name: str, unit: int = 1) -> list[float]:
+        index = self._stands[name]
+        return [round(s.stands[index] / unit, _DIGITS) if index < len(s.stands) else 0.0 for s in self._snapshots[1:]]
+
+    def _sum(self, snapshot: Snapshot, name: str) -> float:
+        index = self._sums[name]
+        return snapshot.sums[index] if index < len(snapshot.sums) else 0.0

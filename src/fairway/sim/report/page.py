@@ -1,0 +1,106 @@
+"""The page: one HTML file that holds everything, light enough to mail, readable in light and dark and on paper."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from fairway.sim.report import plots, rows
+from fairway.sim.report.model import RunReport
+from fairway.sim.report.svg import escape, percent, short_time
+
+_HERE = Path(__file__).parent
+_SECTIONS = (
+    ("Use of the cluster", "The share that each queue held, stacked, and how much of each resource was in use."),
+    ("Shares and entitlements", "What each namespace held, against what weight and demand entitled it to."),
+    ("Waits by size", "Jobs by the share of the cluster that they ask for; time on a logarithmic scale."),
+    ("Who waited", "Jobs waiting over time, those that starved, and the nodes reserved for them."),
+    ("Reservations", "While a bar lasts, nodes were kept for that starving job."),
+    ("Preemptions", "Pods evicted in each span of time."),
+    ("Pods on nodes", "Each bar is a pod; hatched where it was evicted."),
+)
+
+
+def page(reports: Sequence[RunReport], comparison: str = "") -> str:
+    """One report, or several side by side; `comparison` is HTML that goes before the plots."""
+    first = reports[0]
+    title = f"{first.scenario} under {' and '.join(report.policy for report in reports)}"
+    style, script = ((_HERE / name).read_text() for name in ("page.css", "page.js"))
+    columns = [_plots(report) for report in reports]
+    sections = "".join(
+        f"<section><h2>{name}</h2><p class=note>{text}</p>{_side_by_side(reports, [c[index] for c in columns])}</section>"
+        for index, (name, text) in enumerate(_SECTIONS)
+    )
+    heads = _side_by_side(reports, [_head(report) for report in reports])
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{style}</style></head><body><main>"
+        f"<header><h1>{escape(first.scenario)}</h1>{_subtitle(first)}</header>"
+        f"{heads}{comparison}{sections}</main><div id=tip></div><script>{script}</script></body></html>\n"
+    )
+
+
+def _subtitle(report: RunReport) -> str:
+    return (
+        f"<p class=note>{report.nodes} nodes · {report.metrics.submitted} jobs · from {escape(report.start)} to "
+        f"{escape(report.end)} · seed {report.seed}<br>At one instant: {escape(report.order)}. "
+        f"Ties: {escape(report.ties)}.</p>"
+    )
+
+
+def _side_by_side(reports: Sequence[RunReport], parts: Sequence[str]) -> str:
+    if len(parts) == 1:
+        return parts[0]
+    cells = "".join(
+        f"<div><h3>{escape(report.policy)}</h3>{part}</div>" for report, part in zip(reports, parts, strict=True)
+    )
+    return f'<div class="beside">{cells}</div>'
+
+
+def _plots(report: RunReport) -> list[str]:
+    charts = report.charts
+    return [
+        plots.utilisation(charts),
+        plots.namespaces(charts),
+        plots.waits(plots.by_size(report)),
+        plots.waiting(charts),
+        rows.starving(report),
+        plots.preemptions(charts),
+        rows.gantt(report),
+    ]
+
+
+def _head(report: RunReport) -> str:
+    metrics = report.metrics
+    notices = [f'<p class="alarm">{escape(breach)}</p>' for breach in report.breaches]
+    if report.partial:
+        notices.insert(0, '<p class="alarm">The run was cut short: this report covers only what had happened.</p>')
+    notices += [f'<p class="warning">{escape(warning)}</p>' for warning in report.warnings]
+    use = " · ".join(f"{escape(name)} {percent(u.to_last_end)}" for name, u in metrics.utilisation.items())
+    starved = metrics.starvation
+    cards = [
+        ("Jobs finished", f"{metrics.finished}", f"{metrics.running} running, {metrics.waiting} waiting at the end"),
+        ("Mean wait", short_time(metrics.wait.mean), f"median {short_time(metrics.wait.p50)}"),
+        ("95th percentile", short_time(metrics.wait.p95), f"99th {short_time(metrics.wait.p99)}"),
+        ("Longest wait", short_time(metrics.wait.max), _longest(report)),
+        ("Bounded slowdown", f"{metrics.wait.slowdown_mean:.2f}", f"99th {metrics.wait.slowdown_p99:.4g}"),
+        ("Makespan", short_time(metrics.makespan), "first submission to last end"),
+        ("Fairness (Jain)", f"{metrics.jain:.3f}", f"deviation {metrics.deviation_mean:.4f} on average"),
+        (
+            "Below its share",
+            short_time(starved.namespace_longest),
+            escape(starved.namespace) or "no namespace was kept waiting for its share",
+        ),
+        ("Evictions", f"{metrics.preemption.evictions}", f"{metrics.preemption.repeat_victims} jobs more than once"),
+    ]
+    found = "".join(
+        f'<div class="card"><b>{name}</b><strong>{value}</strong><small>{text}</small></div>'
+        for name, value, text in cards
+    )
+    return f'{"".join(notices)}<div class="cards">{found}</div><p class=note>In use to the last end: {use}</p>'
+
+
+def _longest(report: RunReport) -> str:
+    longest = report.metrics.wait.longest
+    return f"{escape(longest.key)}, {longest.tasks} tasks" if longest is not None else ""

@@ -1,0 +1,96 @@
+"""What happened on which node and when, for runs small enough to be drawn.
+
+Kept only up to a limit: of a long run the plots over time tell more than ten thousand bars would.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from fairway.clock import Micros
+
+MAX_BARS = 2_000
+MAX_NODES = 48
+MAX_RESERVATIONS = 40
+MAX_OUTAGES = 200
+
+
+class Bar(msgspec.Struct, rename="camel"):
+    """A pod on a node, from when it was bound to when its room was free again."""
+
+    node: str
+    job: str
+    queue: str
+    start: Micros
+    end: Micros
+    evicted: bool = False
+
+
+class Hold(msgspec.Struct, rename="camel"):
+    """A starving job, from the time nodes were reserved for it to the time they were not any more."""
+
+    job: str
+    nodes: int
+    start: Micros
+    end: Micros
+
+
+class Outage(msgspec.Struct, rename="camel"):
+    """A node that was away."""
+
+    node: str
+    start: Micros
+    end: Micros
+
+
+class Story:
+    """The bars of one run; `complete` is False where there were more than are kept."""
+
+    def __init__(self) -> None:
+        self.bars: list[Bar] = []
+        self.holds: list[Hold] = []
+        self.outages: list[Outage] = []
+        self.complete = True
+        self._open: dict[str, Bar] = {}
+        self._nodes: set[str] = set()
+        self._held: dict[str, Hold] = {}
+        self._away: dict[str, Outage] = {}
+
+    def bound(self, at: Micros, pod: str, job: str, queue: str, node: str) -> None:
+        if len(self.bars) >= MAX_BARS or (node not in self._nodes and len(self._nodes) >= MAX_NODES):
+            self.complete = False
+            return
+        self._nodes.add(node)
+        bar = self._open[pod] = Bar(node, job, queue, at, at)
+        self.bars.append(bar)
+
+    def freed(self, at: Micros, pod: str, *, evicted: bool = False) -> None:
+        bar = self._open.pop(pod, None)
+        if bar is not None:
+            bar.end, bar.evicted = at, evicted
+
+    def reserved(self, at: Micros, nodes_by_job: dict[str, int]) -> None:
+        """These jobs have this many nodes reserved from now on; all others have none."""
+        for job in [job for job in self._held if job not in nodes_by_job]:
+            self._held.pop(job).end = at
+        for job, nodes in nodes_by_job.items():
+            if job in self._held:
+                self._held[job].nodes = max(self._held[job].nodes, nodes)
+            elif len(self.holds) < MAX_RESERVATIONS:
+                self._held[job] = Hold(job, nodes, at, at)
+                self.holds.append(self._held[job])
+
+    def went(self, at: Micros, node: str) -> None:
+        if len(self.outages) < MAX_OUTAGES and node not in self._away:
+            self._away[node] = Outage(node, at, at)
+            self.outages.append(self._away[node])
+
+    def returned(self, at: Micros, node: str) -> None:
+        if node in self._away:
+            self._away.pop(node).end = at
+
+    def close(self, at: Micros) -> None:
+        """What still lasts is drawn up to the end."""
+        lasting: list[Bar | Hold | Outage] = [*self._open.values(), *self._held.values(), *self._away.values()]
+        for bar in lasting:
+            bar.end = at
