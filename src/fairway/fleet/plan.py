@@ -132,7 +132,8 @@ class Outcome:
         """What each prioritizer gave, before weights, in the order the placement names them."""
         assert self.ranking is not None
         given = {part.name: int(part.column[slot]) for part in self.ranking.parts}
-        given[BALANCE] = int(balance_table(self.ranking.most)[self.ranking.uses[slot]])
+        if self.rules.balance:
+            given[BALANCE] = int(balance_table(self.ranking.most)[self.ranking.uses[slot]])
         given[STEADY] = 100 if slot in self.before_set else 0
         ordered = [prioritizer.name for prioritizer, _ in self.rules.weights]
         ordered += [part.name for part in self.ranking.parts if part.name not in ordered and given[part.name]]

@@ -1,0 +1,160 @@
+"""The formulas: each with its edges, the fast column against the slow twin, and what must hold of ranks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from fleet_objects import cluster, decide, decision, exact, fleet, placement, run, scores
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairway.fleet import reference
+from fairway.fleet.scores import MISSING, balance_table, by_amount, by_ratio
+
+amounts = st.one_of(st.none(), st.integers(0, 50), st.integers(0, 2**62))
+
+
+@pytest.mark.parametrize(
+    ("allocatable", "capacity", "expected"),
+    [
+        ("6", "10", 19),  # 0.6 - 0.5 is a little under 0.1: truncated toward zero
+        ("4", "10", -19),
+        ("0", "10", -100),
+        ("5", "10", 0),
+        ("10", "10", 100),
+        ("12", "10", 100),
+        ("1", "3", -33),
+        ("5", "0", -100),
+        ("5", None, -100),
+        (None, "5", -100),
+    ],
+)
+def test_ratio(allocatable: str | None, capacity: str | None, expected: int) -> None:
+    given = {} if allocatable is None else {"cpu": allocatable}
+    most = {} if capacity is None else {"cpu": capacity}
+    outcome = decide(cluster("c", given, most), placement(prioritizerPolicy=exact("ResourceRatioCPU")))
+    assert scores(outcome) == {"c": expected}
+
+
+@pytest.mark.parametrize(
+    ("memory", "expected"),
+    [
+        ({"a": "10Gi", "b": "20Gi", "c": "30Gi"}, {"a": -100, "b": 0, "c": 100}),
+        ({"a": "10Gi"}, {"a": 100}),
+        ({"a": "10Gi", "b": "10Gi"}, {"a": 100, "b": 100}),
+        ({"a": "1Gi", "b": "2Gi", "c": "4Gi"}, {"a": -100, "b": -33, "c": 100}),
+        ({"a": None, "b": "10Gi", "c": "20Gi"}, {"a": -100, "b": -100, "c": 100}),
+        ({"a": None, "b": "10Gi"}, {"a": -100, "b": 100}),
+        ({"a": None, "b": None}, {"a": -100, "b": -100}),
+        ({"a": "0", "b": "1"}, {"a": -100, "b": 100}),
+    ],
+)
+def test_allocatable(memory: dict[str, str | None], expected: dict[str, int]) -> None:
+    clusters = [cluster(name, {"memory": text} if text else {}) for name, text in memory.items()]
+    outcome = decide(*clusters, placement(prioritizerPolicy=exact("ResourceAllocatableMemory")))
+    assert scores(outcome) == expected
+
+
+def test_least_and_most_are_of_those_that_passed_the_filters() -> None:
+    big = cluster("big", {"cpu": "1000"}, taints=[{"key": "k", "effect": "NoSelect"}])
+    outcome = decide(
+        big,
+        cluster("a", {"cpu": "1"}),
+        cluster("b", {"cpu": "3"}),
+        placement(prioritizerPolicy=exact("ResourceAllocatableCPU")),
+    )
+    assert scores(outcome) == {"a": -100, "b": 100}
+
+
+def test_missing_resource_zero_gives_the_peers_numbers() -> None:
+    clusters = [cluster("none"), cluster("least", {"cpu": "1"}), cluster("most", {"cpu": "2"})]
+    clusters.append(cluster("no-capacity", {"cpu": "9"}, {}))
+    policy = exact("ResourceAllocatableCPU", "ResourceRatioCPU")
+    zero = placement(prioritizerPolicy=policy, annotations={"fairway.dev/missing-resource": "zero"})
+    given = {item.cluster: dict(item.scores) for item in decide(*clusters, zero).decisions}
+    assert given["none"] == {"ResourceAllocatableCPU": 0, "ResourceRatioCPU": 0}
+    assert given["no-capacity"] == {"ResourceAllocatableCPU": 0, "ResourceRatioCPU": 0}
+    assert given["least"]["ResourceAllocatableCPU"] == -100
+    assert given["most"]["ResourceAllocatableCPU"] == 100
+
+
+def test_balance_counts_the_others_in_all_namespaces() -> None:
+    state = fleet(*(cluster(name) for name in "abcd"), placement(prioritizerPolicy=exact("Balance")))
+    state.upsert(decision("p", ["a", "d"]))
+    state.upsert(decision("q", ["a", "b"], namespace="elsewhere"))
+    state.upsert(decision("r", ["b", "c"]))
+    state.upsert(decision("s", ["b", "gone"]))
+    [outcome] = run(state).outcomes
+    assert scores(outcome) == {"a": 32, "b": -100, "c": 32, "d": 100}
+
+
+def test_balance_truncates_toward_zero_before_doubling() -> None:
+    assert balance_table(3).tolist() == [100, 32, -32, -100]
+    assert balance_table(7)[3] == 2 * int(100 * (0.5 - 3 / 7))
+    assert balance_table(0).tolist() == [100]
+
+
+def test_free_is_scored_where_it_is_reported() -> None:
+    outcome = decide(
+        cluster("big", {"cpu": "100"}, free={"cpu": "1"}),
+        cluster("small", {"cpu": "10"}, free={"cpu": "9"}),
+        cluster("silent", {"cpu": "50"}),
+        placement(prioritizerPolicy=exact("ResourceFreeCPU")),
+    )
+    assert scores(outcome) == {"small": 100, "big": -100, "silent": -100}
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=20))
+def test_balance_column_is_the_slow_formula(counts: list[int]) -> None:
+    most = max(counts)
+    expected = [reference.balance(count, most) for count in counts]
+    assert balance_table(most)[np.array(counts)].tolist() == expected
+
+
+@given(st.lists(amounts, min_size=1, max_size=12), st.sampled_from([-100, 0]))
+def test_amount_column_is_the_slow_formula(given: list[int | None], missing: int) -> None:
+    column = np.array([MISSING if amount is None else amount for amount in given])
+    fast = by_amount(column, column >= 0, np.ones(column.size, np.bool_), missing)
+    slow = reference.by_amount({str(index): amount for index, amount in enumerate(given)}, missing)
+    assert fast.tolist() == list(slow.values())
+
+
+@given(amounts, amounts, st.sampled_from([-100, 0]))
+def test_ratio_column_is_the_slow_formula(allocatable: int | None, capacity: int | None, missing: int) -> None:
+    columns = [np.array([MISSING if amount is None else amount]) for amount in (allocatable, capacity)]
+    assert by_ratio(*columns, missing).tolist() == [reference.by_ratio(allocatable, capacity, missing)]
+
+
+def _rank(given: list[int], who: int, kind: str) -> int:
+    """How many come before `who`, by points and then by name."""
+    if kind == "ratio":
+        points = [reference.by_ratio(amount, 60, -100) for amount in given]
+    else:
+        points = list(reference.by_amount({str(i): amount for i, amount in enumerate(given)}, -100).values())
+    return sum((-points[i], i) < (-points[who], who) for i in range(len(given)))
+
+
+@given(
+    st.lists(st.integers(0, 60), min_size=1, max_size=8),
+    st.integers(0, 7),
+    st.integers(1, 40),
+    st.sampled_from(["amount", "ratio"]),
+)
+def test_more_never_lowers_a_rank(given: list[int], who: int, more: int, kind: str) -> None:
+    who %= len(given)
+    raised = [amount + more * (index == who) for index, amount in enumerate(given)]
+    assert _rank(raised, who, kind) <= _rank(given, who, kind)
+
+
+@given(st.lists(st.integers(-100, 100), min_size=1, max_size=9), st.data())
+def test_a_score_is_between_worst_and_best(given: list[int], data: st.DataObject) -> None:
+    parts = [
+        cluster(f"c{i}", {"cpu": str(abs(a))}, {"cpu": str(data.draw(st.integers(0, 100)))})
+        for i, a in enumerate(given)
+    ]
+    outcome = decide(
+        *parts, placement(prioritizerPolicy=exact("ResourceAllocatableCPU", "ResourceRatioCPU", "Balance"))
+    )
+    for item in outcome.decisions:
+        assert all(-100 <= score <= 100 for score in item.scores.values())
+        assert item.score == sum(item.scores.values())
