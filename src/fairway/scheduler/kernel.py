@@ -99,6 +99,9 @@ class Columns:
     def put(self, shape: Shape, column: Column) -> None:
         self._columns[shape] = column
 
+    def shapes(self) -> list[Shape]:
+        return list(self._columns)
+
 
 class Kernel:
     """Places like tasks on the snapshot of one session. It chooses; the statement writes."""
@@ -113,6 +116,10 @@ class Kernel:
 
     def view(self, rows: IntColumn | None = None, idle: NDArray[np.int64] | None = None) -> NodeView:
         return NodeView(self.snapshot, self.pods, rows, idle)
+
+    def kept_shapes(self) -> list[Shape]:
+        """Those whose columns are kept, and that some task still has."""
+        return [shape for shape in self._columns.shapes() if shape.tasks]
 
     def looks_around(self, shape: Shape) -> bool:
         return any(looks(shape) for looks in self.hooks.looks_around)
