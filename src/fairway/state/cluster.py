@@ -241,6 +241,7 @@ class ClusterState:
     def _settle(self, task: Task, by: int) -> None:
         """What a task means to its node."""
         nodes, row, vector = self.nodes, task.node, task.shape.vector
+        nodes.reach()
         if task.state in ON_NODE:
             nodes.used.add(row, vector, by)
             self.terms.place(task, by)
@@ -313,6 +314,7 @@ class ClusterState:
         self._place_foreign(task, 1)
 
     def _place_foreign(self, task: Task, by: int) -> None:
+        self.nodes.reach()
         self.nodes.foreign.add(task.node, task.shape.vector, by)
         self.nodes.size_generation += 1
         self._settle(task, by)
