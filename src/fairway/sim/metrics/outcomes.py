@@ -83,7 +83,10 @@ class Outcomes:
         self.evictions = 0
         self.evictions_by_queue: dict[str, int] = {}
         self.lost_work = dict.fromkeys(resources, 0)
-        """Amounts multiplied by the microseconds for which they were held in vain."""
+        """Amounts multiplied by the microseconds for which pods held them that were then evicted."""
+        self.failures = 0
+        self.failed_work = dict.fromkeys(resources, 0)
+        """The same of pods that were lost with their node."""
         self.repeat_victims = 0
         """Jobs that were made to stop more than once."""
         self.most_stops: tuple[int, str] = (0, "")
@@ -106,6 +109,12 @@ class Outcomes:
             self.most_stops = (stops, key)
         for name, amount in zip(self.lost_work, work, strict=True):
             self.lost_work[name] += amount
+
+    def failed(self, tasks: int, work: Sequence[int]) -> None:
+        """`tasks` were lost with their node."""
+        self.failures += tasks
+        for name, amount in zip(self.failed_work, work, strict=True):
+            self.failed_work[name] += amount
 
     def close(self, running: int, waiting: Sequence[tuple[Micros, str]]) -> None:
         self.running = running

@@ -44,8 +44,9 @@ class Recorder:
         self.at_last_end = (start, tuple(self.used_area), tuple(self.capacity_area))
         self.at_last_submit = self.at_last_end
         self.first_submit: Micros | None = None
-        self.fragmentation_area = 0.0
-        self._fragmentation = 0.0
+        self.backlogged: Micros = 0
+        """Time in which somebody waited, and (in billionths) the idle part of the most used resource in it."""
+        self.idle_area = 0
         self._starving = 0
         self._reserved = 0
         self._facts = {queue.name: queue for queue in queues}
@@ -55,6 +56,7 @@ class Recorder:
         self._alive: dict[str, AliveJob] = {}
         self._on_finish = on_finish
         self._stale = False
+        self._backlog = False
         self._worst = 0
         self._holders: list[Holder] = []
         used, total = ([f"{what}/{name}" for name in self.resources] for what in ("used", "capacity"))
@@ -105,19 +107,29 @@ class Recorder:
         self._hold(job, self._vector(amounts), -1)
         self._step_now(job)
 
-    def evicted(self, at: Micros, key: str, amounts: Mapping[str, int], ran: Micros, tasks: int = 1) -> None:
-        """`tasks` of a job were made to stop after `ran`; they wait again, and what they did is lost."""
+    def evicted(
+        self, at: Micros, key: str, amounts: Mapping[str, int], ran: Micros, tasks: int = 1, *, failed: bool = False
+    ) -> None:
+        """`tasks` of a job were made to stop after `ran`, or `failed` with their node.
+
+        They wait again, and what they did is lost.
+        """
         self._reach(at)
         job, vector = self._alive[key], self._vector(amounts)
         job.placed -= tasks
-        job.stops += job.stopped_at != at
-        job.stopped_at = at
+        if not failed:
+            job.stops += job.stopped_at != at
+            job.stopped_at = at
         self._hold(job, vector, -1)
         self._wait(job, vector, +1)
         if job.placed < job.facts.minimum:
             job.start = None
         self._step_now(job)
-        self.outcomes.lost(key, job.facts.queue, job.stops, tasks, [ran * amount for amount in vector])
+        work = [ran * amount for amount in vector]
+        if failed:
+            self.outcomes.failed(tasks, work)
+        else:
+            self.outcomes.lost(key, job.facts.queue, job.stops, tasks, work)
 
     def finished(self, at: Micros, key: str, ran: Micros) -> None:
         """A job is done after a run of `ran`."""
@@ -148,11 +160,6 @@ class Recorder:
         self._drop(key)
         self.outcomes.withdrawn += 1
 
-    def fragmentation(self, at: Micros, part: float) -> None:
-        """From now on this part of the idle room is of no use to anything that waits."""
-        self._reach(at)
-        self._fragmentation = part
-
     def reservations(self, at: Micros, starving: int, reserved: int) -> None:
         """From now on this many jobs starve, and this many nodes carry a reservation."""
         self._reach(at)
@@ -182,7 +189,9 @@ class Recorder:
             self.used_area[index] += used * span
             self.capacity_area[index] += total * span
         self.deviation.add(self._worst, span)
-        self.fragmentation_area += self._fragmentation * span
+        if self._backlog:
+            self.backlogged += span
+            self.idle_area += self._idle() * span
         self.now = at
 
     def _refresh(self) -> None:
@@ -191,7 +200,8 @@ class Recorder:
             return
         self._stale = False
         queues = list(self.queues.values())
-        if not any(queue.steps for queue in queues):
+        self._backlog = any(queue.steps for queue in queues)
+        if not self._backlog:
             self._nobody_waits()
             return
         entitle(queues, self._capacity)
@@ -210,6 +220,10 @@ class Recorder:
         for holder in self._holders:
             holder.entitled = holder.share
             holder.watch(self.now, False)
+
+    def _idle(self) -> int:
+        """The idle part of the most used resource, in billionths."""
+        return BILLION - min(BILLION, dominant(self._used, self._capacity) * BILLION // ONE)
 
     def _areas(self) -> tuple[Micros, Vector, Vector]:
         return self.now, tuple(self.used_area), tuple(self.capacity_area)

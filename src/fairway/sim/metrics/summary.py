@@ -52,6 +52,9 @@ class PreemptionMetrics(msgspec.Struct, frozen=True, rename="camel"):
     repeat_victims: int
     most_stops: int
     most_stopped_job: str
+    failures: int
+    """Pods that were lost with their node."""
+    failed_work: Mapping[str, float]
 
 
 class Metrics(msgspec.Struct, frozen=True, rename="camel"):
@@ -71,6 +74,7 @@ class Metrics(msgspec.Struct, frozen=True, rename="camel"):
     deviation_mean: float
     deviation_p99: float
     fragmentation: float
+    """The idle part of the most used resource, on average over the time in which somebody waited."""
     starvation: StarvationMetrics
     preemption: PreemptionMetrics
     by_queue: Mapping[str, WaitMetrics]
@@ -98,7 +102,7 @@ def summarize(recorder: Recorder) -> Metrics:
         jain=_rounded(jain(_services_by_weight(recorder))),
         deviation_mean=_rounded(recorder.deviation.mean() / BILLION),
         deviation_p99=_rounded(recorder.deviation.percentile(99) / BILLION),
-        fragmentation=_rounded(recorder.fragmentation_area / max(1, recorder.now - recorder.start)),
+        fragmentation=_rounded(recorder.idle_area / BILLION / recorder.backlogged) if recorder.backlogged else 0.0,
         starvation=_starvation(recorder),
         preemption=_preemption(recorder),
         by_queue=_groups(outcomes.by_queue),
@@ -163,7 +167,13 @@ def _preemption(recorder: Recorder) -> PreemptionMetrics:
         repeat_victims=outcomes.repeat_victims,
         most_stops=outcomes.most_stops[0],
         most_stopped_job=outcomes.most_stops[1],
+        failures=outcomes.failures,
+        failed_work=_work(outcomes.failed_work),
     )
+
+
+def _work(amounts: Mapping[str, int]) -> dict[str, float]:
+    return {name: _rounded(work / SECOND / per_unit(name)) for name, work in amounts.items() if work}
 
 
 def per_unit(resource: str) -> int:

@@ -27,6 +27,8 @@ class TraceJob(msgspec.Struct, frozen=True, gc=False):
     namespace: str = "default"
     queue: str = "default"
     tasks: int = 1
+    minimum: int | None = None
+    """Tasks that must start together; all of them where this is not given."""
     limit: Micros | None = None
     """The run time its user asked for, where the trace has one."""
     priority: int = 0
@@ -36,6 +38,7 @@ class TraceJob(msgspec.Struct, frozen=True, gc=False):
     """What it needs of each of them, in thousandths."""
     gpu_models: tuple[str, ...] = ()
     """The models it may run on; empty is any."""
+    node_selector: dict[str, str] = {}
 
     @property
     def duration(self) -> Micros:
