@@ -1,0 +1,205 @@
+"""Events in, affected placements out: who is decided again, and who is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fleet_objects import (
+    chosen,
+    cluster,
+    decision,
+    everywhere,
+    exact,
+    fleet,
+    placement,
+    run,
+    scores,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairway.fleet import FleetState, place
+
+STATIC = {"mode": "Exact", "configurations": [{"name": "Steady"}]}
+
+
+def selecting(**match: str) -> list[dict[str, Any]]:
+    return [{"requiredClusterSelector": {"labelSelector": {"matchLabels": match}}}]
+
+
+def affected(state: FleetState) -> set[str]:
+    return {name for _, name in state.affected(0)}
+
+
+@pytest.fixture
+def state() -> FleetState:
+    """Four placements that care about different things, all at rest."""
+    made = fleet(
+        cluster("a", {"cpu": "1", "memory": "1Gi"}, labels={"env": "prod", "note": "x"}, claims={"id": "1"}),
+        cluster("b", {"cpu": "2", "memory": "2Gi"}, labels={"env": "test"}),
+        placement("cpu", prioritizerPolicy=exact("ResourceRatioCPU")),
+        placement("memory", prioritizerPolicy=exact("ResourceAllocatableMemory")),
+        placement("prod", prioritizerPolicy=STATIC, predicates=selecting(env="prod")),
+        placement("any", prioritizerPolicy=STATIC),
+    )
+    run(made)
+    assert affected(made) == set()
+    return made
+
+
+def a(cpu: str = "1", memory: str = "1Gi", **more: Any) -> Any:
+    standard = {"labels": {"env": "prod", "note": "x"}, "claims": {"id": "1"}}
+    return cluster("a", {"cpu": cpu, "memory": memory}, **{**standard, **more})
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        (a(), set()),
+        (a(cpu="3"), {"cpu"}),
+        (a(memory="3Gi"), {"memory"}),
+        (a(labels={"env": "prod", "note": "y"}), set()),
+        (a(labels={"env": "test", "note": "x"}), {"prod"}),
+        (a(claims={"id": "2"}), set()),
+        (a(taints=[{"key": "k", "effect": "NoSelect"}]), {"cpu", "memory", "prod", "any"}),
+        (a(available="False"), {"cpu", "memory", "prod", "any"}),
+        (cluster("c"), {"cpu", "memory", "prod", "any"}),
+        (cluster("b", {"cpu": "9", "memory": "2Gi"}, labels={"env": "test"}), {"cpu"}),
+        (placement("any", prioritizerPolicy=STATIC), set()),
+        (placement("any", prioritizerPolicy=STATIC, numberOfClusters=1), {"any"}),
+        (decision("any", ["a"]), {"any"}),
+    ],
+)
+def test_only_those_an_event_can_concern_are_decided_again(
+    state: FleetState, event: object, expected: set[str]
+) -> None:
+    state.upsert(event)
+    assert affected(state) == expected
+    assert {outcome.key[1] for outcome in run(state).outcomes} == expected
+    assert affected(state) == set()
+
+
+def test_a_label_that_brings_a_cluster_in_concerns_those_who_select_it(state: FleetState) -> None:
+    state.upsert(cluster("b", {"cpu": "2", "memory": "2Gi"}, labels={"env": "prod"}))
+    assert chosen(run(state)) == {"ns/prod": ["a", "b"]}
+
+
+def test_a_cluster_that_is_not_selected_does_not_concern(state: FleetState) -> None:
+    state.upsert(placement("prod-cpu", prioritizerPolicy=exact("ResourceRatioCPU"), predicates=selecting(env="prod")))
+    run(state)
+    state.upsert(cluster("b", {"cpu": "7", "memory": "2Gi"}, labels={"env": "test"}))
+    assert affected(state) == {"cpu"}
+
+
+def test_another_decision_concerns_those_who_weigh_balance() -> None:
+    state = fleet(
+        *map(cluster, "ab"),
+        placement("balanced", prioritizerPolicy=exact("Balance"), numberOfClusters=1),
+        placement("fixed", prioritizerPolicy=STATIC),
+    )
+    while run(state).outcomes:
+        pass
+    state.upsert(decision("other", ["a", "b"], namespace="elsewhere"))
+    assert affected(state) == {"balanced"}
+
+
+def test_sets_and_bindings_concern_their_namespaces() -> None:
+    state = FleetState([*everywhere("one"), *everywhere("two"), cluster("a")])
+    for namespace in ("one", "two"):
+        state.upsert(placement("p", namespace, prioritizerPolicy=STATIC))
+    run(state)
+    state.delete(everywhere("one")[1])
+    assert state.affected(0) == [("one", "p")]
+    run(state)
+    state.delete(everywhere()[0])
+    assert chosen(run(state)) == {"two/p": []}
+    state.upsert(everywhere()[0])
+    assert chosen(run(state)) == {"two/p": ["a"]}
+
+
+def test_deleting_everything_leaves_nothing() -> None:
+    objects = [*everywhere(), *map(cluster, "abc"), placement(), decision("q", ["a", "gone"])]
+    state = FleetState(objects)
+    run(state)
+    for item in objects:
+        state.delete(item)
+        state.delete(item)
+    state.check()
+    assert state.affected(0) == []
+    assert not state.table.slots
+    assert not state.records
+
+
+def test_more_clusters_than_there_were_slots() -> None:
+    state = fleet(placement(prioritizerPolicy=exact("ResourceAllocatableCPU"), numberOfClusters=2))
+    for number in range(300):
+        state.upsert(cluster(f"c{number:03d}", {"cpu": str(number)}, free={"cpu": "1"}))
+        if number % 97 == 0:
+            run(state)
+    assert chosen(run(state)) == {"ns/p": ["c299", "c298"]}
+
+
+def test_autoscaling_up_and_down_moves_the_decision() -> None:
+    """The appendix of the seed: workloads arrive, a node is added, later an idle node is removed."""
+    watching = placement(numberOfClusters=1, prioritizerPolicy=exact("ResourceAllocatableCPU"))
+    careless = placement("fixed", numberOfClusters=1, prioritizerPolicy=STATIC)
+    state = fleet(cluster("a", {"cpu": "10"}), cluster("b", {"cpu": "8"}), watching, careless)
+    assert chosen(run(state)) == {"ns/fixed": ["a"], "ns/p": ["a"]}
+    state.upsert(cluster("a", {"cpu": "4"}, {"cpu": "10"}))
+    assert chosen(run(state)) == {"ns/p": ["b"]}, "the workload took room in a"
+    state.upsert(cluster("a", {"cpu": "12"}, {"cpu": "18"}))
+    plan = run(state)
+    assert chosen(plan) == {"ns/p": ["a"]}, "its autoscaler added a node"
+    assert [(move.cluster, move.joined) for move in plan.outcomes[0].moves] == [("a", True), ("b", False)]
+    state.upsert(cluster("a", {"cpu": "7"}, {"cpu": "10"}))
+    plan = run(state)
+    assert chosen(plan) == {"ns/p": ["b"]}, "and removed it again"
+    assert scores(plan.outcomes[0]) == {"b": 100, "a": -100}
+
+
+changes = st.lists(
+    st.one_of(
+        st.tuples(st.just("cpu"), st.sampled_from("abc"), st.integers(0, 9)),
+        st.tuples(st.just("label"), st.sampled_from("abc"), st.integers(0, 1)),
+        st.tuples(st.just("taint"), st.sampled_from("abc"), st.integers(0, 1)),
+        st.tuples(st.just("gone"), st.sampled_from("abc"), st.just(0)),
+        st.tuples(st.just("free"), st.sampled_from("abc"), st.integers(0, 9)),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=60)
+@given(changes)
+def test_deciding_the_affected_is_as_good_as_deciding_all(events: list[tuple[str, str, int]]) -> None:
+    """Nobody who was not affected would have been decided otherwise."""
+    specs: dict[str, dict[str, Any]] = {
+        "cpu": {"prioritizerPolicy": exact("ResourceAllocatableCPU", "Steady"), "numberOfClusters": 1},
+        "label": {"prioritizerPolicy": STATIC, "predicates": selecting(on="1")},
+        "room": {"prioritizerPolicy": STATIC, "requirements": {"cpu": "4"}, "numberOfClusters": 2},
+        "free": {"prioritizerPolicy": exact("ResourceFreeCPU", "Steady"), "numberOfClusters": 2},
+    }
+    placements = [placement(name, **spec) for name, spec in specs.items()]
+    held: dict[str, dict[str, Any]] = {name: {"cpu": 1, "label": 0, "taint": 0, "free": 5} for name in "abc"}
+    state = fleet(*placements)
+    for kind, name, value in [("cpu", name, 1) for name in "abc"] + events:
+        if kind == "gone":
+            held.pop(name, None)
+            state.delete(cluster(name))
+        else:
+            facts = held.setdefault(name, {"cpu": 1, "label": 0, "taint": 0, "free": 5})
+            facts[kind] = value
+            taints = [{"key": "k", "effect": "NoSelect"}] if facts["taint"] else []
+            labels, free = {"on": str(facts["label"])}, {"cpu": str(facts["free"])}
+            state.upsert(cluster(name, {"cpu": str(facts["cpu"])}, labels=labels, taints=taints, free=free))
+        run(state)
+        objects = [*everywhere(), *state.clusters.values(), *placements]
+        for record in state.records.values():
+            objects += record.slices.values()
+        full = {name: set(names) for name, names in chosen(place(FleetState(objects), 0)).items()}
+        kept = {
+            "/".join(key): {state.table.names[slot] for slot in record.chosen.tolist()}
+            for key, record in state.records.items()
+        }
+        assert full == kept
