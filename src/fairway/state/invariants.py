@@ -1,0 +1,312 @@
+"""`check(state)`: everything that is kept must equal what a recomputation from the tasks and objects gives.
+
+The state is never rebuilt, so a sum that is off by one stays off for ever. Each test ends with this check, and
+`--paranoid` runs it live. It is slow and obvious on purpose: it uses none of the indexes that it checks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from fairway.errors import InvariantError
+from fairway.state.cluster import ClusterState, is_valid
+from fairway.state.jobs import Job
+from fairway.state.queues import Amounts, QueueInfo
+from fairway.state.shapes import Shape
+from fairway.state.snapshot import Snapshot
+from fairway.state.tasks import ACCOUNTED, NOWHERE, ON_NODE, READY, Task, TaskState
+from fairway.state.waiting import Line, Run, Signature
+
+_STARTED = ACCOUNTED | READY
+_PLACED = ON_NODE | {TaskState.PIPELINED, TaskState.RESERVED}
+
+
+def check(state: ClusterState) -> None:
+    """Raise InvariantError at the first thing that contradicts the rest."""
+    state.refresh()
+    for part in (_check_tasks, _check_jobs, _check_rows, _check_amounts, _check_ranks, _check_queues, _check_waiting):
+        part(state)
+    for part in (_check_shapes, _check_matches, _check_term_columns, _check_term_users, _check_snapshot):
+        part(state)
+
+
+def same(what: str, kept: Any, recomputed: Any) -> None:
+    """The one comparison: whoever fails it is named."""
+    if kept != recomputed:
+        raise InvariantError(f"{what}: kept {kept!r}, recomputed {recomputed!r}")
+
+
+def holds(what: str, condition: bool) -> None:
+    if not condition:
+        raise InvariantError(what)
+
+
+def _everybody(state: ClusterState) -> list[Task]:
+    return [*state.tasks.values(), *state.foreign.values()]
+
+
+# -- tasks and jobs -----------------------------------------------------------------------------------------------
+
+
+def _check_tasks(state: ClusterState) -> None:
+    for key, task in [*state.tasks.items(), *state.foreign.items()]:
+        same(f"key of task {key}", task.key, key)
+        same(f"whether task {key} is on a node", task.node != NOWHERE, task.state in _PLACED)
+    same("pods that are ours and foreign", state.tasks.keys() & state.foreign.keys(), set())
+    for key, task in state.tasks.items():
+        holds(f"job {task.job.key} does not know its task {key}", task.job.tasks.count(task) == 1)
+        if task.job.alone:
+            same(f"job of lone pod {key}", (task.job.key, len(task.job.tasks)), (key, 1))
+        else:
+            holds(f"group {task.job.key} of task {key} is not known", state.groups.get(task.job.key) is task.job)
+
+
+def _check_jobs(state: ClusterState) -> None:
+    for job in state.jobs():
+        for task in job.tasks:
+            holds(f"job {job.key} has the unknown task {task.key}", state.tasks.get(task.key) is task)
+        same(f"ready tasks of job {job.key}", job.ready, sum(task.state in READY for task in job.tasks))
+        same(f"pending tasks of job {job.key}", job.pending, len(job.waiting()))
+        same(f"priority of job {job.key}", job.priority, _priority(state, job))
+    for key, job in state.groups.items():
+        same(f"key of group {key}", job.key, key)
+        holds(f"group {key} has neither object nor pods", job.group or bool(job.tasks))
+        holds(f"group {key} is marked as a lone pod", not job.alone)
+
+
+def _priority(state: ClusterState, job: Job) -> int:
+    if job.priority_class and state.priorities.known(job.priority_class):
+        return state.priorities.value(job.priority_class)
+    return max((task.priority for task in job.tasks), default=0)
+
+
+# -- nodes --------------------------------------------------------------------------------------------------------
+
+
+def _check_rows(state: ClusterState) -> None:
+    nodes = state.nodes
+    same("rows by name", nodes.rows, {name: row for row, name in enumerate(nodes.names) if name})
+    same("free rows", sorted(nodes._free), [row for row, name in enumerate(nodes.names) if not name])
+    for row, name in enumerate(nodes.names):
+        if name and not nodes.alive[row]:
+            holds(f"the ghost of node {name} has no tasks", bool(nodes.tasks[row]))
+        if not nodes.alive[row]:
+            what = f"row {row} ({name or 'free'}), which offers nothing"
+            same(f"{what}: allocatable", nodes.allocatable.at(row), ())
+            same(f"{what}: ready, schedulable", (bool(nodes.ready[row]), bool(nodes.schedulable[row])), (False, False))
+            same(f"{what}: labels", dict(nodes.labels.at(row)), {})
+            same(f"{what}: taints", nodes.taints.sets[int(nodes.taints.codes(len(nodes))[row])], ())
+        for key in nodes.labels._columns:
+            code = int(nodes.labels.column(key, len(nodes))[row])
+            kept = None if not code else nodes.labels.values(key)[code - 1]
+            same(f"label {key} of row {row}", kept, nodes.labels.at(row).get(key))
+
+
+def _check_amounts(state: ClusterState) -> None:
+    nodes = state.nodes
+    by_row: dict[int, list[Task]] = {}
+    for task in _everybody(state):
+        by_row.setdefault(task.node, []).append(task)
+    for row, name in enumerate(nodes.names):
+        here = by_row.get(row, [])
+        what = f"node {name}" if name else f"free row {row}"
+        same(f"tasks on {what}", sorted(task.key for task in nodes.tasks[row]), sorted(task.key for task in here))
+        for kind, table, counted in (
+            ("used", nodes.used, [task for task in here if task.state in ON_NODE]),
+            ("releasing", nodes.releasing, _in(here, TaskState.RELEASING)),
+            ("pipelined", nodes.pipelined, _in(here, TaskState.PIPELINED)),
+            ("reserved", nodes.reserved, _in(here, TaskState.RESERVED)),
+            ("foreign", nodes.foreign, [task for task in here if task.key in state.foreign]),
+        ):
+            same(f"{kind} on {what}", dict(table.at(row)), _sum(counted))
+        ports = [port for task in here if task.state in ON_NODE for port in task.shape.ports]
+        same(f"host ports of {what}", sorted(nodes.ports.get(row, [])), sorted(ports))
+    same("rows with host ports", {row for row, taken in nodes.ports.items() if not taken}, set())
+
+
+def _in(tasks: Iterable[Task], state: TaskState) -> list[Task]:
+    return [task for task in tasks if task.state is state]
+
+
+def _sum(tasks: Iterable[Task]) -> dict[int, int]:
+    amounts: Counter[int] = Counter()
+    for task in tasks:
+        amounts.update(dict(task.shape.vector))
+    return {row: amount for row, amount in sorted(amounts.items()) if amount}
+
+
+def _check_ranks(state: ClusterState) -> None:
+    ranks = state.nodes.ranks
+    names = sorted(state.nodes.rows)
+    same("ranked names", ranks._names, names)
+    same("names with a rank", set(ranks._ranks), set(names))
+    order = [ranks[name] for name in names]
+    holds("ranks do not rise with the names", all(a < b for a, b in pairwise(order)))
+
+
+# -- queues and the waiting index ---------------------------------------------------------------------------------
+
+
+def _check_queues(state: ClusterState) -> None:
+    by_queue: dict[str, list[Task]] = {}
+    for task in state.tasks.values():
+        by_queue.setdefault(task.job.queue, []).append(task)
+    for queue in state.queues:
+        accounted = [task for task in by_queue.get(queue.name, ()) if task.state in ACCOUNTED]
+        same(f"held by queue {queue.name}", _amounts(queue.held), _sum(accounted))
+        by_namespace: dict[str, list[Task]] = {}
+        for task in accounted:
+            by_namespace.setdefault(task.job.namespace, []).append(task)
+        same(f"namespaces holding in queue {queue.name}", set(queue.accounts), set(by_namespace))
+        for namespace, tasks in by_namespace.items():
+            account, what = queue.accounts[namespace], f"namespace {namespace} in queue {queue.name}"
+            same(f"held by {what}", _amounts(account.held), _sum(tasks))
+            same(f"tasks of {what}", account.tasks, len(tasks))
+        same(f"requested by queue {queue.name}", _amounts(queue.requested), _requested(state, queue))
+        children = {child.name for child in state.queues if child.parent == queue.name}
+        same(f"children of queue {queue.name}", queue.children, children)
+    same("queues at the top", state.queues.top, {queue.name for queue in state.queues if not queue.parent})
+    for job in state.jobs():
+        holds(f"queue {job.queue} of job {job.key} is not known", job.queue in state.queues or not job.pending)
+
+
+def _requested(state: ClusterState, queue: QueueInfo) -> dict[int, int]:
+    jobs = [job for job in state.jobs() if job.queue == queue.name and is_valid(job)]
+    return _sum(task for job in jobs for task in job.waiting())
+
+
+def _amounts(amounts: Amounts) -> dict[int, int]:
+    return {row: amount for row, amount in enumerate(amounts) if amount}
+
+
+def _check_waiting(state: ClusterState) -> None:
+    waiting = state.waiting
+    expected = {job for job in state.jobs() if job.pending}
+    same("jobs that wait", {job.key for job in waiting.jobs()}, {job.key for job in expected})
+    holds("a job waits that is no longer there", set(waiting.jobs()) == expected)
+    fresh = {job for job in expected if not any(task.state in _STARTED for task in job.tasks)}
+    same("jobs that have started", {job.key for job in waiting.started}, {job.key for job in expected - fresh})
+    users: Counter[Signature] = Counter()
+    for job in expected:
+        signature, line = waiting.signature_of(job), waiting.line_of(job)
+        users[signature] += 1
+        same(f"signature of job {job.key}", signature.key, _signature_key(job))
+        expected_line = (job.queue, job.namespace, job.priority, job.group, job.phase, is_valid(job))
+        same(f"line of job {job.key}", tuple(line)[: len(expected_line)], expected_line)
+        if job not in fresh:
+            same(f"waiting tasks of job {job.key}", waiting.started[job][1].tasks, job.waiting())
+    same("signatures in use", set(waiting._signatures.values()), set(users))
+    in_lines = []
+    for key, signature in waiting._signatures.items():
+        holds("a signature is filed under another's key", signature.key == key)
+        same(f"jobs of signature {key}", signature.users, users[signature])
+        for line_key, ranked in signature.lines.items():
+            holds(f"line {line_key} is filed under another's key", ranked.key == line_key)
+            _check_line(waiting.line_of, waiting.signature_of, ranked)
+            in_lines += [entry.job for entry in ranked.entries]
+    same("jobs in lines", sorted(job.key for job in in_lines), sorted(job.key for job in fresh))
+
+
+def _check_line(line_of: Callable[[Job], Any], signature_of: Callable[[Job], Signature], line: Line) -> None:
+    holds(f"line {line.key} is empty", bool(line.entries))
+    orders = [entry.job.order for entry in line.entries]
+    same(f"order of line {line.key}", orders, sorted(orders))
+    same(f"keys of line {line.key}", line._orders, orders)
+    for job, tasks in line.entries:
+        same(f"line of job {job.key}", line_of(job), line.key)
+        holds(f"job {job.key} stands in a line of another signature", signature_of(job) is line.signature)
+        same(f"waiting tasks of job {job.key} in its line", tasks, job.waiting())
+
+
+def _signature_key(job: Job) -> tuple[Any, ...]:
+    runs: list[Run] = []
+    for task in job.waiting():
+        run = Run(task.shape, task.traits.role, 1)
+        if runs and runs[-1][:2] == run[:2]:
+            run = Run(run.shape, run.role, runs.pop().size + 1)
+        runs.append(run)
+    return tuple(runs), job.minimum, job.role_minimums, job.minimum_resources
+
+
+# -- shapes and terms ---------------------------------------------------------------------------------------------
+
+
+def _check_shapes(state: ClusterState) -> None:
+    counts = Counter(task.shape for task in _everybody(state))
+    shapes = state._shaper._shapes
+    same("shapes in use", set(shapes.values()), set(counts))
+    for key, shape in shapes.items():
+        holds(f"shape {shape!r} is filed under another's key", shape.key == key)
+        same(f"tasks of shape {shape!r}", shape.tasks, counts[shape])
+
+
+def _check_matches(state: ClusterState) -> None:
+    terms = state.terms
+    for task in _everybody(state):
+        namespace, labels = task.job.namespace, task.labels
+        matching = [
+            id for id, term in sorted(terms._terms.items()) if term.matches(namespace, labels, state.namespaces.labels)
+        ]
+        same(f"terms that match {task.key}", sorted(task.matched), matching)
+        if task.state is TaskState.PENDING:
+            alive = [id for id in task.shape.matched if id in terms._terms]
+            same(f"terms that match the shape of {task.key}", alive, matching)
+    for key, values in terms._postings.items():
+        kept = {(value, task.key) for value, tasks in values.items() for task in tasks}
+        same(f"pods by label {key}", kept, {(t.labels[key], t.key) for t in _everybody(state) if key in t.labels})
+
+
+def _check_term_columns(state: ClusterState) -> None:
+    present: Counter[tuple[int, int]] = Counter()
+    owners: Counter[tuple[tuple[int, str], int]] = Counter()
+    for task in _everybody(state):
+        if task.state in ON_NODE:
+            present.update((term, task.node) for term in task.matched)
+            owners.update((owned, task.node) for owned in task.shape.anti_affinity)
+    same("pods that terms match", _nonzero(state.terms.present), dict(present))
+    same("pods that own anti-affinities", _nonzero(state.terms.owners), dict(owners))
+    same("terms with a column", set(state.terms.present), set(state.terms._terms))
+    holds("a term is gone, its owners are not", {term for term, _ in state.terms.owners} <= set(state.terms._terms))
+
+
+def _nonzero(columns: dict[Any, Any]) -> dict[tuple[Any, int], int]:
+    return {(key, int(row)): int(column[row]) for key, column in columns.items() for row in np.flatnonzero(column)}
+
+
+def _check_term_users(state: ClusterState) -> None:
+    shapes: list[Shape] = list(state._shaper._shapes.values())
+    users = Counter(term for shape in shapes for term in shape.rules.terms())
+    terms = state.terms
+    same("users of terms", {id: term.users for id, term in terms._terms.items()}, dict(users))
+    same("terms by key", {term.id for term in terms._by_key.values()}, set(terms._terms))
+    repelling: dict[int, Counter[str]] = {}
+    for shape in shapes:
+        for term, key in shape.anti_affinity:
+            repelling.setdefault(term, Counter())[key] += 1
+    same("shapes that repel terms", terms.repelling, {term: dict(keys) for term, keys in repelling.items()})
+
+
+# -- the snapshot -------------------------------------------------------------------------------------------------
+
+
+def _check_snapshot(state: ClusterState) -> None:
+    kept = state.cache.get("snapshot")
+    if kept is None:
+        return
+    kept.sync()
+    fresh = Snapshot(state)
+    fresh.sync()
+    same("the cluster's total", kept.total, fresh.total)
+    alive = fresh.alive
+    for name in ("idle", "percent", "rank"):
+        column, again = getattr(kept, name), getattr(fresh, name)
+        same(f"shape of {name}", column.shape, again.shape)
+        wrong = np.flatnonzero(alive & np.atleast_2d(column != again).any(axis=0))
+        if len(wrong):
+            row = int(wrong[0])
+            same(f"{name} of node {state.nodes.names[row]}", column[..., row].tolist(), again[..., row].tolist())

@@ -1,0 +1,1 @@
+"""Makes `support`, what several test folders share, importable from all of them."""

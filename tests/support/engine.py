@@ -1,0 +1,86 @@
+"""Runs the engine on objects as `fairway plan` does, and checks after every run that the state is sound."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from fairway.api.kinds import ApiObject
+from fairway.api.policy import Policy, parse_policy
+from fairway.scheduler.decide import decide
+from fairway.scheduler.paranoid import check
+from fairway.scheduler.plan import Pending, Plan
+from fairway.scheduler.registry import Registry, default_registry
+from fairway.state.cluster import ClusterState
+from support.objects import NOW
+
+Objects = Iterable["ApiObject | Objects"]
+
+PLUGINS = ("priority", "gang", "conformance", "drf", "predicates", "proportion", "nodeorder")
+
+
+def policy(
+    *,
+    actions: str = "enqueue, allocate, backfill",
+    plugins: Iterable[str] = PLUGINS,
+    registry: Registry | None = None,
+    **arguments: Mapping[str, Any],
+) -> Policy:
+    """A policy of one tier; keywords give plugins their arguments (flags among them) and name further ones."""
+    names = list(dict.fromkeys([*plugins, *arguments]))
+    listed = []
+    for name in names:
+        given = dict(arguments.get(name, {}))
+        flags = {key: given.pop(key) for key in list(given) if key.startswith("enable")}
+        listed.append({"name": name, "arguments": given, **flags})
+    text = json.dumps({"actions": actions, "tiers": [{"plugins": listed}]})
+    return parse_policy(text, "policy", (registry or default_registry()).catalog)
+
+
+def flat(objects: Objects) -> list[ApiObject]:
+    found: list[ApiObject] = []
+    for thing in objects:
+        if isinstance(thing, list | tuple):
+            found.extend(flat(thing))
+        else:
+            found.append(thing)
+    return found
+
+
+def state_of(*objects: "ApiObject | Objects", scheduler_names: Iterable[str] | None = None) -> ClusterState:
+    state = ClusterState(scheduler_names)
+    state.upsert(flat(objects))
+    return state
+
+
+def decided(state: ClusterState, with_policy: Policy | None = None, registry: Registry | None = None) -> Plan:
+    """One cycle; before and after it everything kept must be true."""
+    chosen = with_policy or policy(registry=registry)
+    check(state, chosen, NOW, registry=registry)
+    plan = decide(state, chosen, NOW, registry=registry)
+    check(state, chosen, NOW, registry=registry)
+    return plan
+
+
+def plan(*objects: "ApiObject | Objects", policy: Policy | None = None, registry: Registry | None = None) -> Plan:
+    return decided(state_of(*objects), policy, registry)
+
+
+def bound(plan: Plan) -> dict[str, str]:
+    """Node by pod, the namespace left out where it is `default`."""
+    return {_short(binding.pod): binding.node for binding in plan.bindings}
+
+
+def order(plan: Plan) -> list[str]:
+    return list(bound(plan))
+
+
+def waiting(plan: Plan) -> dict[str, Pending]:
+    return {_short(pending.job): pending for pending in plan.pending}
+
+
+def reasons(plan: Plan) -> dict[str, str]:
+    return {job: pending.reason for job, pending in waiting(plan).items()}
+
+
+def _short(key: str) -> str:
+    return key.removeprefix("default/")
