@@ -209,8 +209,8 @@ class ClusterState:
         self._shaper.release(task.shape)
         self._pods_with_volumes.pop(key, None)
         self._mark(task.job)
-        if not task.job.tasks and not task.job.group:
-            self.groups.pop(task.job.key, None)
+        if not task.job.tasks and not task.job.group and not task.job.alone:
+            del self.groups[task.job.key]
 
     # -- the two halves of every change --------------------------------------------------------------------
 
