@@ -24,7 +24,7 @@ from fairway.state.jobs import Job
 from fairway.state.namespaces import NamespaceBook
 from fairway.state.nodes import NodeTable
 from fairway.state.podterms import PodTerms
-from fairway.state.queues import QueueTree
+from fairway.state.queues import DEFAULT_QUEUE, QueueTree
 from fairway.state.shaper import Shaper
 from fairway.state.tasks import ACCOUNTED, FINISHED, NOWHERE, ON_NODE, READY, Task, TaskState
 from fairway.state.volumes import VolumeBook
@@ -327,13 +327,13 @@ class ClusterState:
     def _group(self, key: str, namespace: str) -> Job:
         job = self.groups.get(key)
         if job is None:
-            job = self.groups[key] = Job(key, namespace, "default")
+            job = self.groups[key] = Job(key, namespace, DEFAULT_QUEUE)
         return job
 
     def _upsert_group(self, group: PodGroup) -> None:
         meta, spec = group.metadata, group.spec
         job = self._group(f"{meta.namespace}/{meta.name}", meta.namespace)
-        self._move_queue(job, spec.queue or "default")
+        self._move_queue(job, spec.queue or DEFAULT_QUEUE)
         job.group = True
         job.minimum = spec.min_member
         job.role_minimums = tuple(sorted(spec.min_task_member.items()))
@@ -349,7 +349,8 @@ class ClusterState:
         job = self.groups.get(key)
         if job is None:
             return
-        job.group = False
+        self._move_queue(job, DEFAULT_QUEUE)
+        job.group, job.created = False, None
         job.minimum, job.role_minimums, job.minimum_resources, job.phase = 1, (), None, ""
         job.annotations, job.priority_class = None, ""
         self._mark(job)
