@@ -84,12 +84,13 @@ class ClusterState:
                 if handlers:
                     handlers[1](thing)
             case Assumed(pod, node):
-                self._relocate(self.tasks[pod], TaskState.BINDING, self.nodes.row(node))
+                self._relocate(self.tasks[pod], TaskState.BINDING, node)
             case Confirmed(pod):
-                task = self.tasks[pod]
-                self._relocate(task, TaskState.BOUND, task.node)
+                if (task := self._binding(pod)) is not None:
+                    self._relocate(task, TaskState.BOUND, self.nodes.names[task.node])
             case Forgotten(pod):
-                self._relocate(self.tasks[pod], TaskState.PENDING, NOWHERE)
+                if (task := self._binding(pod)) is not None:
+                    self._relocate(task, TaskState.PENDING, "")
 
     def upsert(self, objects: Iterable[ApiObject]) -> None:
         for thing in objects:
@@ -270,11 +271,17 @@ class ClusterState:
         if not taken:
             del self.nodes.ports[task.node]
 
-    def _relocate(self, task: Task, state: TaskState, node: int) -> None:
-        name = self.nodes.names[node] if node != NOWHERE else ""
+    def _binding(self, pod: str) -> Task | None:
+        """The task, if its binding is still under way: a pod that runs or is gone needs no answer any more."""
+        task = self.tasks.get(pod)
+        return task if task is not None and task.state is TaskState.BINDING else None
+
+    def _relocate(self, task: Task, state: TaskState, node: str) -> None:
         task.check_move(state)
         self._leave(task)
-        self._enter(task, state, self.nodes.row(name) if name else NOWHERE)
+        if task.matched != task.shape.matched:  # terms that came while it was on its node
+            task.shape = self._shaper.rematched(task.shape, task.matched)
+        self._enter(task, state, self.nodes.row(node) if node else NOWHERE)
 
     def _mark(self, job: Job) -> None:
         self._dirty[job] = None
