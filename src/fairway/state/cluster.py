@@ -450,8 +450,9 @@ class ClusterState:
 
     def _reshape_volumes(self) -> None:
         """Pods that wait with claims may go elsewhere now."""
-        for pod in list(self._pods_with_volumes.values()):
-            self._upsert_pod(pod)
+        for key, pod in list(self._pods_with_volumes.items()):
+            if self.tasks[key].state in WAITING or self.tasks[key].state is TaskState.BINDING:
+                self._upsert_pod(pod)
 
 
 _STARTED = ACCOUNTED | READY
