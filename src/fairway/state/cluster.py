@@ -109,7 +109,7 @@ class ClusterState:
 
     def _priority_of(self, job: Job) -> int:
         """A group's own class counts; without one, its most important pod."""
-        if job.priority_class:
+        if job.priority_class and self.priorities.known(job.priority_class):
             return self.priorities.value(job.priority_class)
         return max((task.priority for task in job.tasks), default=0)
 
