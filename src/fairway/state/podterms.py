@@ -121,6 +121,8 @@ class PodTerms:
         for anchor in term.anchor:
             self._anchored[anchor].discard(term_id)
         self._unanchored.discard(term_id)
+        for owned in [owned for owned in self.owners if owned[0] == term_id]:
+            del self.owners[owned]
         del self._terms[term_id], self._by_key[term.key], self.present[term_id]
 
     def hold(self, term_id: int) -> None:
