@@ -104,7 +104,7 @@ def _compare(left: bytes, right: bytes) -> int:
     if left[:2] != right[:2]:
         raise ValueError("a version and a quantity cannot be compared")
     a, b = _key(left), _key(right)
-    return (a > b) - (a < b)
+    return int(a > b) - int(a < b)
 
 
 @lru_cache(maxsize=1)

@@ -36,7 +36,7 @@ Wish = ByClass | ByKind | ByClaim
 
 
 class ClaimMatcher:
-    """Which devices of drivers a claim's wish means. A DeviceClass may be missing where a ResourceClass has its name."""
+    """Which devices a claim means. Where there is no DeviceClass of its name, the ResourceClass is meant."""
 
     def __init__(self, device_classes: Mapping[str, DeviceClass], classes: ClassTable) -> None:
         self._device_classes = device_classes

@@ -1,0 +1,137 @@
+"""What a pod asks of devices, read from its spec: classes by name, claims by reference. Nothing is looked up here.
+
+Init containers run before the others and leave their devices to them, so the pod needs what is asked for at any one
+time, not the sum: for each class as many whole units as the hungriest moment, and such fractions as do not fit into
+units that are there anyway. Two fractions stay two: halves for two containers may be halves of different devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, get_args
+
+from fairway.api.classes import DeviceStrategy
+from fairway.api.pods import Container, Pod
+from fairway.resources.quantity import parse_amount
+
+CLASS_PREFIX = "resourceclass.fairway.dev/"
+STRATEGY = "fairway.dev/device-strategy"
+"""On a pod: how its devices are chosen, as a list with commas; it goes before the class's and the policy's."""
+
+_STRATEGIES: tuple[str, ...] = get_args(DeviceStrategy)
+_UNIT = 1000
+
+
+class ClassAsk(NamedTuple):
+    """Whole units, and fractions in thousandths, the largest first."""
+
+    class_name: str
+    units: int
+    fractions: tuple[int, ...] = ()
+
+
+class ClaimAsk(NamedTuple):
+    """The pod's entry, and the claim it names, or the template from which one is made for it (`namespace/name`)."""
+
+    entry: str
+    claim: str
+    template: str
+
+
+class DeviceAsks(NamedTuple):
+    """Equal for pods that the same devices would serve."""
+
+    classes: tuple[ClassAsk, ...] = ()
+    claims: tuple[ClaimAsk, ...] = ()
+    strategy: tuple[str, ...] = ()
+
+
+def device_asks(pod: Pod, is_allocated: Callable[[str], bool]) -> DeviceAsks | None:
+    """None for the pod that asks for no device. `is_allocated` says of a claim (`namespace/name`) whether it is."""
+    spec = pod.spec
+    names = sorted({name for container in _all(pod) for name in _class_names(container)})
+    if not names and not spec.resource_claims:
+        return None
+    classes = (_class_ask(pod, name) for name in names)
+    return DeviceAsks(
+        tuple(ask for ask in classes if ask.units or ask.fractions),
+        tuple(_claim_asks(pod, is_allocated)),
+        _strategy(pod.metadata.annotations.get(STRATEGY)),
+    )
+
+
+def _all(pod: Pod) -> Iterator[Container]:
+    yield from pod.spec.containers
+    yield from pod.spec.init_containers
+
+
+def _class_names(container: Container) -> Iterator[str]:
+    resources = container.resources
+    for name in (*resources.limits, *resources.requests):
+        if name.startswith(CLASS_PREFIX):
+            yield name
+
+
+def _amount(container: Container, name: str) -> int:
+    resources = container.resources
+    text = resources.requests.get(name, resources.limits.get(name))
+    return 0 if text is None else parse_amount(name, text)
+
+
+def _class_ask(pod: Pod, name: str) -> ClassAsk:
+    moments = [[_amount(container, name) for container in moment] for moment in _moments(pod)]
+    units = max(sum(amount // _UNIT for amount in moment) for moment in moments)
+    fractions: list[int] = []
+    for moment in moments:
+        spare = units - sum(amount // _UNIT for amount in moment)
+        parts = sorted((amount % _UNIT for amount in moment if amount % _UNIT), reverse=True)
+        left = _not_in_units(parts, spare)
+        for place, part in enumerate(left):
+            if place == len(fractions):
+                fractions.append(part)
+            fractions[place] = max(fractions[place], part)
+    return ClassAsk(name.removeprefix(CLASS_PREFIX), units, tuple(sorted(fractions, reverse=True)))
+
+
+def _moments(pod: Pod) -> Iterator[list[Container]]:
+    """Who runs together: all containers with the sidecars, and before that each init container with those started."""
+    sidecars: list[Container] = []
+    for container in pod.spec.init_containers:
+        if container.is_sidecar:
+            sidecars.append(container)
+        else:
+            yield [*sidecars, container]
+    yield [*pod.spec.containers, *sidecars]
+
+
+def _not_in_units(parts: list[int], spare: int) -> list[int]:
+    """The fractions that are left when others fill `spare` units, the largest first."""
+    free, left = [_UNIT] * spare, []
+    for part in parts:
+        place = next((place for place, room in enumerate(free) if room >= part), None)
+        if place is None:
+            left.append(part)
+        else:
+            free[place] -= part
+    return left
+
+
+def _claim_asks(pod: Pod, is_allocated: Callable[[str], bool]) -> Iterator[ClaimAsk]:
+    """Pods that wait for a claim made for them from one template are alike: they ask by the template."""
+    namespace = pod.metadata.namespace
+    made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
+    for entry in pod.spec.resource_claims:
+        name, template = entry.resource_claim_name, entry.resource_claim_template_name
+        if name is None and (own := made.get(entry.name)):
+            name = own if pod.spec.node_name or is_allocated(f"{namespace}/{own}") else None
+        yield ClaimAsk(
+            entry.name,
+            f"{namespace}/{name}" if name else "",
+            f"{namespace}/{template}" if template and not name else "",
+        )
+
+
+def _strategy(text: str | None) -> tuple[str, ...]:
+    """One that names what there is not is none."""
+    names = tuple(name.strip() for name in (text or "").split(",") if name.strip())
+    return names if all(name in _STRATEGIES for name in names) else ()
