@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 """Tables are no wider than this even where the terminal is: they are pasted into tickets."""
+CUT = "--- cut ---"
+GAP, ROOM = 3, 40
+"""Between two columns; for all columns but those of the prioritizers."""
 NAMED = 3
 """Of several clusters that are out for the same reason, this many are named."""
 
@@ -76,31 +79,43 @@ def _print_outcome(out: Console, outcome: Outcome) -> None:
         out.print(f"Warning: {warning}")
     below = [item for item in outcome.filtered if item.score is not None]
     if outcome.decisions or below:
+        scores, legend = _scores(outcome, below)
         out.print()
-        out.print(_scores(outcome, below))
+        out.print(scores)
+        if legend:
+            out.print(legend)
     if outcome.filtered:
         out.print()
         out.print(_reasons(outcome.filtered))
 
 
-def _scores(outcome: Outcome, below: list[Filtered]) -> Table:
-    """Clusters by prioritizers: the chosen above the cut, the others that were scored under it."""
+def _scores(outcome: Outcome, below: list[Filtered]) -> tuple[Table, str]:
+    """Clusters by prioritizers: the chosen above the cut, the others that were scored under it.
+
+    Where the names of the prioritizers do not fit they become letters, and the text says what they stand for.
+    """
     weights = {prioritizer.name: weight for prioritizer, weight in outcome.rules.weights}
     rows = [(item.cluster, item.score, item.scores) for item in outcome.decisions]
     rows += [(item.cluster, item.score, item.scores) for item in below]
     names = list(dict.fromkeys(name for _, _, scores in rows for name in scores))
+    titles = [_title(name, weights.get(name, 1)) for name in names]
+    legend = ""
+    if sum(len(title) + GAP for title in titles) > WIDTH - ROOM:
+        letters = [chr(ord("A") + number % 26) * (1 + number // 26) for number in range(len(names))]
+        legend = "\n".join(f"{letter} = {title}" for letter, title in zip(letters, titles, strict=True))
+        titles = letters
     shares = outcome.rules.placement.spec.replicas is not None
-    columns = ["#", "cluster", "score", *(_title(name, weights.get(name, 1)) for name in names)]
-    columns += ["replicas"] if shares else []
+    columns = ["#", "cluster", "score", *titles, *(["replicas"] if shares else [])]
     made = table(*columns, numbers=[column for column in columns if column != "cluster"])
+    made.columns[1].min_width = len(CUT)
     for number, (cluster, score, scores) in enumerate(rows):
         if number == len(outcome.decisions):
-            made.add_row("", "--- cut ---")
+            made.add_row("", CUT)
         points = [str(scores[name]) if name in scores else "" for name in names]
         chosen = number < len(outcome.decisions)
         replicas = [str(outcome.decisions[number].replicas)] if shares and chosen else []
         made.add_row(str(number + 1), cluster, "" if score is None else str(score), *points, *replicas)
-    return made
+    return made, legend
 
 
 def _title(name: str, weight: int) -> str:

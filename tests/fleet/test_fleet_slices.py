@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -103,7 +104,7 @@ def partitions(draw: st.DrawFn) -> dict[str, PlacementDecision]:
     order = draw(names)
     cuts = sorted(draw(st.sets(st.integers(0, len(order)), max_size=4)))
     bounds = [0, *cuts, len(order)]
-    return slices_of([order[a:b] for a, b in zip(bounds, bounds[1:], strict=False)])
+    return slices_of([order[a:b] for a, b in pairwise(bounds)])
 
 
 @given(partitions(), partitions())
