@@ -26,7 +26,7 @@ from fairway.state.nodes import NodeTable
 from fairway.state.podterms import PodTerms
 from fairway.state.queues import DEFAULT_QUEUE, QueueTree
 from fairway.state.shaper import Shaper
-from fairway.state.tasks import ACCOUNTED, FINISHED, NOWHERE, ON_NODE, READY, Task, TaskState
+from fairway.state.tasks import ACCOUNTED, FINISHED, NOWHERE, ON_NODE, READY, WAITING, Task, TaskState
 from fairway.state.volumes import VolumeBook
 from fairway.state.waiting import WaitingIndex
 
