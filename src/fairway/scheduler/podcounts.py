@@ -39,9 +39,8 @@ class PodCounts:
         return _sized(self._terms.owners.get(owned, _NONE) if column is None else column, size)
 
     def owned_terms(self, term: int) -> list[tuple[int, str]]:
-        """The anti-affinities, by topology key, that pods somewhere have against pods of this term."""
-        known = {owned for owned in self._terms.owners if owned[0] == term}
-        return sorted(known | {owned for owned in self._owners if owned[0] == term})
+        """The anti-affinities, by topology key, that pods may have against pods of this term."""
+        return [(term, key) for key in sorted(self._terms.repelling.get(term, ()))]
 
     def ports(self, known: dict[int, list[HostPort]]) -> Iterator[tuple[int, list[HostPort]]]:
         """Host ports taken, by row: the state's and the session's."""

@@ -121,8 +121,6 @@ class PodTerms:
         for anchor in term.anchor:
             self._anchored[anchor].discard(term_id)
         self._unanchored.discard(term_id)
-        for owned in [owned for owned in self.owners if owned[0] == term_id]:
-            del self.owners[owned]
         del self._terms[term_id], self._by_key[term.key], self.present[term_id]
 
     def hold(self, term_id: int) -> None:
@@ -157,6 +155,7 @@ class PodTerms:
             keys[topology_key] = keys.get(topology_key, 0) + by
             if not keys[topology_key]:
                 del keys[topology_key]
+                self.owners.pop((term_id, topology_key), None)
             if not keys:
                 del self.repelling[term_id]
 
