@@ -19,7 +19,7 @@ from fairway.state.jobs import Job
 from fairway.state.queues import Amounts, QueueInfo
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import Snapshot
-from fairway.state.tasks import ACCOUNTED, NOWHERE, ON_NODE, READY, Task, TaskState
+from fairway.state.tasks import ACCOUNTED, NOWHERE, ON_NODE, READY, WAITING, Task, TaskState
 from fairway.state.waiting import Line, Run, Signature
 
 _STARTED = ACCOUNTED | READY
@@ -71,7 +71,7 @@ def _check_jobs(state: ClusterState) -> None:
         for task in job.tasks:
             holds(f"job {job.key} has the unknown task {task.key}", state.tasks.get(task.key) is task)
         same(f"ready tasks of job {job.key}", job.ready, sum(task.state in READY for task in job.tasks))
-        same(f"pending tasks of job {job.key}", job.pending, len(job.waiting()))
+        same(f"pending tasks of job {job.key}", job.pending, sum(task.state in WAITING for task in job.tasks))
         same(f"priority of job {job.key}", job.priority, _priority(state, job))
     for key, job in state.groups.items():
         same(f"key of group {key}", job.key, key)
@@ -271,7 +271,8 @@ def _check_term_columns(state: ClusterState) -> None:
     same("pods that terms match", _nonzero(state.terms.present), dict(present))
     same("pods that own anti-affinities", _nonzero(state.terms.owners), dict(owners))
     same("terms with a column", set(state.terms.present), set(state.terms._terms))
-    holds("a term is gone, its owners are not", {term for term, _ in state.terms.owners} <= set(state.terms._terms))
+    repelled = {(term, key) for term, keys in state.terms.repelling.items() for key in keys}
+    same("owners of anti-affinities that nobody has", set(state.terms.owners) - repelled, set())
 
 
 def _nonzero(columns: dict[Any, Any]) -> dict[tuple[Any, int], int]:
