@@ -48,8 +48,8 @@ class QueueInfo:
         "capability",
         "children",
         "created",
+        "declared",
         "deserved",
-        "exists",
         "guarantee",
         "held",
         "name",
@@ -64,7 +64,7 @@ class QueueInfo:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.exists = name == DEFAULT_QUEUE
+        self.declared = False
         self.created: Micros = LAST
         self.weight = 1
         self.priority = 0
@@ -98,7 +98,7 @@ class QueueInfo:
     def describe(self, queue: Queue, axis: Axis) -> None:
         spec = queue.spec
         created = queue.metadata.creation_timestamp
-        self.exists = True
+        self.declared = True
         self.created = LAST if created is None else from_datetime(created)
         self.weight = spec.weight
         self.priority = spec.priority
@@ -113,10 +113,14 @@ class QueueInfo:
     def forget(self) -> None:
         """The object is gone; what the queue's tasks hold is not."""
         fresh = QueueInfo(self.name)
-        for slot in ("created", "weight", "priority", "open", "reclaimable", "never_evict", "parent"):
+        for slot in ("created", "declared", "weight", "priority", "open", "reclaimable", "never_evict", "parent"):
             setattr(self, slot, getattr(fresh, slot))
         self.capability, self.guarantee, self.deserved = {}, {}, {}
-        self.exists = fresh.exists
+
+    @property
+    def exists(self) -> bool:
+        """Whether jobs may name it: somebody made it, or it is the default, which needs nobody to."""
+        return self.declared or self.name == DEFAULT_QUEUE
 
     def __repr__(self) -> str:
         return f"<Queue {self.name}>"

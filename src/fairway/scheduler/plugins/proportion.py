@@ -44,7 +44,10 @@ class Proportion(QueueLimits):
                 self._fill(children, row, amount)
 
     def _takes_part(self, book: QueueBook) -> bool:
-        return self.lends or (book.info.open and book.info.exists)
+        """Without lending every open queue does, but a default queue that nobody made only if somebody uses it."""
+        if self.lends:
+            return True
+        return book.info.open and (book.info.declared or (book.info.exists and any((*book.held, *book.requested))))
 
     def _claim(self, book: QueueBook, row: int, total: int) -> Claim:
         capability = min(book.capability[row], total)
