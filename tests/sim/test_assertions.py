@@ -30,7 +30,7 @@ def a_run() -> tuple[Evidence, Metrics]:
     recorder.placed(at, "a/train", {"cpu": 2000})
     recorder.finished(START + 90 * SECOND, "a/train", 30 * SECOND)
     recorder.close(START + 90 * SECOND)
-    evidence = Evidence(START, START + 90 * SECOND, {"a/train": at}, {"a/train": START + 90 * SECOND})
+    evidence = Evidence(START, START + 90 * SECOND, frozenset(), {"a/train": at}, {"a/train": START + 90 * SECOND})
     evidence.first_eviction["r"] = (START + 61 * SECOND, "b/late")
     evidence.below_since = {"namespace/q/a": START, "queue/q": START}
     return evidence, summarize(recorder)

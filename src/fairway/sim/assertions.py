@@ -38,6 +38,8 @@ class Evidence:
 
     start: Micros
     end: Micros = 0
+    watched: frozenset[str] = frozenset()
+    """Jobs whose times somebody asserts something of."""
     started: dict[str, Micros] = field(default_factory=dict)
     ended: dict[str, Micros] = field(default_factory=dict)
     first_eviction: dict[str, tuple[Micros, str]] = field(default_factory=dict)

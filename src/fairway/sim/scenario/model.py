@@ -70,6 +70,8 @@ class TraceSource(Part, frozen=True):
     """Only jobs submitted within this time after the first one taken."""
     queue: str | None = None
     """Put all jobs into this queue, whatever the trace says."""
+    one_pod: bool = False
+    """A job is one pod that asks for what all its tasks ask for: for machines that are one pool of processors."""
     limits: bool = True
     """Requested run times, where the trace has them, are known to the scheduler and end the job."""
 

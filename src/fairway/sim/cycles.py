@@ -1,0 +1,180 @@
+"""When the scheduler decides, and how its plan is handed to the cluster.
+
+A pass follows the changes of its instant (`events`), or comes at fixed times (`interval`), or both, and again when
+the plan itself says that its answer may change (`recheckAt`). While nothing waits there is nothing to decide.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from fairway.api.policy import Policy
+from fairway.clock import Micros
+from fairway.scheduler.decide import decide
+from fairway.scheduler.plan import Plan, Reservation
+from fairway.sim import objects
+from fairway.sim.cluster import VirtualCluster
+from fairway.sim.jobs import SimJob, SimPod
+from fairway.sim.loop import Rank
+from fairway.sim.metrics import Recorder
+from fairway.sim.metrics.spread import Spread
+from fairway.sim.story import Story
+from fairway.state.annotations import RESERVATIONS
+from fairway.state.events import Upserted
+
+Stopwatch = Callable[[], int]
+"""Nanoseconds from somewhere: what the cost of deciding is measured with."""
+
+IDLE_PASSES = 3
+"""When nothing else will ever happen, so many passes without an effect end the run."""
+
+
+class Cycles:
+    """The scheduler's side of a run."""
+
+    def __init__(
+        self,
+        cluster: VirtualCluster,
+        policy: Policy,
+        mode: Literal["events", "interval", "both"],
+        interval: Micros,
+        recorder: Recorder,
+        story: Story,
+        *,
+        stopwatch: Stopwatch = time.perf_counter_ns,
+        on_cycle: Callable[[int, Micros], None] | None = None,
+    ) -> None:
+        self.count = 0
+        self.decisions = 0
+        self.spent = Spread()
+        """Nanoseconds of each pass."""
+        self._cluster = cluster
+        self._loop = cluster.loop
+        self._policy = policy
+        self._mode = mode
+        self._interval = interval
+        self._recorder = recorder
+        self._story = story
+        self._stopwatch = stopwatch
+        self._on_cycle = on_cycle
+        self._planned: dict[Micros, int] = {}
+        self._held: dict[str, str] = {}
+        """By job: the reservations that were written to it last."""
+        self._nominated: dict[str, str] = {}
+        self._idle = 0
+        self._start = self._loop.now
+        cluster.changed = self.wake
+
+    def wake(self) -> None:
+        """Something changed: have a pass, now or at the next fixed time."""
+        if self._cluster.waiting:
+            self._plan_pass(self._loop.now if self._mode != "interval" else self._next_fixed(self._loop.now))
+
+    def _plan_pass(self, at: Micros) -> None:
+        if at not in self._planned:
+            self._planned[at] = self._loop.plan(at, Rank.PASS, self._pass, at)
+
+    def _next_fixed(self, after: Micros) -> Micros:
+        return self._start + -(-(after - self._start) // self._interval) * self._interval
+
+    def _pass(self, at: Micros) -> None:
+        del self._planned[at]
+        if not self._cluster.waiting and not self._held and not self._nominated:
+            return
+        if self._on_cycle is not None:
+            self._on_cycle(self.count, at)
+        begin = self._stopwatch()
+        plan = decide(self._cluster.state, self._policy, at)
+        self.spent.add(self._stopwatch() - begin)
+        self.count += 1
+        effect = self._carry_out(plan)
+        self._idle = 0 if effect or self._loop.next_time is not None else self._idle + 1
+        if self._idle < IDLE_PASSES:
+            self._plan_again(at, plan)
+
+    def _plan_again(self, at: Micros, plan: Plan) -> None:
+        if plan.recheck_at is not None and plan.recheck_at > at:
+            soonest = plan.recheck_at if self._mode != "interval" else self._next_fixed(plan.recheck_at)
+            self._plan_pass(soonest)
+        if self._mode != "events" and self._cluster.waiting and self._loop.next_time is not None:
+            self._plan_pass(self._next_fixed(at + 1))
+
+    def _carry_out(self, plan: Plan) -> bool:
+        """What the plan says, in the order: release and reserve, evict, nominate, bind. True if it had an effect."""
+        effect = self._write_reservations(plan.reservations)
+        for eviction in plan.evictions:
+            if eviction.pod in self._cluster.pods:
+                self._cluster.evict(self._cluster.pods[eviction.pod])
+                effect = True
+        effect |= self._write_nominations({entry.pod: entry.node for entry in plan.nominations})
+        return self._bind(plan) or effect
+
+    def _bind(self, plan: Plan) -> bool:
+        if not plan.placed:
+            return False
+        places: list[tuple[SimPod, str, dict[str, str]]] = []
+        for binding in plan.bindings:
+            pod = self._cluster.pods[binding.pod]
+            if places and places[0][0].job is not pod.job:
+                self._cluster.bind(places)
+                places = []
+            places.append((pod, binding.node, binding.annotations))
+        self._cluster.bind(places)
+        self.decisions += plan.placed
+        return True
+
+    def _write_reservations(self, reservations: tuple[Reservation, ...]) -> bool:
+        """Carry them on the job's own object, where the next cycle reads them."""
+        if not reservations and not self._held:
+            return False
+        by_job: dict[str, list[Reservation]] = {}
+        for entry in reservations:
+            by_job.setdefault(entry.job, []).append(entry)
+        texts = {job: _reservation_text(entries) for job, entries in by_job.items()}
+        changed = [job for job in {**self._held, **texts} if self._held.get(job) != texts.get(job)]
+        for key in changed:
+            if key in self._cluster.jobs:
+                self._annotate(self._cluster.jobs[key], texts.get(key))
+        self._held = texts
+        nodes = {job: len({entry.node for entry in entries}) for job, entries in by_job.items()}
+        self._recorder.reservations(self._loop.now, len(nodes), len({entry.node for entry in reservations}))
+        self._story.reserved(self._loop.now, nodes)
+        return bool(changed)
+
+    def _annotate(self, job: SimJob, text: str | None) -> None:
+        if job.group is not None:
+            notes = {name: value for name, value in job.group.metadata.annotations.items() if name != RESERVATIONS}
+            if text is not None:
+                notes[RESERVATIONS] = text
+            job.group = replace(job.group, metadata=replace(job.group.metadata, annotations=notes))
+            self._cluster.state.apply(Upserted(job.group))
+        elif not job.pods[0].node:
+            pod = job.pods[0]
+            notes = {name: value for name, value in pod.pod.metadata.annotations.items() if name != RESERVATIONS}
+            if text is not None:
+                notes[RESERVATIONS] = text
+            new = replace(pod.pod, metadata=replace(pod.pod.metadata, annotations=notes))
+            self._cluster.replace(pod, new)
+
+    def _write_nominations(self, nominations: dict[str, str]) -> bool:
+        changed = [
+            key
+            for key in {**self._nominated, **nominations}
+            if self._nominated.get(key) != nominations.get(key) and key in self._cluster.pods
+        ]
+        for key in changed:
+            pod = self._cluster.pods[key]
+            if not pod.node:
+                self._cluster.replace(pod, objects.nominated(pod.pod, nominations.get(key, ""), self._loop.now))
+        self._nominated = nominations
+        return bool(changed)
+
+
+def _reservation_text(entries: list[Reservation]) -> str:
+    rows = [{"pod": e.pod, "node": e.node, "state": e.state, "since": e.since} for e in entries]
+    return msgspec.json.encode(rows).decode()

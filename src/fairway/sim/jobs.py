@@ -1,0 +1,152 @@
+"""Jobs of the virtual cluster: the objects that the scheduler sees, and how long their pods really run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+from msgspec.structs import replace
+
+from fairway.api.affinity import Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from fairway.api.meta import ObjectMeta
+from fairway.api.pods import Container, Pod, PodSpec, ResourceRequirements
+from fairway.api.requests import pod_request
+from fairway.api.scheduling import PodGroup, PodGroupSpec
+from fairway.clock import SECOND, Micros, to_datetime
+from fairway.resources.quantity import format_amount
+from fairway.sim.metrics import JobFacts
+from fairway.sim.traces import GPU_MODEL_LABEL, TraceJob
+from fairway.state.annotations import GROUP_NAME, QUEUE_NAME
+
+Amounts = Mapping[str, int]
+
+
+class SimPod:
+    """One pod: its object while it waits, what it holds, and where it is in its life."""
+
+    __slots__ = ("amounts", "bound", "epoch", "job", "key", "leaving", "node", "pod", "run", "started")
+
+    def __init__(self, key: str, pod: Pod, amounts: Amounts, run: Micros, job: SimJob) -> None:
+        self.key = key
+        self.pod = pod
+        self.amounts = amounts
+        self.run = run
+        self.job = job
+        self.node = ""
+        self.bound: Micros = 0
+        self.started: Micros | None = None
+        self.leaving = False
+        self.epoch = 0
+        """Counts its lives: what was planned for an earlier one does not happen."""
+
+
+class SimJob:
+    """A gang, or a pod alone."""
+
+    __slots__ = ("group", "key", "left", "minimum", "namespace", "pods", "queue", "start")
+
+    def __init__(self, key: str, namespace: str, queue: str, minimum: int, group: PodGroup | None) -> None:
+        self.key = key
+        self.namespace = namespace
+        self.queue = queue
+        self.minimum = minimum
+        self.group = group
+        self.pods: list[SimPod] = []
+        self.left = 0
+        """Pods that have not run to their end."""
+        self.start: Micros | None = None
+
+    def add(self, pod: Pod, run: Micros) -> None:
+        key = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        self.pods.append(SimPod(key, pod, pod_request(pod.spec).amounts, run, self))
+        self.left += 1
+
+    def created(self, at: Micros) -> SimJob:
+        """The same job with all its objects created at `at`."""
+        created = to_datetime(at)
+        for pod in self.pods:
+            pod.pod = replace(pod.pod, metadata=replace(pod.pod.metadata, creation_timestamp=created))
+        if self.group is not None:
+            self.group = replace(self.group, metadata=replace(self.group.metadata, creation_timestamp=created))
+        return self
+
+    def facts(self) -> JobFacts:
+        """What the metrics must know: the minimum counts as the first pods."""
+        amounts = [pod.amounts for pod in self.pods]
+        return JobFacts(
+            key=self.key,
+            queue=self.queue,
+            namespace=self.namespace,
+            tasks=len(self.pods),
+            minimum=self.minimum,
+            demand=total(amounts),
+            first_step=total(amounts[: self.minimum]),
+            next_step=amounts[-1],
+        )
+
+
+def total(amounts: Sequence[Amounts]) -> dict[str, int]:
+    """All of them added up; like ones, which is most of them, at once."""
+    first = amounts[0]
+    if all(other is first for other in amounts):
+        return {name: amount * len(amounts) for name, amount in first.items()}
+    found: dict[str, int] = {}
+    for entry in amounts:
+        for name, amount in entry.items():
+            found[name] = found.get(name, 0) + amount
+    return found
+
+
+def job_of_trace(job: TraceJob, at: Micros) -> SimJob:
+    """The objects of a job that comes at `at`: a pod alone, or a group with a pod for each task."""
+    created = to_datetime(at)
+    spec = _pod_spec(
+        tuple(sorted(job.request.items())),
+        -(-job.limit // SECOND) or 1 if job.limit is not None else None,
+        job.priority,
+        job.gpu_models,
+        tuple(sorted(job.node_selector.items())),
+    )
+    if job.tasks == 1:
+        made = SimJob(job.key, job.namespace, job.queue, 1, None)
+        notes = {QUEUE_NAME: job.queue} if job.queue != "default" else {}
+        meta = ObjectMeta(name=job.name, namespace=job.namespace, annotations=notes, creation_timestamp=created)
+        made.add(Pod(spec=spec, metadata=meta), job.duration)
+        return made
+    minimum = job.tasks if job.minimum is None else job.minimum
+    group = PodGroup(
+        metadata=ObjectMeta(name=job.name, namespace=job.namespace, creation_timestamp=created),
+        spec=PodGroupSpec(min_member=minimum, queue=job.queue),
+    )
+    made = SimJob(job.key, job.namespace, job.queue, minimum, group)
+    notes = {GROUP_NAME: job.name}
+    width = len(str(job.tasks - 1))
+    for index in range(job.tasks):
+        name = f"{job.name}-{index:0{width}d}"
+        meta = ObjectMeta(name=name, namespace=job.namespace, annotations=notes, creation_timestamp=created)
+        made.add(Pod(spec=spec, metadata=meta), job.duration)
+    return made
+
+
+@lru_cache(maxsize=4096)
+def _pod_spec(
+    request: tuple[tuple[str, int], ...],
+    deadline: int | None,
+    priority: int,
+    models: tuple[str, ...],
+    selector: tuple[tuple[str, str], ...],
+) -> PodSpec:
+    """Like jobs share one: the scheduler then reads it once."""
+    texts = {name: format_amount(name, amount) for name, amount in request}
+    affinity = None
+    if models:
+        term = NodeSelectorTerm(match_expressions=(NodeSelectorRequirement(GPU_MODEL_LABEL, "In", models),))
+        required = NodeSelector(node_selector_terms=(term,))
+        affinity = Affinity(node_affinity=NodeAffinity(required_during_scheduling_ignored_during_execution=required))
+    return PodSpec(
+        containers=(Container(name="main", resources=ResourceRequirements(requests=texts)),),
+        active_deadline_seconds=deadline,
+        priority=priority or None,
+        affinity=affinity,
+        node_selector=dict(selector),
+    )

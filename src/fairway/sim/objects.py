@@ -1,0 +1,59 @@
+"""The changes that a cluster makes to pods and nodes, as new objects: the old ones are never changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from fairway.api.meta import Condition
+from fairway.api.nodes import Node
+from fairway.api.pods import Pod, PodStatus
+from fairway.clock import Micros, format_rfc3339, to_datetime
+from fairway.state.annotations import NOMINATED_SINCE
+
+__all__ = ["Node", "annotated", "cordoned", "leaving", "made_anew", "nominated", "not_ready", "running", "succeeded"]
+
+
+def running(pod: Pod, node: str, at: Micros) -> Pod:
+    status = PodStatus(phase="Running", start_time=to_datetime(at))
+    return replace(pod, spec=replace(pod.spec, node_name=node), status=status)
+
+
+def succeeded(pod: Pod, node: str) -> Pod:
+    return replace(pod, spec=replace(pod.spec, node_name=node), status=PodStatus(phase="Succeeded"))
+
+
+def leaving(pod: Pod, node: str, at: Micros) -> Pod:
+    meta = replace(pod.metadata, deletion_timestamp=to_datetime(at))
+    return replace(pod, metadata=meta, spec=replace(pod.spec, node_name=node), status=PodStatus(phase="Running"))
+
+
+def made_anew(pod: Pod, at: Micros) -> Pod:
+    """The pod that a controller makes in the place of one that is gone."""
+    return replace(pod, metadata=replace(pod.metadata, creation_timestamp=to_datetime(at)), status=PodStatus())
+
+
+def nominated(pod: Pod, node: str, at: Micros) -> Pod:
+    """The node is to be this pod's; "" takes it back."""
+    notes = {name: text for name, text in pod.metadata.annotations.items() if name != NOMINATED_SINCE}
+    if node:
+        notes[NOMINATED_SINCE] = format_rfc3339(at)
+    return replace(
+        pod,
+        metadata=replace(pod.metadata, annotations=notes),
+        status=replace(pod.status, nominated_node_name=node),
+    )
+
+
+def annotated(pod: Pod, notes: Mapping[str, str]) -> Pod:
+    return replace(pod, metadata=replace(pod.metadata, annotations={**pod.metadata.annotations, **notes}))
+
+
+def not_ready(node: Node) -> Node:
+    conditions = (Condition(type="Ready", status="False", reason="Failed"),)
+    return replace(node, status=replace(node.status, conditions=conditions))
+
+
+def cordoned(node: Node) -> Node:
+    return replace(node, spec=replace(node.spec, unschedulable=True))

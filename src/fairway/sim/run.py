@@ -1,0 +1,277 @@
+"""One run: a scenario, a policy and a seed in, a report out. The same three give the same bytes."""
+
+from __future__ import annotations
+
+import resource
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from fairway.api.kinds import ApiObject
+from fairway.api.manifests import load
+from fairway.api.meta import ObjectMeta
+from fairway.api.namespaces import NAMESPACE_WEIGHT, ResourceQuota, ResourceQuotaSpec
+from fairway.api.nodes import Node
+from fairway.api.policy import Policy
+from fairway.api.scheduling import Queue, QueueGuarantee, QueueSpec
+from fairway.clock import Micros, format_rfc3339
+from fairway.resources.algebra import Resource
+from fairway.sim.assertions import Breach, Evidence
+from fairway.sim.cluster import VirtualCluster
+from fairway.sim.cycles import Cycles
+from fairway.sim.loop import EventLoop, Rank
+from fairway.sim.metrics import JobOutcome, Metrics, QueueFacts, Recorder, summarize
+from fairway.sim.nodes import NodePool, node_of_trace, nodes_of_template
+from fairway.sim.report.charts import charts_of
+from fairway.sim.report.model import RunReport, Speed
+from fairway.sim.scenario import Scenario
+from fairway.sim.scenario.model import Change, Failure, QueueTemplate
+from fairway.sim.scenario.reader import templates
+from fairway.sim.story import Story
+from fairway.sim.traces import TraceFaults, open_nodes
+from fairway.sim.workload import Arrival, arrivals
+from fairway.state.cluster import ClusterState
+
+PROGRESS_STEPS = 512
+"""Events between two looks at the progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a run is."""
+
+    now: Micros
+    start: Micros
+    end: Micros | None
+    submitted: int
+    finished: int
+    events: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    report: RunReport
+    speed: Speed
+    breaches: tuple[Breach, ...]
+    faults: TraceFaults
+
+
+class Simulation:
+    """A run that can be watched, and stopped."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        policy: Policy,
+        *,
+        seed: int | None = None,
+        strict: bool = False,
+        on_finish: Callable[[JobOutcome], None] | None = None,
+        on_cycle: Callable[[ClusterState, int, Micros], None] | None = None,
+    ) -> None:
+        self.scenario = scenario
+        self.policy = policy
+        self.seed = scenario.file.seed if seed is None else seed
+        self.faults = TraceFaults(_trace_name(scenario), strict=strict or _is_strict(scenario))
+        self.loop = EventLoop(scenario.start)
+        self.warnings: list[str] = []
+        world = list(self._world())
+        nodes = [thing for thing in world if isinstance(thing, Node)]
+        self.pool = NodePool()
+        for node in nodes:
+            self.pool.add(node)
+        self.nodes = len(nodes)
+        self.state = ClusterState()
+        self.evidence = Evidence(scenario.start, watched=frozenset(_watched(scenario)))
+        self.story = Story()
+        self.recorder = self._recorder(world, on_finish)
+        timing = scenario.file.timing
+        self.cluster = VirtualCluster(
+            self.loop,
+            self.state,
+            self.pool,
+            self.recorder,
+            self.story,
+            self.evidence,
+            timing,
+            Random(f"{self.seed}/delays"),
+        )
+        self.cluster.apply(world)
+        hook = None if on_cycle is None else lambda number, at: on_cycle(self.state, number, at)
+        self.cycles = Cycles(
+            self.cluster, policy, timing.cycles, timing.interval, self.recorder, self.story, on_cycle=hook
+        )
+        self._plan_events()
+
+    def run(self, watch: Callable[[Progress], None] | None = None) -> RunResult:
+        """To the end; Ctrl-C stops it, and the report says so."""
+        begin, partial = time.perf_counter(), False
+        end = None if self.scenario.file.end is None else self.scenario.start + self.scenario.file.end
+        try:
+            self._run(end, watch)
+        except KeyboardInterrupt:
+            partial = True
+        return self._result(time.perf_counter() - begin, partial)
+
+    def _run(self, end: Micros | None, watch: Callable[[Progress], None] | None) -> None:
+        loop, steps = self.loop, 0
+        while (when := loop.next_time) is not None and (end is None or when <= end):
+            loop.step()
+            steps += 1
+            if watch is not None and steps % PROGRESS_STEPS == 0:
+                watch(self.progress(end))
+        if end is not None:
+            loop.now = max(loop.now, end)
+
+    def progress(self, end: Micros | None) -> Progress:
+        outcomes = self.recorder.outcomes
+        return Progress(self.loop.now, self.scenario.start, end, outcomes.submitted, outcomes.finished, self.loop.steps)
+
+    def _world(self) -> Iterator[ApiObject]:
+        """What is there before the first job comes."""
+        cluster = self.scenario.file.cluster
+        for template in templates(cluster.nodes):
+            yield from nodes_of_template(template)
+        if cluster.trace is not None:
+            path = self.scenario.resolve(cluster.trace.file)
+            faults = TraceFaults(str(path), strict=self.faults.strict or cluster.trace.strict)
+            yield from map(node_of_trace, open_nodes(path, cluster.trace.format, faults))
+            self.warnings += faults.summary()
+        if cluster.manifests:
+            manifests = load([str(self.scenario.resolve(name)) for name in cluster.manifests])
+            self.warnings += manifests.warnings
+            yield from manifests.objects
+        yield from map(_queue, cluster.queues)
+        for name, namespace in cluster.namespaces.items():
+            hard = {NAMESPACE_WEIGHT: str(namespace.weight)}
+            yield ResourceQuota(metadata=ObjectMeta(name="fairway", namespace=name), spec=ResourceQuotaSpec(hard=hard))
+
+    def _recorder(self, world: Sequence[ApiObject], on_finish: Callable[[JobOutcome], None] | None) -> Recorder:
+        queues = [
+            QueueFacts(
+                thing.metadata.name, thing.spec.weight, dict(Resource.parse(thing.spec.guarantee.resource).amounts)
+            )
+            for thing in world
+            if isinstance(thing, Queue)
+        ]
+        weights = {name: part.weight for name, part in self.scenario.file.cluster.namespaces.items()}
+        resources = [name for name in sorted(self.pool.capacity) if name != "pods"]
+        return Recorder(self.scenario.start, resources, self.pool.capacity, queues, weights, on_finish)
+
+    def _plan_events(self) -> None:
+        for stream in arrivals(self.scenario, self.seed, self.pool.capacity, self.faults):
+            self.loop.feed(stream, lambda arrival: arrival.at, self._arrive)
+        for index, failure in enumerate(self.scenario.file.failures):
+            self._plan_failure(failure, Random(f"{self.seed}/failures/{index}"))
+        for change in self.scenario.file.changes:
+            self.loop.plan(self.scenario.start + change.at, Rank.CHANGE, self._change, change)
+
+    def _arrive(self, arrival: Arrival) -> None:
+        job = arrival.make()
+        if not self.cluster.arrive(job):
+            self.faults.add(0, f"{job.key} comes while a job of that name is still there")
+
+    def _plan_failure(self, failure: Failure, dice: Random) -> None:
+        start = self.scenario.start
+        if failure.every is None:
+            assert failure.at is not None
+            assert failure.node is not None
+            lasts = failure.lasts.draw(dice)
+            self.loop.plan(start + failure.at, Rank.CHANGE, lambda node: self.cluster.fail(node, lasts), failure.node)
+        else:
+            self.loop.plan(start + failure.every.draw(dice), Rank.CHANGE, self._fail_any, (failure, dice))
+
+    def _fail_any(self, given: tuple[Failure, Random]) -> None:
+        """A node chosen at random fails; the next failure is planned while there is anything left to do."""
+        failure, dice = given
+        node = self.pool.draw(dice)
+        if node is not None:
+            self.cluster.fail(node, failure.lasts.draw(dice))
+        assert failure.every is not None
+        if self.cluster.jobs:
+            self.loop.plan(self.loop.now + failure.every.draw(dice), Rank.CHANGE, self._fail_any, given)
+
+    def _change(self, change: Change) -> None:
+        for template in templates(change.join):
+            for node in nodes_of_template(template):
+                self.cluster.join(node)
+        if change.drain is not None:
+            self.cluster.drain(change.drain)
+        if change.remove is not None:
+            self.cluster.fail(change.remove, None)
+
+    def _result(self, seconds: float, partial: bool) -> RunResult:
+        end = self.loop.now
+        self.recorder.close(end)
+        self.story.close(end)
+        metrics = summarize(self.recorder)
+        breaches = self._judge(metrics, end)
+        warnings = [*self.warnings, *self.faults.summary()]
+        report = RunReport(
+            scenario=self.scenario.name,
+            policy=self.policy.source,
+            seed=self.seed,
+            start=format_rfc3339(self.scenario.start),
+            end=format_rfc3339(end),
+            partial=partial,
+            metrics=metrics,
+            charts=charts_of(self.recorder, self.story),
+            nodes=self.nodes,
+            warnings=warnings,
+            breaches=[str(breach) for breach in breaches],
+        )
+        return RunResult(report, self._speed(seconds), breaches, self.faults)
+
+    def _judge(self, metrics: Metrics, end: Micros) -> tuple[Breach, ...]:
+        self.evidence.end = end
+        since = {}
+        for queue in self.recorder.queues.values():
+            since[f"queue/{queue.name}"] = queue.longest_since
+            for holder in queue.namespaces.values():
+                since[f"namespace/{queue.name}/{holder.name}"] = holder.longest_since
+        self.evidence.below_since = since
+        found = (assertion.judge(self.evidence, metrics) for assertion in self.scenario.assertions)
+        return tuple(breach for breach in found if breach is not None)
+
+    def _speed(self, seconds: float) -> Speed:
+        spent = self.cycles.spent
+        return Speed(
+            seconds=seconds,
+            events=self.loop.steps,
+            cycles=self.cycles.count,
+            decisions=self.cycles.decisions,
+            decide_seconds=spent.total / 1e9,
+            cycle_p99=spent.percentile(99) / 1e9,
+            peak_memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        )
+
+
+def _queue(template: QueueTemplate) -> Queue:
+    def texts(amounts: Resource | None) -> dict[str, str]:
+        return {} if amounts is None else amounts.format()
+
+    spec = QueueSpec(
+        weight=template.weight,
+        guarantee=QueueGuarantee(resource=texts(template.guarantee)),
+        capability=texts(template.capability),
+        deserved=texts(template.deserved),
+        parent=template.parent,
+        reclaimable=template.reclaimable,
+    )
+    return Queue(metadata=ObjectMeta(name=template.name), spec=spec)
+
+
+def _watched(scenario: Scenario) -> Iterator[str]:
+    for assertion in scenario.assertions:
+        yield from assertion.jobs
+
+
+def _trace_name(scenario: Scenario) -> str:
+    trace = scenario.file.workload.trace
+    return str(scenario.path) if trace is None else str(scenario.resolve(trace.file))
+
+
+def _is_strict(scenario: Scenario) -> bool:
+    trace = scenario.file.workload.trace
+    return trace is not None and trace.strict

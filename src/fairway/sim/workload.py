@@ -1,0 +1,151 @@
+"""Where the jobs of a scenario come from: templates, traces and manifests, each as a stream in order of time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from random import Random
+
+from msgspec.structs import replace
+
+from fairway.api.manifests import load
+from fairway.api.pods import Pod
+from fairway.api.scheduling import PodGroup
+from fairway.clock import Micros
+from fairway.errors import InputError
+from fairway.resources.algebra import Resource
+from fairway.sim.jobs import SimJob, job_of_trace
+from fairway.sim.scenario import Scenario
+from fairway.sim.scenario.model import JobTemplate, ManifestJobs, TraceSource
+from fairway.sim.spans import parse_drawn, parse_span
+from fairway.sim.traces import TraceFaults, TraceJob, open_trace
+from fairway.state.reader import group_of, key_of, queue_of
+
+ARRIVE = "sim.fairway.dev/arrive"
+RUN = "sim.fairway.dev/run"
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A job that comes at `at`; its objects are made then, so that what has not come takes no room."""
+
+    at: Micros
+    make: Callable[[], SimJob]
+
+
+def arrivals(
+    scenario: Scenario, seed: int, capacity: Mapping[str, int], faults: TraceFaults
+) -> list[Iterator[Arrival]]:
+    """The streams of a scenario. Each has dice of its own, so that one more job does not change the others."""
+    workload, start = scenario.file.workload, scenario.start
+    streams = [
+        _template(job, start, Random(f"{seed}/jobs/{index}"), capacity) for index, job in enumerate(workload.jobs)
+    ]
+    for index, manifest in enumerate(workload.manifests):
+        streams.append(_manifest(scenario, manifest, Random(f"{seed}/manifests/{index}")))
+    if workload.trace is not None:
+        streams.append(_trace(scenario, workload.trace, faults))
+    return streams
+
+
+def _template(job: JobTemplate, start: Micros, dice: Random, capacity: Mapping[str, int]) -> Iterator[Arrival]:
+    gap = _mean_gap(job, capacity) if job.load is not None else 0
+    at = start + job.arrive
+    for index in range(job.count):
+        name = job.name if job.count == 1 else f"{job.name}-{index}"
+        made = TraceJob(
+            name=name,
+            submit=at,
+            run=job.run.draw(dice),
+            request=dict(job.request.amounts),
+            namespace=job.namespace,
+            queue=job.queue,
+            tasks=job.tasks,
+            minimum=job.minimum,
+            limit=job.limit,
+            priority=job.priority,
+            node_selector=job.node_selector,
+        )
+        yield _arrival(made, at)
+        if gap:
+            at += round(dice.expovariate(1.0) * gap)
+        elif job.every is not None:
+            at += job.every.draw(dice)
+
+
+def _arrival(job: TraceJob, at: Micros) -> Arrival:
+    return Arrival(at, lambda: job_of_trace(job, at))
+
+
+def _mean_gap(job: JobTemplate, capacity: Mapping[str, int]) -> Micros:
+    """The mean time between arrivals at which the jobs ask for `load` of the cluster."""
+    _, share = job.request.scale(job.tasks).dominant_share(Resource.of(dict(capacity)))
+    if not share:
+        raise InputError(f"job {job.name}: a load needs a request of something that the cluster has")
+    return max(1, round(float(share) * job.run.mean / (job.load or 1.0)))
+
+
+def _trace(scenario: Scenario, source: TraceSource, faults: TraceFaults) -> Iterator[Arrival]:
+    """The first job that is taken comes when the run starts; the others keep their distance from it."""
+    jobs = open_trace(scenario.resolve(source.file), source.format, faults, source.columns)
+    origin: Micros | None = None
+    for job in islice(jobs, source.skip, None if source.first is None else source.skip + source.first):
+        origin = job.submit if origin is None else origin
+        if source.until is not None and job.submit - origin > source.until:
+            return
+        yield _arrival(_adapted(job, source), scenario.start + job.submit - origin)
+
+
+def _adapted(job: TraceJob, source: TraceSource) -> TraceJob:
+    if source.queue is not None:
+        job = replace(job, queue=source.queue)
+    if not source.limits and job.limit is not None:
+        job = replace(job, run=job.duration, limit=None)
+    if source.one_pod and job.tasks > 1:
+        amounts = {name: amount * job.tasks for name, amount in job.request.items()}
+        job = replace(job, tasks=1, minimum=None, request=amounts)
+    return job
+
+
+def _manifest(scenario: Scenario, source: ManifestJobs, dice: Random) -> Iterator[Arrival]:
+    """Pods and groups of files: they are small enough to be read at once."""
+    objects = load([str(scenario.resolve(source.file))]).objects
+    groups = {f"{o.metadata.namespace}/{o.metadata.name}": o for o in objects if isinstance(o, PodGroup)}
+    jobs: dict[str, tuple[SimJob, list[Micros]]] = {}
+    for pod in objects:
+        if not isinstance(pod, Pod):
+            continue
+        key = group_of(pod) or key_of(pod)
+        if key not in jobs:
+            jobs[key] = (_manifest_job(key, pod, groups.get(key)), [])
+        job, times = jobs[key]
+        job.add(pod, _run(scenario, source, pod, dice))
+        times.append(_arrive(source, pod))
+    ordered = sorted(jobs.values(), key=lambda entry: min(entry[1]))
+    return (_fixed(job, scenario.start + min(times)) for job, times in ordered)
+
+
+def _fixed(job: SimJob, at: Micros) -> Arrival:
+    return Arrival(at, lambda: job.created(at))
+
+
+def _manifest_job(key: str, pod: Pod, group: PodGroup | None) -> SimJob:
+    if group is None and group_of(pod):
+        raise InputError(f"pod {key_of(pod)}: its group {key} is not in the same file")
+    queue = queue_of(pod) if group is None else group.spec.queue
+    return SimJob(key, pod.metadata.namespace, queue, 1 if group is None else max(1, group.spec.min_member), group)
+
+
+def _arrive(source: ManifestJobs, pod: Pod) -> Micros:
+    text = pod.metadata.annotations.get(ARRIVE)
+    return source.arrive if text is None else parse_span(text)
+
+
+def _run(scenario: Scenario, source: ManifestJobs, pod: Pod, dice: Random) -> Micros:
+    text = pod.metadata.annotations.get(RUN)
+    drawn = source.run if text is None else parse_drawn(text)
+    if drawn is None:
+        where = scenario.resolve(source.file)
+        raise InputError(f"{where}: pod {key_of(pod)} has no run time; give `run`, or the annotation {RUN}")
+    return drawn.draw(dice)
