@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 WIDTH = 80
 """Tables are no wider than this even where the terminal is: they are pasted into tickets."""
 CUT = "--- cut ---"
-GAP, ROOM = 3, 40
-"""Between two columns; for all columns but those of the prioritizers."""
+GAP, NAME, ROOM = 3, 30, 26
+"""Between two columns; for the name of a cluster at most; for rank, score and replicas."""
 NAMED = 3
 """Of several clusters that are out for the same reason, this many are named."""
 
@@ -73,7 +73,7 @@ def _print_tables(plan: FleetPlan) -> None:
 def _print_outcome(out: Console, outcome: Outcome) -> None:
     out.print(outcome.name, style="bold")
     for condition in outcome.conditions:
-        if (condition.type, condition.status) != ("PlacementMisconfigured", "False"):
+        if condition.type == "PlacementSatisfied" or condition.status != "False":
             out.print(f"{condition.type} {condition.status}, {condition.reason}: {condition.message}")
     for warning in outcome.warnings:
         out.print(f"Warning: {warning}")
@@ -100,7 +100,8 @@ def _scores(outcome: Outcome, below: list[Filtered]) -> tuple[Table, str]:
     names = list(dict.fromkeys(name for _, _, scores in rows for name in scores))
     titles = [_title(name, weights.get(name, 1)) for name in names]
     legend = ""
-    if sum(len(title) + GAP for title in titles) > WIDTH - ROOM:
+    widest = max((len(cluster) for cluster, _, _ in rows), default=0)
+    if sum(len(title) + GAP for title in titles) + min(max(widest, len(CUT)), NAME) + ROOM > WIDTH:
         letters = [chr(ord("A") + number % 26) * (1 + number // 26) for number in range(len(names))]
         legend = "\n".join(f"{letter} = {title}" for letter, title in zip(letters, titles, strict=True))
         titles = letters

@@ -67,7 +67,8 @@ def _satisfied(outcome: Outcome) -> Condition:
 def _overdrawn(outcome: Outcome) -> Condition:
     if outcome.overdrawn:
         return Condition(OVERDRAWN, "True", "RoomTaken", "; ".join(outcome.overdrawn))
-    return Condition(OVERDRAWN, "False", "RoomHeld", f"the room is there in {_clusters(len(outcome.chosen))}")
+    held = f"the room is there in {_clusters(len(outcome.chosen))}" if outcome.chosen.size else "nothing is held"
+    return Condition(OVERDRAWN, "False", "RoomHeld", held)
 
 
 def _unsatisfied(reason: str, message: str) -> Condition:
