@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from fairway.scheduler.jobrun import JobRun
-from fairway.scheduler.session import Session
 from fairway.scheduler.verdict import YES, Reason, Verdict
+
+if TYPE_CHECKING:
+    from fairway.scheduler.session import Session
 
 
 def admission(session: Session, job: JobRun) -> Verdict:
@@ -44,4 +48,3 @@ def _group_verdict(job: JobRun) -> Verdict:
     if job.job.group or job.job.alone:
         return YES
     return Verdict(False, Reason.NOT_ENQUEUED, detail=f"its PodGroup {job.key} does not exist")
-

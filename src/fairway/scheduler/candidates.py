@@ -5,7 +5,8 @@ A signature whose tasks fit nowhere keeps all its lines out at once, however man
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from fairway.scheduler.admission import admission
 from fairway.scheduler.jobrun import JobRun
@@ -16,8 +17,13 @@ from fairway.state.waiting import Entry, Line, Signature
 def candidates(session: Session) -> list[JobRun]:
     """The first job of every line that may be placed, and every started job that waits for more."""
     found = _lines(session, best_effort=False)
-    started = session.state.waiting.started.values()
-    found.extend(_admitted(session, (session.job_run(entry, signature) for signature, entry in started)))
+    started = (
+        session.job_run(entry, signature)
+        for job, (signature, entry) in session.state.waiting.started.items()
+        if job not in session.holders
+    )
+    holders = (job for job in session.holders.values() if job.left() or session.holds.of(job))
+    found.extend(_admitted(session, chain(started, holders)))
     return found
 
 
@@ -54,10 +60,21 @@ def is_for_backfill(signature: Signature) -> bool:
 
 def _heads(session: Session, signature: Signature) -> Iterator[JobRun]:
     for line in signature.lines.values():
-        if session.lines_are_alike:
-            yield session.job_run(line.entries[0], signature, line)
-        else:
+        if not session.lines_are_alike:
             yield from (session.job_run(entry, signature, _alone(line, entry)) for entry in line.entries)
+            continue
+        first = in_line(session, line, 0)
+        if first is not None:
+            yield first
+
+
+def in_line(session: Session, line: Line, place: int) -> JobRun | None:
+    """The first job at or behind a place in a line; those who got a claim to room stand for themselves."""
+    for at in range(place, len(line.entries)):
+        entry = line.entries[at]
+        if entry.job not in session.holders:
+            return session.job_run(entry, line.signature, line, at)
+    return None
 
 
 def _alone(line: Line, entry: Entry) -> Line:
@@ -67,7 +84,7 @@ def _alone(line: Line, entry: Entry) -> Line:
     return single
 
 
-def _admitted(session: Session, jobs: Iterator[JobRun]) -> Iterator[JobRun]:
+def _admitted(session: Session, jobs: Iterable[JobRun]) -> Iterator[JobRun]:
     for job in jobs:
         verdict = admission(session, job)
         if verdict.ok:

@@ -18,6 +18,7 @@ from fairway.scheduler.session import Session
 from fairway.scheduler.statement import Statement
 from fairway.scheduler.verdict import RESERVED_TEXT, STAGE, Reason, insufficient
 from fairway.state.shapes import Shape
+from fairway.state.tasks import TaskState
 
 
 class NodeReport(NamedTuple):
@@ -55,6 +56,8 @@ class Why(NamedTuple):
 
 def explain(session: Session, job: JobRun) -> Why:
     """Try the job once more on the final state, without asking its queue, and look at what is missing."""
+    if not job.runs:
+        return _explain_held(session, job)
     statement = session.statement()
     needed = 1 if session.job_ready(job) else max(1, job.minimum - job.ready)
     stuck = _place(job, statement, needed)
@@ -65,6 +68,15 @@ def explain(session: Session, job: JobRun) -> Why:
     if STAGE[reason] >= STAGE[Reason.INSUFFICIENT_RESOURCES] and _fits_after_release(session, job, needed):
         reason = Reason.WAITING_FOR_RELEASE
     return Why(reason, report, placed, needed, stuck.place)
+
+
+def _explain_held(session: Session, job: JobRun) -> Why:
+    """All that waits has a claim to room somewhere: what is missing is the room of the first that has none yet."""
+    holds = [hold for hold in session.holds.of(job) if hold.state is not TaskState.ALLOCATED]
+    report = node_report(session, holds[0].task.shape)
+    nominated = any(hold.state is TaskState.PIPELINED for hold in holds)
+    reason = Reason.WAITING_FOR_RELEASE if nominated else report.furthest
+    return Why(reason, report, 0, len(holds), -1)
 
 
 class _Stuck(NamedTuple):

@@ -156,9 +156,9 @@ class LooksAround(Protocol):
 
 
 class ScoresReserves(Protocol):
-    """How good each node is to reserve; all are added up. A node with 0 in all is not used."""
+    """How good each node is to be reserved, larger is better; all are added up. Only the best are used."""
 
-    def reserve_score(self, shape: Shape, nodes: NodeView, tens: int) -> FloatColumn: ...
+    def reserve_score(self, shape: Shape, nodes: NodeView) -> FloatColumn: ...
 
 
 class Protects(Protocol):

@@ -12,14 +12,18 @@ from fairway.state.waiting import Entry, Line, Signature
 
 
 class TaskRun:
-    """Like tasks that follow each other in task order; `placed` of them have a place."""
+    """Like tasks that follow each other in task order; `placed` of them have a place.
 
-    __slots__ = ("placed", "role", "shape", "tasks")
+    A run of held tasks is not `charged` again: what they ask for counts as held already.
+    """
 
-    def __init__(self, shape: Shape, role: str, tasks: list[Task]) -> None:
+    __slots__ = ("charged", "placed", "role", "shape", "tasks")
+
+    def __init__(self, shape: Shape, role: str, tasks: list[Task], *, charged: bool = True) -> None:
         self.shape = shape
         self.role = role
         self.tasks = tasks
+        self.charged = charged
         self.placed = 0
 
     @property
@@ -108,11 +112,31 @@ class JobRun:
     def left(self) -> int:
         return sum(run.left for run in self.runs)
 
-    def charge(self, vector: Vector, count: int, role: str) -> None:
-        """`count` more tasks hold this each; negative gives up."""
+    def charge(self, run: TaskRun, count: int) -> None:
+        """`count` more tasks of a run have a place; negative takes it back."""
         self.ready += count
         if self.role_ready is not None:
-            self.role_ready[role] = self.role_ready.get(role, 0) + count
+            self.role_ready[run.role] = self.role_ready.get(run.role, 0) + count
+        if run.charged:
+            self._charge(run.shape.vector, count)
+
+    def count_ready(self, task: Task, by: int) -> None:
+        """A held task got room, or lost it."""
+        self.ready += by
+        if self.role_ready is not None:
+            self.role_ready[task.traits.role] = self.role_ready.get(task.traits.role, 0) + by
+
+    def hold(self, task: Task, by: int) -> None:
+        """A waiting task got a claim to room (by 1), or lost it and waits again (by -1)."""
+        self._charge(task.shape.vector, by)
+        if by > 0:
+            self._tasks = [waiting for waiting in self._tasks if waiting is not task]
+        else:
+            self._tasks = sorted([*self._tasks, task], key=lambda waiting: (-waiting.priority, waiting.key))
+        placed = {task for run in self._runs or () for task in run.tasks[: run.placed]}
+        self._runs = [run for run in grouped([task for task in self._tasks if task not in placed]) if run.tasks]
+
+    def _charge(self, vector: Vector, count: int) -> None:
         add(self.held, vector, count)
         add(self.account.held, vector, count)
         self.queue.charge(vector, count)

@@ -8,9 +8,9 @@ so the smallest key is the best node, ties fall by name, and no two keys are equ
 cycle. A placement changes one node only, so before a column is used again just the nodes *touched* since then are
 computed anew (`Snapshot.touched`).
 
-k like tasks at once: the key of a node depends on that node alone, so k greedy picks never leave the k best nodes. Their
-keys with 0, 1, 2... tasks added are computed in one go and merged. Where a score only rises as a node fills (packing),
-the best node is simply filled, then the next.
+k like tasks at once: the key of a node depends on that node alone, so k greedy picks never leave the k best nodes.
+Their keys with 0, 1, 2... tasks added are computed in one go and merged. Where a score only rises as a node fills
+(packing), the best node is simply filled, then the next.
 
 `reference.py` does the same one task at a time and without any of this; a test holds the two together.
 """
@@ -28,6 +28,7 @@ from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.hooks import Check, FloatColumn
 from fairway.scheduler.podcounts import PodCounts
 from fairway.scheduler.view import NodeView
+from fairway.state.cluster import PODS
 from fairway.state.ranks import RANK_BITS
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import Snapshot
@@ -111,6 +112,9 @@ class Kernel:
         self.hooks = hooks
         self.pods = pods
         self.reserved: BoolColumn | None = None
+        """Rows on which somebody waits for room; None if nowhere."""
+        self.reserved_slots: IntColumn = np.zeros(0, dtype=np.int64)
+        """How many wait there: a BestEffort pod must leave them their slots."""
         self._columns = columns
         columns.start(snapshot.layout)
 
@@ -164,6 +168,22 @@ class Kernel:
 
     def feasible_rows(self, shape: Shape) -> IntColumn:
         return np.flatnonzero(self.column(shape).keys < INFEASIBLE)
+
+    def passes(self, shape: Shape, row: int) -> bool:
+        """Whether every predicate holds on a node now; room and reservations are another matter."""
+        view = self.view(np.array([row]))
+        if not self.snapshot.alive[row] or shape.volumes.missing:
+            return False
+        checks = (*self.hooks.feasible_static, *self.hooks.feasible)
+        return all(check.passes[0] for feasible in checks for check in feasible(shape, view))
+
+    def may_ever(self, shape: Shape, row: int) -> bool:
+        """Whether an empty node would do."""
+        view = self.view(np.array([row]))
+        whole = self.snapshot.allocatable
+        if any(int(whole[dimension, row]) < amount for dimension, amount in shape.vector):
+            return False
+        return all(check.passes[0] for feasible in self.hooks.feasible_static for check in feasible(shape, view))
 
     # -- keys ---------------------------------------------------------------------------------------------------
 
@@ -232,8 +252,11 @@ class Kernel:
             else:
                 short |= idle[row] < amount
         assert short is not None
-        if self.reserved is not None and not shape.best_effort:
-            short |= view.picked(self.reserved)
+        if self.reserved is not None:
+            if shape.best_effort:
+                short |= idle[PODS] <= view.pick(self.reserved_slots)
+            else:
+                short |= view.picked(self.reserved)
         for feasible in self.hooks.feasible:
             for check in feasible(shape, view):
                 short |= ~check.passes

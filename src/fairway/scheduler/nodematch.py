@@ -32,7 +32,7 @@ def selector_column(shape: Shape, snapshot: Snapshot) -> BoolColumn:
     labels, size = snapshot.state.nodes.labels, snapshot.size
     passes = np.ones(size, dtype=np.bool_)
     for key, value in shape.node_selector:
-        passes &= labels.where(key, size, _equals(value))
+        passes &= labels.where(key, size, equals(value))
     return passes
 
 
@@ -69,5 +69,5 @@ def _holds(requirement: NodeSelectorRequirement) -> Callable[[str | None], bool]
     return lambda value: requirement_holds(requirement, value)
 
 
-def _equals(wanted: str) -> Callable[[str | None], bool]:
+def equals(wanted: str) -> Callable[[str | None], bool]:
     return lambda value: value == wanted

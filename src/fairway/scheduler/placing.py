@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from fairway.scheduler.candidates import in_line
 from fairway.scheduler.jobrun import JobRun, TaskRun
 from fairway.scheduler.outcome import Step
 from fairway.scheduler.session import Session
 from fairway.scheduler.statement import Statement
 from fairway.state.shapes import Shape
+from fairway.state.tasks import TaskState
 
 
 class Placer:
@@ -24,6 +26,7 @@ class Placer:
         step = self._begin(job, statement)
         if step is Step.PLACED:
             statement.commit()
+            self._session.holds.bind(job)
         else:
             statement.rollback()
         return step
@@ -53,10 +56,8 @@ class Placer:
 
     def _behind(self, job: JobRun) -> list[JobRun]:
         assert job.line is not None
-        place = job.place + 1
-        if place == len(job.line.entries):
-            return []
-        return [self._session.job_run(job.line.entries[place], job.signature, job.line, place)]
+        following = in_line(self._session, job.line, job.place + 1)
+        return [] if following is None else [following]
 
     def _only_shrinks(self, shape: Shape) -> bool:
         """Whether room for a shape can only get less as others are placed. Affinity to pods can make it more."""
@@ -71,6 +72,8 @@ class Placer:
             missing = least - (job.role_ready or {}).get(role, 0)
             allowed &= self._place(job, statement, missing, role)
         allowed &= self._place(job, statement, job.minimum - job.ready, None)
+        if not self._session.job_ready(job):
+            self._place_held(job, statement)
         if self._session.job_ready(job) and statement.checkpoint():
             return Step.PLACED
         return Step.NO_ROOM if allowed else Step.NOT_ALLOWED
@@ -91,6 +94,13 @@ class Placer:
                     break  # nobody else in the job could make up for it
             missing -= self._try(job, run, may, statement)
         return allowed
+
+    def _place_held(self, job: JobRun, statement: Statement) -> None:
+        """Tasks that wait for room on one node may find some on another."""
+        for hold in self._session.holds.of(job):
+            if hold.state is not TaskState.ALLOCATED and not self._session.job_ready(job):
+                run = TaskRun(hold.task.shape, hold.task.traits.role, [hold.task], charged=False)
+                statement.allocate(job, run, 1)
 
     def _try(self, job: JobRun, run: TaskRun, count: int, statement: Statement) -> int:
         known = self._room.get(run.shape, count)

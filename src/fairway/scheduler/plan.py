@@ -54,6 +54,7 @@ class Reservation(PlanStruct, frozen=True):
 class Nomination(PlanStruct, frozen=True):
     pod: str
     node: str
+    since: str = ""
 
 
 class Released(PlanStruct, frozen=True):

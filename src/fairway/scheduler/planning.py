@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from fairway.clock import format_rfc3339
 from fairway.resources.quantity import format_amount
 from fairway.scheduler.actions.enqueue import ADMITTED_PHASES
 from fairway.scheduler.admission import admission
@@ -16,20 +17,24 @@ from fairway.scheduler.plan import (
     Binding,
     GroupStatus,
     NamespaceStanding,
+    Nomination,
     Pending,
     Plan,
     QueueStanding,
     QueueStatus,
+    Reservation,
     Sources,
     Status,
 )
 from fairway.scheduler.plugins.queuelimits import queue_share
+from fairway.scheduler.recheck import recheck_at
 from fairway.scheduler.session import Session
+from fairway.scheduler.starving import is_starving
 from fairway.scheduler.verdict import Reason, Verdict
 from fairway.state.cluster import PODS
 from fairway.state.jobs import Job
 from fairway.state.tasks import TaskState
-from fairway.state.waiting import Entry, Line, LineKey, Signature
+from fairway.state.waiting import Entry, Line, LineKey, Signature, patience
 
 
 def make_plan(session: Session) -> Plan:
@@ -56,8 +61,39 @@ def make_plan(session: Session) -> Plan:
             status=lambda: _status(session, waiting),
         ),
         placed=sum(len(tasks) for tasks, _ in chunks),
+        reservations=_reservations(session),
+        nominations=_nominations(session),
+        released=session.holds.released,
+        recheck_at=recheck_at(session),
         warnings=tuple(dict.fromkeys(warnings)),
     )
+
+
+def _reservations(session: Session) -> list[Reservation]:
+    """All that stand after the plan, by job and pod."""
+    names = session.snapshot.names
+    standing = [hold for hold in session.holds if hold.state is not TaskState.PIPELINED]
+    return [
+        Reservation(
+            pod=hold.task.key,
+            job=hold.job.key,
+            node=names[hold.row],
+            state="allocated" if hold.state is TaskState.ALLOCATED else "reserved",
+            since=format_rfc3339(hold.since),
+            promised_start=None if hold.promised is None else format_rfc3339(hold.promised),
+            soft=hold.soft,
+        )
+        for hold in sorted(standing, key=lambda hold: (hold.job.key, hold.task.key))
+    ]
+
+
+def _nominations(session: Session) -> list[Nomination]:
+    names = session.snapshot.names
+    standing = [hold for hold in session.holds if hold.state is TaskState.PIPELINED]
+    return [
+        Nomination(pod=hold.task.key, node=names[hold.row], since=format_rfc3339(hold.since))
+        for hold in sorted(standing, key=lambda hold: (hold.job.key, hold.task.key))
+    ]
 
 
 class _Row(NamedTuple):
@@ -81,6 +117,7 @@ class _Waiting:
         self._jobs: dict[Job, tuple[JobRun, Verdict | None]] = {
             run.job: (run, verdict) for run, verdict in session.outcomes.jobs.items()
         }
+        self._places = {job: _place_note(session, run) for job, run in session.holders.items()}
         self._bound = {run.job for run, _, _ in session.bindings}
         self._whys = {
             signature: explain(session, _sample(session, signature, lines))
@@ -156,15 +193,34 @@ class _Waiting:
             ready=ready,
             minimum=job.minimum,
             priority=job.priority,
+            starving=self._starves(job, ready),
         )
 
+    def _starves(self, job: Job, ready: int) -> bool:
+        arguments = self._session.reserve_arguments
+        if arguments is None or ready >= job.minimum:
+            return False
+        return is_starving(job, patience(job), arguments, self._session.now)
+
     def _reason(self, row: _Row) -> tuple[Reason, str, dict[str, int]]:
+        reason, message, nodes = self._bare_reason(row)
+        notes = [message, self._session.notes.get(row.entry.job, ""), self._places.get(row.entry.job, "")]
+        return reason, "; ".join(note for note in notes if note), nodes
+
+    def _bare_reason(self, row: _Row) -> tuple[Reason, str, dict[str, int]]:
         if row.verdict is not None:
             return row.verdict.reason or Reason.PLUGIN_FAILED, row.verdict.detail, {}
         if row.why is None:
             return Reason.NOT_ENQUEUED, _untouched(self._session), {}
-        member = row.entry.tasks[row.why.member].key
+        tasks = row.run.waiting if row.run else row.entry.tasks
+        member = tasks[row.why.member].key if tasks else ""
         return row.why.reason, row.why.message(member), row.why.report.causes
+
+
+def _place_note(session: Session, run: JobRun) -> str:
+    """Where a job that waits has claims to room."""
+    nodes = sorted({session.snapshot.names[hold.row] for hold in session.holds.of(run)})
+    return f"it has places on {', '.join(nodes)} and waits for room there" if nodes else ""
 
 
 def _sample(session: Session, signature: Signature, lines: dict[LineKey, Line]) -> JobRun:

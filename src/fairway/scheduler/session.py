@@ -8,10 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
+from fairway.api.arguments import EvictionArguments, ReserveArguments
 from fairway.api.policy import Policy
+from fairway.api.settings import Arguments
 from fairway.clock import Micros
 from fairway.scheduler.books import AccountBook, QueueBook
 from fairway.scheduler.guard import Failures, guarded
+from fairway.scheduler.holds import HoldBook
 from fairway.scheduler.hooks import Key
 from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.kernel import Columns, Kernel, NodeHooks
@@ -21,6 +26,7 @@ from fairway.scheduler.registry import Registry
 from fairway.scheduler.statement import Statement
 from fairway.scheduler.verdict import YES, Reason, Verdict
 from fairway.state.cluster import ClusterState
+from fairway.state.jobs import Job
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import snapshot_of
 from fairway.state.tasks import Task
@@ -54,6 +60,11 @@ class Session:
         self.failures = Failures()
         self.pods = PodCounts(state.terms)
         self._dropped = dropped
+        self._registry = registry
+        self.rechecks: list[Micros] = []
+        """Moments at which an action wants to be asked again."""
+        self.notes: dict[Job, str] = {}
+        """What is to be said of a waiting job besides its reason."""
         self._plugins = [(config, registry.build(config)) for config in policy.plugins() if registry.knows(config.name)]
         self._open_hooks()
         self.kernel = Kernel(self.snapshot, self._node_hooks(), self._columns(), self.pods)
@@ -61,8 +72,11 @@ class Session:
         self.bindings: list[tuple[JobRun, list[Task], list[int]]] = []
         self.outcomes = Outcomes()
         self.lending = False
+        self.resumed = False
         self.warnings: list[str] = []
         self._divided = False
+        self.holders: dict[Job, JobRun] = {}
+        self.holds = HoldBook(self)
         for _, plugin in self._plugins:
             if hasattr(plugin, "open"):
                 plugin.open(self)
@@ -132,6 +146,21 @@ class Session:
         columns = kept[1]
         assert isinstance(columns, Columns)
         return columns
+
+    @property
+    def reserve_arguments(self) -> ReserveArguments | None:
+        action = self.policy.action("reserve")
+        arguments = None if action is None else action.arguments
+        return arguments if isinstance(arguments, ReserveArguments) else None
+
+    @property
+    def nomination_timeout(self) -> int:
+        """Seconds; the longest that an action of the policy that evicts allows."""
+        evicting = [self.policy.action(name) for name in ("preempt", "reclaim")]
+        timeouts = [
+            a.arguments.nomination_timeout for a in evicting if a and isinstance(a.arguments, EvictionArguments)
+        ]
+        return max(timeouts, default=EvictionArguments().nomination_timeout)
 
     # -- order ------------------------------------------------------------------------------------------------
 
@@ -229,12 +258,39 @@ class Session:
                 if hasattr(plugin, "divide"):
                     plugin.divide(self)
 
+    def again(self) -> Session:
+        """A session like this one at its beginning, with the same groups let in."""
+        other = Session(self.state, self.policy, self.now, self._registry, self._dropped)
+        other.outcomes.refused = dict(self.outcomes.refused)
+        return other
+
+    def arguments(self, action: str) -> Arguments:
+        config = self.policy.action(action)
+        return Arguments() if config is None else config.arguments
+
     def statement(self) -> Statement:
         return Statement(self)
 
     def bind(self, job: JobRun, tasks: list[Task], rows: list[int]) -> None:
         """What a committed statement has placed."""
         self.bindings.append((job, tasks, rows))
+
+    def write(self, shape: Shape, rows: list[int], sign: int) -> None:
+        """Take (sign 1) or give back (sign -1) the room of like tasks on these rows, one task for each."""
+        snapshot = self.snapshot
+        if len(rows) == 1 or len(set(rows)) == 1:
+            row = rows[0]
+            snapshot.scratch(row)
+            for dimension, amount in shape.vector:
+                snapshot.idle[dimension, row] -= sign * len(rows) * amount
+        else:
+            for row in dict.fromkeys(rows):
+                snapshot.scratch(row)
+            index = np.array(rows)
+            for dimension, amount in shape.vector:
+                np.subtract.at(snapshot.idle[dimension], index, sign * amount)
+        if shape.minds_pods or shape.ports:
+            self.pods.place(shape, np.array(rows), snapshot.size, sign)
 
     def plugin(self, name: str) -> Any:
         """A plugin of the policy by name, or None."""

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from fairway.scheduler.jobrun import JobRun, TaskRun
-from fairway.state.shapes import Shape
 
 if TYPE_CHECKING:
     from fairway.scheduler.session import Session
@@ -58,18 +55,18 @@ class Statement:
     def put(self, job: JobRun, run: TaskRun, rows: list[int]) -> None:
         """Place the run's next tasks on these rows."""
         self._entries.append(Placed(job, run, rows))
-        self._write(run.shape, rows, 1)
+        self._session.write(run.shape, rows, 1)
         run.placed += len(rows)
-        job.charge(run.shape.vector, len(rows), run.role)
+        job.charge(run, len(rows))
         self._session.on_allocate(job, run.shape, len(rows))
 
     def rollback(self, checkpoint: int = 0) -> None:
         """Take back everything since the checkpoint, last first."""
         while len(self._entries) > checkpoint:
             job, run, rows = self._entries.pop()
-            self._write(run.shape, rows, -1)
+            self._session.write(run.shape, rows, -1)
             run.placed -= len(rows)
-            job.charge(run.shape.vector, -len(rows), run.role)
+            job.charge(run, -len(rows))
             self._session.on_allocate(job, run.shape, -len(rows))
 
     def commit(self) -> None:
@@ -81,21 +78,7 @@ class Statement:
         for job, run, rows in self._entries:
             first = start[run]
             start[run] = first + len(rows)
+            if not run.charged:
+                self._session.holds.move(run.tasks[0])
             self._session.bind(job, run.tasks[first : first + len(rows)], rows)
         self._entries.clear()
-
-    def _write(self, shape: Shape, rows: list[int], sign: int) -> None:
-        snapshot = self._session.snapshot
-        if len(rows) == 1 or (rows[0] == rows[-1] == rows[len(rows) // 2] and len(set(rows)) == 1):
-            row = rows[0]
-            snapshot.scratch(row)
-            for dimension, amount in shape.vector:
-                snapshot.idle[dimension, row] -= sign * len(rows) * amount
-        else:
-            for row in dict.fromkeys(rows):
-                snapshot.scratch(row)
-            index = np.array(rows)
-            for dimension, amount in shape.vector:
-                np.subtract.at(snapshot.idle[dimension], index, sign * amount)
-        if shape.minds_pods or shape.ports:
-            self._session.pods.place(shape, np.array(rows), snapshot.size, sign)

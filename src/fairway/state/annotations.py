@@ -14,6 +14,7 @@ PREEMPTABLE = "volcano.sh/preemptable"
 EXPECTED_RUNTIME = "fairway.dev/expected-runtime"
 STARVING_AFTER = "fairway.dev/starving-after"
 RESERVATIONS = "fairway.dev/reservations"
+NOMINATED_SINCE = "fairway.dev/nominated-since"
 NEVER_EVICT = "fairway.dev/never-evict"
 """On a queue, a group or a pod: `"true"` and its pods are never victims."""
 

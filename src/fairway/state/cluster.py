@@ -16,11 +16,13 @@ from fairway.api.nodes import Node
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodDisruptionBudget, PodGroup, PriorityClass, Queue
 from fairway.api.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
-from fairway.clock import from_datetime
+from fairway.clock import Micros, from_datetime
 from fairway.resources.columns import Axis
 from fairway.state import reader
 from fairway.state.events import Assumed, Confirmed, Deleted, Event, Forgotten, Upserted
+from fairway.state.holds import HoldRecord, read_nomination, read_reservations
 from fairway.state.jobs import Job
+from fairway.state.log import Log
 from fairway.state.namespaces import NamespaceBook
 from fairway.state.nodes import NodeTable
 from fairway.state.podterms import PodTerms
@@ -49,6 +51,7 @@ class ClusterState:
         self.tasks: dict[str, Task] = {}
         self.groups: dict[str, Job] = {}
         self.foreign: dict[str, Task] = {}
+        self.nominations: dict[str, HoldRecord] = {}
         self.terms = PodTerms(self.namespaces.labels, self._known_tasks)
         self.waiting = WaitingIndex(self.queues)
         self.generation = 0
@@ -56,6 +59,8 @@ class ClusterState:
         self._shaper = Shaper(self.axis, self.terms, self.volumes)
         self._traits = reader.TraitReader()
         self._dirty: dict[Job, None] = {}
+        self.changed_jobs: Log[Job] = Log()
+        """Jobs that changed, for whoever keeps an index of them."""
         self._pods_with_volumes: dict[str, Pod] = {}
         self._handlers: dict[type, tuple[Callable[[Any], None], Callable[[Any], None]]] = {
             Pod: (self._upsert_pod, self._delete_pod),
@@ -106,6 +111,7 @@ class ClusterState:
                 self.waiting.refresh(
                     job, job.queue, valid=is_valid(job), fresh=not any(t.state in _STARTED for t in job.tasks)
                 )
+                self.changed_jobs.add(job)
 
     def _priority_of(self, job: Job) -> int:
         """A group's own class counts; without one, its most important pod."""
@@ -149,6 +155,8 @@ class ClusterState:
             self._enter(task, TaskState.BINDING, self.nodes.row(assumed_on))
         elif pod.spec.node_name and state not in FINISHED:
             self._enter(task, state, self.nodes.row(pod.spec.node_name))
+        elif state is TaskState.PENDING:
+            self._enter_waiting(task)
         else:
             self._enter(task, state, NOWHERE)
         if pod.spec.volumes and state is TaskState.PENDING:
@@ -177,8 +185,24 @@ class ClusterState:
         started = pod.status.start_time
         task.started = None if started is None else from_datetime(started)
         self.tasks[key] = task
+        nomination = read_nomination(pod)
+        if nomination is not None:
+            self.nominations[key] = nomination
         self._give_shape(task, pod)
         return task
+
+    def _enter_waiting(self, task: Task) -> None:
+        """A pod without a node: it may have a claim to room on one."""
+        hold = self.hold_of(task)
+        if hold is None:
+            self._enter(task, TaskState.PENDING, NOWHERE)
+        else:
+            self._enter(task, hold.state, self.nodes.row(hold.node))
+
+    def hold_of(self, task: Task) -> HoldRecord | None:
+        """The claim that a waiting task's objects carry."""
+        reserved = (task.job.reservations or {}).get(task.key)
+        return self.nominations.get(task.key) if reserved is None else reserved
 
     def _give_shape(self, task: Task, pod: Pod) -> None:
         self.terms.enter(task)
@@ -194,6 +218,7 @@ class ClusterState:
         created = pod.metadata.creation_timestamp
         job.created = None if created is None else from_datetime(created)
         job.annotations = pod.metadata.annotations or None
+        job.reservations = read_reservations(pod.metadata.annotations, pod.metadata.namespace) or None
         return job
 
     def _forget_pod(self, key: str) -> None:
@@ -209,6 +234,7 @@ class ClusterState:
         self.terms.leave(task)
         self._shaper.release(task.shape)
         self._pods_with_volumes.pop(key, None)
+        self.nominations.pop(key, None)
         self._mark(task.job)
         if not task.job.tasks and not task.job.group and not task.job.alone:
             del self.groups[task.job.key]
@@ -220,7 +246,7 @@ class ClusterState:
         task.state, task.node = state, node
         job = task.job
         job.ready += state in READY
-        job.pending += state is TaskState.PENDING
+        job.pending += state in WAITING
         if state in ACCOUNTED:
             self.queues.get(job.queue).hold(job.namespace, task.shape.vector, 1)
         if node != NOWHERE:
@@ -231,7 +257,7 @@ class ClusterState:
         """Count a task out: exactly what `_enter` counted in."""
         job = task.job
         job.ready -= task.state in READY
-        job.pending -= task.state is TaskState.PENDING
+        job.pending -= task.state in WAITING
         if task.state in ACCOUNTED:
             self.queues.get(job.queue).hold(job.namespace, task.shape.vector, -1)
         if task.node != NOWHERE:
@@ -348,6 +374,8 @@ class ClusterState:
         job.created = None if meta.creation_timestamp is None else from_datetime(meta.creation_timestamp)
         job.phase = group.status.phase
         job.annotations = meta.annotations or None
+        job.last_ready = _last_ready(group)
+        self._rehold(job, read_reservations(meta.annotations, meta.namespace))
         job.priority_class = spec.priority_class_name
         self._mark(job)
 
@@ -359,10 +387,21 @@ class ClusterState:
         self._move_queue(job, DEFAULT_QUEUE)
         job.group, job.created = False, None
         job.minimum, job.role_minimums, job.minimum_resources, job.phase = 1, (), None, ""
-        job.annotations, job.priority_class = None, ""
+        job.annotations, job.priority_class, job.last_ready = None, "", None
+        self._rehold(job, {})
         self._mark(job)
         if not job.tasks:
             del self.groups[key]
+
+    def _rehold(self, job: Job, reservations: dict[str, HoldRecord]) -> None:
+        """The group carries other reservations now."""
+        if reservations == (job.reservations or {}):
+            return
+        job.reservations = reservations or None
+        for task in job.tasks:
+            if task.state in WAITING:
+                self._leave(task)
+                self._enter_waiting(task)
 
     def _move_queue(self, job: Job, queue: str) -> None:
         if queue == job.queue:
@@ -456,6 +495,12 @@ class ClusterState:
 
 
 _STARTED = ACCOUNTED | READY
+
+
+def _last_ready(group: PodGroup) -> Micros | None:
+    """When the group was last known to be ready: its condition `Scheduled` says so."""
+    times = [c.last_transition_time for c in group.status.conditions if c.type == "Scheduled"]
+    return max((from_datetime(time) for time in times if time is not None), default=None)
 
 
 def is_valid(job: Job) -> bool:

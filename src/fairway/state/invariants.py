@@ -7,7 +7,7 @@ The state is never rebuilt, so a sum that is off by one stays off for ever. Each
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
@@ -20,7 +20,7 @@ from fairway.state.queues import Amounts, QueueInfo
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import Snapshot
 from fairway.state.tasks import ACCOUNTED, NOWHERE, ON_NODE, READY, WAITING, Task, TaskState
-from fairway.state.waiting import Line, Run, Signature
+from fairway.state.waiting import Line, Run, Signature, WaitingIndex
 
 _STARTED = ACCOUNTED | READY
 _PLACED = ON_NODE | {TaskState.PIPELINED, TaskState.RESERVED}
@@ -193,7 +193,7 @@ def _check_waiting(state: ClusterState) -> None:
     same("jobs that have started", {job.key for job in waiting.started}, {job.key for job in expected - fresh})
     users: Counter[Signature] = Counter()
     for job in expected:
-        signature, line = waiting.signature_of(job), waiting.line_of(job)
+        signature, line, _ = waiting.place_of(job)
         users[signature] += 1
         same(f"signature of job {job.key}", signature.key, _signature_key(job))
         expected_line = (job.queue, job.namespace, job.priority, job.group, job.phase, is_valid(job))
@@ -207,19 +207,20 @@ def _check_waiting(state: ClusterState) -> None:
         same(f"jobs of signature {key}", signature.users, users[signature])
         for line_key, ranked in signature.lines.items():
             holds(f"line {line_key} is filed under another's key", ranked.key == line_key)
-            _check_line(waiting.line_of, waiting.signature_of, ranked)
+            _check_line(waiting, ranked)
             in_lines += [entry.job for entry in ranked.entries]
     same("jobs in lines", sorted(job.key for job in in_lines), sorted(job.key for job in fresh))
 
 
-def _check_line(line_of: Callable[[Job], Any], signature_of: Callable[[Job], Signature], line: Line) -> None:
+def _check_line(waiting: WaitingIndex, line: Line) -> None:
     holds(f"line {line.key} is empty", bool(line.entries))
     orders = [entry.job.order for entry in line.entries]
     same(f"order of line {line.key}", orders, sorted(orders))
     same(f"keys of line {line.key}", line._orders, orders)
     for job, tasks in line.entries:
-        same(f"line of job {job.key}", line_of(job), line.key)
-        holds(f"job {job.key} stands in a line of another signature", signature_of(job) is line.signature)
+        place = waiting.place_of(job)
+        same(f"line of job {job.key}", place.line, line.key)
+        holds(f"job {job.key} stands in a line of another signature", place.signature is line.signature)
         same(f"waiting tasks of job {job.key} in its line", tasks, job.waiting())
 
 

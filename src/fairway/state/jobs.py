@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from fairway.clock import Micros
 from fairway.resources.columns import Vector
-from fairway.state.tasks import READY, Task, TaskState
+from fairway.state.holds import HoldRecord
+from fairway.state.tasks import HOLDING, READY, Task, TaskState
 
 LAST = 1 << 62
 """The creation time, for ordering, of what does not say when it was created."""
@@ -25,6 +24,7 @@ class Job:
         "created",
         "group",
         "key",
+        "last_ready",
         "minimum",
         "minimum_resources",
         "namespace",
@@ -34,6 +34,7 @@ class Job:
         "priority_class",
         "queue",
         "ready",
+        "reservations",
         "role_minimums",
         "tasks",
     )
@@ -52,6 +53,8 @@ class Job:
         self.created: Micros | None = None
         self.phase = ""
         self.annotations: dict[str, str] | None = None
+        self.reservations: dict[str, HoldRecord] | None = None
+        self.last_ready: Micros | None = None
         self.tasks: list[Task] = []
         self.ready = 0
         self.pending = 0
@@ -61,6 +64,12 @@ class Job:
         """The tie rule: creation, then namespace/name."""
         return (LAST if self.created is None else self.created, self.key)
 
+    @property
+    def waits_since(self) -> Micros | None:
+        """When its wait began: at creation, or when it was last ready. None if nobody knows."""
+        known = [moment for moment in (self.created, self.last_ready) if moment is not None]
+        return max(known, default=None)
+
     def waiting(self) -> list[Task]:
         """The tasks without a place, in task order: priority, then name."""
         return sorted(
@@ -68,8 +77,10 @@ class Job:
             key=lambda task: (-task.priority, task.key),
         )
 
-    def in_states(self, *states: TaskState) -> Iterator[Task]:
-        return (task for task in self.tasks if task.state in states)
+    def holders(self) -> list[Task]:
+        """The tasks with a claim to room somewhere, in task order."""
+        held = (task for task in self.tasks if task.state in HOLDING)
+        return sorted(held, key=lambda task: (-task.priority, task.key))
 
     def members(self) -> int:
         """Pods that can still make up the gang: all but the failed and the leaving."""

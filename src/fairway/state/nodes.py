@@ -20,6 +20,7 @@ from fairway.api.nodes import Node
 from fairway.resources.algebra import Resource
 from fairway.resources.columns import Axis, Table, Vector
 from fairway.state.labels import LabelColumns
+from fairway.state.log import Log
 from fairway.state.ranks import NameRanks
 from fairway.state.shapes import HostPort
 from fairway.state.tasks import Task
@@ -29,34 +30,6 @@ UNLIMITED_PODS = 1 << 40
 
 MAX_ALLOCATABLE = 1 << 60
 """What a node reports above this counts as this: sums over nodes must stay exact."""
-
-_KEPT_LOG = 1 << 16
-
-
-class RowLog:
-    """Rows to look at again, with a position that never goes back."""
-
-    __slots__ = ("_rows", "_start")
-
-    def __init__(self) -> None:
-        self._start = 0
-        self._rows: list[int] = []
-
-    @property
-    def end(self) -> int:
-        return self._start + len(self._rows)
-
-    def add(self, row: int) -> None:
-        self._rows.append(row)
-        if len(self._rows) > 2 * _KEPT_LOG:
-            del self._rows[:_KEPT_LOG]
-            self._start += _KEPT_LOG
-
-    def since(self, position: int) -> list[int] | None:
-        """Rows logged since a position; None if the log no longer reaches back that far."""
-        if position < self._start:
-            return None
-        return self._rows[position - self._start :]
 
 
 class TaintSets:
@@ -113,8 +86,8 @@ class NodeTable:
         self.alive = np.zeros(0, dtype=np.bool_)
         self.ready = np.zeros(0, dtype=np.bool_)
         self.schedulable = np.zeros(0, dtype=np.bool_)
-        self.changed = RowLog()
-        self.reshaped = RowLog()
+        self.changed: Log[int] = Log()
+        self.reshaped: Log[int] = Log()
         self._free: list[int] = []
         self._new_names: list[str] = []
         self.size_generation = 0

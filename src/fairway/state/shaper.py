@@ -19,7 +19,6 @@ from fairway.state.shapes import (
     Shape,
     ShapeKey,
     Spread,
-    host_ports,
 )
 from fairway.state.tasks import Task
 from fairway.state.volumes import NO_VOLUMES, VolumeBook
@@ -62,7 +61,7 @@ class Shaper:
             tuple(sorted(spec.node_selector.items())) if spec.node_selector else (),
             msgspec.json.encode(affinity) if affinity else b"",
             spec.tolerations,
-            host_ports(spec),
+            tuple(sorted(set(spec.host_ports))),
             rules,
             self._terms.matching(pod.metadata.namespace, pod.metadata.labels),
             volumes.key,

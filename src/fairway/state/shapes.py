@@ -10,7 +10,6 @@ from collections.abc import Hashable
 from typing import NamedTuple
 
 from fairway.api.affinity import NodeAffinity, Toleration
-from fairway.api.pods import PodSpec
 from fairway.resources.columns import Vector
 from fairway.state.volumes import VolumeNeeds
 
@@ -54,7 +53,9 @@ class PodRules(NamedTuple):
 NO_RULES = PodRules()
 
 HostPort = tuple[str, str, int]
-"""(protocol, host IP, port)"""
+"""(address, protocol, port)"""
+
+ANY_ADDRESS = ("", "0.0.0.0")
 
 
 class ShapeKey(NamedTuple):
@@ -119,19 +120,8 @@ class Shape:
         return f"<Shape {self.vector}>"
 
 
-def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
-    found = {
-        (port.protocol, port.host_ip or "0.0.0.0", port.host_port)
-        for container in (*spec.containers, *(c for c in spec.init_containers if c.is_sidecar))
-        for port in container.ports
-        if port.host_port
-    }
-    return tuple(sorted(found))
-
-
 def ports_clash(mine: tuple[HostPort, ...], theirs: tuple[HostPort, ...]) -> bool:
     """Two pods cannot have one port of one protocol, unless on different addresses of the host."""
-    any_address = "0.0.0.0"
     return any(
-        a[0] == b[0] and a[2] == b[2] and (a[1] == b[1] or any_address in (a[1], b[1])) for a in mine for b in theirs
+        a[1:] == b[1:] and (a[0] == b[0] or a[0] in ANY_ADDRESS or b[0] in ANY_ADDRESS) for a in mine for b in theirs
     )

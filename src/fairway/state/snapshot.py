@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.state.cluster import ClusterState
-from fairway.state.nodes import RowLog
+from fairway.state.log import Log
 
 _MANY = 2
 """Where more than one in this many rows changed, all are computed again."""
@@ -26,8 +26,8 @@ class Snapshot:
         self.idle: NDArray[np.int64] = np.zeros((0, 0), dtype=np.int64)
         self.percent: NDArray[np.float64] = np.zeros((0, 0))
         self.rank: IntColumn = np.zeros(0, dtype=np.int64)
-        self.touched = RowLog()
-        self.reshaped = RowLog()
+        self.touched: Log[int] = Log()
+        self.reshaped: Log[int] = Log()
         self.layout = 0
         self.total: list[int] = []
         self._changed = -1

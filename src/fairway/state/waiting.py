@@ -19,6 +19,8 @@ from typing import NamedTuple
 
 from fairway.clock import Micros
 from fairway.resources.columns import Vector
+from fairway.state.ages import Ages
+from fairway.state.annotations import STARVING_AFTER, parse_span
 from fairway.state.jobs import Job
 from fairway.state.queues import QueueTree, add
 from fairway.state.shapes import Shape
@@ -42,6 +44,8 @@ class LineKey(NamedTuple):
     group: bool
     phase: str
     valid: bool
+    patience: Micros | None = None
+    """What the job itself says about when it starves."""
 
 
 class Entry(NamedTuple):
@@ -140,6 +144,11 @@ class Place(NamedTuple):
     order: tuple[Micros, str]
 
 
+def patience(job: Job) -> Micros | None:
+    text = (job.annotations or {}).get(STARVING_AFTER)
+    return None if text is None else parse_span(text)
+
+
 class WaitingIndex:
     """All jobs with pending tasks. `refresh` moves a job to where it now belongs."""
 
@@ -148,6 +157,12 @@ class WaitingIndex:
         self._signatures: dict[SignatureKey, Signature] = {}
         self._places: dict[Job, Place] = {}
         self.started: dict[Job, tuple[Signature, Entry]] = {}
+        self.holding: dict[Job, None] = {}
+        """Those with a claim to room somewhere."""
+        self.ages = Ages()
+        """Those who leave it to the policy when they starve."""
+        self.patient: dict[Job, None] = {}
+        """Those who do not."""
 
     def __len__(self) -> int:
         return len(self._places)
@@ -169,12 +184,15 @@ class WaitingIndex:
         entry = Entry(job, job.waiting())
         signature = self._signature(entry)
         signature.users += 1
-        key = LineKey(queue, job.namespace, job.priority, job.group, job.phase, valid)
+        key = LineKey(queue, job.namespace, job.priority, job.group, job.phase, valid, patience(job))
         self._places[job] = Place(signature, key, job.order)
         if fresh:
             signature.line(key).add(entry)
         else:
             self.started[job] = (signature, entry)
+            if len(entry.tasks) < job.pending:
+                self.holding[job] = None
+        self._note_age(job, key)
         if valid:
             add(self._queues.get(queue).requested, signature.total)
 
@@ -182,6 +200,9 @@ class WaitingIndex:
         place = self._places.pop(job, None)
         if place is None:
             return
+        self.holding.pop(job, None)
+        self.ages.discard(job)
+        self.patient.pop(job, None)
         signature, key, order = place
         if key.valid:
             add(self._queues.get(key.queue).requested, signature.total, -1)
@@ -194,11 +215,22 @@ class WaitingIndex:
         if not signature.users:
             del self._signatures[signature.key]
 
-    def line_of(self, job: Job) -> LineKey:
-        return self._places[job].line
+    def _note_age(self, job: Job, key: LineKey) -> None:
+        since = job.waits_since
+        if since is not None and job.ready < job.minimum:
+            if key.patience is None:
+                self.ages.add(job, since)
+            else:
+                self.patient[job] = None
 
-    def signature_of(self, job: Job) -> Signature:
-        return self._places[job].signature
+    def has_priority_above(self, priority: int) -> bool:
+        """Whether somebody of a higher priority waits."""
+        return any(job.priority > priority for job in self.started) or any(
+            key.priority > priority for signature in self.signatures() for key in signature.lines
+        )
+
+    def place_of(self, job: Job) -> Place:
+        return self._places[job]
 
     def _signature(self, entry: Entry) -> Signature:
         job, tasks = entry

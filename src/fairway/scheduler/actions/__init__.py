@@ -8,12 +8,14 @@ from fairway.api.settings import Arguments
 from fairway.scheduler.actions.allocate import allocate
 from fairway.scheduler.actions.backfill import backfill
 from fairway.scheduler.actions.enqueue import enqueue
+from fairway.scheduler.actions.reserve import reserve
 from fairway.scheduler.session import Session
 
 Action = Callable[[Session, Arguments], None]
 
 ACTIONS: dict[str, Action] = {
     "enqueue": enqueue,
+    "reserve": reserve,
     "allocate": allocate,
     "backfill": backfill,
 }

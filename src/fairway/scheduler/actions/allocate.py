@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from fairway.api.settings import Arguments
 from fairway.scheduler.candidates import candidates
+from fairway.scheduler.holds import resume
 from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.order import Order
 from fairway.scheduler.outcome import Step
@@ -18,6 +19,7 @@ from fairway.scheduler.session import Session
 
 def allocate(session: Session, arguments: Arguments) -> None:
     session.divide()
+    resume(session)
     jobs = candidates(session)
     placer = Placer(session)
     deferred = _run(session, placer, jobs)

@@ -57,11 +57,10 @@ class QueueLimits:
                     return self._no(job, row, amount, f"exceeds what queue {book.name} may hold", book.capability[row])
         others = [book for book in self.books.values() if book.parent is None and book not in job.queue.line]
         for row, amount in need:
-            if row == PODS or row >= len(self._session.total):
-                continue
-            open_to_it = self._session.total[row] - sum(book.guarantee[row] for book in others)
-            if amount and job.queue.line[-1].held[row] + amount > open_to_it:
-                return self._no(job, row, amount, "would touch what is guaranteed to others", open_to_it)
+            promised = sum(book.guarantee[row] for book in others)
+            if promised and row < len(self._session.total) and amount > self._session.total[row] - promised:
+                left = self._session.total[row] - promised
+                return self._no(job, row, amount, "would touch what is guaranteed to others", left)
         return YES
 
     def not_allowed(self, job: JobRun) -> Verdict:

@@ -1,0 +1,99 @@
+"""Which jobs starve: those that have waited longer than they should, and neither run nor have a claim to room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fairway.api.arguments import ReserveArguments
+from fairway.clock import SECOND, Micros
+from fairway.scheduler.admission import admission
+from fairway.scheduler.candidates import in_line, is_for_backfill
+from fairway.scheduler.jobrun import JobRun
+from fairway.scheduler.session import Session
+from fairway.state.jobs import Job
+from fairway.state.tasks import TaskState
+from fairway.state.waiting import Line, patience
+
+
+def threshold(arguments: ReserveArguments, own: Micros | None) -> Micros:
+    """A job may raise the policy's threshold; lower it only as far as the policy lets it."""
+    policy = arguments.starving_job_time_threshold * SECOND
+    if own is None or own >= policy:
+        return policy if own is None else own
+    least = arguments.min_starving_after
+    return policy if least is None else max(own, min(policy, least * SECOND))
+
+
+def is_starving(job: Job, own: Micros | None, arguments: ReserveArguments, now: Micros) -> bool:
+    since = job.waits_since
+    return since is not None and now - since > threshold(arguments, own)
+
+
+def starving(session: Session, arguments: ReserveArguments) -> Iterator[JobRun]:
+    """The first starving job of every line, and every starving job that has started; not those left out by policy."""
+    waiting = session.state.waiting
+    seen: set[Line] = set()
+    for job in _overdue(session, arguments):
+        if job.queue in arguments.exclude_queues:
+            continue
+        if job in waiting.started:
+            run = _started(session, job)
+        else:
+            place = waiting.place_of(job)
+            line = place.signature.lines[place.line]
+            if line in seen or is_for_backfill(place.signature):
+                continue
+            seen.add(line)
+            run = next_starving(session, line, 0, arguments)
+        if run is not None and admission(session, run).ok:
+            yield run
+
+
+def _overdue(session: Session, arguments: ReserveArguments) -> list[Job]:
+    waiting = session.state.waiting
+    waiting.ages.advance(session.now - threshold(arguments, None))
+    own = [job for job in waiting.patient if is_starving(job, patience(job), arguments, session.now)]
+    return [*waiting.ages.old, *own]
+
+
+def _started(session: Session, job: Job) -> JobRun | None:
+    signature, entry = session.state.waiting.started[job]
+    run = session.holders[job] if job in session.holders else session.job_run(entry, signature)
+    return None if session.job_ready(run) or condition_ready(session, run) else run
+
+
+def next_starving(session: Session, line: Line, place: int, arguments: ReserveArguments) -> JobRun | None:
+    """The first starving job at or behind a place in a line."""
+    while place < len(line.entries):
+        job = in_line(session, line, place)
+        if job is None or job.job.created is None:
+            return None
+        if is_starving(job.job, line.key.patience, arguments, session.now):
+            return job
+        if session.now - job.job.created <= threshold(arguments, line.key.patience):
+            return None  # those behind are younger still
+        place = job.place + 1
+    return None
+
+
+def condition_ready(session: Session, job: JobRun) -> bool:
+    """Whether the job is ready as soon as its reservations are filled."""
+    reserved = [hold.task for hold in session.holds.of(job) if hold.state is TaskState.RESERVED]
+    for task in reserved:
+        job.count_ready(task, 1)
+    ready = session.job_ready(job)
+    for task in reserved:
+        job.count_ready(task, -1)
+    return bool(reserved) and ready
+
+
+def next_starvation(session: Session, arguments: ReserveArguments) -> Micros | None:
+    """The next moment at which some waiting job begins to starve."""
+    waiting, now = session.state.waiting, session.now
+    policy = threshold(arguments, None)
+    waiting.ages.advance(now - policy)
+    since = waiting.ages.next()
+    moments = [] if since is None else [since + policy + 1]
+    own = ((job.waits_since, threshold(arguments, patience(job))) for job in waiting.patient)
+    moments += [began + limit + 1 for began, limit in own if began is not None]
+    return min((moment for moment in moments if moment > now), default=None)
