@@ -35,11 +35,13 @@ def command(
     policy = inputs.read_policy(policy_file)
     moment = inputs.read_time(now)
     state = inputs.read_state(files, scheduler_names)
+    if paranoid:
+        from fairway.scheduler.paranoid import check
+
+        check(state, policy, moment)
     plan = decide(state, policy, moment)
     if paranoid:
-        from fairway.state import invariants
-
-        invariants.check(state)
+        check(state, policy, moment)
     if output == "table":
         from fairway.cli.plan_table import print_plan
 
