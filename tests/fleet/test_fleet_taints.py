@@ -77,7 +77,7 @@ def test_toleration_seconds_count_from_the_taint_and_end_on_the_instant() -> Non
     [outcome] = run(state, 160 * SECOND).outcomes
     assert outcome.clusters == ()
     assert reasons(outcome)["c"][1] == (
-        "taint gpu=a100:NoSelect is not tolerated any more: the toleration ended at 1970-01-01T00:02:40Z"
+        "taint gpu=a100:NoSelect is not tolerated any more: the toleration ended 1970-01-01T00:02:40Z"
     )
     assert [(move.cluster, move.joined) for move in outcome.moves] == [("c", False)]
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from fairway.api.fleet import ClusterSelector, ManagedCluster
 from fairway.clock import format_rfc3339
 from fairway.fleet import cel, cut, slices, spread, taints
@@ -20,6 +22,7 @@ from fairway.fleet.names import (
     FILTER_SPREAD,
     FILTER_TAINTS,
     MIN_GAIN,
+    PREFER_NO_SELECT,
 )
 from fairway.fleet.selection import unmet
 
@@ -63,21 +66,17 @@ def decisions(outcome: Outcome) -> tuple[Decision, ...]:
     """In rank order; those kept unseen as they were recorded, most points first."""
     if outcome.ranking is None:
         return _kept(outcome)
-    made = []
     passed = outcome.ranking.pool.index.size
-    weights = {prioritizer.name: weight for prioritizer, weight in outcome.rules.weights}
-    for place, slot in enumerate(outcome.chosen.tolist()):
-        scores = outcome.scores(slot)
-        terms = [f"{_times(weights.get(name, 1))}{name} {score}" for name, score in scores.items()]
-        reason = f"rank {place + 1} of {passed}" + (f": {', '.join(terms)}" if terms else "")
-        replicas = None if outcome.replicas is None else outcome.replicas[place]
-        score = int(outcome.ranking.totals[slot])
-        made.append(Decision(outcome.view.names[slot], score, scores, reason, replicas))
+    said = {p.name: p.name if weight == 1 else f"{weight} x {p.name}" for p, weight in outcome.rules.weights}
+    said[PREFER_NO_SELECT] = PREFER_NO_SELECT
+    totals = outcome.ranking.totals[outcome.chosen].tolist()
+    replicas = outcome.replicas or [None] * len(totals)
+    made = []
+    for place, scores in enumerate(outcome.scores(outcome.chosen)):
+        terms = ", ".join([f"{said[name]} {score}" for name, score in scores.items()])
+        reason = f"rank {place + 1} of {passed}" + (f": {terms}" if terms else "")
+        made.append(Decision(outcome.clusters[place], totals[place], scores, reason, replicas[place]))
     return tuple(made)
-
-
-def _times(weight: int) -> str:
-    return "" if weight == 1 else f"{weight} x "
 
 
 def _kept(outcome: Outcome) -> tuple[Decision, ...]:
@@ -91,9 +90,11 @@ def filtered(outcome: Outcome) -> tuple[Filtered, ...]:
     ranking, view = outcome.ranking, outcome.view
     if ranking is None:
         return ()
-    below = cut.ranked(ranking.pool.index, ranking.totals, view.rank).tolist()
-    made = [_below(outcome, ranking, slot) for slot in below if slot not in outcome.chosen_set]
-    passed = frozenset(below)
+    passed = frozenset(ranking.pool.index.tolist())
+    left = np.array(sorted(passed - outcome.chosen_set), np.int64)
+    below = cut.ranked(left, ranking.totals, view.rank)
+    scores = outcome.scores(below)
+    made = [_below(outcome, ranking, *pair) for pair in zip(below.tolist(), scores, strict=True)]
     rest = [slot for slot in view.exists.nonzero()[0].tolist() if slot not in passed]
     for slot in sorted(rest, key=lambda slot: view.names[slot]):
         filter, reason = _stopped(outcome, ranking, slot)
@@ -101,12 +102,12 @@ def filtered(outcome: Outcome) -> tuple[Filtered, ...]:
     return tuple(made)
 
 
-def _below(outcome: Outcome, ranking: Ranking, slot: int) -> Filtered:
+def _below(outcome: Outcome, ranking: Ranking, slot: int, scores: dict[str, int]) -> Filtered:
     score = int(ranking.totals[slot])
     filter, reason = FILTER_CUT, _cut_reason(outcome, ranking, slot)
     if passed_over(outcome, ranking, slot):
         filter, reason = FILTER_SPREAD, _spread_reason(outcome, slot)
-    return Filtered(outcome.view.names[slot], filter, reason, score, outcome.scores(slot))
+    return Filtered(outcome.view.names[slot], filter, reason, score, scores)
 
 
 def passed_over(outcome: Outcome, ranking: Ranking, slot: int) -> bool:

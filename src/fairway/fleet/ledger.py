@@ -20,6 +20,9 @@ from fairway.errors import InvariantError
 from fairway.fleet.scores import IntColumn
 from fairway.resources import Resource
 
+MOST_HELD = 2**53
+"""No entry holds more of anything, so that all entries of a cluster together fit an int64."""
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:

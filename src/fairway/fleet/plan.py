@@ -18,11 +18,11 @@ from fairway.fleet import conditions, document, explain
 from fairway.fleet import slices as objects
 from fairway.fleet.explain import Decision, Filtered, Move
 from fairway.fleet.facts import ClusterFacts
-from fairway.fleet.names import BALANCE, STEADY
+from fairway.fleet.names import BALANCE, PREFER_NO_SELECT, STEADY
 from fairway.fleet.pool import Pool
 from fairway.fleet.room import Room
 from fairway.fleet.rules import Key, Rules
-from fairway.fleet.scores import BoolColumn, IntColumn, balance_table
+from fairway.fleet.scores import BEST, BoolColumn, IntColumn, balance_table
 from fairway.fleet.scoring import Part
 from fairway.resources import Resource
 
@@ -128,16 +128,21 @@ class Outcome:
         """How to publish the decision without a gap."""
         return objects.writes(self.existing, self.slices, self.rules.placement)
 
-    def scores(self, slot: int) -> dict[str, int]:
-        """What each prioritizer gave, before weights, in the order the placement names them."""
+    def scores(self, slots: IntColumn) -> list[dict[str, int]]:
+        """What each prioritizer gave these clusters, before weights, in the order the placement names them."""
         assert self.ranking is not None
-        given = {part.name: int(part.column[slot]) for part in self.ranking.parts}
+        ranking = self.ranking
+        given = {part.name: part.column[slots].tolist() for part in ranking.parts}
         if self.rules.balance:
-            given[BALANCE] = int(balance_table(self.ranking.most)[self.ranking.uses[slot]])
-        given[STEADY] = 100 if slot in self.before_set else 0
-        ordered = [prioritizer.name for prioritizer, _ in self.rules.weights]
-        ordered += [part.name for part in self.ranking.parts if part.name not in ordered and given[part.name]]
-        return {name: given[name] for name in ordered}
+            given[BALANCE] = balance_table(ranking.most)[ranking.uses[slots]].tolist()
+        given[STEADY] = [BEST if slot in self.before_set else 0 for slot in slots.tolist()]
+        names = [prioritizer.name for prioritizer, _ in self.rules.weights]
+        rows = [dict(zip(names, row, strict=True)) for row in zip(*map(given.__getitem__, names), strict=True)]
+        rows = rows or [{} for _ in slots]
+        for row, penalty in zip(rows, given.get(PREFER_NO_SELECT, ()), strict=False):
+            if penalty:
+                row[PREFER_NO_SELECT] = penalty
+        return rows
 
     @cached_property
     def before_set(self) -> frozenset[int]:

@@ -12,6 +12,7 @@ from fairway.api.fleet import PlacementDecision
 from fairway.clock import Micros, parse_rfc3339
 from fairway.errors import InputError
 from fairway.fleet.facts import read_resources
+from fairway.fleet.ledger import MOST_HELD
 from fairway.fleet.names import LEDGER, MOVED_AT, PLACEMENT_LABEL
 from fairway.fleet.rules import Key, Rules
 from fairway.fleet.scores import IntColumn
@@ -51,6 +52,10 @@ def owner(decision: PlacementDecision) -> Key:
     return decision.metadata.namespace, decision.metadata.labels.get(PLACEMENT_LABEL, fallback)
 
 
+def _sane(amounts: Resource) -> bool:
+    return all(amount <= MOST_HELD for amount in amounts.amounts.values())
+
+
 def recorded(slices: Mapping[str, PlacementDecision]) -> tuple[list[str], dict[str, Resource], Micros | None]:
     """Who is chosen, what is held for each, and when that last changed; unreadable records count as none."""
     clusters: dict[str, None] = {}
@@ -61,7 +66,7 @@ def recorded(slices: Mapping[str, PlacementDecision]) -> tuple[list[str], dict[s
         clusters.update(dict.fromkeys(names))
         annotations = decision.metadata.annotations
         entries = read_resources(LEDGER, annotations.get(LEDGER, "{}"), [])
-        held.update({name: amounts for name, amounts in entries.items() if name in names})
+        held.update({name: amounts for name, amounts in entries.items() if name in names and _sane(amounts)})
         try:
             moved.append(parse_rfc3339(annotations[MOVED_AT]))
         except (KeyError, InputError):

@@ -17,6 +17,7 @@ from fairway.api.meta import LabelSelectorRequirement
 from fairway.clock import SECOND, Micros
 from fairway.errors import InputError
 from fairway.fleet import cel, taints
+from fairway.fleet.ledger import MOST_HELD
 from fairway.fleet.names import COOLDOWN, DISABLED, MIN_GAIN, MISSING_RESOURCE
 from fairway.fleet.prioritizers import By, Weights, weights_of
 from fairway.fleet.replicas import MAX_REPLICAS
@@ -225,10 +226,13 @@ def _replica_faults(placement: Placement) -> list[str]:
 
 def _amounts(place: str, quantities: Mapping[str, str], faults: list[str]) -> Resource:
     try:
-        return Resource.parse(quantities)
+        amounts = Resource.parse(quantities)
     except InputError as error:
         faults.append(f"{place}: {error}")
         return Resource.EMPTY
+    large = [name for name, amount in amounts.amounts.items() if amount > MOST_HELD]
+    faults += [f"{place}.{name} is more than any cluster has" for name in large]
+    return Resource.EMPTY if large else amounts
 
 
 def _whole(name: str, annotations: Mapping[str, str], most: int, faults: list[str]) -> int:

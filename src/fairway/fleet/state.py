@@ -123,7 +123,9 @@ class FleetState:
     def apply(self, plan: FleetPlan) -> None:
         """The plan is being carried out: from now on its decisions are the ones that stand."""
         for outcome in plan.outcomes:
-            record = self.records[outcome.key]
+            record = self.records.get(outcome.key)
+            if record is None:
+                continue
             self._changes += 1
             self._settle(record, outcome)
             record.decided_at = self._changes

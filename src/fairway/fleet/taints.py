@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from fairway.api.fleet import ClusterTaint, PlacementToleration
 from fairway.clock import SECOND, Micros, format_rfc3339, from_datetime
 
+_END_OF_TIME: Micros = from_datetime(datetime(9999, 1, 1, tzinfo=UTC))
+"""What ends later never ends."""
 _EFFECTS = ("", "NoSelect", "PreferNoSelect", "NoSelectIfNew")
 
 
@@ -83,15 +86,9 @@ def _tolerated(
     if latest is None:
         return False, None, why
     if now < latest:
-        return True, latest, ""
-    return False, None, f" any more: the toleration ended at {_instant(latest)}"
-
-
-def _instant(moment: Micros) -> str:
-    try:
-        return format_rfc3339(moment)
-    except OverflowError:
-        return f"{moment} microseconds"
+        return True, latest if latest < _END_OF_TIME else None, ""
+    ended = format_rfc3339(latest) if latest >= 0 else "once"
+    return False, None, f" any more: the toleration ended {ended}"
 
 
 def _concerns(toleration: PlacementToleration, taint: ClusterTaint) -> bool:
