@@ -16,8 +16,9 @@ from typing import NamedTuple
 from fairway.devices.room import WHOLE
 from fairway.errors import QuantityError
 from fairway.resources.quantity import Quantity, parse_quantity
+from fairway.state.asks import RECORD_PREFIX
 
-PREFIX = "scheduler.alpha.kubernetes.io/resClass_"
+PREFIX = RECORD_PREFIX
 MAX_NAME = 63
 """Of the part behind the slash."""
 

@@ -66,7 +66,7 @@ class Room:
         inventory = self.inventory
         slot = inventory.slots[index]
         if slot.group:
-            free = 0 if self._group_touched(index, slot) else slot.quantity
+            free = 0 if self.group_touched(index) else slot.quantity
         elif index in self.shares or any(self.used[group] for group in inventory.groups_of[index]):
             return 0
         else:
@@ -134,11 +134,13 @@ class Room:
         for counter, amount in slot.counters:
             self.counters[counter] -= units * amount
 
-    def _group_touched(self, index: int, slot: Slot) -> bool:
-        if self.used[index]:
-            return True
+    def group_touched(self, index: int) -> bool:
+        """Whether a group or anything of what it is made of is taken."""
         groups_of = self.inventory.groups_of
-        return any(self.touched(leaf) or any(self.used[group] for group in groups_of[leaf]) for leaf in slot.leaves)
+        return self.used[index] > 0 or any(
+            self.touched(leaf) or any(self.used[group] for group in groups_of[leaf])
+            for leaf in self.inventory.slots[index].leaves
+        )
 
     def _parts_fit(self, slot: Slot, portion: Portion) -> bool:
         return all(part <= total for part, (_, total) in zip(_parts(slot, portion), slot.capacity, strict=True))

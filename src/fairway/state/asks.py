@@ -7,7 +7,7 @@ units that are there anyway. Two fractions stay two: halves for two containers m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, get_args
 
 from fairway.api.classes import DeviceStrategy
@@ -15,6 +15,8 @@ from fairway.api.pods import Container, Pod
 from fairway.resources.quantity import parse_amount
 
 CLASS_PREFIX = "resourceclass.fairway.dev/"
+RECORD_PREFIX = "scheduler.alpha.kubernetes.io/resClass_"
+"""Annotations of a pod that begin so say which devices it was given."""
 STRATEGY = "fairway.dev/device-strategy"
 """On a pod: how its devices are chosen, as a list with commas; it goes before the class's and the policy's."""
 
@@ -58,6 +60,13 @@ def device_asks(pod: Pod, is_allocated: Callable[[str], bool]) -> DeviceAsks | N
         tuple(_claim_asks(pod, is_allocated)),
         _strategy(pod.metadata.annotations.get(STRATEGY)),
     )
+
+
+def device_record(annotations: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Those of a pod's annotations that say which devices it was given."""
+    if not annotations:
+        return ()
+    return tuple(sorted(item for item in annotations.items() if item[0].startswith(RECORD_PREFIX)))
 
 
 def _all(pod: Pod) -> Iterator[Container]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from fairway.api.classes import ResourceClass
+from fairway.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from fairway.api.kinds import ApiObject
 from fairway.api.namespaces import Namespace, ResourceQuota
 from fairway.api.nodes import Node
@@ -19,7 +21,9 @@ from fairway.api.volumes import PersistentVolume, PersistentVolumeClaim, Storage
 from fairway.clock import Micros, from_datetime
 from fairway.resources.columns import Axis
 from fairway.state import reader
+from fairway.state.asks import device_record
 from fairway.state.events import Assumed, Confirmed, Deleted, Event, Forgotten, Upserted
+from fairway.state.facts import DeviceFact, DeviceFacts, fact_key
 from fairway.state.holds import HoldRecord, read_nomination, read_reservations
 from fairway.state.jobs import Job
 from fairway.state.log import Log
@@ -46,6 +50,7 @@ class ClusterState:
         self.queues = QueueTree()
         self.namespaces = NamespaceBook()
         self.volumes = VolumeBook()
+        self.devices = DeviceFacts()
         self.priorities = reader.Priorities()
         self.budgets: dict[str, PodDisruptionBudget] = {}
         self.tasks: dict[str, Task] = {}
@@ -56,12 +61,13 @@ class ClusterState:
         self.waiting = WaitingIndex(self.queues)
         self.generation = 0
         self.cache: dict[str, Any] = {}
-        self._shaper = Shaper(self.axis, self.terms, self.volumes)
+        self._shaper = Shaper(self.axis, self.terms, self.volumes, self.devices)
         self._traits = reader.TraitReader()
         self._dirty: dict[Job, None] = {}
         self.changed_jobs: Log[Job] = Log()
         """Jobs that changed, for whoever keeps an index of them."""
         self._pods_with_volumes: dict[str, Pod] = {}
+        self._pods_with_claims: dict[str, Pod] = {}
         self._handlers: dict[type, tuple[Callable[[Any], None], Callable[[Any], None]]] = {
             Pod: (self._upsert_pod, self._delete_pod),
             Node: (self._upsert_node, self._delete_node),
@@ -74,6 +80,10 @@ class ClusterState:
             PersistentVolume: (self._upsert_volume, self._delete_volume),
             PersistentVolumeClaim: (self._upsert_volume, self._delete_volume),
             StorageClass: (self._upsert_volume, self._delete_volume),
+            **dict.fromkeys(
+                (ResourceSlice, ResourceClass, DeviceClass, ResourceClaim, ResourceClaimTemplate),
+                (self._upsert_device_fact, self._delete_device_fact),
+            ),
         }
 
     def apply(self, event: Event) -> None:
@@ -88,13 +98,15 @@ class ClusterState:
                 handlers = self._handlers.get(type(thing))
                 if handlers:
                     handlers[1](thing)
-            case Assumed(pod, node):
+            case Assumed(pod, node, record):
+                self.tasks[pod].record = record
                 self._relocate(self.tasks[pod], TaskState.BINDING, node)
             case Confirmed(pod):
                 if (task := self._binding(pod)) is not None:
                     self._relocate(task, TaskState.BOUND, self.nodes.names[task.node])
             case Forgotten(pod):
                 if (task := self._binding(pod)) is not None:
+                    task.record = ()
                     self._relocate(task, TaskState.PENDING, "")
 
     def upsert(self, objects: Iterable[ApiObject]) -> None:
@@ -130,6 +142,7 @@ class ClusterState:
         unknown = sorted(name for name in named if not self.priorities.known(name))
         return [
             *self.namespaces.warnings(),
+            *self.devices.warnings(),
             *(f"priorityclass {name} not found: counted as if none were named" for name in unknown),
         ]
 
@@ -139,9 +152,9 @@ class ClusterState:
         key = reader.key_of(pod)
         state = reader.observed_state(pod)
         old = self.tasks.get(key)
-        assumed_on = ""
+        assumed_on, record = "", device_record(pod.metadata.annotations)
         if old is not None and old.state is TaskState.BINDING and state is TaskState.PENDING:
-            assumed_on = self.nodes.names[old.node]
+            assumed_on, record = self.nodes.names[old.node], old.record
         self._forget_pod(key)
         if self._is_foreign(pod):
             if pod.spec.node_name and state not in FINISHED:
@@ -151,6 +164,7 @@ class ClusterState:
             return
         task = self._read(key, pod)
         task.job.tasks.append(task)
+        task.record = record
         if assumed_on:
             self._enter(task, TaskState.BINDING, self.nodes.row(assumed_on))
         elif pod.spec.node_name and state not in FINISHED:
@@ -161,6 +175,8 @@ class ClusterState:
             self._enter(task, state, NOWHERE)
         if pod.spec.volumes and state is TaskState.PENDING:
             self._pods_with_volumes[key] = pod
+        if pod.spec.resource_claims and state is TaskState.PENDING:
+            self._pods_with_claims[key] = pod
 
     def _delete_pod(self, pod: Pod) -> None:
         self._forget_pod(reader.key_of(pod))
@@ -234,6 +250,7 @@ class ClusterState:
         self.terms.leave(task)
         self._shaper.release(task.shape)
         self._pods_with_volumes.pop(key, None)
+        self._pods_with_claims.pop(key, None)
         self.nominations.pop(key, None)
         self._mark(task.job)
         if not task.job.tasks and not task.job.group and not task.job.alone:
@@ -340,6 +357,7 @@ class ClusterState:
             labels=pod.metadata.labels,
         )
         self.foreign[key] = task
+        task.record = device_record(pod.metadata.annotations)
         self._give_shape(task, pod)
         state = reader.observed_state(pod)
         task.state = TaskState.RUNNING if state is None else state
@@ -412,6 +430,7 @@ class ClusterState:
         job.queue = queue
         for task in held:
             self.queues.get(job.queue).hold(job.namespace, task.shape.vector, 1)
+            self.nodes.touch(task.node)
 
     def _upsert_queue(self, queue: Queue) -> None:
         self.queues.upsert(queue, self.axis)
@@ -486,6 +505,21 @@ class ClusterState:
     def _delete_volume(self, thing: PersistentVolume | PersistentVolumeClaim | StorageClass) -> None:
         self.volumes.delete(thing)
         self._reshape_volumes()
+
+    def _upsert_device_fact(self, thing: DeviceFact) -> None:
+        if self.devices.upsert(thing) and isinstance(thing, ResourceClaim):
+            self._reshape_claims(fact_key(thing))
+
+    def _delete_device_fact(self, thing: DeviceFact) -> None:
+        if self.devices.delete(thing) and isinstance(thing, ResourceClaim):
+            self._reshape_claims(fact_key(thing))
+
+    def _reshape_claims(self, claim: str) -> None:
+        """A pod asks by the claim that was made for it once that is allocated, and by its template before."""
+        for key, pod in list(self._pods_with_claims.items()):
+            made = (status.resource_claim_name for status in pod.status.resource_claim_statuses)
+            if any(f"{pod.metadata.namespace}/{name}" == claim for name in made):
+                self._upsert_pod(pod)
 
     def _reshape_volumes(self) -> None:
         """Pods that wait with claims may go elsewhere now."""

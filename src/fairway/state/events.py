@@ -23,10 +23,14 @@ class Deleted:
 
 @dataclass(frozen=True, slots=True)
 class Assumed:
-    """A driver has begun to bind a pod: from now on the room counts as taken."""
+    """A driver has begun to bind a pod: from now on the room counts as taken.
+
+    `record` are the plan's annotations for the pod, which say what devices it was given.
+    """
 
     pod: str
     node: str
+    record: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

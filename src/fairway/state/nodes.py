@@ -75,6 +75,8 @@ class NodeTable:
         self.pipelined = Table(axis)
         self.reserved = Table(axis)
         self.foreign = Table(axis)
+        self.drawn = Table(axis)
+        """Used of a resource by those who did not ask for it by its name: they were given its units as devices."""
         self._tables = (
             self.allocatable,
             self.used,
@@ -82,6 +84,7 @@ class NodeTable:
             self.pipelined,
             self.reserved,
             self.foreign,
+            self.drawn,
         )
         self.alive = np.zeros(0, dtype=np.bool_)
         self.ready = np.zeros(0, dtype=np.bool_)

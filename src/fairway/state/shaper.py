@@ -10,6 +10,8 @@ from fairway.api.affinity import Affinity, PodAffinity
 from fairway.api.pods import Pod
 from fairway.resources.algebra import Resource
 from fairway.resources.columns import Axis, Vector
+from fairway.state.asks import device_asks
+from fairway.state.facts import DeviceFacts
 from fairway.state.podterms import PodTerm, PodTerms, affinity_term, spread_term
 from fairway.state.reader import Requests
 from fairway.state.shapes import (
@@ -30,10 +32,11 @@ Told = list[tuple[int, Task]]
 class Shaper:
     """The shapes in use."""
 
-    def __init__(self, axis: Axis, terms: PodTerms, volumes: VolumeBook) -> None:
+    def __init__(self, axis: Axis, terms: PodTerms, volumes: VolumeBook, devices: DeviceFacts) -> None:
         self._axis = axis
         self._terms = terms
         self._volumes = volumes
+        self._devices = devices
         self._requests = Requests(axis)
         self._shapes: dict[ShapeKey, Shape] = {}
         nothing = ShapeKey((), True, (), b"", (), (), NO_RULES, (), b"", None)
@@ -65,7 +68,7 @@ class Shaper:
             rules,
             self._terms.matching(pod.metadata.namespace, pod.metadata.labels),
             volumes.key,
-            None,
+            device_asks(pod, self._devices.is_allocated),
         )
         shape = self._shapes.get(key)
         if shape is None:

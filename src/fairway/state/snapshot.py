@@ -115,7 +115,8 @@ class Snapshot:
         nodes = self.state.nodes
         owed = nodes.pipelined.data[:, rows] - nodes.releasing.data[:, rows]
         np.maximum(owed, 0, out=owed)
-        self.idle[:, rows] = nodes.allocatable.data[:, rows] - nodes.used.data[:, rows] - owed
+        taken = nodes.used.data[:, rows] + nodes.drawn.data[:, rows]
+        self.idle[:, rows] = nodes.allocatable.data[:, rows] - taken - owed
 
     def _add_up(self) -> None:
         """The cluster's total: ready, schedulable nodes, less what foreign pods use there."""

@@ -112,6 +112,7 @@ class Task:
         "matched",
         "node",
         "priority",
+        "record",
         "shape",
         "started",
         "state",
@@ -138,6 +139,8 @@ class Task:
         self.traits = traits
         self.labels = labels
         self.matched: tuple[int, ...] = ()
+        self.record: tuple[tuple[str, str], ...] = ()
+        """The annotations that say which devices it was given."""
         self.state = TaskState.PENDING
         self.node = NOWHERE
 

@@ -1,0 +1,199 @@
+"""A node's devices with everything that is known of them: who selects which, who holds what, and what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from fairway.api.devices import DeviceResult
+from fairway.devices.device import qualified
+from fairway.devices.inventory import Inventory
+from fairway.devices.record import Entry, key_of
+from fairway.devices.room import WHOLE, Portion, Room
+from fairway.devices.wishes import ByClass, ByKind, ClaimMatcher, Wish
+from fairway.resources.quantity import parse_quantity
+
+ClassNames = frozenset[str]
+NO_CLASSES: ClassNames = frozenset()
+
+
+class Holding(NamedTuple):
+    """So much of a slot is held by a pod or a claim (`namespace/name`); `label` is the class that was asked for."""
+
+    holder: str
+    slot: int
+    portion: Portion
+    label: str
+
+
+class Standing(NamedTuple):
+    """Thousandths of units of a class: those it can select, and those of them that are in use."""
+
+    allocatable: int
+    requested: int
+
+
+class NodeDevices:
+    """`selected` has the classes that select each slot; `takes` those whose choice of it could also be recorded."""
+
+    __slots__ = ("_by_record", "_candidates", "_matcher", "holdings", "inventory", "lost", "room", "selected", "takes")
+
+    def __init__(self, inventory: Inventory, selected: Sequence[Iterable[str]], matcher: ClaimMatcher) -> None:
+        self.inventory = inventory
+        self.room = Room(inventory)
+        self.holdings: list[Holding] = []
+        self.lost: list[tuple[str, Entry]] = []
+        """Recorded holdings of devices that are not there any more."""
+        self._matcher = matcher
+        self._by_record = _record_names(inventory)
+        self.select(selected)
+
+    def select(self, selected: Sequence[Iterable[str]]) -> None:
+        """Who selects what has changed."""
+        self.selected: list[ClassNames] = list(map(frozenset, selected))
+        self.takes: list[ClassNames] = [NO_CLASSES] * len(self.inventory)
+        for name, slots in self._by_record.items():
+            for slot in slots:
+                if self.inventory.slots[slot].device.usable:
+                    taking = [known for known in self.selected[slot] if key_of(known, name) is not None]
+                    self.takes[slot] = frozenset(taking)
+        self._candidates: dict[Wish, tuple[int, ...]] = {}
+
+    def candidates(self, wish: Wish) -> tuple[int, ...]:
+        """The slots that a wish means and that whoever has it may have, in stable order."""
+        found = self._candidates.get(wish)
+        if found is None:
+            found = self._candidates[wish] = tuple(self._find(wish))
+        return found
+
+    def _find(self, wish: Wish) -> list[int]:
+        slots = range(len(self.inventory))
+        match wish:
+            case ByClass(name):
+                return [slot for slot in slots if name in self.takes[slot]]
+            case ByKind(resource):
+                devices = [slot.device for slot in self.inventory.slots]
+                found = [s for s in slots if devices[s].kind == resource and devices[s].usable]
+                return sorted(found, key=lambda slot: devices[slot].name != resource)
+        return [
+            slot
+            for slot in slots
+            if self._matcher.selects(wish, self.inventory.slots[slot].device, self.selected[slot])
+        ]
+
+    def unrecordable(self, name: str) -> bool:
+        """Whether a class selects something here whose choice could not be recorded."""
+        return any(
+            name in selected and name not in takes and slot.device.usable
+            for selected, takes, slot in zip(self.selected, self.takes, self.inventory.slots, strict=True)
+        )
+
+    def record_name(self, slot: int) -> str:
+        return next(name for name, slots in self._by_record.items() if slot in slots)
+
+    # -- who holds what ---------------------------------------------------------------------------------------
+
+    def clear(self) -> None:
+        self.room = Room(self.inventory)
+        self.holdings = []
+        self.lost = []
+
+    def hold(self, holder: str, slot: int, portion: Portion, label: str) -> None:
+        self.room.take(slot, portion)
+        self.holdings.append(Holding(holder, slot, portion, label))
+
+    def restore(self, recorded: Iterable[tuple[str, Entry]]) -> None:
+        """Take what records say is held, the largest parts first: units of one name cannot be told apart."""
+        for holder, entry in sorted(recorded, key=lambda pair: (-pair[1].milli, pair)):
+            slots = self._by_record.get(entry.device, ())
+            if not slots:
+                self.lost.append((holder, entry))
+                continue
+            units, part = divmod(entry.milli, WHOLE)
+            if not self.inventory.slots[slots[0]].shareable:
+                self.hold(holder, slots[0], Portion(units=units + bool(part)), entry.class_name)
+                continue
+            for _ in range(units):
+                self.hold(holder, self._emptiest(slots), Portion(units=1), entry.class_name)
+            if part:
+                portion = Portion(milli=part)
+                fitting = [slot for slot in slots if self.room.fits(slot, portion)]
+                tightest = min(fitting, key=self.room.free_milli, default=self._emptiest(slots))
+                self.hold(holder, tightest, portion, entry.class_name)
+
+    def restore_claim(self, claim: str, result: DeviceResult, slot: int) -> None:
+        facts = self.inventory.slots[slot]
+        if not facts.shareable:
+            self.hold(claim, slot, Portion(units=1), "")
+            return
+        given = {qualified(n, facts.device.driver): text for n, text in result.consumed_capacity.items()}
+        parts = tuple(parse_quantity(given[n]).nanos if n in given else total for n, total in facts.capacity)
+        self.hold(claim, slot, Portion(capacity=parts), "")
+
+    def _emptiest(self, slots: Sequence[int]) -> int:
+        return max(slots, key=lambda slot: (self.room.units(slot), self.room.free_milli(slot), -slot))
+
+    # -- what that means to classes ---------------------------------------------------------------------------
+
+    def standings(self, room: Room | None = None) -> dict[str, Standing]:
+        """What each class can select here, and what of that is in use; in a room that may differ from the true one."""
+        room = self.room if room is None else room
+        found: dict[str, Standing] = {}
+        for slot, facts in enumerate(self.inventory.slots):
+            there = facts.quantity * WHOLE if facts.device.usable else 0
+            used = in_use(room, slot)
+            for name in self.selected[slot]:
+                before = found.get(name, Standing(0, 0))
+                found[name] = Standing(before.allocatable + there, before.requested + used)
+        for _, entry in self.lost:
+            before = found.get(entry.class_name, Standing(0, 0))
+            found[entry.class_name] = before._replace(requested=before.requested + entry.milli)
+        return found
+
+    def free(self, room: Room) -> dict[str, int]:
+        """Thousandths that each class could still take; an upper bound where devices hang together."""
+        found: dict[str, int] = {}
+        for slot, names in enumerate(self.takes):
+            if names and (left := free_milli(room, slot)):
+                for name in names:
+                    found[name] = found.get(name, 0) + left
+        return found
+
+
+def in_use(room: Room, slot: int) -> int:
+    """Thousandths of a slot that are in use, by itself or because its hardware is."""
+    facts = room.inventory.slots[slot]
+    everything = facts.quantity * WHOLE
+    if facts.group:
+        return everything if room.group_touched(slot) else 0
+    if any(room.used[group] for group in room.inventory.groups_of[slot]):
+        return everything
+    share = room.shares.get(slot)
+    if share is None:
+        return room.used[slot] * WHOLE
+    parts = (
+        -(-taken * WHOLE // total) for taken, (_, total) in zip(share.capacity, facts.capacity, strict=True) if total
+    )
+    return room.used[slot] * WHOLE + max(share.milli, 1, *parts)
+
+
+def free_milli(room: Room, slot: int) -> int:
+    """Thousandths that could be taken of a slot, whole or in parts."""
+    units = room.units(slot)
+    return units * WHOLE if units else room.free_milli(slot)
+
+
+def _record_names(inventory: Inventory) -> Mapping[str, tuple[int, ...]]:
+    """The name under which each device is recorded: its own, or `<pool>.<device>` where that is not unique.
+
+    A device that even so shares its name is left out: nobody could tell which one was meant.
+    """
+    by_name: dict[str, dict[tuple[str, str], list[int]]] = {}
+    for index, slot in enumerate(inventory.slots):
+        device = slot.device
+        by_name.setdefault(device.name, {}).setdefault((device.driver, device.pool), []).append(index)
+    found: dict[str, list[tuple[int, ...]]] = {}
+    for name, owners in by_name.items():
+        for (_, pool), slots in owners.items():
+            found.setdefault(name if len(owners) == 1 else f"{pool}.{name}", []).append(tuple(slots))
+    return {name: slots[0] for name, slots in found.items() if len(slots) == 1}
