@@ -15,12 +15,11 @@ NEVER: Final = 10**9
 
 
 def preference(totals: IntColumn, rank: IntColumn, index: IntColumn, chosen: IntColumn, gain: int) -> IntColumn:
-    """A number for each slot of `index` (ascending) that is small for who comes first. All numbers differ."""
-    step = rank.size + 1
-    keys: IntColumn = rank[index] - totals[index] * (2 * step)
-    if gain and chosen.size and index.size:
-        places = index.searchsorted(chosen).clip(max=index.size - 1)
-        keys[places[index[places] == chosen]] -= (2 * gain - 1) * step
+    """A number for each slot of `index` that is small for who comes first. All numbers differ."""
+    halves = totals + totals
+    if gain and chosen.size:
+        halves[chosen] += 2 * gain - 1
+    keys: IntColumn = rank[index] - halves[index] * (rank.size + 1)
     return keys
 
 

@@ -116,7 +116,7 @@ class _Run:
     def _rank(self, record: Record, rules: Rules, pool: Pool, found: Room | None) -> Ranking:
         parts, totals = self.fleet.scorer.static(rules, pool, self.now)
         uses = self._uses(record.chosen)
-        most = int(uses.max()) if rules.balance else 0
+        most = int(np.maximum.reduce(uses)) if rules.balance else 0
         if rules.balance:
             totals = totals + balance_table(most, rules.balance)[uses]
         if rules.steady and record.chosen.size:
