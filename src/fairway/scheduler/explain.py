@@ -60,8 +60,9 @@ def explain(session: Session, job: JobRun) -> Why:
         return _explain_held(session, job)
     statement = session.statement()
     needed = 1 if session.job_ready(job) else max(1, job.minimum - job.ready)
+    before = job.ready
     stuck = _place(job, statement, needed)
-    placed = sum(run.placed for run in job.runs) - _placed_before(job)
+    placed = job.ready - before
     report = node_report(session, stuck.shape)
     statement.rollback()
     reason = Reason.GANG_NOT_READY if placed else report.furthest
@@ -98,10 +99,6 @@ def _place(job: JobRun, statement: Statement, needed: int) -> _Stuck:
         last = next((run for run in job.runs if run.left), job.runs[-1])
         stuck = _Stuck(last.shape, len(job.waiting) - 1)
     return stuck
-
-
-def _placed_before(job: JobRun) -> int:
-    return job.ready - job.job.ready if job.job.ready <= job.ready else 0
 
 
 def _fits_after_release(session: Session, job: JobRun, needed: int) -> bool:
