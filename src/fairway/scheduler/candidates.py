@@ -35,10 +35,11 @@ def best_effort_candidates(session: Session) -> list[JobRun]:
 def _lines(session: Session, *, best_effort: bool) -> list[JobRun]:
     found: list[JobRun] = []
     for signature in session.state.waiting.signatures():
-        if is_for_backfill(signature) != best_effort:
+        lines = [line for line in signature.lines.values() if is_for_backfill(line) == best_effort]
+        if not lines:
             continue
         if has_room(session, signature):
-            found.extend(_admitted(session, _heads(session, signature)))
+            found.extend(_admitted(session, _heads(session, lines)))
         else:
             session.outcomes.no_room.add(signature)
     return found
@@ -49,19 +50,16 @@ def has_room(session: Session, signature: Signature) -> bool:
     return any(session.kernel.has_room(run.shape) for run in signature.runs)
 
 
-def is_for_backfill(signature: Signature) -> bool:
+def is_for_backfill(line: Line) -> bool:
     """Lone BestEffort pods are placed by backfill."""
-    return (
-        len(signature.runs) == 1
-        and signature.runs[0].shape.best_effort
-        and all(not key.group for key in signature.lines)
-    )
+    runs = line.signature.runs
+    return not line.key.group and len(runs) == 1 and runs[0].shape.best_effort
 
 
-def _heads(session: Session, signature: Signature) -> Iterator[JobRun]:
-    for line in signature.lines.values():
+def _heads(session: Session, lines: list[Line]) -> Iterator[JobRun]:
+    for line in lines:
         if not session.lines_are_alike:
-            yield from (session.job_run(entry, signature, _alone(line, entry)) for entry in line.entries)
+            yield from (session.job_run(entry, line.signature, _alone(line, entry)) for entry in line.entries)
             continue
         first = in_line(session, line, 0)
         if first is not None:

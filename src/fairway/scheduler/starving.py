@@ -41,7 +41,7 @@ def starving(session: Session, arguments: ReserveArguments) -> Iterator[JobRun]:
         else:
             place = waiting.place_of(job)
             line = place.signature.lines[place.line]
-            if line in seen or is_for_backfill(place.signature):
+            if line in seen or is_for_backfill(line):
                 continue
             seen.add(line)
             run = next_starving(session, line, 0, arguments)
