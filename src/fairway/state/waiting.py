@@ -179,6 +179,7 @@ class WaitingIndex:
 
     def refresh(self, job: Job, queue: str, *, valid: bool, fresh: bool) -> None:
         self.discard(job)
+        requested = self._queues.get(queue).requested
         if not job.pending:
             return
         entry = Entry(job, job.waiting())
@@ -194,7 +195,7 @@ class WaitingIndex:
                 self.holding[job] = None
         self._note_age(job, key)
         if valid:
-            add(self._queues.get(queue).requested, signature.total)
+            add(requested, signature.total)
 
     def discard(self, job: Job) -> None:
         place = self._places.pop(job, None)
