@@ -16,7 +16,8 @@ def admission(session: Session, job: JobRun) -> Verdict:
     for verdict in (queue_verdict(session, job.job.queue), _group_verdict(job), session.job_valid(job)):
         if not verdict.ok:
             return verdict
-    return session.outcomes.refused.get(job.job, YES)
+    refused = session.outcomes.refused
+    return refused.get(job.job, YES) if job.line is None else refused.get(job.line, refused.get(job.job, YES))
 
 
 def queue_verdict(session: Session, name: str) -> Verdict:

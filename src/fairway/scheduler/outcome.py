@@ -22,8 +22,8 @@ class Outcomes:
     """Why those who wait wait. Jobs that started before, or in this session, stand for themselves."""
 
     def __init__(self) -> None:
-        self.refused: dict[Job, Verdict] = {}
-        """Groups that enqueue did not let in; of a line, its first job."""
+        self.refused: dict[Job | Line, Verdict] = {}
+        """Groups that enqueue did not let in, where they are alike the whole line."""
         self.no_room: set[Signature] = set()
         self.lines: dict[Line, Verdict] = {}
         self.jobs: dict[JobRun, Verdict | None] = {}
