@@ -543,8 +543,5 @@ def is_valid(job: Job) -> bool:
         return False
     if not job.role_minimums:
         return True
-    members: dict[str, int] = {}
-    for task in job.tasks:
-        if task.state not in (TaskState.FAILED, TaskState.RELEASING):
-            members[task.traits.role] = members.get(task.traits.role, 0) + 1
+    members = job.members_by_role()
     return all(members.get(role, 0) >= least for role, least in job.role_minimums)

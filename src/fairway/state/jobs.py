@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from fairway.clock import Micros
 from fairway.resources.columns import Vector
 from fairway.state.holds import HoldRecord
@@ -86,12 +88,18 @@ class Job:
         """Pods that can still make up the gang: all but the failed and the leaving."""
         return sum(task.state not in (TaskState.FAILED, TaskState.RELEASING) for task in self.tasks)
 
+    def members_by_role(self) -> dict[str, int]:
+        return _by_role(task for task in self.tasks if task.state not in (TaskState.FAILED, TaskState.RELEASING))
+
     def ready_by_role(self) -> dict[str, int]:
-        counts: dict[str, int] = {}
-        for task in self.tasks:
-            if task.state in READY:
-                counts[task.traits.role] = counts.get(task.traits.role, 0) + 1
-        return counts
+        return _by_role(task for task in self.tasks if task.state in READY)
 
     def __repr__(self) -> str:
         return f"<Job {self.key} {self.ready}/{self.minimum} ready, {self.pending} pending>"
+
+
+def _by_role(tasks: Iterable[Task]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for task in tasks:
+        counts[task.traits.role] = counts.get(task.traits.role, 0) + 1
+    return counts

@@ -34,8 +34,9 @@ def _missing(job: JobRun) -> str:
     members = job.job.members()
     if members < job.minimum:
         return f"has {members} of the {job.minimum} pods it needs at least"
+    by_role = job.job.members_by_role()
     for role, least in job.job.role_minimums:
-        have = sum(task.traits.role == role for task in job.job.tasks)
+        have = by_role.get(role, 0)
         if have < least:
             return f"has {have} of the {least} pods it needs at least in role {role!r}"
     return "has too few pods"
