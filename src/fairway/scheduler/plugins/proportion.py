@@ -28,10 +28,9 @@ class Proportion(QueueLimits):
             if book.info.deserved:
                 session.warnings.append(f"queue {book.name}: spec.deserved is not used by proportion, only by capacity")
         self._warn_of_guarantees(session)
-        top = [book for book in session.queues.values() if book.parent is None]
         for row, total in enumerate(session.total):
             if row != PODS and total > 0:
-                self._fill(top, row, total)
+                self._fill(self.top(), row, total)
 
     def _fill(self, books: list[QueueBook], row: int, total: int) -> None:
         takers = [book for book in books if self._takes_part(book)]
@@ -51,21 +50,16 @@ class Proportion(QueueLimits):
 
     def _claim(self, book: QueueBook, row: int, total: int) -> Claim:
         capability = min(book.capability[row], total)
-        low = min(capability, self._guarantee(book, row))
+        low = min(book.capability[row], self.guaranteed(book, row))
         wants = self._request(book, row) if self.lends else total
-        return Claim(book.name, book.info.weight, low, min(capability, max(low, wants)))
-
-    def _guarantee(self, book: QueueBook, row: int) -> int:
-        """A parent's guarantee covers those of its children."""
-        below = sum(self._guarantee(child, row) for child in self.children(book))
-        return max(book.guarantee[row], below)
+        return Claim(book.name, book.info.weight, low, max(low, min(capability, wants)))
 
     def _request(self, book: QueueBook, row: int) -> int:
         """What the queue holds and still wants; nothing new comes into a queue that is closed or not there."""
         children = self.children(book)
         if children:
             below = sum(
-                min(child.capability[row], max(self._guarantee(child, row), self._request(child, row)))
+                min(child.capability[row], max(self.guaranteed(child, row), self._request(child, row)))
                 for child in children
             )
             return below + book.info.held[row] if row < len(book.info.held) else below
@@ -73,9 +67,8 @@ class Proportion(QueueLimits):
         return book.held[row] + pending
 
     def _warn_of_guarantees(self, session: Session) -> None:
-        top = [book for book in session.queues.values() if book.parent is None]
         for row, total in enumerate(session.total):
-            promised = sum(self._guarantee(book, row) for book in top)
+            promised = sum(self.guaranteed(book, row) for book in self.top())
             if row != PODS and promised > total:
                 name = session.state.axis.names[row]
                 session.warnings.append(f"the queues' guarantees of {name} exceed the cluster and are scaled down")

@@ -9,6 +9,7 @@ from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.session import Session
 from fairway.scheduler.verdict import YES, Reason, Verdict
 from fairway.state.cluster import PODS
+from fairway.state.queues import Amounts, add
 from fairway.state.shapes import Shape
 
 
@@ -21,11 +22,14 @@ class QueueLimits:
 
     def __init__(self) -> None:
         self.books: dict[str, QueueBook] = {}
+        self._guaranteed_rows: set[int] = set()
         self._session: Session | None = None
 
     def open(self, session: Session) -> None:
         self._session = session
         self.books = session.queues
+        promised = {row for book in self.books.values() for row, amount in enumerate(book.guarantee) if amount}
+        self._guaranteed_rows = {row for row in promised if row != PODS and row < len(session.total)}
 
     def queue_key(self, queue: QueueBook) -> tuple[int, int]:
         return -queue.info.priority, queue_share(queue)
@@ -35,7 +39,7 @@ class QueueLimits:
         deserved = queue.deserved
         assert deserved is not None
         return all(
-            queue.held[row] >= amount for row, amount in enumerate(deserved) if row != PODS and 0 < amount < UNLIMITED
+            queue.held[row] >= amount for row, amount in enumerate(deserved) if row != PODS and amount > 0
         )
 
     def allocatable(self, queue: QueueBook, shape: Shape, count: int) -> int:
@@ -45,7 +49,28 @@ class QueueLimits:
             count = book.room_under(book.capability, shape.vector, count)
             if not self._session.lending and book.deserved is not None:
                 count = book.room_under(book.deserved, shape.vector, count)
-        return count
+        return self._beside_guarantees(queue, shape.vector, count) if self._session.lending else count
+
+    def guaranteed(self, book: QueueBook, row: int) -> int:
+        """A parent's guarantee covers those of its children."""
+        below = sum(self.guaranteed(child, row) for child in self.children(book))
+        return max(book.guarantee[row], below)
+
+    def _beside_guarantees(self, queue: QueueBook, vector: Vector, count: int) -> int:
+        """What is lent leaves to every other queue what it holds or is guaranteed, whichever is more."""
+        assert self._session is not None
+        for row, amount in vector:
+            if row not in self._guaranteed_rows:
+                continue
+            limit = self._session.total[row]
+            for book in reversed(queue.line):
+                beside = self.top() if book.parent is None else self.children(book.parent)
+                limit -= sum(max(other.held[row], self.guaranteed(other, row)) for other in beside if other is not book)
+                count = min(count, (limit - book.held[row]) // amount)
+        return max(count, 0)
+
+    def top(self) -> list[QueueBook]:
+        return [book for book in self.books.values() if book.parent is None]
 
     def enqueueable(self, job: JobRun) -> Verdict:
         """The minimum fits under the capability, and leaves the others' guarantees alone."""
@@ -55,27 +80,30 @@ class QueueLimits:
             for row, amount in need:
                 if amount and book.held[row] + amount > book.capability[row]:
                     return self._no(job, row, amount, f"exceeds what queue {book.name} may hold", book.capability[row])
-        others = [book for book in self.books.values() if book.parent is None and book not in job.queue.line]
+        others = [book for book in self.top() if book not in job.queue.line]
         for row, amount in need:
-            promised = sum(book.guarantee[row] for book in others)
-            if promised and row < len(self._session.total) and amount > self._session.total[row] - promised:
+            promised = sum(self.guaranteed(book, row) for book in others) if row in self._guaranteed_rows else 0
+            if promised and amount > self._session.total[row] - promised:
                 left = self._session.total[row] - promised
                 return self._no(job, row, amount, "would touch what is guaranteed to others", left)
         return YES
 
     def not_allowed(self, job: JobRun) -> Verdict:
         """Which limit the job's next step would break."""
-        assert self._session is not None
+        missing = job.minimum - job.ready
+        need: Amounts = []
         for run in job.runs:
             if not run.left:
                 continue
-            count = max(1, min(run.left, job.minimum - job.ready))
+            if missing <= 0:
+                need = []  # a ready job goes on one by one; the others have to be placed together
+            add(need, run.shape.vector, max(1, min(run.left, missing)))
             for book in job.queue.line:
-                row = _over(book, book.capability, run.shape.vector, count)
+                row = _over(book, book.capability, need)
                 if row is not None:
                     return self._over_limit(Reason.QUEUE_CAPABILITY, job, book, row, book.capability[row])
             for book in job.queue.line:
-                row = None if book.deserved is None else _over(book, book.deserved, run.shape.vector, count)
+                row = None if book.deserved is None else _over(book, book.deserved, need)
                 if row is not None and book.deserved is not None:
                     return self._over_limit(Reason.QUEUE_OVERUSED, job, book, row, book.deserved[row])
         return YES
@@ -101,7 +129,7 @@ class QueueLimits:
     def _minimum(self, job: JobRun) -> Vector:
         """`minResources` if given, else in each dimension the sum of the smallest requests that make the minimum."""
         if job.signature.minimum_resources is not None:
-            return job.signature.minimum_resources
+            return tuple((row, max(0, amount - job.held[row])) for row, amount in job.signature.minimum_resources)
         missing = max(0, job.minimum - job.ready)
         rows = sorted({row for run in job.signature.runs for row, _ in run.shape.vector})
         return tuple((row, _smallest(job, row, missing)) for row in rows)
@@ -122,8 +150,8 @@ def queue_share(queue: QueueBook) -> int:
     return most
 
 
-def _over(book: QueueBook, limits: list[int], vector: Vector, count: int) -> int | None:
-    return next((row for row, amount in vector if book.held[row] + amount * count > limits[row]), None)
+def _over(book: QueueBook, limits: Amounts, need: Amounts) -> int | None:
+    return next((row for row, amount in enumerate(need) if amount and book.held[row] + amount > limits[row]), None)
 
 
 def _smallest(job: JobRun, row: int, count: int) -> int:
