@@ -117,6 +117,9 @@ class _Waiting:
         self._jobs: dict[Job, tuple[JobRun, Verdict | None]] = {
             run.job: (run, verdict) for run, verdict in session.outcomes.jobs.items()
         }
+        started = session.state.waiting.started.values()
+        self._started = [entry for _, entry in started if entry.job in self._jobs]
+        self._empty = list(_without_pods(session))
         self._places = {job: _place_note(session, run) for job, run in session.holders.items()}
         self._bound = {run.job for run, _, _ in session.bindings}
         self._whys = {
@@ -138,9 +141,9 @@ class _Waiting:
                         yield self._job_row(entry)
                     elif entry.job not in self._bound:
                         yield _Row(entry, None, verdict, None if verdict else self._whys.get(signature))
-        for _, entry in self._session.state.waiting.started.values():
-            if entry.job in self._jobs:
-                yield self._job_row(entry)
+        for entry in self._started:
+            yield self._job_row(entry)
+        yield from self._empty
 
     def _job_row(self, entry: Entry) -> _Row:
         run, verdict = self._jobs[entry.job]
@@ -215,6 +218,17 @@ class _Waiting:
         tasks = row.run.waiting if row.run else row.entry.tasks
         member = tasks[row.why.member].key if tasks else ""
         return row.why.reason, row.why.message(member), row.why.report.causes
+
+
+def _without_pods(session: Session) -> Iterator[_Row]:
+    """Groups that wait for their pods to be made; those that were let in and ended do not."""
+    for job in session.state.waiting.empty:
+        if job.phase not in ("", "Pending", "Inqueue"):
+            continue
+        run = session.job_run(Entry(job, []), _NO_SIGNATURE, _NO_LINE)
+        verdict = admission(session, run)
+        if not verdict.ok:
+            yield _Row(Entry(job, []), run, verdict, None)
 
 
 def _place_note(session: Session, run: JobRun) -> str:

@@ -163,6 +163,8 @@ class WaitingIndex:
         """Those who leave it to the policy when they starve."""
         self.patient: dict[Job, None] = {}
         """Those who do not."""
+        self.empty: dict[Job, None] = {}
+        """Groups that nobody has made a pod for, or whose pods are all gone."""
 
     def __len__(self) -> int:
         return len(self._places)
@@ -180,6 +182,9 @@ class WaitingIndex:
     def refresh(self, job: Job, queue: str, *, valid: bool, fresh: bool) -> None:
         self.discard(job)
         requested = self._queues.get(queue).requested
+        self.empty.pop(job, None)
+        if job.group and not job.tasks:
+            self.empty[job] = None
         if not job.pending:
             return
         entry = Entry(job, job.waiting())
