@@ -96,6 +96,10 @@ def _nominations(session: Session) -> list[Nomination]:
     ]
 
 
+_NO_SIGNATURE = Signature(((), 0, (), None))
+_NO_LINE = Line(LineKey("", "", 0, False, "", True), _NO_SIGNATURE)
+
+
 class _Row(NamedTuple):
     """A waiting job and what is known of why."""
 
@@ -103,6 +107,7 @@ class _Row(NamedTuple):
     run: JobRun | None
     verdict: Verdict | None
     why: Why | None
+    line: Line = _NO_LINE
 
 
 class _Waiting:
@@ -140,7 +145,7 @@ class _Waiting:
                     if entry.job in self._jobs:
                         yield self._job_row(entry)
                     elif entry.job not in self._bound:
-                        yield _Row(entry, None, verdict, None if verdict else self._whys.get(signature))
+                        yield _Row(entry, None, verdict, None if verdict else self._whys.get(signature), line)
         for entry in self._started:
             yield self._job_row(entry)
         yield from self._empty
@@ -157,46 +162,45 @@ class _Waiting:
         return verdict
 
     def pending(self) -> list[Pending]:
-        ordered = sorted(((self._key(row), row) for row in self.rows()), key=lambda pair: pair[0])
+        ordered = sorted(((self._key(run), run, row) for run, row in self._standing()), key=lambda found: found[0])
         found: list[Pending] = []
         position, queue = 0, None
-        for _, row in ordered:
-            name = row.entry.job.queue
-            position = position + 1 if name == queue else 1
-            queue = name
-            found.append(self._entry(row, position))
+        for _, run, row in ordered:
+            position = position + 1 if run.queue is queue else 1
+            queue = run.queue
+            found.append(self._entry(run, row, position))
         return found
 
-    def _key(self, row: _Row) -> Key:
-        run = row.run or self._run(row.entry)
-        session = self._session
-        return run.queue.name, session.namespace_key(run.account), session.job_key(run)
+    def _key(self, run: JobRun) -> Key:
+        run.account.top_priority = run.priority
+        return run.queue.name, self._session.namespace_key(run.account), self._session.job_key(run)
 
-    def _run(self, entry: Entry) -> JobRun:
-        job = entry.job
-        queue = self._session.queues[job.queue]
-        account = self._session.account(queue, job.namespace)
-        account.top_priority = 0
-        return JobRun(entry, queue, account, _NO_SIGNATURE, _NO_LINE)
+    def _standing(self) -> Iterator[tuple[JobRun, _Row]]:
+        return ((row.run or self._run(row), row) for row in self.rows())
 
-    def _entry(self, row: _Row, position: int) -> Pending:
-        job, tasks = row.entry
-        left = row.run.left() if row.run else len(tasks)
-        ready = row.run.ready if row.run else job.ready
+    def _run(self, row: _Row) -> JobRun:
+        """A job of a line as it was: what its line says counts, for the job itself may have changed since."""
+        key, signature = row.line.key, row.line.signature
+        queue = self._session.queues[key.queue]
+        run = JobRun(row.entry, queue, self._session.account(queue, key.namespace), signature, row.line)
+        run.priority, run.minimum, run.ready = key.priority, signature.minimum, 0
+        return run
+
+    def _entry(self, run: JobRun, row: _Row, position: int) -> Pending:
         reason, message, nodes = self._reason(row)
         return Pending(
-            job=job.key,
+            job=run.key,
             reason=reason.value,
             message=message,
             nodes=nodes,
-            queue=job.queue,
-            namespace=job.namespace,
+            queue=run.queue.name,
+            namespace=run.namespace,
             position=position,
-            waiting=left,
-            ready=ready,
-            minimum=job.minimum,
-            priority=job.priority,
-            starving=self._starves(job, ready),
+            waiting=run.left() if row.run else len(row.entry.tasks),
+            ready=run.ready,
+            minimum=run.minimum,
+            priority=run.priority,
+            starving=self._starves(run.job, run.ready),
         )
 
     def _starves(self, job: Job, ready: int) -> bool:
@@ -246,10 +250,6 @@ def _sample(session: Session, signature: Signature, lines: dict[LineKey, Line]) 
 def _untouched(session: Session) -> str:
     actions = ", ".join(action.name for action in session.policy.actions)
     return f"none of the policy's actions ({actions}) places it"
-
-
-_NO_SIGNATURE = Signature(((), 0, (), None))
-_NO_LINE = Line(LineKey("", "", 0, False, "", True), _NO_SIGNATURE)
 
 
 class _Standings:
