@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -43,6 +44,7 @@ def make_plan(session: Session) -> Plan:
     chunks = [(tasks, [names[row] for row in rows]) for _, tasks, rows in session.bindings]
     waiting = _Waiting(session)
     standings = _Standings(session)
+    running = {queue.name: sum(account.tasks for account in queue.accounts.values()) for queue in session.state.queues}
 
     def bindings() -> list[Binding]:
         return [
@@ -58,7 +60,7 @@ def make_plan(session: Session) -> Plan:
             pending=waiting.pending,
             queues=standings.queues,
             namespaces=standings.namespaces,
-            status=lambda: _status(session, waiting),
+            status=lambda: _status(session, waiting, running),
         ),
         placed=sum(len(tasks) for tasks, _ in chunks),
         reservations=_reservations(session),
@@ -162,7 +164,7 @@ class _Waiting:
         return verdict
 
     def pending(self) -> list[Pending]:
-        ordered = sorted(((self._key(run), run, row) for run, row in self._standing()), key=lambda found: found[0])
+        ordered = sorted(((self._key(run), run, row) for run, row in self.standing()), key=lambda found: found[0])
         found: list[Pending] = []
         position, queue = 0, None
         for _, run, row in ordered:
@@ -175,7 +177,8 @@ class _Waiting:
         run.account.top_priority = run.priority
         return run.queue.name, self._session.namespace_key(run.account), self._session.job_key(run)
 
-    def _standing(self) -> Iterator[tuple[JobRun, _Row]]:
+    def standing(self) -> Iterator[tuple[JobRun, _Row]]:
+        """The rows, each with the job as it stands after the plan."""
         return ((row.run or self._run(row), row) for row in self.rows())
 
     def _run(self, row: _Row) -> JobRun:
@@ -315,20 +318,38 @@ def _fraction(units: int) -> float:
     return round(units / (1 << SHARE_BITS), 6)
 
 
-def _status(session: Session, waiting: _Waiting) -> Status:
+def _status(session: Session, waiting: _Waiting, running: dict[str, int]) -> Status:
     """Statuses of the groups that this plan changes or that wait, and of all queues."""
     bound = {run.job: run for run, _, _ in session.bindings}
-    reasons = {row.entry.job: row for row in waiting.rows()}
-    touched = sorted((job for job in {*bound, *reasons} if job.group), key=lambda job: job.key)
-    groups = [_group_status(job, bound.get(job), waiting, reasons.get(job)) for job in touched]
-    return Status(tuple(groups), tuple(_queue_statuses(session, bound, reasons)))
+    rows: dict[Job, _Row] = {}
+    runs = dict(bound)
+    pending: Counter[str] = Counter()
+    for run, row in waiting.standing():
+        runs.setdefault(run.job, run)
+        rows[run.job] = row
+        pending[run.queue.name] += 1
+    touched = sorted((run for job, run in runs.items() if job.group), key=lambda run: run.key)
+    groups = tuple(_group_status(run, waiting, rows.get(run.job)) for run in touched)
+    started = Counter(run.queue.name for run in bound.values())
+    queues = tuple(
+        QueueStatus(
+            name=name,
+            state="Open" if book.info.open else "Closed",
+            pending=pending[name],
+            running=running[name],
+            inqueue=started[name],
+        )
+        for name, book in sorted(session.queues.items())
+        if book.info.exists
+    )
+    return Status(groups, queues)
 
 
-def _group_status(job: Job, run: JobRun | None, waiting: _Waiting, row: _Row | None) -> GroupStatus:
+def _group_status(run: JobRun, waiting: _Waiting, row: _Row | None) -> GroupStatus:
+    job = run.job
     states = [task.state for task in job.tasks]
-    scheduled = run.ready if run else job.ready
     kept_out = row is not None and row.verdict is not None
-    if scheduled >= max(job.minimum, 1):
+    if run.ready >= max(run.minimum, 1):
         phase = "Running"
     elif kept_out and job.phase not in ADMITTED_PHASES:
         phase = "Pending"
@@ -346,24 +367,6 @@ def _group_status(job: Job, run: JobRun | None, waiting: _Waiting, row: _Row | N
         running=sum(state is TaskState.RUNNING for state in states),
         succeeded=sum(state is TaskState.SUCCEEDED for state in states),
         failed=sum(state is TaskState.FAILED for state in states),
-        scheduled=scheduled,
+        scheduled=run.ready,
         conditions=conditions,
     )
-
-
-def _queue_statuses(session: Session, bound: dict[Job, JobRun], reasons: dict[Job, _Row]) -> Iterator[QueueStatus]:
-    pending: dict[str, int] = {}
-    for job in reasons:
-        pending[job.queue] = pending.get(job.queue, 0) + 1
-    started: dict[str, int] = {}
-    for job in bound:
-        started[job.queue] = started.get(job.queue, 0) + 1
-    for _, book in sorted(session.queues.items()):
-        if book.info.exists:
-            yield QueueStatus(
-                name=book.name,
-                state="Open" if book.info.open else "Closed",
-                pending=pending.get(book.name, 0),
-                running=sum(account.tasks for account in book.info.accounts.values()),
-                inqueue=started.get(book.name, 0),
-            )
