@@ -13,6 +13,9 @@ from fairway.state.tasks import TaskState
 from support import objects as make
 
 
+WEB = {"app": "web"}
+
+
 class Recorder(ClusterState):
     """A state that is checked after every event."""
 
@@ -223,23 +226,21 @@ class TestBindings:
 class TestTerms:
     """Selectors over pods find everybody they mean, whoever came first."""
 
-    WEB = {"app": "web"}
-
     def test_a_new_term_finds_running_pods(self, state):
-        state.upsert([make.node("n1", cpu=4), make.pod("a", node="n1", cpu=1, labels=self.WEB)])
+        state.upsert([make.node("n1", cpu=4), make.pod("a", node="n1", cpu=1, labels=WEB)])
         state.upsert([make.pod("b", cpu=1, spec=make.anti_affinity(app="web"))])
         assert len(state.tasks["default/a"].matched) == 1
 
     def test_the_last_owner_takes_the_term_along(self, state):
-        state.upsert([make.node("n1", cpu=4), make.pod("a", node="n1", cpu=1, labels=self.WEB)])
+        state.upsert([make.node("n1", cpu=4), make.pod("a", node="n1", cpu=1, labels=WEB)])
         owner = make.pod("b", cpu=1, node="n1", spec=make.anti_affinity(app="web"))
-        state.upsert([owner, make.pod("c", cpu=1, labels=self.WEB)])
+        state.upsert([owner, make.pod("c", cpu=1, labels=WEB)])
         state.delete(owner)
         assert len(state.terms) == 0
         assert state.terms.owners == {}
 
     def test_a_term_that_appears_while_a_binding_is_under_way_is_known_when_it_fails(self, state):
-        state.upsert([make.node("n1", cpu=4), make.pod("a", cpu=1, labels=self.WEB)])
+        state.upsert([make.node("n1", cpu=4), make.pod("a", cpu=1, labels=WEB)])
         state.apply(Assumed("default/a", "n1"))
         state.upsert([make.pod("b", cpu=1, spec=make.anti_affinity(app="web"))])
         state.apply(Forgotten("default/a"))
@@ -249,12 +250,12 @@ class TestTerms:
     def test_namespace_labels_decide_whom_a_term_means(self, state):
         term = {
             "topologyKey": make.HOST,
-            "labelSelector": {"matchLabels": self.WEB},
+            "labelSelector": {"matchLabels": WEB},
             "namespaceSelector": {"matchLabels": {"team": "blue"}},
         }
         spec = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
-        state.upsert([make.node("n1", cpu=4), make.pod("a", "one", node="n1", cpu=1, labels=self.WEB)])
-        state.upsert([make.pod("b", "one", cpu=1, labels=self.WEB), make.pod("c", "two", cpu=1, spec=spec)])
+        state.upsert([make.node("n1", cpu=4), make.pod("a", "one", node="n1", cpu=1, labels=WEB)])
+        state.upsert([make.pod("b", "one", cpu=1, labels=WEB), make.pod("c", "two", cpu=1, spec=spec)])
         assert state.tasks["one/a"].matched == ()
         state.upsert([make.namespace("one", team="blue")])
         assert len(state.tasks["one/a"].matched) == 1
