@@ -161,6 +161,10 @@ class Kernel:
         limits = self._limits(shape, self.view(np.array([row])))
         return room if limits is None else min(room, int(limits[0]))
 
+    def limits(self, shape: Shape) -> IntColumn | None:
+        """How many like tasks each node can take at most, whatever its room; None if that does not limit."""
+        return self._limits(shape, self.view())
+
     def has_room(self, shape: Shape) -> bool:
         """Whether some node could take one task."""
         keys = self.column(shape).keys

@@ -63,6 +63,7 @@ def make_plan(session: Session) -> Plan:
             status=lambda: _status(session, waiting, running),
         ),
         placed=sum(len(tasks) for tasks, _ in chunks),
+        evictions=session.evictions,
         reservations=_reservations(session),
         nominations=_nominations(session),
         released=session.holds.released,

@@ -21,6 +21,7 @@ from fairway.scheduler.hooks import Key
 from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.kernel import Columns, Kernel, NodeHooks
 from fairway.scheduler.outcome import Outcomes
+from fairway.scheduler.plan import Eviction
 from fairway.scheduler.podcounts import PodCounts
 from fairway.scheduler.registry import Registry
 from fairway.scheduler.statement import Statement
@@ -29,7 +30,7 @@ from fairway.state.cluster import ClusterState
 from fairway.state.jobs import Job
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import snapshot_of
-from fairway.state.tasks import Task
+from fairway.state.tasks import Task, TaskState
 from fairway.state.waiting import Entry, Line, Signature
 
 _FOLLOWS = {
@@ -63,6 +64,8 @@ class Session:
         self._registry = registry
         self.rechecks: list[Micros] = []
         """Moments at which an action wants to be asked again."""
+        self._bound: set[Job] = set()
+        self._bound_seen = 0
         self.notes: dict[Job, str] = {}
         """What is to be said of a waiting job besides its reason."""
         self._plugins = [(config, registry.build(config)) for config in policy.plugins() if registry.knows(config.name)]
@@ -75,6 +78,8 @@ class Session:
         self.resumed = False
         self.warnings: list[str] = []
         self._divided = False
+        self.evictions: list[Eviction] = []
+        self.evicted: set[Task] = set()
         self.holders: dict[Job, JobRun] = {}
         self.holds = HoldBook(self)
         for _, plugin in self._plugins:
@@ -274,6 +279,36 @@ class Session:
     def bind(self, job: JobRun, tasks: list[Task], rows: list[int]) -> None:
         """What a committed statement has placed."""
         self.bindings.append((job, tasks, rows))
+
+    def bound_jobs(self) -> set[Job]:
+        """Jobs of which something was placed in this cycle."""
+        if self._bound_seen != len(self.bindings):
+            self._bound |= {job.job for job, _, _ in self.bindings[self._bound_seen :]}
+            self._bound_seen = len(self.bindings)
+        return self._bound
+
+    def nominate(self, job: JobRun, places: list[tuple[Task, int]]) -> None:
+        """Room is being made for these tasks on these rows; it is theirs."""
+        self.holders[job.job] = job
+        job.line = None
+        for task, row in places:
+            self.holds.add(job, task, row, TaskState.PIPELINED)
+        self.outcomes.jobs[job] = None
+
+    def say(self, job: JobRun, verdict: Verdict) -> None:
+        """Why a job waits, in an action's own words."""
+        if job.line is None:
+            self.outcomes.jobs[job] = verdict
+        else:
+            self.outcomes.lines[job.line] = verdict
+
+    def protectors(self, hook: str) -> list[Any]:
+        """Our own plugins that protect pods from being evicted."""
+        return [getattr(call, "__self__", None) for call in self.hooks(hook) if _is_ours(call)]
+
+    def strangers(self, hook: str) -> list[Callable[..., Any]]:
+        """What plugins of others have to say at a hook."""
+        return [call for call in self.hooks(hook) if not _is_ours(call)]
 
     def write(self, shape: Shape, rows: list[int], sign: int) -> None:
         """Take (sign 1) or give back (sign -1) the room of like tasks on these rows, one task for each."""

@@ -8,6 +8,8 @@ from fairway.api.settings import Arguments
 from fairway.scheduler.actions.allocate import allocate
 from fairway.scheduler.actions.backfill import backfill
 from fairway.scheduler.actions.enqueue import enqueue
+from fairway.scheduler.actions.preempt import preempt
+from fairway.scheduler.actions.reclaim import reclaim
 from fairway.scheduler.actions.reserve import reserve
 from fairway.scheduler.session import Session
 
@@ -17,5 +19,7 @@ ACTIONS: dict[str, Action] = {
     "enqueue": enqueue,
     "reserve": reserve,
     "allocate": allocate,
+    "preempt": preempt,
+    "reclaim": reclaim,
     "backfill": backfill,
 }

@@ -17,6 +17,7 @@ from fairway.resources.columns import BoolColumn, IntColumn, Vector
 from fairway.scheduler.holds import Hold, resume
 from fairway.scheduler.hooks import FloatColumn
 from fairway.scheduler.jobrun import JobRun
+from fairway.scheduler.missing import missing_tasks
 from fairway.scheduler.nodematch import equals
 from fairway.scheduler.session import Session
 from fairway.scheduler.starving import next_starving, starving
@@ -78,7 +79,7 @@ class _Places:
 
     def reserve(self, job: JobRun) -> bool:
         """Places for all that the job misses, or none."""
-        tasks = _missing(self._session, job)
+        tasks = missing_tasks(self._session, job)
         if not tasks or not self._queue_allows(job, tasks):
             return False
         made: list[Hold] = []
@@ -170,22 +171,6 @@ class _Places:
         else:
             note = f"nothing is reserved: the nodes that may carry reservations ({self._most}) do not suffice"
         self._session.notes[job.job] = note
-
-
-def _missing(session: Session, job: JobRun) -> list[Task]:
-    """The waiting tasks that would make the job ready, roles first."""
-    chosen: list[Task] = []
-    have = {**(job.role_ready or {})}
-    for hold in session.holds.of(job):
-        if hold.state is TaskState.RESERVED:
-            have[hold.task.traits.role] = have.get(hold.task.traits.role, 0) + 1
-    for role, least in job.job.role_minimums:
-        of_role = [task for task in job.waiting if task.traits.role == role]
-        chosen += of_role[: max(0, least - have.get(role, 0))]
-    reserved = sum(hold.state is TaskState.RESERVED for hold in session.holds.of(job))
-    left = job.minimum - job.ready - reserved - len(chosen)
-    chosen += [task for task in job.waiting if task not in chosen][: max(0, left)]
-    return chosen if len(chosen) >= job.minimum - job.ready - reserved else []
 
 
 def raw_score(session: Session, shape: Shape) -> FloatColumn:

@@ -6,19 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from fairway.api.settings import Arguments
 from fairway.scheduler.jobrun import JobRun
-from fairway.state.reader import SYSTEM_CLASSES
+from fairway.scheduler.victims.units import is_system
 from fairway.state.tasks import Task
-
-SYSTEM_NAMESPACE = "kube-system"
-SYSTEM_PRIORITY = min(SYSTEM_CLASSES.values())
-
-
-def is_system(task: Task) -> bool:
-    return (
-        task.job.namespace == SYSTEM_NAMESPACE
-        or task.priority >= SYSTEM_PRIORITY
-        or task.traits.priority_class in SYSTEM_CLASSES
-    )
 
 
 class Conformance:

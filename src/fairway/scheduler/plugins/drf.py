@@ -17,14 +17,14 @@ class Drf:
     built_in = True
 
     def __init__(self, arguments: DrfArguments) -> None:
-        self._priority_first = arguments.priority_first
+        self.priority_first = arguments.priority_first
         self._total: list[int] = []
 
     def open(self, session: Session) -> None:
         self._total = session.total
 
     def namespace_key(self, account: AccountBook) -> tuple[int, int]:
-        first = -account.top_priority if self._priority_first else 0
+        first = -account.top_priority if self.priority_first else 0
         return first, share(account.held, self._total, account.weight, PODS)
 
     def job_key(self, job: JobRun) -> int:

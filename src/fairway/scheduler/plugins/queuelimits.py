@@ -38,9 +38,7 @@ class QueueLimits:
         """Nothing it deserves is left to take."""
         deserved = queue.deserved
         assert deserved is not None
-        return all(
-            queue.held[row] >= amount for row, amount in enumerate(deserved) if row != PODS and amount > 0
-        )
+        return all(queue.held[row] >= amount for row, amount in enumerate(deserved) if row != PODS and amount > 0)
 
     def allocatable(self, queue: QueueBook, shape: Shape, count: int) -> int:
         """Under the capability of the queue and of all above it; within its share too, while nothing is lent."""

@@ -1,0 +1,14 @@
+"""preempt: inside a queue, those who are entitled to it take room from others."""
+
+from __future__ import annotations
+
+from fairway.api.arguments import EvictionArguments
+from fairway.api.settings import Arguments
+from fairway.scheduler.evicting import evict_for_claimants
+from fairway.scheduler.session import Session
+from fairway.scheduler.victims.entitlement import PreemptEntitlement
+
+
+def preempt(session: Session, arguments: Arguments) -> None:
+    assert isinstance(arguments, EvictionArguments)
+    evict_for_claimants(session, arguments, lambda job, gang: PreemptEntitlement(session, job, gang))

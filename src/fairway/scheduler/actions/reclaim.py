@@ -1,0 +1,24 @@
+"""reclaim: a queue below what it deserves takes back what others hold above theirs."""
+
+from __future__ import annotations
+
+from fairway.api.arguments import EvictionArguments
+from fairway.api.settings import Arguments
+from fairway.scheduler.evicting import evict_for_claimants
+from fairway.scheduler.jobrun import JobRun
+from fairway.scheduler.session import Session
+from fairway.scheduler.victims.entitlement import ReclaimEntitlement, above_deserved
+from fairway.state.queues import Amounts
+
+
+def reclaim(session: Session, arguments: Arguments) -> None:
+    assert isinstance(arguments, EvictionArguments)
+    session.divide()
+    if not any(above_deserved(book) for book in session.queues.values()):
+        return  # nobody holds what is not theirs
+
+    def entitlement(job: JobRun, gang: Amounts) -> ReclaimEntitlement | None:
+        found = ReclaimEntitlement(session, job, gang)
+        return found if found.may_act() else None
+
+    evict_for_claimants(session, arguments, entitlement)

@@ -1,0 +1,218 @@
+"""Who is entitled to whose room: one comparison, in allocate's own order.
+
+preempt, inside a queue: by default weighted namespace share first; inside one namespace or at equal shares job
+priority, then job share. With `priorityFirst` job priority comes first. In the priority step the claimant must be
+strictly higher; in a share step strictly lower even after the move, with the claimant's gang added and the victims
+removed. That is what keeps two jobs from evicting each other in turns.
+
+reclaim, across queues: the claimant's queue stays within what it deserves, and the victim's queue is above its own in a
+dimension the claimant asks for; no queue goes below its guarantee.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import Protocol
+
+import numpy as np
+
+from fairway.resources.columns import BoolColumn
+from fairway.scheduler.books import AccountBook, QueueBook, share
+from fairway.scheduler.jobrun import JobRun
+from fairway.scheduler.session import Session
+from fairway.scheduler.victims.index import VictimIndex
+from fairway.scheduler.victims.units import Taken, Unit
+from fairway.state.cluster import PODS
+from fairway.state.jobs import Job
+from fairway.state.queues import Amounts, add
+from fairway.state.tasks import ACCOUNTED
+
+
+class Entitlement(Protocol):
+    """Which units a claimant may take. `candidates` is a first sieve; `allows` is exact, given what is taken."""
+
+    action: str
+
+    def candidates(self, index: VictimIndex) -> BoolColumn: ...
+    def allows(self, unit: Unit, taken: Taken) -> bool: ...
+    def reason(self, unit: Unit) -> str: ...
+
+
+class Standing(Enum):
+    LOWER = auto()
+    EQUAL = auto()
+    HIGHER = auto()
+
+
+def compare(mine: int, theirs: int) -> Standing:
+    if mine == theirs:
+        return Standing.EQUAL
+    return Standing.LOWER if mine < theirs else Standing.HIGHER
+
+
+class PreemptEntitlement:
+    """Inside a queue."""
+
+    action = "preempt"
+
+    def __init__(self, session: Session, claimant: JobRun, gang: Amounts) -> None:
+        self._session = session
+        self._claimant = claimant
+        self._gang = gang
+        self._total = session.total
+        drf = session.plugin("drf")
+        self._by_share = drf is not None
+        self._priority_first = bool(getattr(drf, "priority_first", False))
+        self._by_priority = session.plugin("priority") is not None
+        self._mine = self._weighted(claimant.account)
+        self._mine_after = self._weighted(claimant.account, more=gang)
+
+    def candidates(self, index: VictimIndex) -> BoolColumn:
+        count = len(index.units)
+        chosen: BoolColumn = index.usable[:count] & (index.queue[:count] == index.code(self._claimant.queue.name))
+        lower = index.priority[:count] < self._claimant.priority if self._by_priority else np.zeros(count, np.bool_)
+        same = index.priority[:count] == self._claimant.priority if self._by_priority else np.ones(count, np.bool_)
+        by_share, tied = self._namespaces(index, count)
+        rest = same & index.surplus[:count] if self._by_share else np.zeros(count, np.bool_)
+        if self._priority_first:
+            return chosen & (lower | (same & by_share) | (tied & rest))
+        return chosen & (by_share | (tied & (lower | rest)))
+
+    def allows(self, unit: Unit, taken: Taken) -> bool:
+        if unit.job is self._claimant.job:
+            return False
+        steps = [self._namespace_step, self._priority_step, self._job_step]
+        if self._priority_first:
+            steps = [self._priority_step, self._namespace_step, self._job_step]
+        for step in steps:
+            answer = step(unit, taken)
+            if answer is not None:
+                return answer
+        return False
+
+    def reason(self, unit: Unit) -> str:
+        """By which step the claimant is entitled."""
+        claimant, theirs = self._claimant, unit.job
+        by_namespace = f"namespace {claimant.namespace} has less of its weighted share than {theirs.namespace}"
+        by_priority = f"priority {claimant.priority} is higher than {theirs.priority}"
+        namespace = self._namespace_step(unit, Taken()) is True
+        priority = self._priority_step(unit, Taken()) is True
+        if self._priority_first:
+            return by_priority if priority else by_namespace if namespace else "its job has a smaller share"
+        return by_namespace if namespace else by_priority if priority else "its job has a smaller share"
+
+    def _namespaces(self, index: VictimIndex, count: int) -> tuple[BoolColumn, BoolColumn]:
+        """Which units belong to a namespace that has more than the claimant's, and which to one that is level."""
+        more, level = [], [index.code(self._claimant.namespace)]
+        for namespace in self._claimant.queue.info.accounts if self._by_share else ():
+            if namespace == self._claimant.namespace:
+                continue
+            theirs = self._weighted(self._session.account(self._claimant.queue, namespace))
+            standing = compare(self._mine, theirs)
+            if standing is Standing.LOWER and self._mine_after < theirs:
+                more.append(index.code(namespace))
+            elif standing is Standing.EQUAL:
+                level.append(index.code(namespace))
+        column = index.namespace[:count]
+        tied = np.isin(column, level) if self._by_share else np.ones(count, dtype=np.bool_)
+        return np.isin(column, more), tied
+
+    def _namespace_step(self, unit: Unit, taken: Taken) -> bool | None:
+        if not self._by_share or unit.job.namespace == self._claimant.namespace:
+            return None
+        account = self._session.account(self._claimant.queue, unit.job.namespace)
+        standing = compare(self._mine, self._weighted(account))
+        if standing is Standing.EQUAL:
+            return None
+        lost = plus(taken.of_namespace(unit.job.namespace), unit.amounts)
+        return standing is Standing.LOWER and self._mine_after < self._weighted(account, less=lost)
+
+    def _priority_step(self, unit: Unit, taken: Taken) -> bool | None:
+        if not self._by_priority or unit.priority == self._claimant.priority:
+            return None
+        return unit.priority < self._claimant.priority
+
+    def _job_step(self, unit: Unit, taken: Taken) -> bool | None:
+        if not self._by_share:
+            return None
+        lost = plus(taken.of_job(unit.job), unit.amounts)
+        mine = share(plus(self._claimant.held, self._gang), self._total, 1, PODS)
+        held = _held(unit.job)
+        before = share(self._claimant.held, self._total, 1, PODS) < share(held, self._total, 1, PODS)
+        return before and mine < share(minus(held, lost), self._total, 1, PODS)
+
+    def _weighted(self, account: AccountBook, more: Amounts | None = None, less: Amounts | None = None) -> int:
+        held = minus(plus(account.held, more or []), less or [])
+        return share(held, self._total, account.weight, PODS)
+
+
+class ReclaimEntitlement:
+    """Across queues."""
+
+    action = "reclaim"
+
+    def __init__(self, session: Session, claimant: JobRun, gang: Amounts) -> None:
+        self._session = session
+        self._claimant = claimant
+        self._asked = [row for row, amount in enumerate(gang) if amount and row != PODS]
+        self._gang = gang
+
+    def may_act(self) -> bool:
+        """The claimant's queue stays within what it deserves, in every dimension it asks for."""
+        queue = self._claimant.queue
+        return queue.deserved is not None and all(
+            queue.held[row] + self._gang[row] <= queue.deserved[row] for row in self._asked
+        )
+
+    def candidates(self, index: VictimIndex) -> BoolColumn:
+        count = len(index.units)
+        queues = [index.code(book.name) for book in self._session.queues.values() if self._gives(book, Taken())]
+        return index.usable[:count] & np.isin(index.queue[:count], queues)
+
+    def allows(self, unit: Unit, taken: Taken) -> bool:
+        book = self._session.queues[unit.job.queue]
+        return self._gives(book, taken) and self._keeps_guarantees(book, unit, taken)
+
+    def reason(self, unit: Unit) -> str:
+        return f"queue {unit.job.queue} holds more than it deserves, queue {self._claimant.queue.name} less"
+
+    def _gives(self, book: QueueBook, taken: Taken) -> bool:
+        """Above what it deserves in a dimension asked for, what is taken already taken off."""
+        if book is self._claimant.queue or not book.info.reclaimable or book.info.never_evict or book.deserved is None:
+            return False
+        held = minus(book.held, taken.of_queue(book.name))
+        return any(held[row] > book.deserved[row] for row in self._asked)
+
+    def _keeps_guarantees(self, book: QueueBook, unit: Unit, taken: Taken) -> bool:
+        for above in book.line:
+            lost = unit.amounts
+            for name in taken.queues():
+                if above in self._session.queues[name].line:
+                    lost = plus(lost, taken.of_queue(name))
+            held = minus(above.held, lost)
+            if any(amount and held[row] < above.guarantee[row] for row, amount in enumerate(lost)):
+                return False
+        return True
+
+
+def above_deserved(book: QueueBook) -> bool:
+    """Whether a queue holds more than it deserves of anything."""
+    deserved = book.deserved
+    return deserved is not None and any(held > deserved[row] for row, held in enumerate(book.held) if row != PODS)
+
+
+def _held(job: Job) -> Amounts:
+    held: Amounts = []
+    for task in job.tasks:
+        if task.state in ACCOUNTED:
+            add(held, task.shape.vector)
+    return held
+
+
+def plus(held: Amounts, more: Amounts) -> Amounts:
+    longer, shorter = (held, more) if len(held) >= len(more) else (more, held)
+    return [amount + (shorter[row] if row < len(shorter) else 0) for row, amount in enumerate(longer)]
+
+
+def minus(held: Amounts, less: Amounts) -> Amounts:
+    return [amount - (less[row] if row < len(less) else 0) for row, amount in enumerate(held)]

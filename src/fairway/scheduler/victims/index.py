@@ -1,0 +1,180 @@
+"""All units of the cluster as columns, kept true from cycle to cycle: only jobs that changed are taken apart again.
+
+An *entry* is what one unit holds on one node. Columns of entries and of units are what `choice` computes with.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairway.resources.columns import IntColumn
+from fairway.scheduler.victims.units import Unit, units_of
+from fairway.state.cluster import ClusterState
+from fairway.state.jobs import Job
+from fairway.state.ranks import NameRanks
+
+
+class VictimIndex:
+    """Units and entries by number; freed numbers are used again."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._read = -1
+        self._of_job: dict[Job, list[int]] = {}
+        self._entries_of: dict[int, list[int]] = {}
+        self._free_units: list[int] = []
+        self._free_entries: list[int] = []
+        self._entries = 0
+        self._codes: dict[str, int] = {}
+        self._ranks = NameRanks()
+        self._rank_epoch = 0
+        self.units: list[Unit | None] = []
+        self.priority = _column()
+        self.started = _column()
+        self.begun = _column()
+        self.pods = _column()
+        self.queue = _column()
+        self.namespace = _column()
+        self.rank = _column()
+        self.usable = np.zeros(0, dtype=np.bool_)
+        self.system = np.zeros(0, dtype=np.bool_)
+        self.surplus = np.zeros(0, dtype=np.bool_)
+        self.entry_row = _column()
+        self.entry_unit = _column()
+        self.entry_alive = np.zeros(0, dtype=np.bool_)
+        self.entry_amounts: NDArray[np.int64] = np.zeros((0, 0), dtype=np.int64)
+
+    def sync(self) -> None:
+        """Take the jobs apart that have changed since the last time."""
+        log = self._state.changed_jobs
+        jobs = None if self._read < 0 else log.since(self._read)
+        self._read = log.end
+        self._grow_dimensions()
+        if jobs is None:
+            stale = list(self._of_job)
+            jobs = [*stale, *(job for job in self._state.jobs() if job.ready)]
+        gone: list[str] = []
+        fresh: list[tuple[int, Unit]] = []
+        for job in dict.fromkeys(jobs):
+            gone += self._remove(job)
+            fresh += self._add(job)
+        for key in gone:
+            self._ranks.remove(key)
+        if fresh:
+            self._ranks.add([unit.key for _, unit in fresh])
+        if self._ranks.epoch != self._rank_epoch:
+            self._rank_epoch = self._ranks.epoch
+            for number, unit in enumerate(self.units):
+                if unit is not None:
+                    self.rank[number] = self._ranks[unit.key]
+        for number, unit in fresh:
+            self.rank[number] = self._ranks[unit.key]
+
+    def code(self, name: str) -> int:
+        """A number for a queue or namespace name."""
+        return self._codes.setdefault(name, len(self._codes))
+
+    def entries_of(self, number: int) -> list[int]:
+        return self._entries_of[number]
+
+    def _remove(self, job: Job) -> list[str]:
+        keys = []
+        for number in self._of_job.pop(job, ()):
+            unit = self.units[number]
+            assert unit is not None
+            keys.append(unit.key)
+            self.units[number] = None
+            self.usable[number] = False
+            self._free_units.append(number)
+            for entry in self._entries_of.pop(number):
+                self.entry_alive[entry] = False
+                self._free_entries.append(entry)
+        return keys
+
+    def _add(self, job: Job) -> list[tuple[int, Unit]]:
+        if not job.ready or not job.tasks or self._state.tasks.get(job.tasks[0].key) is not job.tasks[0]:
+            return []
+        added = []
+        for unit in units_of(job):
+            number = self._new_unit()
+            self.units[number] = unit
+            self.priority[number] = unit.priority
+            self.started[number] = unit.started
+            self.begun[number] = unit.begun
+            self.pods[number] = len(unit.tasks)
+            self.queue[number] = self.code(job.queue)
+            self.namespace[number] = self.code(job.namespace)
+            self.usable[number] = not unit.protected
+            self.system[number] = unit.system
+            self.surplus[number] = unit.surplus
+            self._entries_of[number] = self._add_entries(number, unit)
+            added.append((number, unit))
+        if added:
+            self._of_job[job] = [number for number, _ in added]
+        return added
+
+    def _add_entries(self, number: int, unit: Unit) -> list[int]:
+        by_row: dict[int, int] = {}
+        for task in unit.tasks:
+            entry = by_row.get(task.node)
+            if entry is None:
+                entry = by_row[task.node] = self._new_entry()
+                self.entry_row[entry] = task.node
+                self.entry_unit[entry] = number
+                self.entry_alive[entry] = True
+                self.entry_amounts[:, entry] = 0
+            for dimension, amount in task.shape.vector:
+                self.entry_amounts[dimension, entry] += amount
+        return list(by_row.values())
+
+    def _new_unit(self) -> int:
+        if self._free_units:
+            return self._free_units.pop()
+        self.units.append(None)
+        if len(self.units) > len(self.priority):
+            for name in ("priority", "started", "begun", "pods", "queue", "namespace", "rank"):
+                setattr(self, name, _grown(getattr(self, name)))
+            for name in ("usable", "system", "surplus"):
+                setattr(self, name, _grown(getattr(self, name)))
+        return len(self.units) - 1
+
+    def _new_entry(self) -> int:
+        if self._free_entries:
+            return self._free_entries.pop()
+        number = self._entries
+        self._entries += 1
+        if number >= len(self.entry_row):
+            self.entry_row, self.entry_unit = _grown(self.entry_row), _grown(self.entry_unit)
+            self.entry_alive = _grown(self.entry_alive)
+            wider = np.zeros((len(self._state.axis), len(self.entry_row)), dtype=np.int64)
+            wider[: self.entry_amounts.shape[0], : self.entry_amounts.shape[1]] = self.entry_amounts
+            self.entry_amounts = wider
+        return number
+
+    def _grow_dimensions(self) -> None:
+        rows, columns = self.entry_amounts.shape
+        if rows < len(self._state.axis):
+            taller = np.zeros((len(self._state.axis), columns), dtype=np.int64)
+            taller[:rows] = self.entry_amounts
+            self.entry_amounts = taller
+
+
+def victim_index(state: ClusterState) -> VictimIndex:
+    """The state's own index, up to date."""
+    index = state.cache.get("victims")
+    if index is None:
+        index = state.cache["victims"] = VictimIndex(state)
+    assert isinstance(index, VictimIndex)
+    index.sync()
+    return index
+
+
+def _column() -> IntColumn:
+    return np.zeros(0, dtype=np.int64)
+
+
+def _grown(column: NDArray) -> NDArray:  # type: ignore[type-arg]
+    grown = np.zeros(max(16, 2 * len(column)), dtype=column.dtype)
+    grown[: len(column)] = column
+    return grown
