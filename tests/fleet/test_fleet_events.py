@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from fleet_objects import (
     chosen,
@@ -19,6 +20,7 @@ from fleet_objects import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairway.api import fleet as api
 from fairway.fleet import FleetState, place
 
 STATIC = {"mode": "Exact", "configurations": [{"name": "Steady"}]}
@@ -203,3 +205,70 @@ def test_deciding_the_affected_is_as_good_as_deciding_all(events: list[tuple[str
             for key, record in state.records.items()
         }
         assert full == kept
+
+
+def test_a_cluster_that_changes_sets_concerns_both_sides() -> None:
+    label = "cluster.open-cluster-management.io/clusterset"
+    objects: list[object] = []
+    for name in ("red", "blue"):
+        binding = {"metadata": {"name": name, "namespace": name}, "spec": {"clusterSet": name}}
+        objects.append(msgspec.convert({"metadata": {"name": name}}, api.ManagedClusterSet))
+        objects.append(msgspec.convert(binding, api.ManagedClusterSetBinding))
+        objects.append(placement("p", name, prioritizerPolicy=STATIC))
+    state = FleetState([*objects, cluster("c", labels={label: "red"})])
+    assert chosen(run(state)) == {"blue/p": [], "red/p": ["c"]}
+    state.upsert(cluster("c", labels={label: "blue"}))
+    assert chosen(run(state)) == {"blue/p": ["c"], "red/p": []}
+
+
+def test_an_expression_looks_at_everything() -> None:
+    selector = {"celSelector": {"celExpressions": ['managedCluster.status.allocatable["cpu"] == "2"']}}
+    state = fleet(cluster("a", {"cpu": "1"}), placement(predicates=[{"requiredClusterSelector": selector}]))
+    assert chosen(run(state)) == {"ns/p": []}
+    state.upsert(cluster("a", {"cpu": "2"}))
+    assert chosen(run(state)) == {"ns/p": ["a"]}
+
+
+def test_usage_concerns_those_who_divide_by_room() -> None:
+    free = {"type": "Free", "perReplica": {"cpu": "1"}}
+    state = fleet(
+        *(cluster(name, free={"cpu": "2"}) for name in "ab"),
+        placement(prioritizerPolicy=STATIC, replicas=4, replicaStrategy=free),
+    )
+    run(state)
+    state.upsert(cluster("a", free={"cpu": "2"}, usage={"ns/p": {"cpu": "4"}}))
+    [outcome] = run(state).outcomes
+    assert {item.cluster: item.replicas for item in outcome.decisions} == {"a": 3, "b": 1}
+
+
+def test_room_that_is_returned_concerns_those_who_need_it() -> None:
+    needs = {"prioritizerPolicy": STATIC, "numberOfClusters": 1, "requirements": {"cpu": "3"}}
+    state = fleet(cluster("a", free={"cpu": "4"}), placement("first", **needs), placement("second", **needs))
+    assert chosen(run(state)) == {"ns/first": ["a"], "ns/second": []}
+    assert run(state).outcomes == ()
+    state.delete(placement("first", **needs))
+    assert chosen(run(state)) == {"ns/second": ["a"]}
+
+
+def test_room_that_is_returned_is_there_for_the_rest_of_the_run() -> None:
+    needs = {"prioritizerPolicy": STATIC, "numberOfClusters": 1}
+    state = fleet(cluster("a", free={"cpu": "4"}), placement("first", requirements={"cpu": "3"}, **needs))
+    run(state)
+    state.upsert(placement("first", **needs))
+    state.upsert(placement("second", requirements={"cpu": "3"}, **needs))
+    assert chosen(run(state)) == {"ns/first": ["a"], "ns/second": ["a"]}
+
+
+def test_the_most_used_cluster_concerns_all_who_weigh_balance() -> None:
+    """Balance is relative to the most used cluster, wherever that is."""
+    state = fleet(
+        cluster("a", labels={"on": "1"}),
+        cluster("b", labels={"on": "1"}),
+        cluster("far"),
+        decision("x", ["a"]),
+        placement(prioritizerPolicy=exact("Balance"), predicates=selecting(on="1")),
+    )
+    assert scores(run(state).outcomes[0]) == {"a": -100, "b": 100}
+    state.upsert(decision("y", ["far"]))
+    state.upsert(decision("z", ["far"]))
+    assert scores(run(state).outcomes[0]) == {"a": 0, "b": 100}

@@ -20,6 +20,8 @@ LOPSIDED = [1, 1, 1, 30, 1, 1, 30, 1, 1, 1, 30, 30, 1, 1]
         (10, [2, 1], [7, 3]),
         (7, [3, 2, 1], [4, 2, 1]),
         (3, [10, 3, 3], [2, 1, 0]),
+        (7, [1, 1, 3], [2, 1, 4]),
+        (4, [1, 1, 4], [1, 1, 2]),
         (5, [0, 0], [3, 2]),
         (5, [1, 0], [5, 0]),
         (0, [1, 2], [0, 0]),
@@ -36,7 +38,7 @@ def test_the_minimum_comes_first_and_the_last_ones_go_short() -> None:
 
 
 @given(count=counts, weights=weights_of, minimum=st.integers(0, 4))
-@example(count=57, weights=LOPSIDED, minimum=0)
+@example(count=52, weights=LOPSIDED, minimum=0)
 @example(count=57, weights=[5000, 1, 1, 4999], minimum=0)
 def test_no_replica_is_lost_and_one_more_takes_none_away(count: int, weights: list[int], minimum: int) -> None:
     now, more = weighted(count, weights, minimum), weighted(count + 1, weights, minimum)
@@ -47,7 +49,7 @@ def test_no_replica_is_lost_and_one_more_takes_none_away(count: int, weights: li
 
 
 @given(count=counts, weights=weights_of)
-@example(count=57, weights=LOPSIDED)
+@example(count=52, weights=LOPSIDED)
 @example(count=9_999, weights=[5000, 1, 1, 4999])
 def test_everyone_is_within_one_of_the_exact_share(count: int, weights: list[int]) -> None:
     weights = weights if any(weights) else [1] * len(weights)

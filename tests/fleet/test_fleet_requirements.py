@@ -198,3 +198,14 @@ def test_replicas_without_room_are_told_and_running_ones_count() -> None:
 def test_replica_mistakes(spec: dict[str, Any], message: str) -> None:
     outcome = decide(cluster("a"), placement(**spec))
     assert message in condition(outcome, "PlacementMisconfigured")[2]
+
+
+def test_absurd_amounts_are_refused() -> None:
+    outcome = decide(roomy("one"), placement(requirements={"memory": "7Ei"}))
+    message = condition(outcome, "PlacementMisconfigured")[2]
+    assert message == "requirements.memory is more than any cluster has"
+    state = fleet(roomy("one"))
+    for name in "ab":
+        recorded = {"fairway.dev/ledger": '{"one": {"memory": "7Ei"}}'}
+        state.upsert(decision(name, ["one"], **recorded))
+    assert entries(state) == {}

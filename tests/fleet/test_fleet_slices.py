@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import pairwise
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairway.api.fleet import PlacementDecision
+from fairway.fleet.records import recorded
 from fairway.fleet.slices import Write, group_size, members, writes
 
 
@@ -168,3 +170,23 @@ def test_tampered_decisions_are_repaired() -> None:
     state.delete(slice)
     [again] = run(state).outcomes
     assert [write.action for write in again.writes] == ["create"]
+
+
+def test_room_stays_on_record_while_slices_change_places() -> None:
+    def slices(*groups: tuple[str, ...]) -> dict[str, PlacementDecision]:
+        made = {}
+        for number, names in enumerate(groups):
+            ledger = json.dumps({name: {"cpu": "1"} for name in names})
+            slice = decision("p", names, number=number + 1, **{"fairway.dev/ledger": ledger})
+            made[slice.metadata.name] = slice
+        return made
+
+    before, after = slices(("a", "b"), ("c", "d")), slices(("a", "d"), ("b", "c"))
+    now = dict(before)
+    for step in writes(before, tuple(after.values()), placement()):
+        if step.action == "delete":
+            del now[step.name]
+        else:
+            now[step.name] = step.decision
+        _, held, _ = recorded(now)
+        assert set(held) == set("abcd")

@@ -112,3 +112,12 @@ def test_toleration_rules(toleration: dict[str, Any], message: str) -> None:
     outcome = decide(cluster("a"), decision("p", ["a"]), placement(tolerations=[toleration]))
     assert message in condition(outcome, "PlacementMisconfigured")[2]
     assert [item.cluster for item in outcome.decisions] == ["a"]
+
+
+def test_a_toleration_beyond_all_time_never_ends() -> None:
+    taint = {**NO_SELECT, "timeAdded": at(0)}
+    for seconds, clusters in ((2**62, ("c",)), (-(2**62), ())):
+        toleration = {"operator": "Exists", "tolerationSeconds": seconds}
+        plan = run(fleet(cluster("c", taints=[taint]), placement(tolerations=[toleration])))
+        assert (plan.outcomes[0].clusters, plan.recheck_at) == (clusters, None)
+        assert plan.document()
