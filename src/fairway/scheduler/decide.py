@@ -58,6 +58,8 @@ def _decide(
         ACTIONS[action.name](session, action.arguments)
         meter.mark(action.name)
     plan = make_plan(session)
+    if session.has_strangers:
+        len(plan.pending)  # asks them for keys, which may fail: better here than in the hands of a reader
     meter.mark("explain")
     return plan
 

@@ -22,6 +22,7 @@ from fairway.api.catalog import FLAGS, Catalog, builtin_catalog
 from fairway.api.policy import PluginConfig
 from fairway.api.settings import Arguments
 from fairway.errors import InputError
+from fairway.scheduler.guard import Failures
 
 GROUP = "fairway.plugins"
 
@@ -48,9 +49,14 @@ class Registry:
     def knows(self, name: str) -> bool:
         return name in self._classes
 
-    def build(self, config: PluginConfig) -> Any:
-        """A fresh plugin for one cycle."""
-        return self._classes[config.name](config.arguments)
+    def build(self, config: PluginConfig, failures: Failures) -> Any:
+        """A fresh plugin for one cycle. The class stands in for one that cannot be made: it still has the hooks."""
+        plugin = self._classes[config.name]
+        if getattr(plugin, "built_in", False):
+            return plugin(config.arguments)
+        made: list[Any] = []
+        failures.attempt(config.name, lambda: made.append(plugin(config.arguments)))
+        return made[0] if made else plugin
 
 
 @lru_cache(maxsize=1)

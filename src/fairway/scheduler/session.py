@@ -68,7 +68,11 @@ class Session:
         self._bound_seen = 0
         self.notes: dict[Job, str] = {}
         """What is to be said of a waiting job besides its reason."""
-        self._plugins = [(config, registry.build(config)) for config in policy.plugins() if registry.knows(config.name)]
+        self._plugins = [
+            (config, registry.build(config, self.failures))
+            for config in policy.plugins()
+            if registry.knows(config.name)
+        ]
         self._open_hooks()
         self.kernel = Kernel(self.snapshot, self._node_hooks(), self._columns(), self.pods)
         self.queues = self._open_books()
@@ -82,9 +86,15 @@ class Session:
         self.evicted: set[Task] = set()
         self.holders: dict[Job, JobRun] = {}
         self.holds = HoldBook(self)
-        for _, plugin in self._plugins:
+        for config, plugin in self._plugins:
             if hasattr(plugin, "open"):
-                plugin.open(self)
+                self._open(config.name, plugin)
+
+    def _open(self, name: str, plugin: Any) -> None:
+        if getattr(plugin, "built_in", False):
+            plugin.open(self)
+        else:
+            self.failures.attempt(name, lambda: plugin.open(self))
 
     # -- hooks ------------------------------------------------------------------------------------------------
 
@@ -115,6 +125,10 @@ class Session:
         self._on_allocate = self.hooks("on_allocate")
         self.lines_are_alike = self._only_built_in("job_key", "task_key", "job_valid", "enqueueable")
 
+    @property
+    def has_strangers(self) -> bool:
+        return any(not getattr(plugin, "built_in", False) for _, plugin in self._plugins)
+
     def _only_built_in(self, *names: str) -> bool:
         """Whether none but our own plugins have these hooks: then the jobs of a line really are alike."""
         return all(
@@ -139,6 +153,8 @@ class Session:
             for config, plugin in self._plugins
             if hasattr(plugin, "score") and config.enabled("score") and (config.name, "score") not in self._dropped
         } - {0}
+        if not self._only_built_in("feasible"):
+            return None  # whether a node is feasible may change with every task on it
         return trends.pop() if len(trends) == 1 else None
 
     def _columns(self) -> Columns:
