@@ -65,8 +65,8 @@ class ClassTable:
     def __init__(self, classes: Iterable[ResourceClass] = ()) -> None:
         self._classes: dict[str, CompiledClass] = {}
         for resource_class in classes:
-            self._classes[resource_class.metadata.name] = CompiledClass(resource_class)
-        self._settle()
+            self.put(resource_class)
+        self.settle()
 
     def __iter__(self) -> Iterator[CompiledClass]:
         return (self._classes[name] for name in sorted(self._classes))
@@ -77,14 +77,17 @@ class ClassTable:
     def get(self, name: str) -> CompiledClass | None:
         return self._classes.get(name)
 
-    def add(self, resource_class: ResourceClass) -> CompiledClass:
-        made = self._classes[resource_class.metadata.name] = CompiledClass(resource_class)
-        self._settle()
-        return made
+    def put(self, resource_class: ResourceClass) -> None:
+        """Take a class in; `settle` when all are in."""
+        self._classes[resource_class.metadata.name] = CompiledClass(resource_class)
+
+    def add(self, resource_class: ResourceClass) -> None:
+        self.put(resource_class)
+        self.settle()
 
     def remove(self, name: str) -> None:
         self._classes.pop(name, None)
-        self._settle()
+        self.settle()
 
     def nested(self) -> list[CompiledClass]:
         """Classes of groups, each after those it includes."""
@@ -115,7 +118,7 @@ class ClassTable:
                 found[index].add(nested.name)
         return found
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """After a change: what is remembered, the order of nested classes, and who goes in a circle."""
         keys = (key for known in self._classes.values() for key in known.matcher.keys)
         self._keys: tuple[str, ...] = tuple(sorted(set(keys)))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from fairway.api.devices import DeviceResult
 from fairway.devices.device import qualified
-from fairway.devices.inventory import Inventory
+from fairway.devices.inventory import Inventory, Slot
 from fairway.devices.record import Entry, key_of
 from fairway.devices.room import WHOLE, Portion, Room
 from fairway.devices.wishes import ByClass, ByKind, ClaimMatcher, Wish
@@ -24,6 +24,8 @@ class Holding(NamedTuple):
     slot: int
     portion: Portion
     label: str
+    plain: bool = False
+    """Asked for as a plain resource, and counted as such."""
 
 
 class Standing(NamedTuple):
@@ -36,11 +38,34 @@ class Standing(NamedTuple):
 class NodeDevices:
     """`selected` has the classes that select each slot; `takes` those whose choice of it could also be recorded."""
 
-    __slots__ = ("_by_record", "_candidates", "_matcher", "holdings", "inventory", "lost", "room", "selected", "takes")
+    __slots__ = (
+        "_by_record",
+        "_candidates",
+        "_matcher",
+        "accounts",
+        "has_groups",
+        "holdings",
+        "inventory",
+        "lost",
+        "plain",
+        "room",
+        "selected",
+        "takes",
+    )
 
-    def __init__(self, inventory: Inventory, selected: Sequence[Iterable[str]], matcher: ClaimMatcher) -> None:
+    def __init__(
+        self,
+        inventory: Inventory,
+        selected: Sequence[ClassNames],
+        matcher: ClaimMatcher,
+        listed: frozenset[str] = frozenset(),
+    ) -> None:
         self.inventory = inventory
         self.room = Room(inventory)
+        self.has_groups = any(slot.group for slot in inventory.slots)
+        self.plain: frozenset[str] = listed & {slot.device.kind for slot in inventory.slots}
+        """Kinds that the node lists as extended resources."""
+        self.accounts: Mapping[tuple[str, str, str], Mapping[int, int]] = {}
         self.holdings: list[Holding] = []
         self.lost: list[tuple[str, Entry]] = []
         """Recorded holdings of devices that are not there any more."""
@@ -48,9 +73,9 @@ class NodeDevices:
         self._by_record = _record_names(inventory)
         self.select(selected)
 
-    def select(self, selected: Sequence[Iterable[str]]) -> None:
+    def select(self, selected: Sequence[ClassNames]) -> None:
         """Who selects what has changed."""
-        self.selected: list[ClassNames] = list(map(frozenset, selected))
+        self.selected: list[ClassNames] = list(selected)
         self.takes: list[ClassNames] = [NO_CLASSES] * len(self.inventory)
         for name, slots in self._by_record.items():
             for slot in slots:
@@ -81,6 +106,10 @@ class NodeDevices:
             if self._matcher.selects(wish, self.inventory.slots[slot].device, self.selected[slot])
         ]
 
+    def backs(self, resource: str) -> bool:
+        """Whether units of a plain resource are devices here."""
+        return resource in self.plain
+
     def unrecordable(self, name: str) -> bool:
         """Whether a class selects something here whose choice could not be recorded."""
         return any(
@@ -98,9 +127,9 @@ class NodeDevices:
         self.holdings = []
         self.lost = []
 
-    def hold(self, holder: str, slot: int, portion: Portion, label: str) -> None:
+    def hold(self, holder: str, slot: int, portion: Portion, label: str, *, plain: bool = False) -> None:
         self.room.take(slot, portion)
-        self.holdings.append(Holding(holder, slot, portion, label))
+        self.holdings.append(Holding(holder, slot, portion, label, plain))
 
     def restore(self, recorded: Iterable[tuple[str, Entry]]) -> None:
         """Take what records say is held, the largest parts first: units of one name cannot be told apart."""
@@ -150,15 +179,6 @@ class NodeDevices:
             found[entry.class_name] = before._replace(requested=before.requested + entry.milli)
         return found
 
-    def free(self, room: Room) -> dict[str, int]:
-        """Thousandths that each class could still take; an upper bound where devices hang together."""
-        found: dict[str, int] = {}
-        for slot, names in enumerate(self.takes):
-            if names and (left := free_milli(room, slot)):
-                for name in names:
-                    found[name] = found.get(name, 0) + left
-        return found
-
 
 def in_use(room: Room, slot: int) -> int:
     """Thousandths of a slot that are in use, by itself or because its hardware is."""
@@ -171,16 +191,20 @@ def in_use(room: Room, slot: int) -> int:
     share = room.shares.get(slot)
     if share is None:
         return room.used[slot] * WHOLE
-    parts = (
-        -(-taken * WHOLE // total) for taken, (_, total) in zip(share.capacity, facts.capacity, strict=True) if total
-    )
-    return room.used[slot] * WHOLE + max(share.milli, 1, *parts)
+    return room.used[slot] * WHOLE + max(share.milli, _largest(facts, share.capacity))
 
 
-def free_milli(room: Room, slot: int) -> int:
-    """Thousandths that could be taken of a slot, whole or in parts."""
-    units = room.units(slot)
-    return units * WHOLE if units else room.free_milli(slot)
+def portion_milli(facts: Slot, portion: Portion) -> int:
+    """How much of a unit a portion is, in thousandths; by its largest part where it is parts of capacity."""
+    if portion.units or portion.milli:
+        return portion.units * WHOLE + portion.milli
+    return _largest(facts, portion.capacity)
+
+
+def _largest(facts: Slot, parts: Sequence[int]) -> int:
+    """The largest of some parts of a slot's capacity, in thousandths; whoever holds anything holds one."""
+    totals = (total for _, total in facts.capacity)
+    return max([1, *(-(-part * WHOLE // total) for part, total in zip(parts, totals, strict=True) if total)])
 
 
 def _record_names(inventory: Inventory) -> Mapping[str, tuple[int, ...]]:

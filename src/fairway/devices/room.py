@@ -106,6 +106,10 @@ class Room:
                 free = min(free, (total - taken) * WHOLE // total)
         return free
 
+    def left(self, index: int) -> int:
+        """Thousandths of units that could be taken, whole or in parts."""
+        return self.units(index) * WHOLE or self.free_milli(index)
+
     def take(self, index: int, portion: Portion) -> None:
         self._change(index, portion, 1)
 

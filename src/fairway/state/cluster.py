@@ -516,7 +516,7 @@ class ClusterState:
 
     def _reshape_claims(self, claim: str) -> None:
         """A pod asks by the claim that was made for it once that is allocated, and by its template before."""
-        for key, pod in list(self._pods_with_claims.items()):
+        for pod in list(self._pods_with_claims.values()):
             made = (status.resource_claim_name for status in pod.status.resource_claim_statuses)
             if any(f"{pod.metadata.namespace}/{name}" == claim for name in made):
                 self._upsert_pod(pod)

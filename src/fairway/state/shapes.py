@@ -6,11 +6,11 @@ shapes are one object. A shape lives while a task has it.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import NamedTuple
 
 from fairway.api.affinity import NodeAffinity, Toleration
 from fairway.resources.columns import Vector
+from fairway.state.asks import DeviceAsks
 from fairway.state.volumes import VolumeNeeds
 
 MAX_REQUEST = 1 << 50
@@ -70,7 +70,7 @@ class ShapeKey(NamedTuple):
     rules: PodRules
     matched: tuple[int, ...]
     volumes: bytes
-    devices: Hashable
+    devices: DeviceAsks | None
 
 
 class Shape:

@@ -1,0 +1,246 @@
+"""`DeviceBook`: all devices of the cluster, brought up to date by what changed, never rebuilt.
+
+It lives beside the state and looks only at rows that changed since it last looked. What a row's devices mean to the
+rest of the scheduler is written back by `DeviceColumns`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from fairway.api.classes import ResourceClass
+from fairway.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from fairway.devices.classes import ClassTable
+from fairway.devices.columns import DeviceColumns, kinds_of
+from fairway.devices.locating import Locator, is_plain_resource
+from fairway.devices.node import NodeDevices, Standing
+from fairway.devices.record import read
+from fairway.devices.requests import DeviceNeeds, Need, Requests
+from fairway.devices.room import WHOLE
+from fairway.devices.solving import solve
+from fairway.devices.wishes import ByKind, ClaimMatcher
+from fairway.state.asks import ClaimAsk, DeviceAsks
+from fairway.state.cluster import ClusterState
+from fairway.state.facts import Changed
+from fairway.state.shapes import Shape
+from fairway.state.tasks import ACCOUNTED, ON_NODE, Task
+
+Plain = tuple[tuple[str, int], ...]
+"""Units of plain resources, by name."""
+
+
+class DeviceBook:
+    """See the module. `nodes` has the rows that have devices."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self.nodes: dict[int, NodeDevices] = {}
+        self.columns = DeviceColumns(state)
+        self.generation = 0
+        """Rises when what pods ask for may mean something else: classes, claims or templates changed."""
+        self._facts: int
+        self._changed: int
+        self._reshaped: int
+        self._forget()
+
+    @property
+    def awake(self) -> bool:
+        """Whether there is anything by which a pod could ask for devices."""
+        return self._facts >= 0
+
+    # -- keeping up -------------------------------------------------------------------------------------------
+
+    def sync(self) -> None:
+        """Bring everything up to date with the state. Costs what changed; nothing where nobody could ask."""
+        facts, nodes = self._state.devices, self._state.nodes
+        if not (facts.classes or facts.claims or facts.templates):
+            self._retire()
+            return
+        changes = facts.since(self._facts) if self.awake else None
+        changed, reshaped = nodes.changed.since(self._changed), nodes.reshaped.since(self._reshaped)
+        if changes is None or changed is None or reshaped is None:
+            self._retire()
+            self._learn_everything()
+            rebuilt, refilled = set(range(len(nodes))), set[int]()
+        else:
+            redrawn, reselected = self._learn(changes)
+            rebuilt = {*reshaped, *redrawn}
+            refilled = {*changed, *reselected, *self._locator.take_claimed_rows()}
+        for row in sorted(rebuilt):
+            self._rebuild(row)
+        for row in sorted(rebuilt | refilled):
+            self._refill(row)
+        self.columns.publish(rebuilt | refilled, self.nodes)
+        self._facts, self._changed, self._reshaped = facts.end, nodes.changed.end, nodes.reshaped.end
+
+    def _forget(self) -> None:
+        facts = self._state.devices
+        self.classes = ClassTable()
+        self._matcher = ClaimMatcher(facts.device_classes, self.classes)
+        self._requests = Requests(self.classes, self._matcher, facts.claims, facts.templates)
+        self._locator = Locator(self._state)
+        self._facts = self._changed = self._reshaped = -1
+        self._needs: dict[tuple[DeviceAsks | None, Plain], DeviceNeeds] = {}
+
+    def _retire(self) -> None:
+        if self.awake:
+            rows = set(self.nodes)
+            self.nodes.clear()
+            self.columns.publish(rows, self.nodes)
+            self._forget()
+            self.generation += 1
+
+    def _learn_everything(self) -> None:
+        facts = self._state.devices
+        for known in facts.classes.values():
+            self.classes.put(known)
+        self.classes.settle()
+        for slice_ in facts.slices.values():
+            self._locator.upsert_slice(slice_)
+        for claim in facts.claims.values():
+            self._locator.upsert_claim(claim)
+        self._locator.take_claimed_rows()
+        self._renew_needs()
+
+    def _learn(self, changes: Iterable[Changed]) -> tuple[set[int], set[int]]:
+        """Take in what changed; returns rows whose devices are others now, and rows where others select them."""
+        facts, rows, reselected = self._state.devices, set[int](), set[int]()
+        for kind, key in dict.fromkeys(changes):
+            if kind is ResourceSlice:
+                slice_ = facts.slices.get(key)
+                rows |= self._locator.delete_slice(key) if slice_ is None else self._locator.upsert_slice(slice_)
+            elif kind is ResourceClaim:
+                if (claim := facts.claims.get(key)) is None:
+                    self._locator.delete_claim(key)
+                else:
+                    self._locator.upsert_claim(claim)
+            elif kind is ResourceClass:
+                reselected |= self._reclass(key)
+            elif kind is DeviceClass:
+                for node in self.nodes.values():
+                    node.select(node.selected)
+            if kind in (ResourceClass, ResourceClaim, DeviceClass, ResourceClaimTemplate):
+                self._renew_needs()
+        return rows, reselected
+
+    def _renew_needs(self) -> None:
+        self.generation += 1
+        self._needs.clear()
+
+    def _reclass(self, name: str) -> set[int]:
+        """A class came or went: every device is matched against it once. Returns rows where that made a difference."""
+        known = self._state.devices.classes.get(name)
+        if known is None:
+            self.classes.remove(name)
+        else:
+            self.classes.add(known)
+        touched = set[int]()
+        for row, node in self.nodes.items():
+            selected = self._reselected(node, name)
+            if selected != node.selected:
+                node.select(selected)
+                touched.add(row)
+        return touched
+
+    def _reselected(self, node: NodeDevices, name: str) -> list[frozenset[str]]:
+        compiled = self.classes.get(name)
+        if compiled is None or node.has_groups:
+            return list(map(frozenset, self.classes.selections(node.inventory)))
+        return [
+            names | {name} if compiled.selects_alone(slot.device) else names
+            for names, slot in zip(node.selected, node.inventory.slots, strict=True)
+        ]
+
+    # -- rows -------------------------------------------------------------------------------------------------
+
+    def _rebuild(self, row: int) -> None:
+        """The devices of a row are others now."""
+        inventory = self._locator.inventory(row)
+        if inventory is None:
+            self.nodes.pop(row, None)
+        else:
+            selected = self.classes.selections(inventory)
+            listed = self._locator.plain_names(row)
+            self.nodes[row] = NodeDevices(inventory, list(map(frozenset, selected)), self._matcher, listed)
+
+    def _refill(self, row: int) -> None:
+        """Who holds what on a row: what is recorded, what claims hold, and then those nobody wrote down."""
+        node = self.nodes.get(row)
+        if node is None:
+            return
+        node.clear()
+        here = (task for task in self._state.nodes.tasks[row] if task.state in ON_NODE)
+        tasks = sorted(here, key=lambda task: task.key)
+        node.restore((task.key, entry) for task in tasks for entry in read(dict(task.record)))
+        users = {claim.claim: task.key for task in reversed(tasks) for claim in _claims(task)}
+        for claim, result, slot in self._locator.claimed(node.inventory):
+            node.restore_claim(users.get(claim, claim), result, slot)
+        for task in tasks:
+            self._place_unrecorded(node, task)
+        node.accounts = self._accounts(node, tasks)
+
+    def _place_unrecorded(self, node: NodeDevices, task: Task) -> None:
+        """A pod that has its place but no record of its devices is taken to have the first that serve it."""
+        plain = tuple((name, units) for name, units in self.plain(task.shape) if node.backs(name))
+        asks = task.shape.devices
+        if asks is None and not plain:
+            return
+        recorded = {entry.class_name for entry in read(dict(task.record))}
+        needs = self.resolve(asks, plain)
+        left = tuple(n for n in needs.needs if not n.claim and (is_plain(n) or n.label not in recorded))
+        taken = solve(node.room, DeviceNeeds(left), node.candidates) if left else ()
+        for choice in taken or ():
+            need = left[choice.need]
+            node.hold(task.key, choice.slot, choice.portion, need.label, plain=is_plain(need))
+
+    def _accounts(self, node: NodeDevices, tasks: Sequence[Task]) -> dict[tuple[str, str, str], dict[int, int]]:
+        """What pods hold by kind, beyond what they ask for by name: by queue, namespace and job."""
+        owners = {task.key: task.job for task in tasks if task.state in ACCOUNTED}
+        found: dict[tuple[str, str, str], dict[int, int]] = {}
+        for holding in node.holdings:
+            job = owners.get(holding.holder)
+            if job is not None and not holding.plain:
+                amounts = found.setdefault((job.queue, job.namespace, job.key), {})
+                for place, milli in kinds_of(self._state.axis, node, holding.slot, holding.portion):
+                    amounts[place] = amounts.get(place, 0) + milli
+        return found
+
+    # -- questions --------------------------------------------------------------------------------------------
+
+    def plain(self, shape: Shape) -> Plain:
+        """The units of plain resources that a shape asks for."""
+        names = self._state.axis.names
+        return tuple((names[row], -(-amount // WHOLE)) for row, amount in shape.vector if is_plain_resource(names[row]))
+
+    def resolve(self, asks: DeviceAsks | None, plain: Plain = ()) -> DeviceNeeds:
+        """What asks mean now."""
+        key = (asks, plain)
+        found = self._needs.get(key)
+        if found is None:
+            found = self._needs[key] = self._requests.resolve(asks, plain)
+        return found
+
+    def standing(self, name: str) -> Standing:
+        return self.columns.standings.get(name, Standing(0, 0))
+
+    def warnings(self) -> list[str]:
+        return [*self.classes.faults(), *self.classes.warnings(), *self._locator.warnings()]
+
+
+def _claims(task: Task) -> Iterable[ClaimAsk]:
+    return task.shape.devices.claims if task.shape.devices is not None else ()
+
+
+def is_plain(need: Need) -> bool:
+    """Whether it is asked for by the name of a plain resource, under which it is counted anyway."""
+    return isinstance(need.options[0].wish, ByKind)
+
+
+def device_book(state: ClusterState) -> DeviceBook:
+    """The state's own book, up to date."""
+    book = state.cache.get("devices")
+    if book is None:
+        book = state.cache["devices"] = DeviceBook(state)
+    assert isinstance(book, DeviceBook)
+    book.sync()
+    return book

@@ -1,0 +1,185 @@
+"""Which devices a node has: from slices, from its annotation, and as plain extended resources.
+
+A device is counted once. Where a node also lists the kind of its described devices as an extended resource, these are
+units of that resource, and only what is left of it is a device without attributes.
+
+Devices that several nodes reach are not used: nobody could say on which node a unit of them is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fairway.api.affinity import NodeSelector
+from fairway.api.devices import DeviceResult, ResourceClaim, ResourceSlice
+from fairway.devices.device import Device
+from fairway.devices.inventory import CounterKey, Inventory
+from fairway.devices.pools import PoolKey, Pools, Reach
+from fairway.devices.room import WHOLE
+from fairway.devices.sources import ANNOTATION, from_annotation, from_extended_resource
+from fairway.errors import InputError
+from fairway.state.asks import CLASS_PREFIX
+from fairway.state.cluster import ClusterState
+from fairway.state.facts import fact_key
+from fairway.state.labels import NAME_FIELD
+
+KIND_PREFIX = "devices.fairway.dev/"
+"""Dimensions that count devices by kind, where no plain resource does."""
+
+HOSTNAME = "kubernetes.io/hostname"
+_NATIVE = frozenset({"cpu", "memory", "pods", "ephemeral-storage", "storage"})
+_NATIVE_PREFIXES = ("hugepages-", "attachable-volumes-", CLASS_PREFIX, KIND_PREFIX)
+
+DeviceKey = tuple[str, str, str]
+"""Driver, pool and device."""
+
+
+def is_plain_resource(name: str) -> bool:
+    """Whether a node's units of this resource are devices without attributes."""
+    return name not in _NATIVE and not name.startswith(_NATIVE_PREFIXES)
+
+
+class Locator:
+    """The slices and claims known, by the node they are on."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._pools = Pools()
+        self._on_node: dict[str, set[PoolKey]] = {}
+        self._nodes_of: dict[PoolKey, set[str]] = {}
+        self._claims: dict[str, tuple[DeviceKey, ...]] = {}
+        self._claimed: dict[DeviceKey, dict[str, DeviceResult]] = {}
+        self._claimed_pools: set[PoolKey] = set()
+        self._bad_annotations: dict[int, str] = {}
+        self._far_reaching: dict[PoolKey, int] = {}
+
+    # -- slices and claims ------------------------------------------------------------------------------------
+
+    def upsert_slice(self, slice_: ResourceSlice) -> set[int]:
+        """Returns the rows whose devices may be others now."""
+        return self._repool(self._pools.upsert(slice_))
+
+    def delete_slice(self, name: str) -> set[int]:
+        return self._repool(self._pools.delete(name))
+
+    def upsert_claim(self, claim: ResourceClaim) -> None:
+        key = fact_key(claim)
+        self.delete_claim(key)
+        allocation = claim.status.allocation
+        results = allocation.devices.results if allocation else ()
+        devices = []
+        for result in results:
+            if not result.admin_access:
+                device = (result.driver, result.pool, result.device)
+                self._claimed.setdefault(device, {})[key] = result
+                self._claimed_pools.add(device[:2])
+                devices.append(device)
+        if devices:
+            self._claims[key] = tuple(devices)
+
+    def delete_claim(self, key: str) -> None:
+        for device in self._claims.pop(key, ()):
+            self._claimed[device].pop(key, None)
+            self._claimed_pools.add(device[:2])
+
+    def take_claimed_rows(self) -> set[int]:
+        """Rows on which claims hold other devices than when this was last asked."""
+        names = {name for pool in self._claimed_pools for name in self._nodes_of.get(pool, ())}
+        self._claimed_pools.clear()
+        return self._rows(names)
+
+    def claimed(self, inventory: Inventory) -> Iterator[tuple[str, DeviceResult, int]]:
+        """What claims hold of these slots."""
+        if not self._claims:
+            return
+        for index, slot in enumerate(inventory.slots):
+            device = slot.device
+            holders = self._claimed.get((device.driver, device.pool, device.name), {})
+            yield from ((claim, holders[claim], index) for claim in sorted(holders))
+
+    def _repool(self, keys: set[PoolKey]) -> set[int]:
+        names: set[str] = set()
+        for key in keys:
+            names |= self._nodes_of.pop(key, set())
+            for name in names:
+                self._on_node.get(name, set()).discard(key)
+            pool = self._pools.pool(key)
+            reaches = pool.reaches if pool else ()
+            reached = {name for reach in reaches if (name := node_of(reach))}
+            self._far_reaching[key] = sum(len(reach.devices) for reach in reaches if not node_of(reach))
+            self._nodes_of[key] = reached
+            for name in reached:
+                self._on_node.setdefault(name, set()).add(key)
+            names |= reached
+        return self._rows(names)
+
+    def _rows(self, names: set[str]) -> set[int]:
+        rows = self._state.nodes.rows
+        return {rows[name] for name in names if name in rows}
+
+    # -- nodes ------------------------------------------------------------------------------------------------
+
+    def inventory(self, row: int) -> Inventory | None:
+        """The devices of a row, None if it has none."""
+        nodes = self._state.nodes
+        self._bad_annotations.pop(row, None)
+        if not nodes.alive[row]:
+            return None
+        name = nodes.names[row]
+        devices, counters = list(self._annotated(row)), dict[CounterKey, int]()
+        for key in sorted(self._on_node.get(name, ())):
+            pool = self._pools.pool(key)
+            assert pool is not None  # it is on a node only while it is there
+            counters.update(pool.counters)
+            devices += [device for reach in pool.reaches if node_of(reach) == name for device in reach.devices]
+        devices += self._plain(row, devices)
+        return Inventory(devices, counters) if devices else None
+
+    def _annotated(self, row: int) -> tuple[Device, ...]:
+        nodes = self._state.nodes
+        text = nodes.annotations[row].get(ANNOTATION)
+        if text is None:
+            return ()
+        try:
+            return from_annotation(nodes.names[row], text)
+        except InputError as error:
+            self._bad_annotations[row] = str(error)
+            return ()
+
+    def _plain(self, row: int, described: list[Device]) -> Iterator[Device]:
+        nodes = self._state.nodes
+        for place, amount in nodes.allocatable.at(row):
+            if is_plain_resource(name := nodes.axis.names[place]):
+                known = sum(device.quantity for device in described if device.kind == name and not device.members)
+                if (left := amount // WHOLE - known) > 0:
+                    yield from_extended_resource(nodes.names[row], name, left)
+
+    def plain_names(self, row: int) -> frozenset[str]:
+        """The extended resources that a node lists."""
+        nodes = self._state.nodes
+        names = (nodes.axis.names[place] for place, _ in nodes.allocatable.at(row))
+        return frozenset(name for name in names if is_plain_resource(name))
+
+    def warnings(self) -> list[str]:
+        far = [
+            f"pool {key[1]} of driver {key[0]}: {count} device(s) that several nodes reach are not used"
+            for key, count in sorted(self._far_reaching.items())
+            if count
+        ]
+        return [*(self._bad_annotations[row] for row in sorted(self._bad_annotations)), *self._pools.warnings(), *far]
+
+
+def node_of(reach: Reach) -> str:
+    """The one node that reaches these devices; "" if there may be several."""
+    return reach.node or (_single_node(reach.selector) if reach.selector else "")
+
+
+def _single_node(selector: NodeSelector) -> str:
+    if len(selector.node_selector_terms) != 1:
+        return ""
+    term = selector.node_selector_terms[0]
+    for requirement in (*term.match_fields, *term.match_expressions):
+        named = requirement.key in (NAME_FIELD, HOSTNAME) and requirement.operator == "In"
+        if named and len(requirement.values) == 1:
+            return requirement.values[0]
+    return ""
