@@ -94,7 +94,10 @@ def filtered(outcome: Outcome) -> tuple[Filtered, ...]:
     left = np.array(sorted(passed - outcome.chosen_set), np.int64)
     below = cut.ranked(left, ranking.totals, view.rank)
     scores = outcome.scores(below)
-    made = [_below(outcome, ranking, *pair) for pair in zip(below.tolist(), scores, strict=True)]
+    over = _passed_over(outcome, ranking)
+    made = [
+        _below(outcome, ranking, slot, given, slot in over) for slot, given in zip(below.tolist(), scores, strict=True)
+    ]
     rest = [slot for slot in view.exists.nonzero()[0].tolist() if slot not in passed]
     for slot in sorted(rest, key=lambda slot: view.names[slot]):
         filter, reason = _stopped(outcome, ranking, slot)
@@ -102,25 +105,24 @@ def filtered(outcome: Outcome) -> tuple[Filtered, ...]:
     return tuple(made)
 
 
-def _below(outcome: Outcome, ranking: Ranking, slot: int, scores: dict[str, int]) -> Filtered:
+def _below(outcome: Outcome, ranking: Ranking, slot: int, scores: dict[str, int], over: bool) -> Filtered:
     score = int(ranking.totals[slot])
-    filter, reason = FILTER_CUT, _cut_reason(outcome, ranking, slot)
-    if passed_over(outcome, ranking, slot):
-        filter, reason = FILTER_SPREAD, _spread_reason(outcome, slot)
-    return Filtered(outcome.view.names[slot], filter, reason, score, scores)
+    name = outcome.view.names[slot]
+    if over:
+        return Filtered(name, FILTER_SPREAD, _spread_reason(outcome, slot), score, scores)
+    return Filtered(name, FILTER_CUT, _cut_reason(outcome, ranking, slot), score, scores)
 
 
-def passed_over(outcome: Outcome, ranking: Ranking, slot: int) -> bool:
-    """Whether a spread constraint, and not the number of clusters, kept it out."""
-    count = outcome.rules.placement.spec.number_of_clusters
-    if not outcome.rules.constraints:
-        return False
+def _passed_over(outcome: Outcome, ranking: Ranking) -> frozenset[int]:
+    """Those whom a spread constraint, and not the number of clusters, kept out."""
+    count, index = outcome.rules.placement.spec.number_of_clusters, ranking.pool.index
+    if not outcome.rules.constraints or count == 0:
+        return frozenset()
     if count is None or outcome.chosen.size < count:
-        return True
-    index = ranking.pool.index
+        return frozenset(index.tolist()) - outcome.chosen_set
     keys = cut.preference(ranking.totals, outcome.view.rank, index, outcome.before, ranking.gain)
-    by_slot = dict(zip(index.tolist(), keys.tolist(), strict=True))
-    return bool(count) and by_slot[slot] < max(by_slot[other] for other in outcome.chosen.tolist())
+    last = keys[np.isin(index, outcome.chosen)].max()
+    return frozenset(index[keys < last].tolist()) - outcome.chosen_set
 
 
 def _spread_reason(outcome: Outcome, slot: int) -> str:

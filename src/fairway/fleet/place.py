@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from fairway.api.fleet import ReplicaStrategy
 from fairway.clock import Micros
 from fairway.fleet import cut, replicas, room, spread, taints
 from fairway.fleet.ledger import Ledger
@@ -211,28 +210,21 @@ class _Run:
         return _differ(free, chosen)
 
     def _divide(self, rules: Rules, count: int, slots: list[int]) -> list[int]:
-        strategy: ReplicaStrategy = rules.placement.spec.replica_strategy
-        least = strategy.min_per_cluster
+        strategy = rules.placement.spec.replica_strategy
+        least, sized = strategy.min_per_cluster, bool(rules.per_replica.names())
         if strategy.type == "Weighted":
             weights = [strategy.weights.get(self.view.names[slot], 1) for slot in slots]
             return replicas.weighted(count, weights, least)
         if strategy.type == "Free":
-            size = rules.per_replica if rules.per_replica.names() else _CPU
-            fits = [f or 0 for f in room.fitting(rules, self.fleet.table, self.ledger, slots, size)]
-            if rules.per_replica.names():
-                return replicas.free(count, fits, least)
-            return replicas.weighted(count, fits, least)
+            rooms = self._fitting(rules, slots, rules.per_replica if sized else _CPU)
+            return replicas.free(count, rooms, least) if sized else replicas.weighted(count, rooms, least)
         if strategy.type == "Aggregated":
-            unlimited: list[int | None] = [None] * len(slots)
-            if rules.per_replica.names():
-                unlimited = list(
-                    map(
-                        _none_is_none_free,
-                        room.fitting(rules, self.fleet.table, self.ledger, slots, rules.per_replica),
-                    )
-                )
-            return replicas.aggregated(count, unlimited, least)
+            fits = self._fitting(rules, slots, rules.per_replica) if sized else [None] * len(slots)
+            return replicas.aggregated(count, fits, least)
         return [count] * len(slots)
+
+    def _fitting(self, rules: Rules, slots: list[int], size: Resource) -> list[int]:
+        return room.fitting(rules, self.fleet.table, self.ledger, slots, size)
 
     def _left(self, rules: Rules, shares: list[int] | None) -> int:
         strategy, count = rules.placement.spec.replica_strategy, rules.placement.spec.replicas
@@ -243,7 +235,3 @@ class _Run:
 
 def _differ(one: IntColumn, other: IntColumn) -> bool:
     return one.size != other.size or set(one.tolist()) != set(other.tolist())
-
-
-def _none_is_none_free(fits: int | None) -> int:
-    return fits or 0

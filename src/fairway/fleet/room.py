@@ -79,23 +79,18 @@ def overdrawn(rules: Rules, table: ClusterTable, ledger: Ledger, chosen: Sequenc
     return problems
 
 
-def fitting(
-    rules: Rules, table: ClusterTable, ledger: Ledger, chosen: Sequence[int], size: Resource
-) -> list[int | None]:
-    """How many replicas fit in each cluster, those that run there included; None where free is unknown."""
-    rooms: list[int | None] = []
+def fitting(rules: Rules, table: ClusterTable, ledger: Ledger, chosen: Sequence[int], size: Resource) -> list[int]:
+    """How many replicas fit in each cluster, those that run there included; none where free is unknown."""
+    rooms = []
     for slot in chosen:
         facts = table.facts[slot]
-        if facts is None or facts.free is None:
-            rooms.append(None)
-            continue
-        usage = ledger.usage(slot, rules.name)
-        entry = ledger.entry(slot, rules.name)
+        free = {} if facts is None or facts.free is None else facts.free
+        usage, entry = ledger.usage(slot, rules.name), ledger.entry(slot, rules.name)
         fits = []
         for name, amount in size.amounts.items():
-            others = int(ledger.outstanding(name)[slot]) - (entry.remaining.get(name) if entry else 0)
-            there = max(0, facts.free.get(name, 0) - others) + usage.get(name)
+            own = entry.remaining.get(name) if entry else 0
+            others = int(ledger.outstanding(name)[slot]) - own
             if amount:
-                fits.append(there // amount)
+                fits.append((max(0, free.get(name, 0) - others) + usage.get(name)) // amount)
         rooms.append(min(fits, default=0))
     return rooms

@@ -36,10 +36,6 @@ from fairway.fleet.slices import same
 from fairway.fleet.table import Change, ClusterTable
 from fairway.resources import Resource
 
-FleetObject = (
-    ManagedCluster | ManagedClusterSet | ManagedClusterSetBinding | Placement | PlacementDecision | AddOnPlacementScore
-)
-
 
 class FleetState:
     """Feed it with `upsert` and `delete`; read it with `place`; hand the plan back with `apply`.

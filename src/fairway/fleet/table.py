@@ -174,7 +174,6 @@ class ClusterTable:
         old, self.size = self.size, 2 * self.size
         self.names += [""] * old
         self.facts += [None] * old
-        self.exists = np.resize(self.exists, self.size)
         for name in ("exists", "choosable", "available", "reports_free"):
             column = np.zeros(self.size, np.bool_)
             column[:old] = getattr(self, name)[:old]
