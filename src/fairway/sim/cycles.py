@@ -47,7 +47,7 @@ class Cycles:
         story: Story,
         *,
         stopwatch: Stopwatch = time.perf_counter_ns,
-        on_cycle: Callable[[int, Micros], None] | None = None,
+        on_cycle: Callable[[int, Micros, Plan], None] | None = None,
     ) -> None:
         self.count = 0
         self.decisions = 0
@@ -71,9 +71,13 @@ class Cycles:
         cluster.changed = self.wake
 
     def wake(self) -> None:
-        """Something changed: have a pass, now or at the next fixed time."""
+        """Something changed: have a pass, now or at the next fixed time, if there is anything to decide."""
         if self._cluster.waiting:
             self._plan_pass(self._loop.now if self._mode != "interval" else self._next_fixed(self._loop.now))
+        elif self._planned:
+            for number in self._planned.values():
+                self._loop.cancel(number)
+            self._planned.clear()
 
     def _plan_pass(self, at: Micros) -> None:
         if at not in self._planned:
@@ -84,13 +88,11 @@ class Cycles:
 
     def _pass(self, at: Micros) -> None:
         del self._planned[at]
-        if not self._cluster.waiting and not self._held and not self._nominated:
-            return
-        if self._on_cycle is not None:
-            self._on_cycle(self.count, at)
         begin = self._stopwatch()
         plan = decide(self._cluster.state, self._policy, at)
         self.spent.add(self._stopwatch() - begin)
+        if self._on_cycle is not None:
+            self._on_cycle(self.count, at, plan)
         self.count += 1
         effect = self._carry_out(plan)
         self._idle = 0 if effect or self._loop.next_time is not None else self._idle + 1
@@ -98,7 +100,7 @@ class Cycles:
             self._plan_again(at, plan)
 
     def _plan_again(self, at: Micros, plan: Plan) -> None:
-        if plan.recheck_at is not None and plan.recheck_at > at:
+        if plan.recheck_at is not None and plan.recheck_at > at and self._cluster.waiting:
             soonest = plan.recheck_at if self._mode != "interval" else self._next_fixed(plan.recheck_at)
             self._plan_pass(soonest)
         if self._mode != "events" and self._cluster.waiting and self._loop.next_time is not None:

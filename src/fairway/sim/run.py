@@ -19,6 +19,7 @@ from fairway.clock import Micros, format_rfc3339
 from fairway.resources.algebra import Resource
 from fairway.sim.assertions import Breach, Evidence
 from fairway.sim.cluster import VirtualCluster
+from fairway.sim.cyclelog import CycleLog, LoggedState
 from fairway.sim.cycles import Cycles
 from fairway.sim.loop import EventLoop, Rank
 from fairway.sim.metrics import JobOutcome, Metrics, QueueFacts, Recorder, summarize
@@ -68,7 +69,7 @@ class Simulation:
         seed: int | None = None,
         strict: bool = False,
         on_finish: Callable[[JobOutcome], None] | None = None,
-        on_cycle: Callable[[ClusterState, int, Micros], None] | None = None,
+        log: CycleLog | None = None,
     ) -> None:
         self.scenario = scenario
         self.policy = policy
@@ -82,7 +83,7 @@ class Simulation:
         for node in nodes:
             self.pool.add(node)
         self.nodes = len(nodes)
-        self.state = ClusterState()
+        self.state = ClusterState() if log is None else LoggedState(log)
         self.evidence = Evidence(scenario.start, watched=frozenset(_watched(scenario)))
         self.story = Story()
         self.recorder = self._recorder(world, on_finish)
@@ -98,9 +99,9 @@ class Simulation:
             Random(f"{self.seed}/delays"),
         )
         self.cluster.apply(world)
-        hook = None if on_cycle is None else lambda number, at: on_cycle(self.state, number, at)
+        on_cycle = None if log is None else log.cycle
         self.cycles = Cycles(
-            self.cluster, policy, timing.cycles, timing.interval, self.recorder, self.story, on_cycle=hook
+            self.cluster, policy, timing.cycles, timing.interval, self.recorder, self.story, on_cycle=on_cycle
         )
         self._plan_events()
 

@@ -81,6 +81,7 @@ class Recorder:
         demand = self._vector(facts.demand)
         job = AliveJob(facts, at, queue, namespace, size_class(dominant(demand, self._capacity) / ONE))
         self._alive[facts.key] = job
+        queue.gains(namespace)
         self._wait(job, demand, +1)
         self._next_step(job, self._vector(facts.first_step))
         self.first_submit = at if self.first_submit is None else self.first_submit
@@ -208,7 +209,7 @@ class Recorder:
         worst = 0
         for queue in queues:
             queue.watch(self.now, queue.below_guarantee())
-            for holder in queue.namespaces.values():
+            for holder in queue.active.values():
                 holder.watch(self.now, holder.below(self._capacity))
                 if holder.steps:
                     worst = max(worst, abs(holder.share - holder.entitled) // holder.weight)
@@ -217,9 +218,10 @@ class Recorder:
     def _nobody_waits(self) -> None:
         """Everybody has what he asks for: that is what he is entitled to."""
         self._worst = 0
-        for holder in self._holders:
-            holder.entitled = holder.share
-            holder.watch(self.now, False)
+        for queue in self.queues.values():
+            for holder in (queue, *queue.active.values()):
+                holder.entitled = holder.share
+                holder.watch(self.now, False)
 
     def _idle(self) -> int:
         """The idle part of the most used resource, in billionths."""
@@ -263,6 +265,7 @@ class Recorder:
         self._next_step(job, None)
         self._hold(job, tuple(job.held), -1)
         self._wait(job, tuple(job.waiting), -1)
+        job.queue.loses(self.now, job.namespace)
         return job
 
     def _tenant(self, queue_name: str, namespace: str) -> tuple[Queue, Holder]:

@@ -26,6 +26,7 @@ class Holder:
         "below_since",
         "entitled",
         "held",
+        "jobs",
         "longest_below",
         "longest_since",
         "name",
@@ -39,6 +40,7 @@ class Holder:
     def __init__(self, name: str, weight: int, size: int, at: Micros) -> None:
         self.name = name
         self.weight = weight
+        self.jobs = 0
         self.held = [0] * size
         self.pending = [0] * size
         self.steps: dict[Vector, int] = {}
@@ -90,6 +92,9 @@ class Holder:
         elif self.below_since is None:
             self.below_since = at
 
+    def entitle_nothing(self) -> None:
+        self.entitled = 0
+
     def claim(self) -> Claim:
         return Claim(self.weight, [h + p for h, p in zip(self.held, self.pending, strict=True)])
 
@@ -97,12 +102,32 @@ class Holder:
 class Queue(Holder):
     """A queue with its namespaces and the amounts it is guaranteed."""
 
-    __slots__ = ("guarantee", "namespaces")
+    __slots__ = ("active", "guarantee", "namespaces")
 
     def __init__(self, name: str, weight: int, guarantee: Vector, at: Micros) -> None:
         super().__init__(name, weight, len(guarantee), at)
         self.guarantee = guarantee
         self.namespaces: dict[str, Holder] = {}
+        self.active: dict[str, Holder] = {}
+        """Those with a job that is alive, in the order in which they became so."""
+
+    def entitle_nothing(self) -> None:
+        self.entitled = 0
+        for holder in self.active.values():
+            holder.entitled = 0
+
+    def gains(self, holder: Holder) -> None:
+        """A job of this namespace came."""
+        holder.jobs += 1
+        self.active[holder.name] = holder
+
+    def loses(self, at: Micros, holder: Holder) -> None:
+        """A job of this namespace is over."""
+        holder.jobs -= 1
+        if not holder.jobs:
+            del self.active[holder.name]
+            holder.entitled = 0
+            holder.watch(at, False)
 
     def below_guarantee(self) -> bool:
         """It waits for something that its guarantee still covers."""
@@ -115,19 +140,19 @@ class Queue(Holder):
 
 def dominant(amounts: Sequence[int], capacity: Sequence[int]) -> int:
     """The largest part of a resource, in units of ONE; resources that the cluster has none of are skipped."""
-    return max(
-        (amount * ONE // total for amount, total in zip(amounts, capacity, strict=True) if total > 0),
-        default=0,
-    )
+    largest = 0
+    for amount, total in zip(amounts, capacity, strict=True):
+        if total > 0:
+            part = amount * ONE // total
+            if part > largest:
+                largest = part
+    return largest
 
 
-def entitle(queues: Sequence[Queue], capacity: Sequence[int]) -> None:
+def entitle(queues: Iterable[Queue], capacity: Sequence[int]) -> None:
     """Divide the cluster over the queues by weight, and each queue's part over its namespaces by weight."""
     wanting = _wanting(queues)
     claims = [queue.claim() for queue in wanting]
-    for queue in queues:
-        for holder in queue.namespaces.values():
-            holder.entitled = 0
     for queue, claim, part in zip(wanting, claims, fill(capacity, claims, capacity), strict=True):
         queue.entitled = round(part * dominant(claim.demand, capacity))
         room = capacity if len(wanting) == 1 else [part * amount for amount in claim.demand]
@@ -135,7 +160,7 @@ def entitle(queues: Sequence[Queue], capacity: Sequence[int]) -> None:
 
 
 def _entitle_namespaces(queue: Queue, room: Sequence[float], capacity: Sequence[int]) -> None:
-    wanting = _wanting(queue.namespaces.values())
+    wanting = _wanting(queue.active.values())
     claims = [holder.claim() for holder in wanting]
     for holder, claim, part in zip(wanting, claims, fill(room, claims, capacity), strict=True):
         holder.entitled = round(part * dominant(claim.demand, capacity))
@@ -148,5 +173,5 @@ def _wanting(holders: Iterable[H]) -> list[H]:
         if any(holder.held) or any(holder.pending):
             found.append(holder)
         else:
-            holder.entitled = 0
+            holder.entitle_nothing()
     return found

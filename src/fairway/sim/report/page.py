@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fairway.sim.report import plots, rows
 from fairway.sim.report.model import RunReport
-from fairway.sim.report.svg import escape, percent, short_time
+from fairway.sim.report.svg import clear_time, escape, percent
 
 _HERE = Path(__file__).parent
 _SECTIONS = (
@@ -28,8 +28,8 @@ def page(reports: Sequence[RunReport], comparison: str = "") -> str:
     style, script = ((_HERE / name).read_text() for name in ("page.css", "page.js"))
     columns = [_plots(report) for report in reports]
     sections = "".join(
-        f"<section><h2>{name}</h2><p class=note>{text}</p>{_side_by_side(reports, [c[index] for c in columns])}</section>"
-        for index, (name, text) in enumerate(_SECTIONS)
+        f"<section><h2>{name}</h2><p class=note>{text}</p>{_side_by_side(reports, plots_of_section)}</section>"
+        for (name, text), *plots_of_section in zip(_SECTIONS, *columns, strict=True)
     )
     heads = _side_by_side(reports, [_head(report) for report in reports])
     return (
@@ -81,15 +81,15 @@ def _head(report: RunReport) -> str:
     starved = metrics.starvation
     cards = [
         ("Jobs finished", f"{metrics.finished}", f"{metrics.running} running, {metrics.waiting} waiting at the end"),
-        ("Mean wait", short_time(metrics.wait.mean), f"median {short_time(metrics.wait.p50)}"),
-        ("95th percentile", short_time(metrics.wait.p95), f"99th {short_time(metrics.wait.p99)}"),
-        ("Longest wait", short_time(metrics.wait.max), _longest(report)),
+        ("Mean wait", clear_time(metrics.wait.mean), f"median {clear_time(metrics.wait.p50)}"),
+        ("95th percentile", clear_time(metrics.wait.p95), f"99th {clear_time(metrics.wait.p99)}"),
+        ("Longest wait", clear_time(metrics.wait.max), _longest(report)),
         ("Bounded slowdown", f"{metrics.wait.slowdown_mean:.2f}", f"99th {metrics.wait.slowdown_p99:.4g}"),
-        ("Makespan", short_time(metrics.makespan), "first submission to last end"),
+        ("Makespan", clear_time(metrics.makespan), "first submission to last end"),
         ("Fairness (Jain)", f"{metrics.jain:.3f}", f"deviation {metrics.deviation_mean:.4f} on average"),
         (
             "Below its share",
-            short_time(starved.namespace_longest),
+            clear_time(starved.namespace_longest),
             escape(starved.namespace) or "no namespace was kept waiting for its share",
         ),
         ("Evictions", f"{metrics.preemption.evictions}", f"{metrics.preemption.repeat_victims} jobs more than once"),

@@ -12,6 +12,7 @@ from fairway.sim.report.svg import BOTTOM, RIGHT, TOP, WIDTH, Frame, number
 
 HEIGHT = 220
 SMALL = 130
+NARROW = 340
 
 
 def utilisation(charts: Charts) -> str:
@@ -45,7 +46,7 @@ def namespaces(charts: Charts) -> str:
         (max(max(line.share, default=0), max(line.entitled, default=0)) for line in charts.namespaces.values()),
         default=0.0,
     )
-    frame = Frame(SMALL, charts.times[-1], svg.value_ticks(top or 1.0, 3)[-1])
+    frame = Frame(SMALL, charts.times[-1], svg.value_ticks(top or 1.0, 3)[-1], width=NARROW)
     found = []
     for name, line in charts.namespaces.items():
         body = svg.area(frame, charts.times, [0.0] * len(line.share), line.share, "area c0")
@@ -93,8 +94,8 @@ def waits(groups: Mapping[str, WaitMetrics]) -> str:
     for index, (name, group) in enumerate(shown.items()):
         y = TOP + row * index + row / 2
         text = (
-            f"{name}: {group.jobs} jobs, mean {svg.short_time(group.mean)}, median {svg.short_time(group.p50)}, "
-            f"95 % {svg.short_time(group.p95)}, 99 % {svg.short_time(group.p99)}, longest {svg.short_time(group.max)}"
+            f"{name}: {group.jobs} jobs, mean {svg.clear_time(group.mean)}, median {svg.clear_time(group.p50)}, "
+            f"95 % {svg.clear_time(group.p95)}, 99 % {svg.clear_time(group.p99)}, longest {svg.clear_time(group.max)}"
         )
         parts.append(
             f"<g><title>{svg.escape(text)}</title>"

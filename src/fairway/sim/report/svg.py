@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 WIDTH = 720
 LEFT, RIGHT, TOP, BOTTOM = 52, 10, 8, 24
@@ -31,6 +32,17 @@ def short_time(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds / size:.4g}{unit}"
     return "0" if not seconds else f"{seconds * 1000:.3g}ms"
+
+
+def clear_time(seconds: float) -> str:
+    """A time to be read, in its two largest units: `1h 17m`."""
+    if seconds < 60:
+        return f"{seconds:.3g}s" if seconds else "0"
+    for (size, unit), (lower, part) in pairwise(_UNITS):
+        if seconds >= size:
+            whole, rest = divmod(round(seconds / lower) * lower, size)
+            return f"{whole:g}{unit} {rest / lower:g}{part}" if rest else f"{whole:g}{unit}"
+    raise AssertionError
 
 
 def time_ticks(end: float, wanted: int = 7) -> list[float]:
@@ -59,9 +71,10 @@ class Frame:
     """The last time, in seconds."""
     top: float
     """The highest value."""
+    width: int = WIDTH
 
     def x(self, seconds: float) -> float:
-        return LEFT + (WIDTH - LEFT - RIGHT) * seconds / self.end if self.end else float(LEFT)
+        return LEFT + (self.width - LEFT - RIGHT) * seconds / self.end if self.end else float(LEFT)
 
     def y(self, value: float) -> float:
         room = self.height - TOP - BOTTOM
@@ -80,9 +93,9 @@ def plot(frame: Frame, body: str, *, as_percent: bool, label: str, hover: str = 
     """A framed plot with its axes."""
     ticks = [tick for tick in value_ticks(frame.top) if tick <= frame.top * 1.001]
     lines = [_value_tick(frame, tick, percent(tick) if as_percent else f"{tick:g}") for tick in ticks]
-    lines += [_time_tick(frame, tick) for tick in time_ticks(frame.end)]
+    lines += [_time_tick(frame, tick) for tick in time_ticks(frame.end, max(2, frame.width // 100))]
     return (
-        f'<svg viewBox="0 0 {WIDTH} {frame.height}" role="img" aria-label="{escape(label)}" class="plot">'
+        f'<svg viewBox="0 0 {frame.width} {frame.height}" role="img" aria-label="{escape(label)}" class="plot">'
         f"{''.join(lines)}{body}"
         f'<line class="cursor" x1="0" x2="0" y1="{TOP}" y2="{frame.height - BOTTOM}"/>{hover}</svg>'
     )
@@ -92,7 +105,7 @@ def hover(frame: Frame, times: Sequence[float], series: Series, *, as_percent: b
     """What the page's script needs to say the values under the pointer."""
     data = {
         "left": LEFT,
-        "width": WIDTH - LEFT - RIGHT,
+        "width": frame.width - LEFT - RIGHT,
         "end": frame.end,
         "percent": as_percent,
         "times": [round(time, 1) for time in times],
@@ -171,7 +184,7 @@ def colour(index: int) -> str:
 def _value_tick(frame: Frame, value: float, text: str) -> str:
     y = number(frame.y(value))
     return (
-        f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y}" y2="{y}"/>'
+        f'<line class="grid" x1="{LEFT}" x2="{frame.width - RIGHT}" y1="{y}" y2="{y}"/>'
         f'<text class="tick" x="{LEFT - 6}" y="{y}" text-anchor="end" dominant-baseline="middle">{text}</text>'
     )
 

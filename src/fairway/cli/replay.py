@@ -1,0 +1,53 @@
+"""`fairway replay`: decide a logged cycle again, as it was or under another policy."""
+
+from __future__ import annotations
+
+import click
+
+from fairway.cli import inputs
+from fairway.cli.output import output_option, print_structured
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  fairway simulate day.yaml --record log/
+  fairway replay log/ --at 17                      the plan of cycle 17, bit for bit
+  fairway replay log/ --at 17 --policy other.yaml  what another policy would have decided"""
+)
+@click.argument("folder", metavar="DIR")
+@click.option("--at", "number", type=click.IntRange(min=0), required=True, metavar="N", help="The cycle's number.")
+@inputs.policy_option
+@output_option
+def command(folder: str, number: int, policy_file: str | None, output: str) -> None:
+    """Decide cycle N of the log in DIR again and print its plan.
+
+    Under the logged policy the plan must be the logged one, to the byte: if it is not, this leaves with 1.
+    """
+    import hashlib
+    from pathlib import Path
+
+    from fairway.scheduler.decide import decide
+    from fairway.scheduler.registry import default_registry
+    from fairway.sim.cyclelog import plan_text, read_cycle, read_logged_policy
+
+    path = Path(folder)
+    logged_policy = read_logged_policy(path, default_registry().catalog)
+    policy = logged_policy if policy_file is None else inputs.read_policy(policy_file)
+    logged = read_cycle(path, number)
+    plan = decide(logged.state, policy, logged.now)
+    same = hashlib.sha256(plan_text(plan)).hexdigest() == logged.digest
+    if output == "table":
+        from fairway.cli.plan_table import print_plan
+
+        print_plan(plan)
+    else:
+        print_structured(plan.document(), output)
+    if same:
+        click.echo(f"Cycle {number}: the same plan, to the byte.", err=True)
+    elif policy_file is not None:
+        click.echo(f"Cycle {number}: not the plan that was logged.", err=True)
+    else:
+        from fairway.cli.errors import CheckFailed
+
+        raise CheckFailed(f"cycle {number}: the plan differs from the logged one; was it logged by another version?")

@@ -1,0 +1,144 @@
+"""`fairway simulate`: a scenario through time, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from fairway.cli import inputs
+from fairway.cli.output import console
+
+if TYPE_CHECKING:
+    from fairway.api.policy import Policy
+    from fairway.sim.run import Progress, RunResult
+    from fairway.sim.scenario import Scenario
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  fairway simulate examples/scenarios/starving.yaml
+  fairway simulate day.yaml --policy candidate.yaml -o out/     report.html, report.json, jobs.csv
+  fairway simulate day.yaml --assert                            a policy test: leaves with 1 if one breaks"""
+)
+@click.argument("scenario", metavar="SCENARIO")
+@inputs.policy_option
+@click.option("-o", "--output", "folder", metavar="DIR", help="Write the report, the page and the jobs there.")
+@click.option("--seed", type=int, help="Instead of the scenario's own seed.")
+@click.option("--assert", "check", is_flag=True, help="Leave with 1, and say what broke and when.")
+@click.option("--strict", is_flag=True, help="Refuse a trace that has a wrong row.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON instead of tables.")
+@click.option("--record", metavar="DIR", help="Log every cycle's inputs there, for: fairway replay.")
+def command(
+    scenario: str,
+    policy_file: str | None,
+    folder: str | None,
+    seed: int | None,
+    check: bool,
+    strict: bool,
+    as_json: bool,
+    record: str | None,
+) -> None:
+    """Run SCENARIO through virtual time under a policy and report waits, use, fairness and starvation.
+
+    The policy is the one given, else the scenario's own, else the built-in one. Ctrl-C stops the run and
+    leaves a report of what had happened, marked as partial.
+    """
+    from pathlib import Path
+
+    from fairway.sim.scenario import load_scenario
+
+    loaded = load_scenario(Path(scenario))
+    result = run(loaded, read_policy(loaded, policy_file), folder, seed, strict, record)
+    if as_json:
+        from fairway.sim.report import to_json
+
+        click.echo(to_json(result.report).decode(), nl=False)
+    else:
+        print_report(result)
+    if folder is not None:
+        from fairway.sim.report.write import write_report
+
+        files = write_report(Path(folder), result.report, result.speed)
+        click.echo(f"Written: {', '.join(map(str, files))}", err=True)
+    if result.report.partial:
+        raise click.Abort
+    if check and result.breaches:
+        from fairway.cli.errors import CheckFailed
+
+        lines = [f"{scenario}:{breach.line}: {breach}" for breach in result.breaches]
+        raise CheckFailed("\n".join([*lines, f"{len(lines)} of {len(loaded.assertions)} assertions do not hold"]))
+
+
+def read_policy(scenario: Scenario, given: str | None) -> Policy:
+    """The policy that was given, else the scenario's own, else the built-in one."""
+    own = scenario.file.policy
+    return inputs.read_policy(given if given is not None or own is None else str(scenario.resolve(own)))
+
+
+def run(
+    scenario: Scenario, policy: Policy, folder: str | None, seed: int | None, strict: bool, record: str | None
+) -> RunResult:
+    from pathlib import Path
+
+    from fairway.sim.report.write import JobsFile
+    from fairway.sim.run import Simulation
+
+    with ExitStack() as stack:
+        on_finish = None
+        if folder is not None:
+            on_finish = stack.enter_context(JobsFile(Path(folder) / "jobs.csv", scenario.start))
+        log = None
+        if record is not None:
+            from fairway.sim.cyclelog import CycleLog
+
+            log = stack.enter_context(CycleLog(Path(record), policy))
+        simulation = Simulation(scenario, policy, seed=seed, strict=strict, on_finish=on_finish, log=log)
+        return simulation.run(stack.enter_context(progress_bar()))
+
+
+def print_report(result: RunResult) -> None:
+    from fairway.sim.report.table import tables
+
+    out = console()
+    for part in tables(result.report, result.speed):
+        out.print(part)
+    for breach in result.breaches:
+        out.print(f"Broken: {breach}", style="red")
+
+
+@contextmanager
+def progress_bar() -> Iterator[Callable[[Progress], None] | None]:
+    """Virtual time, jobs done and speed, where somebody looks on."""
+    import sys
+    import time
+
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    from fairway.sim.spans import format_span
+
+    begin = time.monotonic()
+    with Bar(
+        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[detail]}"),
+        console=Console(stderr=True), transient=True,
+    ) as bar:  # fmt: skip
+        task = bar.add_task("simulating", total=None, detail="")
+
+        def watch(now: Progress) -> None:
+            speed = now.events / max(time.monotonic() - begin, 1e-6)
+            passed = now.now - now.start
+            detail = (
+                f"{format_span(passed)} virtual, {now.finished} of {now.submitted} jobs done, {speed:,.0f} events/s"
+            )
+            total = None if now.end is None else now.end - now.start
+            bar.update(task, completed=passed, total=total, detail=detail)
+
+        yield watch

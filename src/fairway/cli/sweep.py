@@ -1,0 +1,115 @@
+"""`fairway sweep`: many policies on one scenario, in parallel, as one table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fairway.cli import inputs
+from fairway.cli.output import console, output_option, print_structured
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fairway.sim.report import RunReport
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  fairway sweep day.yaml --set reserve.reservedNodePercent=10,30,50
+  fairway sweep day.yaml --set drf.priorityFirst=true,false --set nodeorder.mostAllocated=0,1 --seeds 5
+  fairway sweep day.yaml --set reserve.starvingJobTimeThreshold=600,3600 --dask tcp://scheduler:8786"""
+)
+@click.argument("scenario", metavar="SCENARIO")
+@inputs.policy_option
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    required=True,
+    metavar="PATH=VALUES",
+    help="An argument, as action-or-plugin.argument, and the values to try, separated by commas.",
+)
+@click.option("--seeds", type=click.IntRange(1, 1000), default=1, show_default=True, help="Runs of each combination.")
+@click.option("--workers", type=click.IntRange(1), help="Processes to use; default one for each core.")
+@click.option("--dask", metavar="ADDRESS", help="Run on this Dask cluster instead (extra `sweep`).")
+@output_option
+def command(
+    scenario: str,
+    policy_file: str | None,
+    settings: tuple[str, ...],
+    seeds: int,
+    workers: int | None,
+    dask: str | None,
+    output: str,
+) -> None:
+    """Run SCENARIO under every combination of the given settings and print one row for each."""
+    from pathlib import Path
+
+    from fairway.cli.simulate import read_policy
+    from fairway.scheduler.registry import default_registry
+    from fairway.sim.parallel import Task, run_all
+    from fairway.sim.policies import combinations, parse_settings, policy_text, with_settings
+    from fairway.sim.scenario import load_scenario
+
+    path = Path(scenario)
+    loaded = load_scenario(path)
+    base = read_policy(loaded, policy_file)
+    catalog = default_registry().catalog
+    chosen = combinations(parse_settings(list(settings)))
+    text = path.read_text(encoding="utf-8-sig")
+    tasks = [
+        Task(scenario, text, policy.source, policy_text(policy), loaded.file.seed + index)
+        for policy in [with_settings(base, values, catalog) for values in chosen]
+        for index in range(seeds)
+    ]
+    reports = list(run_all(tasks, workers=workers, dask=dask))
+    rows = [_row(values, reports[index * seeds : (index + 1) * seeds]) for index, values in enumerate(chosen)]
+    if output == "table":
+        _print(rows, list(chosen[0]))
+    else:
+        print_structured(rows, output)
+
+
+def _row(values: dict[str, Any], reports: Sequence[RunReport]) -> dict[str, Any]:
+    """The settings, and the means of what is measured over the seeds."""
+    from statistics import mean
+
+    metrics = [report.metrics for report in reports]
+    use = {name: mean(m.utilisation[name].to_last_end for m in metrics) for name in metrics[0].utilisation}
+    return {
+        "settings": values,
+        "seeds": len(reports),
+        "finished": mean(m.finished for m in metrics),
+        "waitMean": mean(m.wait.mean for m in metrics),
+        "waitP95": mean(m.wait.p95 for m in metrics),
+        "waitMax": mean(m.wait.max for m in metrics),
+        "slowdown": mean(m.wait.slowdown_mean for m in metrics),
+        "utilisation": use,
+        "jain": mean(m.jain for m in metrics),
+        "belowShare": mean(m.starvation.namespace_longest for m in metrics),
+        "evictions": mean(m.preemption.evictions for m in metrics),
+    }
+
+
+def _print(rows: Sequence[dict[str, Any]], settings: list[str]) -> None:
+    from fairway.sim.report.svg import clear_time, percent
+    from fairway.sim.report.table import plain_table
+
+    columns = ("mean wait", "95 %", "longest", "slowdown", "in use", "Jain", "below share", "evictions")
+    table = plain_table(*(path.partition(".")[2] for path in settings), *columns)
+    for row in rows:
+        times = (clear_time(row[name]) for name in ("waitMean", "waitP95", "waitMax"))
+        most = max(row["utilisation"].values(), default=0.0)
+        table.add_row(
+            *(str(value) for value in row["settings"].values()),
+            *times,
+            f"{row['slowdown']:.2f}",
+            percent(most),
+            f"{row['jain']:.3f}",
+            clear_time(row["belowShare"]),
+            f"{row['evictions']:g}",
+        )
+    console().print(table)

@@ -1,0 +1,126 @@
+"""Two policies on the same jobs: who gains, who loses, by how much, and how sure that is.
+
+Runs are paired by seed: both policies see the same arrivals and run times. A difference is the mean over the seeds;
+its interval is where that mean lies with a confidence of 95 % (Student's t over the paired differences).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import sqrt
+from statistics import mean, stdev
+
+import msgspec
+
+from fairway.sim.metrics import SIZE_CLASSES, Metrics, WaitMetrics
+from fairway.sim.report.model import RunReport
+
+_T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
+_T95_FAR = 1.96
+
+
+class Difference(msgspec.Struct, frozen=True, rename="camel"):
+    """A measure under both policies. `lower_is_better` is None where neither is."""
+
+    name: str
+    unit: str
+    first: float
+    second: float
+    change: float
+    """second - first."""
+    margin: float
+    """The change is within this of what is shown, with a confidence of 95 %; 0 where there is one run only."""
+    lower_is_better: bool | None
+    jobs: int = 0
+
+    @property
+    def verdict(self) -> str:
+        """`better`, `worse`, or nothing where the change is not certain."""
+        if self.lower_is_better is None or self.change == 0 or abs(self.change) <= self.margin:
+            return ""
+        return "better" if (self.change < 0) == self.lower_is_better else "worse"
+
+
+class Comparison(msgspec.Struct, frozen=True, rename="camel"):
+    scenario: str
+    first: str
+    second: str
+    seeds: Sequence[int]
+    overall: Sequence[Difference]
+    queues: Sequence[Difference]
+    """Mean wait of the jobs of each queue; likewise below."""
+    namespaces: Sequence[Difference]
+    sizes: Sequence[Difference]
+
+
+def compare(first: Sequence[RunReport], second: Sequence[RunReport]) -> Comparison:
+    """Reports of the same seeds under two policies."""
+    a, b = [report.metrics for report in first], [report.metrics for report in second]
+    size_order = {name: index for index, (_, name) in enumerate(SIZE_CLASSES)}
+    sizes = sorted(_groups(a, b, lambda metrics: metrics.by_size), key=lambda d: size_order.get(d.name, 0))
+    return Comparison(
+        scenario=first[0].scenario,
+        first=first[0].policy,
+        second=second[0].policy,
+        seeds=[report.seed for report in first],
+        overall=list(_overall(a, b)),
+        queues=_groups(a, b, lambda metrics: metrics.by_queue),
+        namespaces=_groups(a, b, lambda metrics: metrics.by_namespace),
+        sizes=sizes,
+    )
+
+
+def _overall(a: Sequence[Metrics], b: Sequence[Metrics]) -> Iterator[Difference]:
+    measures: list[tuple[str, str, bool | None, Callable[[Metrics], float]]] = [
+        ("wait, mean", "s", True, lambda m: m.wait.mean),
+        ("wait, 95 %", "s", True, lambda m: m.wait.p95),
+        ("wait, longest", "s", True, lambda m: m.wait.max),
+        ("bounded slowdown", "", True, lambda m: m.wait.slowdown_mean),
+        ("makespan", "s", True, lambda m: m.makespan),
+        ("Jain index", "", False, lambda m: m.jain),
+        ("share deviation", "", True, lambda m: m.deviation_mean),
+        ("longest below its share", "s", True, lambda m: m.starvation.namespace_longest),
+        ("evictions", "", True, lambda m: float(m.preemption.evictions)),
+        ("jobs finished", "", False, lambda m: float(m.finished)),
+    ]
+    for name, unit, lower, measure in measures:
+        yield _difference(name, unit, lower, [measure(m) for m in a], [measure(m) for m in b])
+    for name in a[0].utilisation:
+        uses = [[m.utilisation[name].to_last_end for m in metrics] for metrics in (a, b)]
+        yield _difference(f"{name} in use", "%", False, *uses)
+
+
+def _groups(
+    a: Sequence[Metrics], b: Sequence[Metrics], groups: Callable[[Metrics], Mapping[str, WaitMetrics]]
+) -> list[Difference]:
+    """Mean waits of those groups that finished jobs in every run, the largest change first."""
+    names = set.intersection(*({n for n, g in groups(m).items() if g.jobs} for m in (*a, *b)))
+    found = [
+        msgspec.structs.replace(
+            _difference(name, "s", True, [groups(m)[name].mean for m in a], [groups(m)[name].mean for m in b]),
+            jobs=round(mean(groups(m)[name].jobs for m in a)),
+        )
+        for name in sorted(names)
+    ]
+    return sorted(found, key=lambda difference: -abs(difference.change))
+
+
+def _difference(name: str, unit: str, lower: bool | None, a: Sequence[float], b: Sequence[float]) -> Difference:
+    changes = [after - before for before, after in zip(a, b, strict=True)]
+    return Difference(
+        name=name,
+        unit=unit,
+        first=round(mean(a), 6),
+        second=round(mean(b), 6),
+        change=round(mean(changes), 6),
+        margin=round(margin(changes), 6),
+        lower_is_better=lower,
+    )
+
+
+def margin(values: Sequence[float]) -> float:
+    """Half the 95 % confidence interval of the mean."""
+    if len(values) < 2:
+        return 0.0
+    quantile = _T95[len(values) - 2] if len(values) - 2 < len(_T95) else _T95_FAR
+    return quantile * stdev(values) / sqrt(len(values))

@@ -1,0 +1,58 @@
+"""Many runs at once: in processes of this machine, or on a Dask cluster. Results come in the order of the tasks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from importlib import import_module
+from multiprocessing import get_context
+from pathlib import Path
+
+import msgspec
+
+from fairway.api.policy import parse_policy
+from fairway.errors import InputError
+from fairway.scheduler.registry import default_registry
+from fairway.sim.report.model import RunReport
+from fairway.sim.run import Simulation
+from fairway.sim.scenario import parse_scenario
+
+
+class Task(msgspec.Struct, frozen=True):
+    """One run, as plain data: what a process elsewhere needs. Files that the scenario names must be there too."""
+
+    scenario_path: str
+    scenario_text: str
+    policy_name: str
+    policy_text: str
+    seed: int
+
+
+def run_task(task: Task) -> RunReport:
+    scenario = parse_scenario(task.scenario_text, Path(task.scenario_path))
+    policy = parse_policy(task.policy_text, task.policy_name, default_registry().catalog)
+    return Simulation(scenario, policy, seed=task.seed).run().report
+
+
+def run_all(tasks: Sequence[Task], *, workers: int | None = None, dask: str | None = None) -> Iterator[RunReport]:
+    """Each task's report, in order, as they become known."""
+    if dask is not None:
+        yield from _on_dask(tasks, dask)
+        return
+    size = min(len(tasks), workers or os.cpu_count() or 1)
+    if size <= 1:
+        yield from map(run_task, tasks)
+        return
+    with ProcessPoolExecutor(size, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(run_task, tasks)
+
+
+def _on_dask(tasks: Sequence[Task], address: str) -> Iterator[RunReport]:
+    try:
+        distributed = import_module("distributed")
+    except ImportError:
+        raise InputError("--dask needs the extra `sweep`: pip install 'fairway[sweep]'") from None
+    with distributed.Client(address) as client:
+        for future in client.map(run_task, list(tasks), pure=False):
+            yield future.result()

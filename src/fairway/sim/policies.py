@@ -1,0 +1,72 @@
+"""Policies as data: written out whole, and changed setting by setting."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import msgspec
+import yaml
+
+from fairway.api.catalog import FLAGS, Catalog
+from fairway.api.policy import ActionConfig, PluginConfig, Policy, parse_policy
+from fairway.errors import InputError
+
+MAX_COMBINATIONS = 10_000
+
+
+def policy_text(policy: Policy) -> str:
+    """A policy file that says the same, every default written out."""
+    return msgspec.json.format(msgspec.json.encode(_data(policy)), indent=1).decode() + "\n"
+
+
+def parse_settings(given: list[str]) -> dict[str, list[Any]]:
+    """`reserve.reservedNodePercent=10,30,50`: which values to try for which setting."""
+    found: dict[str, list[Any]] = {}
+    for text in given:
+        path, sign, values = text.partition("=")
+        if not sign or path.count(".") != 1 or not values:
+            raise InputError(f"--set {text!r}: expected action-or-plugin.argument=value,value,...")
+        if path in found:
+            raise InputError(f"--set {path}: given twice")
+        found[path] = [yaml.safe_load(value) for value in values.split(",")]
+    return found
+
+
+def combinations(settings: dict[str, list[Any]]) -> list[dict[str, Any]]:
+    """Every choice of one value for each setting, in the order given."""
+    size = 1
+    for values in settings.values():
+        size *= len(values)
+    if size > MAX_COMBINATIONS:
+        raise InputError(f"{size} combinations, expected at most {MAX_COMBINATIONS}")
+    return [dict(zip(settings, chosen, strict=True)) for chosen in product(*settings.values())]
+
+
+def with_settings(policy: Policy, chosen: dict[str, Any], catalog: Catalog) -> Policy:
+    """The policy with these arguments changed; what is wrong with them is a PolicyError that names them."""
+    data = _data(policy)
+    entries = {entry["name"]: entry for entry in data["actions"]}
+    entries |= {entry["name"]: entry for tier in data["tiers"] for entry in tier["plugins"]}
+    for path, value in chosen.items():
+        name, argument = path.split(".")
+        if name not in entries:
+            raise InputError(f"--set {path}: the policy has no action or plugin {name!r}, it has {', '.join(entries)}")
+        entries[name]["arguments"][argument] = value
+    source = ", ".join(f"{path}={value}" for path, value in chosen.items()) or policy.source
+    return parse_policy(msgspec.json.encode(data).decode(), source, catalog)
+
+
+def _data(policy: Policy) -> dict[str, Any]:
+    return {
+        "actions": [_entry(action) for action in policy.actions],
+        "tiers": [{"plugins": [_plugin(plugin) for plugin in tier]} for tier in policy.tiers],
+    }
+
+
+def _entry(config: ActionConfig | PluginConfig) -> dict[str, Any]:
+    return {"name": config.name, "arguments": msgspec.to_builtins(config.arguments)}
+
+
+def _plugin(plugin: PluginConfig) -> dict[str, Any]:
+    return _entry(plugin) | {flag: False for flag, hook in FLAGS.items() if hook in plugin.disabled}

@@ -1,0 +1,82 @@
+"""Comparisons of two policies for a terminal and for the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from fairway.sim.compare import Comparison, Difference
+from fairway.sim.report.svg import clear_time, escape, percent
+from fairway.sim.report.table import MAX_ROWS, plain_table
+
+_STYLES = {"better": "green", "worse": "red", "": ""}
+
+
+def comparison_tables(comparison: Comparison) -> Iterator[RenderableType]:
+    """Everything to be printed, in order."""
+    seeds = len(comparison.seeds)
+    runs = "1 run of each" if seeds == 1 else f"{seeds} seeds"
+    yield f"{comparison.scenario}: A is {comparison.first}, B is {comparison.second}; {runs}"
+    for title, rows in _parts(comparison):
+        yield ""
+        yield _table(title, rows, seeds > 1)
+
+
+def comparison_html(comparison: Comparison) -> str:
+    """The same as sections of the page."""
+    return "".join(
+        f"<section><h2>{escape(title)}</h2>{_html_table(rows, len(comparison.seeds) > 1)}</section>"
+        for title, rows in _parts(comparison)
+    )
+
+
+def _parts(comparison: Comparison) -> Iterator[tuple[str, Sequence[Difference]]]:
+    yield "A against B", comparison.overall
+    for title, rows in (
+        ("Mean wait by size", comparison.sizes),
+        ("Mean wait by queue", comparison.queues),
+        ("Mean wait by namespace", comparison.namespaces),
+    ):
+        if rows:
+            yield title, rows[:MAX_ROWS]
+
+
+def _table(title: str, rows: Sequence[Difference], with_margin: bool) -> Table:
+    table = plain_table(title.lower(), "A", "B", "change", *(["± (95 %)"] if with_margin else []), "B is")
+    for row in rows:
+        margin = [value(row.margin, row.unit)] if with_margin else []
+        cells = [_name(row), value(row.first, row.unit), value(row.second, row.unit), signed(row), *margin]
+        table.add_row(*cells, Text(row.verdict, style=_STYLES[row.verdict]))
+    return table
+
+
+def _html_table(rows: Sequence[Difference], with_margin: bool) -> str:
+    head = (
+        "<th></th><th>A</th><th>B</th><th>change</th>" + ("<th>± (95 %)</th>" if with_margin else "") + "<th>B is</th>"
+    )
+    body = "".join(
+        f"<tr><td>{escape(_name(row))}</td><td>{value(row.first, row.unit)}</td><td>{value(row.second, row.unit)}</td>"
+        f"<td>{signed(row)}</td>{f'<td>{value(row.margin, row.unit)}</td>' if with_margin else ''}"
+        f'<td class="{row.verdict}">{row.verdict}</td></tr>'
+        for row in rows
+    )
+    return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def _name(row: Difference) -> str:
+    return f"{row.name} ({row.jobs} jobs)" if row.jobs else row.name
+
+
+def value(number: float, unit: str) -> str:
+    if unit == "s":
+        return clear_time(number)
+    return percent(number) if unit == "%" else f"{number:.4g}"
+
+
+def signed(row: Difference) -> str:
+    sign = "-" if row.change < 0 else "+" if row.change else ""
+    relative = f" ({100 * row.change / row.first:+.0f} %)" if row.first and row.unit != "%" and row.change else ""
+    return f"{sign}{value(abs(row.change), row.unit)}{relative}"

@@ -1,0 +1,104 @@
+"""The report for a terminal: a few tables, the most asked-for figures first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from rich import box
+from rich.console import RenderableType
+from rich.table import Table
+
+from fairway.sim.metrics import Metrics, WaitMetrics
+from fairway.sim.report.model import RunReport, Speed
+from fairway.sim.report.plots import by_size
+from fairway.sim.report.svg import clear_time, percent
+
+MAX_ROWS = 20
+
+
+def tables(report: RunReport, speed: Speed | None = None) -> Iterator[RenderableType]:
+    """Everything to be printed, in order."""
+    state = " (cut short: partial)" if report.partial else ""
+    yield f"{report.scenario} under {report.policy}, seed {report.seed}{state}"
+    yield f"{report.nodes} nodes, {report.start} to {report.end}\n"
+    yield _overview(report.metrics)
+    yield ""
+    yield _groups("size", by_size(report))
+    for name, groups in (("queue", report.metrics.by_queue), ("namespace", report.metrics.by_namespace)):
+        if len(groups) > 1:
+            yield ""
+            yield _groups(name, groups)
+    if speed is not None:
+        yield ""
+        yield _speed_line(speed)
+    for warning in report.warnings:
+        yield f"Warning: {warning}"
+
+
+def plain_table(*columns: str) -> Table:
+    """Names to the left, figures to the right."""
+    made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
+    for index, column in enumerate(columns):
+        made.add_column(column, justify="right" if index else "left", overflow="fold")
+    return made
+
+
+def _overview(metrics: Metrics) -> Table:
+    table = plain_table("metric", "value", "more")
+    table.columns[2].justify = "left"
+    wait, longest = metrics.wait, metrics.wait.longest
+    left = [
+        f"{count} {what}"
+        for count, what in (
+            (metrics.running, "running"),
+            (metrics.waiting, "waiting"),
+            (metrics.withdrawn, "withdrawn"),
+        )
+        if count
+    ]
+    table.add_row("jobs finished", f"{metrics.finished} of {metrics.submitted}", ", ".join(left))
+    table.add_row("wait, mean", clear_time(wait.mean), f"median {clear_time(wait.p50)}")
+    table.add_row("wait, 95 %", clear_time(wait.p95), f"99 %: {clear_time(wait.p99)}")
+    who = "" if longest is None else f"{longest.key}, {longest.tasks} tasks, queue {longest.queue}"
+    table.add_row("wait, longest", clear_time(wait.max), who)
+    if metrics.waiting:
+        table.add_row("still waiting", clear_time(metrics.longest_waiting), metrics.longest_waiting_job)
+    table.add_row("bounded slowdown", f"{wait.slowdown_mean:.2f}", f"99 %: {wait.slowdown_p99:.4g} (tau 10 s)")
+    table.add_row("makespan", clear_time(metrics.makespan), "first submission to last end")
+    for name, use in metrics.utilisation.items():
+        table.add_row(
+            f"{name} in use", percent(use.to_last_end), f"{percent(use.to_last_submit)} to the last submission"
+        )
+    table.add_row("idle while jobs wait", percent(metrics.fragmentation), "of the most used resource")
+    table.add_row("Jain index", f"{metrics.jain:.4f}", "namespaces' service by weight")
+    table.add_row("share deviation", f"{metrics.deviation_mean:.4f}", f"99 %: {metrics.deviation_p99:.4f}")
+    starved = metrics.starvation
+    table.add_row("below its share", clear_time(starved.namespace_longest), starved.namespace or "nobody")
+    if starved.queue:
+        table.add_row("below its guarantee", clear_time(starved.queue_longest), f"queue {starved.queue}")
+    lost = ", ".join(f"{amount:.4g} {name}-seconds" for name, amount in metrics.preemption.lost_work.items())
+    again = f"{metrics.preemption.repeat_victims} jobs more than once" if metrics.preemption.repeat_victims else ""
+    table.add_row("evictions", f"{metrics.preemption.evictions}", "; ".join(filter(None, (lost, again))))
+    if metrics.preemption.failures:
+        table.add_row("pods lost with nodes", f"{metrics.preemption.failures}", "")
+    return table
+
+
+def _groups(name: str, groups: Mapping[str, WaitMetrics]) -> Table:
+    table = plain_table(name, "jobs", "mean wait", "median", "95 %", "longest", "slowdown")
+    shown = sorted(groups.items(), key=lambda item: -item[1].jobs) if name != "size" else list(groups.items())
+    for group, waits in shown[:MAX_ROWS]:
+        times = (clear_time(seconds) for seconds in (waits.mean, waits.p50, waits.p95, waits.max))
+        table.add_row(group, f"{waits.jobs}", *times, f"{waits.slowdown_mean:.2f}")
+    if len(shown) > MAX_ROWS:
+        table.add_row(f"and {len(shown) - MAX_ROWS} more", *[""] * 6)
+    return table
+
+
+def _speed_line(speed: Speed) -> str:
+    part = 100 * speed.decide_seconds / max(speed.seconds, 1e-9)
+    return (
+        f"{speed.seconds:.2f} s: {speed.events} events, {speed.cycles} cycles ({part:.0f} % of the time, 99 %: "
+        f"{speed.cycle_p99 * 1000:.2f} ms), {speed.decisions_per_second:.0f} decisions/s, "
+        f"{speed.peak_memory / 2**20:.0f} MiB"
+    )

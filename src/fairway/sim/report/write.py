@@ -1,0 +1,53 @@
+"""The files of a report: `report.json`, `report.html`, `speed.json`, and `jobs.csv` as jobs finish."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+
+from fairway.clock import SECOND, Micros
+from fairway.sim.metrics import JobOutcome
+from fairway.sim.report.model import RunReport, Speed, to_json
+from fairway.sim.report.page import page
+
+COLUMNS = ("job", "queue", "namespace", "tasks", "size", "submit", "start", "end", "run", "evictions")
+
+
+def write_report(folder: Path, report: RunReport, speed: Speed) -> list[Path]:
+    """Everything but the jobs, which were written while the run went on."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {
+        "report.json": to_json(report),
+        "report.html": page([report]).encode(),
+        "speed.json": msgspec.json.format(msgspec.json.encode(speed), indent=1) + b"\n",
+    }
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    return [folder / name for name in files]
+
+
+class JobsFile:
+    """One line for each finished job, times in seconds since the start of the run."""
+
+    def __init__(self, path: Path, start: Micros) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._start = start
+        self._file = path.open("w", newline="")
+        self._rows = csv.writer(self._file, lineterminator="\n")
+        self._rows.writerow(COLUMNS)
+
+    def __call__(self, job: JobOutcome) -> None:
+        times = [f"{(at - self._start) / SECOND:.6f}" for at in (job.submit, job.start, job.end)]
+        run = f"{job.run / SECOND:.6f}"
+        self._rows.writerow((job.key, job.queue, job.namespace, job.tasks, job.size, *times, run, job.evictions))
+
+    def __enter__(self) -> JobsFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
