@@ -18,7 +18,7 @@ from fairway.cli.lazy import LazyGroup
 VERBS = {
     "plan": "decide once on manifests: what goes where, and why the rest waits",
     "queues": "the shares of queues and namespaces after one cycle",
-    "place": "choose clusters for placements, with a score or a reason for each",
+    "place": "choose clusters for placements, and say why",
     "simulate": "run a scenario or trace through time and report what came of it",
     "diff": "the same jobs under two policies: who gains, who loses, by how much",
     "sweep": "many policies on one scenario, in parallel, as one table",
