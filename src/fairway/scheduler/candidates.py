@@ -11,7 +11,7 @@ from itertools import chain
 from fairway.scheduler.admission import admission
 from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.session import Session
-from fairway.state.waiting import Entry, Line, Signature
+from fairway.state.waiting import Line, Signature
 
 
 def candidates(session: Session) -> list[JobRun]:
@@ -59,7 +59,7 @@ def is_for_backfill(line: Line) -> bool:
 def _heads(session: Session, lines: list[Line]) -> Iterator[JobRun]:
     for line in lines:
         if not session.lines_are_alike:
-            yield from (session.job_run(entry, line.signature, _alone(line, entry)) for entry in line.entries)
+            yield from (session.job_run(entry, line.signature) for entry in line.entries)
             continue
         first = in_line(session, line, 0)
         if first is not None:
@@ -73,13 +73,6 @@ def in_line(session: Session, line: Line, place: int) -> JobRun | None:
         if entry.job not in session.holders:
             return session.job_run(entry, line.signature, line, at)
     return None
-
-
-def _alone(line: Line, entry: Entry) -> Line:
-    """A line of one, where jobs that look alike may be told apart by a plugin."""
-    single = Line(line.key, line.signature)
-    single.add(entry)
-    return single
 
 
 def _admitted(session: Session, jobs: Iterable[JobRun]) -> Iterator[JobRun]:

@@ -142,9 +142,10 @@ class _Waiting:
         for signature, lines in self._captured:
             for line in lines.values():
                 verdict = self._lines.get(line)
-                if verdict is None and signature in self._whys:
-                    verdict = self._kept_out(line, signature)
-                for entry in line.entries:
+                kept_out = verdict is None and signature in self._whys
+                for place, entry in enumerate(line.entries):
+                    if kept_out and (not place or not self._session.lines_are_alike):
+                        verdict = self._kept_out(entry, line)
                     if entry.job in self._jobs:
                         yield self._job_row(entry)
                     elif entry.job not in self._bound:
@@ -157,12 +158,10 @@ class _Waiting:
         run, verdict = self._jobs[entry.job]
         return _Row(entry, run, verdict, self._job_whys.get(entry.job))
 
-    def _kept_out(self, line: Line, signature: Signature) -> Verdict | None:
-        """A line that was never asked for, because nothing of its kind fits, may be kept out for other reasons too."""
-        verdict = admission(self._session, self._session.job_run(line.entries[0], signature, line))
-        if verdict.ok:
-            return None
-        return verdict
+    def _kept_out(self, entry: Entry, line: Line) -> Verdict | None:
+        """A job that was never asked for, because nothing of its kind fits, may be kept out for other reasons too."""
+        verdict = admission(self._session, self._session.job_run(entry, line.signature, line))
+        return None if verdict.ok else verdict
 
     def pending(self) -> list[Pending]:
         ordered = sorted(((self._key(run), run, row) for run, row in self.standing()), key=lambda found: found[0])
