@@ -48,11 +48,19 @@ class Placer:
         if verdict is not None:
             self._session.outcomes.lines[job.line] = verdict
             return []
-        if all(self._only_shrinks(run.shape) for run in job.signature.runs):
+        if job.signature.uniform and self._only_shrinks(job.signature.runs[0].shape):
             self._session.outcomes.no_room.add(job.signature)
             return []
         self._session.outcomes.jobs[job] = None
         return self._behind(job)
+
+    def defer(self, job: JobRun) -> list[JobRun]:
+        """The job is out for this pass; returns who stands in line behind it, if that one may fare otherwise."""
+        if job.line is None or job.signature.uniform:
+            return []
+        following = self._behind(job)
+        job.line = None
+        return following
 
     def _behind(self, job: JobRun) -> list[JobRun]:
         assert job.line is not None

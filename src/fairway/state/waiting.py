@@ -99,6 +99,7 @@ class Signature:
         "role_minimums",
         "runs",
         "total",
+        "uniform",
         "users",
     )
 
@@ -110,6 +111,8 @@ class Signature:
             for row, amount in run.shape.vector:
                 amounts[row] = amounts.get(row, 0) + amount * run.size
         self.total: Vector = tuple(sorted(amounts.items()))
+        self.uniform = len({run.shape for run in self.runs}) == 1
+        """Whether all its tasks are alike: then how many fit does not depend on who was placed first."""
         self.lines: dict[LineKey, Line] = {}
         self.users = 0
         self._captured = False

@@ -43,7 +43,7 @@ def _run(session: Session, placer: Placer, jobs: list[JobRun]) -> list[JobRun]:
             continue
         if step is Step.NOT_ALLOWED:
             deferred.append(job)
-            order.replace_top()
+            order.replace_top(*placer.defer(job))
         else:
             order.replace_top(*placer.give_up(job, step))
     return deferred
