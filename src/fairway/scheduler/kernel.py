@@ -42,8 +42,8 @@ INFEASIBLE = 1 << 60
 SCORE_BITS = 16
 """Scores are compared in steps of 2**-16: finer than any meaning, coarser than the noise of a last bit."""
 
-MAX_SCORE = float(1 << 17)
-"""A sum of scores beyond this would climb over the giant; it is cut."""
+MAX_SCORE = float((1 << 19) - 1)
+"""Fixed scores and those that move are each cut at this: their sum must stay below the giant."""
 
 MAX_COLUMNS = 512
 """How many shapes keep a column (160 KB each at 10,000 nodes); the least recently used go."""

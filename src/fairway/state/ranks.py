@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 
-RANK_BITS = 26
+RANK_BITS = 24
 _TOP = 1 << RANK_BITS
 
 
