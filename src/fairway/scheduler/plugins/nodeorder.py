@@ -81,7 +81,7 @@ class NodeOrder:
         taints = nodes.snapshot.state.nodes.taints
         if not any(taint.effect == "PreferNoSchedule" for set_ in taints.sets for taint in set_):
             return None
-        values = [100.0 / (1 + _disliked(shape, set_)) for set_ in taints.sets]
+        values = [100.0 / (1 + _disliked(shape, set_)) - 100.0 for set_ in taints.sets]
         codes = nodes.pick(taints.codes(nodes.snapshot.size))
         return self._weights.taint_toleration * np.array(values)[codes.astype(np.int64)]
 
