@@ -82,12 +82,17 @@ class Columns:
     def __init__(self) -> None:
         self._columns: dict[Shape, Column] = {}
         self._layout = -1
+        self._terms = -1
 
-    def start(self, layout: int) -> None:
-        """A cycle begins; if the rows are no longer what they were, nothing can be kept."""
+    def start(self, layout: int, terms: int) -> None:
+        """A cycle begins; if the rows are no longer what they were, nothing can be kept. Other rules between pods may
+        make a shape look around that did not.
+        """
         if layout != self._layout:
             self._columns.clear()
-            self._layout = layout
+        elif terms != self._terms:
+            self._columns = {shape: column for shape, column in self._columns.items() if not shape.minds_pods}
+        self._layout, self._terms = layout, terms
         while len(self._columns) > MAX_COLUMNS:
             del self._columns[next(iter(self._columns))]
 
@@ -116,7 +121,7 @@ class Kernel:
         self.reserved_slots: IntColumn = np.zeros(0, dtype=np.int64)
         """How many wait there: a BestEffort pod must leave them their slots."""
         self._columns = columns
-        columns.start(snapshot.layout)
+        columns.start(snapshot.layout, snapshot.state.terms.generation)
 
     def view(self, rows: IntColumn | None = None, idle: NDArray[np.int64] | None = None) -> NodeView:
         return NodeView(self.snapshot, self.pods, rows, idle)

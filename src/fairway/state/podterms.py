@@ -152,8 +152,11 @@ class PodTerms:
         """A shape with these anti-affinities came (by 1) or went (by -1)."""
         for term_id, topology_key in anti_affinity:
             keys = self.repelling.setdefault(term_id, {})
+            if topology_key not in keys:
+                self.generation += 1
             keys[topology_key] = keys.get(topology_key, 0) + by
             if not keys[topology_key]:
+                self.generation += 1
                 del keys[topology_key]
                 self.owners.pop((term_id, topology_key), None)
             if not keys:
