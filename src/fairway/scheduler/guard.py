@@ -23,7 +23,6 @@ from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.hooks import Check, FloatColumn
 from fairway.scheduler.verdict import Reason, Verdict
 from fairway.scheduler.view import NodeView
-from fairway.state.shapes import Shape
 from fairway.state.tasks import Task
 
 GIANT_SCORE = 1e6
