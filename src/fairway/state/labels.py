@@ -6,6 +6,7 @@ the node has no such label. A requirement is decided once per *distinct value* a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -18,6 +19,8 @@ CodeColumn = NDArray[np.int32]
 ABSENT = 0
 
 NAME_FIELD = "metadata.name"
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 
 
 class LabelColumns:
@@ -105,10 +108,9 @@ def term_holds(term: NodeSelectorTerm, name: str, labels: Mapping[str, str]) -> 
 
 
 def _number_holds(requirement: NodeSelectorRequirement, value: str | None) -> bool:
-    try:
-        have, bound = int(value or ""), int(requirement.values[0])
-    except ValueError:
+    if value is None or not _INTEGER.fullmatch(value):
         return False
+    have, bound = int(value), int(requirement.values[0])
     return have > bound if requirement.operator == "Gt" else have < bound
 
 
