@@ -88,9 +88,9 @@ def _together(shape: Shape, nodes: NodeView) -> BoolColumn:
     labelled = np.ones(size, dtype=np.bool_)
     anybody = False
     for term, key in shape.rules.affinity:
-        present = nodes.pods.present(term, size)
-        anybody = anybody or bool(present.any())
-        found &= _in_domain(present, key, nodes.snapshot) > 0
+        near = _in_domain(nodes.pods.present(term, size), key, nodes.snapshot) > 0
+        anybody = anybody or bool(near.any())
+        found &= near
         labelled &= _codes(key, nodes.snapshot) != ABSENT
     wants_itself = all(term in shape.matched for term, _ in shape.rules.affinity)
     passes = labelled if wants_itself and not anybody else found & labelled
