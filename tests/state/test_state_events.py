@@ -12,7 +12,6 @@ from fairway.state.events import Assumed, Confirmed, Deleted, Event, Forgotten, 
 from fairway.state.tasks import TaskState
 from support import objects as make
 
-
 WEB = {"app": "web"}
 
 
