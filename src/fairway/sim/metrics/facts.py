@@ -68,3 +68,8 @@ class AliveJob:
         self.held = [0] * len(queue.held)
         self.waiting = [0] * len(queue.held)
         self.step: Vector | None = None
+
+    @property
+    def ready(self) -> int:
+        """Tasks that count towards its minimum: those that have a place, and those that have ended."""
+        return self.placed + self.facts.tasks - self.left

@@ -95,7 +95,7 @@ class Recorder:
         job.placed += tasks
         self._hold(job, vector, +1)
         self._wait(job, vector, -1)
-        if job.placed >= job.facts.minimum and job.start is None:
+        if job.start is None and job.ready >= job.facts.minimum:
             job.start = at
         self._step_now(job)
 
@@ -123,7 +123,7 @@ class Recorder:
             job.stopped_at = at
         self._hold(job, vector, -1)
         self._wait(job, vector, +1)
-        if job.placed < job.facts.minimum:
+        if job.ready < job.facts.minimum:
             job.start = None
         self._step_now(job)
         work = [ran * amount for amount in vector]

@@ -26,7 +26,8 @@ def page(reports: Sequence[RunReport], comparison: str = "") -> str:
     first = reports[0]
     title = f"{first.scenario} under {' and '.join(report.policy for report in reports)}"
     style, script = ((_HERE / name).read_text() for name in ("page.css", "page.js"))
-    columns = [_plots(report) for report in reports]
+    end = max((time for report in reports for time in report.charts.times[-1:]), default=1.0)
+    columns = [_plots(report, end) for report in reports]
     sections = "".join(
         f"<section><h2>{name}</h2><p class=note>{text}</p>{_side_by_side(reports, plots_of_section)}</section>"
         for (name, text), *plots_of_section in zip(_SECTIONS, *columns, strict=True)
@@ -58,16 +59,17 @@ def _side_by_side(reports: Sequence[RunReport], parts: Sequence[str]) -> str:
     return f'<div class="beside">{cells}</div>'
 
 
-def _plots(report: RunReport) -> list[str]:
+def _plots(report: RunReport, end: float) -> list[str]:
+    """All on the same scale of time, up to `end`."""
     charts = report.charts
     return [
-        plots.utilisation(charts),
-        plots.namespaces(charts),
+        plots.utilisation(charts, end),
+        plots.namespaces(charts, end),
         plots.waits(plots.by_size(report)),
-        plots.waiting(charts),
-        rows.starving(report),
-        plots.preemptions(charts),
-        rows.gantt(report),
+        plots.waiting(charts, end),
+        rows.starving(report, end),
+        plots.preemptions(charts, end),
+        rows.gantt(report, end),
     ]
 
 

@@ -15,14 +15,14 @@ SMALL = 130
 NARROW = 340
 
 
-def utilisation(charts: Charts) -> str:
+def utilisation(charts: Charts, end: float) -> str:
     """What each queue held, stacked, and the use of each resource as a line."""
     if not charts.times:
         return ""
     total = [sum(values) for values in zip(*charts.queues.values(), strict=True)] if charts.queues else []
     used = {name: values for name, values in charts.used.items() if any(values)}
     top = max([1.0, *total, *(max(values) for values in used.values())])
-    frame = Frame(HEIGHT, charts.times[-1], top)
+    frame = Frame(HEIGHT, end, top)
     body, low = [], [0.0] * len(charts.times)
     for index, values in enumerate(charts.queues.values()):
         high = [a + b for a, b in zip(low, values, strict=True)]
@@ -38,7 +38,7 @@ def utilisation(charts: Charts) -> str:
     return svg.plot(frame, "".join(body), as_percent=True, label=label, hover=hover) + svg.legend(names)
 
 
-def namespaces(charts: Charts) -> str:
+def namespaces(charts: Charts, end: float) -> str:
     """One small plot each: what it held against what it was entitled to."""
     if not charts.times:
         return ""
@@ -46,7 +46,7 @@ def namespaces(charts: Charts) -> str:
         (max(max(line.share, default=0), max(line.entitled, default=0)) for line in charts.namespaces.values()),
         default=0.0,
     )
-    frame = Frame(SMALL, charts.times[-1], svg.value_ticks(top or 1.0, 3)[-1], width=NARROW)
+    frame = Frame(SMALL, end, svg.value_ticks(top or 1.0, 3)[-1], width=NARROW)
     found = []
     for name, line in charts.namespaces.items():
         body = svg.area(frame, charts.times, [0.0] * len(line.share), line.share, "area c0")
@@ -59,19 +59,19 @@ def namespaces(charts: Charts) -> str:
     return f'<div class="multiples">{"".join(found)}</div>{svg.legend(names)}{more}'
 
 
-def waiting(charts: Charts) -> str:
+def waiting(charts: Charts, end: float) -> str:
     """How many jobs waited; of these, how many starved, and nodes reserved for them."""
     series = {"jobs waiting": charts.waiting}
     if any(charts.starving) or any(charts.reserved):
         series |= {"starving": charts.starving, "nodes reserved": charts.reserved}
-    return _lines(charts, series, "Jobs that waited, over time")
+    return _lines(charts, series, end, "Jobs that waited, over time")
 
 
-def preemptions(charts: Charts) -> str:
+def preemptions(charts: Charts, end: float) -> str:
     """Evictions in each span of time."""
     if not any(charts.evictions):
         return '<p class="note">Nobody was evicted.</p>'
-    frame = Frame(SMALL, charts.times[-1], svg.value_ticks(max(charts.evictions))[-1])
+    frame = Frame(SMALL, end, svg.value_ticks(max(charts.evictions))[-1])
     body = svg.columns(frame, charts.times, charts.evictions, "bar c5")
     hover = svg.hover(frame, charts.times, {"evictions": charts.evictions}, as_percent=False)
     return svg.plot(frame, body, as_percent=False, label="Evictions over time", hover=hover)
@@ -121,11 +121,11 @@ def by_size(report: RunReport) -> Mapping[str, WaitMetrics]:
     return {name: found[name] for _, name in SIZE_CLASSES if name in found}
 
 
-def _lines(charts: Charts, series: svg.Series, label: str) -> str:
+def _lines(charts: Charts, series: svg.Series, end: float, label: str) -> str:
     if not charts.times:
         return ""
     top = max((max(values, default=0) for values in series.values()), default=0)
-    frame = Frame(SMALL, charts.times[-1], svg.value_ticks(top)[-1])
+    frame = Frame(SMALL, end, svg.value_ticks(top)[-1])
     colours = ("c0", "c5", "c1")
     body = "".join(
         svg.line(frame, charts.times, values, f"line {css}")

@@ -15,21 +15,20 @@ Entry = tuple[int, str, Micros, Micros, str]
 """Lane (-1: all of them), text, start, end, css."""
 
 
-def starving(report: RunReport) -> str:
+def starving(report: RunReport, end: float) -> str:
     """A row for each starving job, while nodes were reserved for it."""
     holds = report.charts.holds
     if not holds or not report.charts.times:
         return '<p class="note">No job starved so long that nodes were reserved for it.</p>'
     origin = parse_rfc3339(report.start)
-    rows = [(hold.job, f"{hold.nodes} nodes for {hold.job}", hold.start, hold.end) for hold in holds]
-    return _rows(
-        report.charts.times[-1],
-        [(name, [(0, text, start - origin, end - origin, "c5")]) for name, text, start, end in rows],
-        "Reservations of starving jobs",
-    )
+    entries: list[tuple[str, Sequence[Entry]]] = [
+        (hold.job, [(0, f"{hold.nodes} nodes for {hold.job}", hold.start - origin, hold.end - origin, "c5")])
+        for hold in holds
+    ]
+    return _rows(end, entries, "Reservations of starving jobs")
 
 
-def gantt(report: RunReport) -> str:
+def gantt(report: RunReport, end: float) -> str:
     """A band for each node with the pods that ran on it, coloured by queue; evicted ones are hatched."""
     charts = report.charts
     if not charts.bars or not charts.times:
@@ -49,7 +48,7 @@ def gantt(report: RunReport) -> str:
     if sum(max(lane for lane, *_ in entries) + 1 for entries in nodes.values()) > MAX_LANES:
         return '<p class="note">The run has too many pods at once to draw each of them.</p>'
     names = [(f"dot {css}", queue) for queue, css in queues.items()]
-    plot = _rows(charts.times[-1], list(nodes.items()), "Pods on nodes over time")
+    plot = _rows(end, list(nodes.items()), "Pods on nodes over time")
     return plot + svg.legend(names)
 
 

@@ -1,0 +1,62 @@
+"""A logged run can be decided again, cycle by cycle, to the byte."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from fairway.api.policy import default_policy
+from fairway.errors import InputError
+from fairway.scheduler.decide import decide
+from fairway.scheduler.registry import default_registry
+from fairway.sim.cyclelog import CycleLog, plan_text, read_cycle, read_logged_policy
+from fairway.sim.run import Simulation
+from fairway.sim.scenario import parse_scenario
+
+TEXT = """
+cluster: {nodes: 2 x {cpu: 4}, queues: [{name: q}, {name: r}]}
+workload:
+  jobs:
+  - {name: a, queue: q, count: 6, every: exponential 20s, request: {cpu: 2}, run: exponential 60s}
+  - {name: g, queue: r, count: 3, every: 30s, tasks: 2, request: {cpu: 3}, run: 40s}
+timing: {startDelay: 1s, grace: 3s}
+failures: [{node: node-1, at: 1m, lasts: 20s}]
+"""
+
+
+def record(folder: Path) -> int:
+    policy = default_policy(default_registry().catalog)
+    with CycleLog(folder, policy) as log:
+        simulation = Simulation(parse_scenario(TEXT, Path("s.yaml")), policy, seed=4, log=log)
+        simulation.run()
+    return simulation.cycles.count
+
+
+def test_every_cycle_is_decided_the_same_again(tmp_path: Path) -> None:
+    cycles = record(tmp_path)
+    policy = read_logged_policy(tmp_path, default_registry().catalog)
+    assert policy == default_policy(default_registry().catalog)
+    assert cycles > 8
+    for number in range(cycles):
+        logged = read_cycle(tmp_path, number)
+        plan = decide(logged.state, policy, logged.now)
+        assert hashlib.sha256(plan_text(plan)).hexdigest() == logged.digest
+
+
+def test_the_log_of_the_same_run_is_the_same(tmp_path: Path) -> None:
+    record(tmp_path / "a")
+    record(tmp_path / "b")
+    assert (tmp_path / "a" / "events.jsonl.gz").read_bytes() == (tmp_path / "b" / "events.jsonl.gz").read_bytes()
+
+
+def test_what_is_no_log_is_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        read_cycle(tmp_path, 0)
+    cycles = record(tmp_path)
+    with pytest.raises(InputError, match=f"there is no cycle {cycles}, its cycles are 0 to {cycles - 1}"):
+        read_cycle(tmp_path, cycles)
+    (tmp_path / "events.jsonl.gz").write_text('{"upsert": "Pod"}\n')
+    with pytest.raises(InputError, match=r"gz:1: not a line of a log"):
+        read_cycle(tmp_path, 0)

@@ -1,0 +1,159 @@
+"""simulate, diff, sweep and replay as a user types them."""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from fairway.cli.errors import run
+from fairway.cli.main import fairway
+
+SCENARIO = """
+name: two teams
+cluster: {nodes: 2 x {cpu: 4}}
+workload:
+  jobs:
+  - {name: a, namespace: x, count: 12, every: exponential 10s, request: {cpu: 2}, run: exponential 60s}
+  - {name: big, namespace: y, tasks: 2, request: {cpu: 4}, run: 30s, arrive: 20s}
+assert:
+  - job y/big starts before 10h
+  - no evictions
+"""
+
+
+@pytest.fixture(name="scenario")
+def a_scenario(tmp_path: Path) -> str:
+    path = tmp_path / "s.yaml"
+    path.write_text(SCENARIO)
+    return str(path)
+
+
+def call(*arguments: str) -> int:
+    return run(fairway, arguments)
+
+
+def test_simulate_prints_a_report_and_holds_its_assertions(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("simulate", scenario, "--assert") == 0
+    out = capsys.readouterr().out
+    assert "two teams under built-in policy, seed 0" in out
+    assert "13 of 13" in out
+
+
+def test_a_broken_assertion_leaves_with_1_and_says_what_broke_and_when(
+    scenario: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(scenario).write_text(SCENARIO.replace("before 10h", "before 1s"))
+    assert call("simulate", scenario) == 0
+    assert call("simulate", scenario, "--assert") == 1
+    error = capsys.readouterr().err
+    assert "s.yaml:9: job y/big starts before 1s: it starts" in error
+    assert "(at 2026-01-01T00:" in error
+    assert "1 of 2 assertions do not hold" in error
+
+
+def test_a_wrong_scenario_leaves_with_2(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(scenario).write_text("cluster: {nodes: 3}\nworkload: {}\n")
+    assert call("simulate", scenario) == 2
+    assert "s.yaml:1: cluster.nodes: Expected" in capsys.readouterr().err
+    assert call("simulate", "nowhere.yaml") == 2
+
+
+def test_strict_refuses_a_trace_with_a_wrong_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "t.swf").write_text("1 0 0 5 1 -1 -1 1 9 -1 1 1 1 1 1 1 1 1\n2 0\n")
+    (tmp_path / "s.yaml").write_text("cluster: {nodes: 1 x {cpu: 4}}\nworkload: {trace: {format: swf, file: t.swf}}\n")
+    assert call("simulate", str(tmp_path / "s.yaml")) == 0
+    assert "1 wrong row was left out" in capsys.readouterr().out
+    assert call("simulate", str(tmp_path / "s.yaml"), "--strict") == 2
+    assert "t.swf:2: 2 fields, expected 18" in capsys.readouterr().err
+
+
+class Checker(HTMLParser):
+    """A page that is well formed and asks for nothing from elsewhere."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.plots = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert not {"src", "href"} & {name for name, _ in attrs}
+        self.plots += tag == "svg"
+        if tag not in ("meta", "br", "line", "rect", "path", "circle"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in ("line", "rect", "path", "circle"):
+            while self.open and self.open[-1] == "p" != tag:
+                self.open.pop()
+            assert self.open.pop() == tag
+
+
+def test_the_files_of_a_report(scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("simulate", scenario, "-o", str(tmp_path / "out"), "--json") == 0
+    printed = capsys.readouterr().out
+    assert (tmp_path / "out" / "report.json").read_text() == printed
+    report = json.loads(printed)
+    assert report["metrics"]["finished"] == 13
+    assert report["charts"]["times"]
+    rows = (tmp_path / "out" / "jobs.csv").read_text().splitlines()
+    assert rows[0].startswith("job,queue,namespace,tasks,size,submit,start,end")
+    assert len(rows) == 14
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert len(page) < 500_000
+    checker = Checker()
+    checker.feed(page)
+    assert not checker.open
+    assert checker.plots >= 5
+    assert "http" not in page
+
+
+def test_diff_says_who_gains(scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    policy = tmp_path / "p.yaml"
+    policy.write_text("actions: [enqueue, allocate]\n")
+    arguments = ("diff", scenario, "--policy", "default", "--policy", str(policy), "--seeds", "2", "--workers", "1")
+    assert call(*arguments, "-o", str(tmp_path / "out")) == 0
+    out = capsys.readouterr().out
+    assert "2 seeds" in out
+    assert "mean wait by namespace" in out
+    comparison = json.loads((tmp_path / "out" / "diff.json").read_text())
+    assert comparison["seeds"] == [0, 1]
+    assert {row["name"] for row in comparison["namespaces"]} == {"x", "y"}
+    checker = Checker()
+    checker.feed((tmp_path / "out" / "diff.html").read_text())
+    assert checker.plots >= 10
+    assert call("diff", scenario, "--policy", "default") == 2
+
+
+def test_sweep_runs_every_combination(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ("sweep", scenario, "--workers", "1", "-o", "json", "--set", "reserve.reservedNodePercent=10,100")
+    assert call(*given, "--set", "reserve.starvingJobTimeThreshold=5,9000") == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [list(row["settings"].values()) for row in rows] == [[10, 5], [10, 9000], [100, 5], [100, 9000]]
+    assert all(row["finished"] == 13 for row in rows)
+    assert call("sweep", scenario, "--set", "reserve.reservedNodePercent=10") == 0
+    assert call("sweep", scenario, "--set", "reserve.reservedNodePercent=1000") == 2
+    assert "reservedNodePercent" in capsys.readouterr().err
+    assert call("sweep", scenario, "--set", "nothing.at=1") == 2
+    assert call("sweep", scenario, "--set", "nonsense") == 2
+
+
+def test_replay_gives_the_logged_plan_and_what_another_policy_would_do(
+    scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = str(tmp_path / "log")
+    assert call("simulate", scenario, "--record", log) == 0
+    capsys.readouterr()
+    assert call("replay", log, "--at", "3", "-o", "json") == 0
+    captured = capsys.readouterr()
+    assert "bindings" in json.loads(captured.out)
+    assert captured.err == "Cycle 3: the same plan, to the byte.\n"
+    other = tmp_path / "p.yaml"
+    other.write_text("actions: [enqueue]\n")
+    assert call("replay", log, "--at", "3", "--policy", str(other)) == 0
+    assert "not the plan that was logged" in capsys.readouterr().err
+    (tmp_path / "log" / "policy.json").write_text('{"actions": ["enqueue"]}')
+    assert call("replay", log, "--at", "3") == 1
+    assert call("replay", log, "--at", "9999") == 2
