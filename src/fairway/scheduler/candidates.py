@@ -16,15 +16,28 @@ from fairway.state.waiting import Line, Signature
 
 def candidates(session: Session) -> list[JobRun]:
     """The first job of every line that may be placed, and every started job that waits for more."""
-    found = _lines(session, best_effort=False)
-    started = (
+    return [*_lines(session, best_effort=False), *_admitted(session, _started(session))]
+
+
+def _started(session: Session) -> Iterator[JobRun]:
+    """Jobs that are partly placed, or have a claim to room."""
+    for job, (signature, entry) in session.state.waiting.started.items():
+        if job not in session.holders:
+            yield session.job_run(entry, signature)
+    yield from (job for job in session.holders.values() if job.left() or session.holds.of(job))
+
+
+def everybody(session: Session) -> list[JobRun]:
+    """Every waiting job by itself, whether or not anything of its kind has room now."""
+    fresh = (
         session.job_run(entry, signature)
-        for job, (signature, entry) in session.state.waiting.started.items()
-        if job not in session.holders
+        for signature in session.state.waiting.signatures()
+        for line in signature.lines.values()
+        if not is_for_backfill(line)
+        for entry in line.entries
+        if entry.job not in session.holders
     )
-    holders = (job for job in session.holders.values() if job.left() or session.holds.of(job))
-    found.extend(_admitted(session, chain(started, holders)))
-    return found
+    return list(_admitted(session, chain(fresh, _started(session))))
 
 
 def best_effort_candidates(session: Session) -> list[JobRun]:

@@ -101,7 +101,7 @@ class HoldBook:
     def take_room(self, hold: Hold) -> None:
         """RESERVED or PIPELINED becomes ALLOCATED: the room is there."""
         if hold.state is TaskState.RESERVED:
-            self._flag(hold.row, -1)
+            self._unflag(hold)
         else:
             self._lift(hold, 1)
         hold.state = TaskState.ALLOCATED
@@ -122,7 +122,7 @@ class HoldBook:
             self._take(hold, -1)
             hold.job.count_ready(hold.task, -1)
         elif hold.state is TaskState.RESERVED:
-            self._flag(hold.row, -1)
+            self._unflag(hold)
         else:
             self._lift(hold, 1)
         hold.job.hold(hold.task, -1)
@@ -142,11 +142,17 @@ class HoldBook:
         hold = self._holds[task]
         self._drop(hold)
         if hold.state is TaskState.RESERVED:
-            self._flag(hold.row, -1)
+            self._unflag(hold)
         else:
             self._lift(hold, 1)
         reason = "the job became ready elsewhere"
         self.released.append(Released(hold.task.key, self._session.snapshot.names[hold.row], reason))
+
+    def promise(self, holds: list[Hold], start: Micros, *, soft: bool) -> None:
+        """It is known when the room will be there: those who are gone by then may use the nodes until then."""
+        for hold in holds:
+            hold.promised, hold.soft = start, soft
+            self._flag(hold.row, -1)
 
     # -- plumbing -----------------------------------------------------------------------------------------------
 
@@ -180,6 +186,10 @@ class HoldBook:
         self._reserved[row] += by
         self._session.snapshot.scratch(row)
         self._publish()
+
+    def _unflag(self, hold: Hold) -> None:
+        if hold.promised is None:
+            self._flag(hold.row, -1)
 
     def _publish(self) -> None:
         kernel = self._session.kernel

@@ -120,6 +120,8 @@ class Kernel:
         """Rows on which somebody waits for room; None if nowhere."""
         self.reserved_slots: IntColumn = np.zeros(0, dtype=np.int64)
         """How many wait there: a BestEffort pod must leave them their slots."""
+        self.cap_for: Callable[[Shape], IntColumn | None] | None = None
+        """How many tasks of a shape each node may take because of promises to others; None if there are none."""
         self._columns = columns
         columns.start(snapshot.layout, snapshot.state.terms.generation)
 
@@ -149,7 +151,7 @@ class Kernel:
 
         A shape that looks around gets one row at a time: ask again after the first was written down.
         """
-        column = self.column(shape)
+        column = self._capped(shape, self.column(shape))
         if count == 1 or column.around:
             best = int(column.keys.argmin()) if self.snapshot.size else -1
             return [best] if best >= 0 and column.keys[best] < INFEASIBLE else []
@@ -158,6 +160,13 @@ class Kernel:
         if self.hooks.trend == 1:
             return self._fill(shape, column, count)
         return self._merge(shape, column, count)
+
+    def _capped(self, shape: Shape, column: Column) -> Column:
+        """The column with those nodes out of reach that promises to others leave nothing of."""
+        caps = None if self.cap_for is None else self.cap_for(shape)
+        if caps is None:
+            return column
+        return Column(column.base, column.keys + (caps <= 0) * np.int64(GIANT), around=column.around)
 
     def room(self, shape: Shape, row: int) -> int:
         """How many like tasks a node can take, with its room in Python ints: one division per resource."""
@@ -287,6 +296,10 @@ class Kernel:
             part = limit(shape, view)
             if part is not None:
                 found = part if found is None else np.minimum(found, part)
+        caps = None if self.cap_for is None else self.cap_for(shape)
+        if caps is not None:
+            part = view.pick(caps).astype(np.int64)
+            found = part if found is None else np.minimum(found, part)
         return found
 
     # -- many at once -----------------------------------------------------------------------------------------

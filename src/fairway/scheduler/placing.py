@@ -14,8 +14,10 @@ from fairway.state.tasks import TaskState
 class Placer:
     """Takes steps on a session, and remembers what has been found not to fit."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, *, remembers: bool = True) -> None:
+        """Where what fits depends on more than the shape (run times), nothing can be remembered."""
         self._session = session
+        self._remembers = remembers
         self._room: dict[Shape, int] = {}
         """Exact room of a shape, where it was found to be less than asked for. It only shrinks."""
 
@@ -69,7 +71,7 @@ class Placer:
 
     def _only_shrinks(self, shape: Shape) -> bool:
         """Whether room for a shape can only get less as others are placed. Affinity to pods can make it more."""
-        return not shape.rules.affinity and not shape.rules.spread
+        return self._remembers and not shape.rules.affinity and not shape.rules.spread
 
     def _begin(self, job: JobRun, statement: Statement) -> Step:
         """A job that is not ready: roles first, then the rest of the minimum, in task order."""

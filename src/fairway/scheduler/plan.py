@@ -49,6 +49,8 @@ class Reservation(PlanStruct, frozen=True):
     since: str = ""
     promised_start: str | None = None
     soft: bool = False
+    anew: bool = False
+    """Made anew in every cycle by backfill: nothing that has to be carried on the job."""
 
 
 class Nomination(PlanStruct, frozen=True):

@@ -76,7 +76,21 @@ def _reservations(session: Session) -> list[Reservation]:
     """All that stand after the plan, by job and pod."""
     names = session.snapshot.names
     standing = [hold for hold in session.holds if hold.state is not TaskState.PIPELINED]
-    return [
+    promised = [
+        Reservation(
+            pod=task.key,
+            job=job.key,
+            node=names[row],
+            state="reserved",
+            since=format_rfc3339(session.now),
+            promised_start=format_rfc3339(promise.start),
+            soft=promise.soft,
+            anew=True,
+        )
+        for job, promise in sorted(session.promises.items(), key=lambda item: item[0].key)
+        for task, row in promise.places
+    ]
+    return promised + [
         Reservation(
             pod=hold.task.key,
             job=hold.job.key,

@@ -15,6 +15,7 @@ def recheck_at(session: Session) -> Micros | None:
         starvation = next_starvation(session, arguments)
         if starvation is not None:
             moments.append(starvation)
+    moments += [promise.start for promise in session.promises.values()]
     for hold in session.holds:
         if hold.promised is not None:
             moments.append(hold.promised)

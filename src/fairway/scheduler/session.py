@@ -6,11 +6,11 @@ Actions read the session and write through statements. When all actions have run
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairway.api.arguments import EvictionArguments, ReserveArguments
+from fairway.api.arguments import BackfillArguments, EvictionArguments, ReserveArguments
 from fairway.api.policy import Policy
 from fairway.api.settings import Arguments
 from fairway.clock import Micros
@@ -32,6 +32,9 @@ from fairway.state.shapes import Shape
 from fairway.state.snapshot import snapshot_of
 from fairway.state.tasks import Task, TaskState
 from fairway.state.waiting import Entry, Line, Signature
+
+if TYPE_CHECKING:
+    from fairway.scheduler.timeline import Promise
 
 _FOLLOWS = {
     "feasible_static": "feasible",
@@ -84,6 +87,8 @@ class Session:
         self._divided = False
         self.evictions: list[Eviction] = []
         self.evicted: set[Task] = set()
+        self.promises: dict[JobRun, Promise] = {}
+        """Starts promised in this cycle, to jobs that have no reservation."""
         self.holders: dict[Job, JobRun] = {}
         self.holds = HoldBook(self)
         for config, plugin in self._plugins:
@@ -173,6 +178,12 @@ class Session:
         action = self.policy.action("reserve")
         arguments = None if action is None else action.arguments
         return arguments if isinstance(arguments, ReserveArguments) else None
+
+    @property
+    def backfill_arguments(self) -> BackfillArguments | None:
+        action = self.policy.action("backfill")
+        arguments = None if action is None else action.arguments
+        return arguments if isinstance(arguments, BackfillArguments) else None
 
     @property
     def nomination_timeout(self) -> int:

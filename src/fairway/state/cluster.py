@@ -24,6 +24,7 @@ from fairway.state import reader
 from fairway.state.asks import device_record
 from fairway.state.events import Assumed, Confirmed, Deleted, Event, Forgotten, Upserted
 from fairway.state.facts import DeviceFact, DeviceFacts, fact_key
+from fairway.state.history import RunHistory
 from fairway.state.holds import HoldRecord, read_nomination, read_reservations
 from fairway.state.jobs import Job
 from fairway.state.log import Log
@@ -57,6 +58,7 @@ class ClusterState:
         self.groups: dict[str, Job] = {}
         self.foreign: dict[str, Task] = {}
         self.nominations: dict[str, HoldRecord] = {}
+        self.history = RunHistory()
         self.terms = PodTerms(self.namespaces.labels, self._known_tasks)
         self.waiting = WaitingIndex(self.queues)
         self.generation = 0
@@ -160,6 +162,8 @@ class ClusterState:
             if pod.spec.node_name and state not in FINISHED:
                 self._enter_foreign(key, pod)
             return
+        if state is TaskState.SUCCEEDED and old is not None and old.state is not TaskState.SUCCEEDED:
+            self.history.note(pod, old.job.key.split("/", 1)[1])
         if state is None or (state in FINISHED and not reader.group_of(pod)):
             return
         task = self._read(key, pod)

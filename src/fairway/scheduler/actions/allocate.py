@@ -8,6 +8,7 @@ second either, for room only shrinks here; what was merely not allowed is tried 
 from __future__ import annotations
 
 from fairway.api.settings import Arguments
+from fairway.scheduler.ahead import allocate_ahead
 from fairway.scheduler.candidates import candidates
 from fairway.scheduler.holds import resume
 from fairway.scheduler.jobrun import JobRun
@@ -20,6 +21,10 @@ from fairway.scheduler.session import Session
 def allocate(session: Session, arguments: Arguments) -> None:
     session.divide()
     resume(session)
+    ahead = session.backfill_arguments
+    if ahead is not None and ahead.mode != "besteffort":
+        allocate_ahead(session, ahead)
+        return
     jobs = candidates(session)
     placer = Placer(session)
     deferred = _run(session, placer, jobs)
