@@ -65,6 +65,7 @@ class ClusterState:
         self.cache: dict[str, Any] = {}
         self._shaper = Shaper(self.axis, self.terms, self.volumes, self.devices)
         self._traits = reader.TraitReader()
+        self._classes_named: dict[str, int] = {}
         self._dirty: dict[Job, None] = {}
         self.changed_jobs: Log[Job] = Log()
         """Jobs that changed, for whoever keeps an index of them."""
@@ -139,9 +140,7 @@ class ClusterState:
         yield from (task.job for task in self.tasks.values() if task.job.alone)
 
     def warnings(self) -> list[str]:
-        named = {task.traits.priority_class for task in self.tasks.values()}
-        named |= {job.priority_class for job in self.groups.values()}
-        unknown = sorted(name for name in named if not self.priorities.known(name))
+        unknown = sorted(name for name in self._classes_named if not self.priorities.known(name))
         return [
             *self.namespaces.warnings(),
             *self.devices.warnings(),
@@ -205,6 +204,7 @@ class ClusterState:
         started = pod.status.start_time
         task.started = None if started is None else from_datetime(started)
         self.tasks[key] = task
+        self._name_class(traits.priority_class, 1)
         nomination = read_nomination(pod)
         if nomination is not None:
             self.nominations[key] = nomination
@@ -250,6 +250,7 @@ class ClusterState:
             return
         self._leave(task)
         del self.tasks[key]
+        self._name_class(task.traits.priority_class, -1)
         task.job.tasks.remove(task)
         self.terms.leave(task)
         self._shaper.release(task.shape)
@@ -398,7 +399,9 @@ class ClusterState:
         job.annotations = meta.annotations or None
         job.last_ready = _last_ready(group)
         self._rehold(job, read_reservations(meta.annotations, meta.namespace))
+        self._name_class(job.priority_class, -1)
         job.priority_class = spec.priority_class_name
+        self._name_class(job.priority_class, 1)
         self._mark(job)
 
     def _delete_group(self, group: PodGroup) -> None:
@@ -409,6 +412,7 @@ class ClusterState:
         self._move_queue(job, DEFAULT_QUEUE)
         job.group, job.created = False, None
         job.minimum, job.role_minimums, job.minimum_resources, job.phase = 1, (), None, ""
+        self._name_class(job.priority_class, -1)
         job.annotations, job.priority_class, job.last_ready = None, "", None
         self._rehold(job, {})
         self._mark(job)
@@ -489,6 +493,13 @@ class ClusterState:
     def _delete_priority(self, priority_class: PriorityClass) -> None:
         self.priorities.delete(priority_class.metadata.name)
         self._reprioritise()
+
+    def _name_class(self, name: str, by: int) -> None:
+        """A pod or group that names a priority class came (by 1) or went (by -1)."""
+        if name:
+            self._classes_named[name] = self._classes_named.get(name, 0) + by
+            if not self._classes_named[name]:
+                del self._classes_named[name]
 
     def _reprioritise(self) -> None:
         for task in self.tasks.values():
