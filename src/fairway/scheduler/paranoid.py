@@ -25,6 +25,7 @@ def check(state: ClusterState, policy: Policy, now: Micros, *, registry: Registr
     invariants.check(state)
     session = Session(state, policy, now, default_registry() if registry is None else registry)
     fresh = Kernel(session.snapshot, session.kernel.hooks, Columns(), session.pods)
+    fresh.reserved, fresh.reserved_slots = session.kernel.reserved, session.kernel.reserved_slots
     for shape in session.kernel.kept_shapes():
         _compare(session.kernel, fresh, shape)
 
