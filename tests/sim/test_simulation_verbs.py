@@ -65,7 +65,7 @@ def test_strict_refuses_a_trace_with_a_wrong_row(tmp_path: Path, capsys: pytest.
     (tmp_path / "t.swf").write_text("1 0 0 5 1 -1 -1 1 9 -1 1 1 1 1 1 1 1 1\n2 0\n")
     (tmp_path / "s.yaml").write_text("cluster: {nodes: 1 x {cpu: 4}}\nworkload: {trace: {format: swf, file: t.swf}}\n")
     assert call("simulate", str(tmp_path / "s.yaml")) == 0
-    assert "1 wrong row was left out" in capsys.readouterr().out
+    assert "1 wrong row was left out" in capsys.readouterr().err
     assert call("simulate", str(tmp_path / "s.yaml"), "--strict") == 2
     assert "t.swf:2: 2 fields, expected 18" in capsys.readouterr().err
 

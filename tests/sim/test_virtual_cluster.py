@@ -176,10 +176,10 @@ def test_a_trace_comes_with_its_own_distances_in_one_queue_or_its_own(tmp_path: 
     (tmp_path / "t.csv").write_text("when,run,n,user\n100,5,2,A\n103,5,4,B\n900,5,1,A\n")
     columns = "columns: {submit: when, run: run, tasks: n, namespace: user, request: {cpu: n}}"
     text = (
-        f"cluster: {{nodes: 4 x {{cpu: 4}}}}\nworkload: {{trace: {{format: csv, file: t.csv, until: 60s, {columns}}}}}"
+        f"cluster: {{nodes: 8 x {{cpu: 4}}}}\nworkload: {{trace: {{format: csv, file: t.csv, until: 60s, {columns}}}}}"
     )
     run = Run(text, folder=tmp_path)
-    assert run.times == {"a/job-0": (0, 5), "b/job-1": (3, 8)}
+    assert run.times == {"a/job-000000": (0, 5), "b/job-000001": (3, 8)}
 
 
 def test_a_name_that_is_still_there_is_a_wrong_row(tmp_path: Path) -> None:

@@ -107,7 +107,9 @@ def print_report(result: RunResult) -> None:
     for part in tables(result.report, result.speed):
         out.print(part)
     for breach in result.breaches:
-        out.print(f"Broken: {breach}", style="red")
+        out.print(f"Broken: {breach}", style="red", soft_wrap=True)
+    for warning in result.report.warnings:
+        click.echo(f"Warning: {warning}", err=True)
 
 
 @contextmanager

@@ -100,6 +100,8 @@ def _trace(scenario: Scenario, source: TraceSource, faults: TraceFaults) -> Iter
 def _adapted(job: TraceJob, source: TraceSource) -> TraceJob:
     if source.queue is not None:
         job = replace(job, queue=source.queue)
+    if source.namespace is not None:
+        job = replace(job, namespace=source.namespace)
     if not source.limits and job.limit is not None:
         job = replace(job, run=job.duration, limit=None)
     if source.one_pod and job.tasks > 1:

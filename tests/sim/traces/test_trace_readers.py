@@ -80,10 +80,10 @@ def test_openb_nodes_carry_their_model(tmp_path: Path) -> None:
 def test_swf_takes_what_was_asked_for_and_falls_back_on_what_was_allocated(tmp_path: Path) -> None:
     (first, second), faults = read(tmp_path, SWF, "swf")
     assert not faults.count
-    assert (first.name, first.tasks, first.duration) == ("job-8", 4, 60 * SECOND)
+    assert (first.name, first.tasks, first.duration) == ("job-000008", 4, 60 * SECOND)
     assert first.request == {"cpu": 1000, "memory": 2048 << 10}
     assert (second.key, second.queue, second.tasks, second.limit) == (
-        "user-12/job-7",
+        "user-12/job-000007",
         "queue-3",
         8,
         60 * SECOND,
@@ -99,7 +99,7 @@ def test_swf_header_gives_the_machine(tmp_path: Path) -> None:
 def test_batsim_reads_run_times_from_profiles_and_sorts_by_submission(tmp_path: Path) -> None:
     (first, second), faults = read(tmp_path, BATSIM, "batsim")
     assert not faults.count
-    assert (first.name, first.limit, first.duration) == ("job-1", None, 10_500_000)
+    assert (first.name, first.limit, first.duration) == ("job-000001", None, 10_500_000)
     assert (second.submit, second.tasks, second.limit) == (4_709_164, 3, 20 * SECOND)
     hosts = [node.name for node in open_nodes(tmp_path / "trace", "batsim", TraceFaults("trace"))]
     assert hosts == sorted(hosts)
@@ -149,7 +149,7 @@ def test_csv_by_columns(tmp_path: Path) -> None:
     (second, first), faults = read(tmp_path, text, "csv", columns)
     assert not faults.count
     assert (first.key, first.run, first.tasks, first.limit, first.priority) == (
-        "team-a/job-0",
+        "team-a/job-000000",
         1_500_000,
         2,
         None,

@@ -31,8 +31,6 @@ def tables(report: RunReport, speed: Speed | None = None) -> Iterator[Renderable
     if speed is not None:
         yield ""
         yield _speed_line(speed)
-    for warning in report.warnings:
-        yield f"Warning: {warning}"
 
 
 def plain_table(*columns: str) -> Table:

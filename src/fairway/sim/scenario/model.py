@@ -70,6 +70,8 @@ class TraceSource(Part, frozen=True):
     """Only jobs submitted within this time after the first one taken."""
     queue: str | None = None
     """Put all jobs into this queue, whatever the trace says."""
+    namespace: str | None = None
+    """Likewise this namespace: all jobs are then one user's, and wait in one line."""
     one_pod: bool = False
     """A job is one pod that asks for what all its tasks ask for: for machines that are one pool of processors."""
     limits: bool = True

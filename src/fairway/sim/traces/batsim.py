@@ -16,7 +16,7 @@ from fairway.errors import InputError
 from fairway.sim.traces.faults import TraceFaults
 from fairway.sim.traces.json_stream import NotJsonError, members
 from fairway.sim.traces.record import TraceJob, TraceNode
-from fairway.sim.traces.text import count, plain_name, read_lines, seconds
+from fairway.sim.traces.text import count, numbered, plain_name, read_lines, seconds
 
 _HOST = {"cpu": 1000}
 
@@ -66,6 +66,10 @@ def _length(path: Path, name: str, profile: Any) -> Micros:
     return seconds(str(length))
 
 
+def _name(number: Any) -> str:
+    return numbered("job", number) if isinstance(number, int) else f"job-{plain_name(str(number))}"
+
+
 def _job(job: Any, profiles: dict[str, Micros]) -> TraceJob:
     if not isinstance(job, dict):
         raise InputError(f"{job!r} is not a job, expected an object")
@@ -77,7 +81,7 @@ def _job(job: Any, profiles: dict[str, Micros]) -> TraceJob:
         raise InputError("res: 0 hosts, expected at least 1")
     walltime = job.get("walltime")
     return TraceJob(
-        name=f"job-{plain_name(str(job.get('id')))}",
+        name=_name(job.get("id")),
         submit=seconds(str(job.get("subtime", job.get("submission_time")))),
         run=profiles[profile],
         limit=None if walltime is None or str(walltime).startswith("-") else seconds(str(walltime)),

@@ -20,7 +20,7 @@ from fairway.errors import InputError
 from fairway.resources.quantity import parse_amount
 from fairway.sim.traces.faults import TraceFaults
 from fairway.sim.traces.record import TraceJob
-from fairway.sim.traces.text import Row, count, moment, plain_name, read_rows, span
+from fairway.sim.traces.text import Row, count, moment, numbered, plain_name, read_rows, span
 
 UNITS = {"s": SECOND, "ms": 1000, "us": 1, "min": 60 * SECOND, "h": 3600 * SECOND}
 
@@ -80,7 +80,7 @@ def _job(row: Row, index: int, columns: Columns) -> TraceJob:
     if not tasks:
         raise InputError(f"{columns.tasks}: 0 tasks, expected at least 1")
     return TraceJob(
-        name=plain_name(row[columns.name]) if columns.name else f"job-{index}",
+        name=plain_name(row[columns.name]) if columns.name else numbered("job", index),
         namespace=plain_name(row[columns.namespace]) if columns.namespace else "default",
         queue=plain_name(row[columns.queue]) if columns.queue else "default",
         submit=_time(row[columns.submit], unit),

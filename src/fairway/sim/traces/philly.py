@@ -12,7 +12,7 @@ from pathlib import Path
 from fairway.errors import InputError
 from fairway.sim.traces.faults import TraceFaults
 from fairway.sim.traces.record import GPU, TraceJob
-from fairway.sim.traces.text import count, moment, plain_name, read_rows, seconds
+from fairway.sim.traces.text import count, moment, numbered, plain_name, read_rows, seconds
 
 _COLUMNS = ("timestamp", "duration", "num_gpus", "cluster")
 _WHOLE = 1000
@@ -26,7 +26,7 @@ def read_philly(path: Path, faults: TraceFaults) -> Iterator[TraceJob]:
             if not tasks:
                 raise InputError("num_gpus: 0, expected at least 1")
             yield TraceJob(
-                name=f"job-{index}",
+                name=numbered("job", index),
                 namespace=plain_name(row["cluster"]),
                 submit=moment(row["timestamp"]),
                 run=seconds(row["duration"]),

@@ -15,7 +15,7 @@ from fairway.clock import Micros
 from fairway.errors import InputError
 from fairway.sim.traces.faults import TraceFaults
 from fairway.sim.traces.record import TraceJob, TraceNode
-from fairway.sim.traces.text import count, read_lines, seconds
+from fairway.sim.traces.text import count, numbered, read_lines, seconds
 
 _FIELDS = 18
 _NUMBER, _SUBMIT, _RUN, _ALLOCATED, _ASKED, _ASKED_TIME, _ASKED_KB, _USER, _QUEUE = (
@@ -77,7 +77,7 @@ def _job(fields: list[str]) -> TraceJob:
     if fields[_RUN].startswith("-"):
         raise InputError("no run time")
     return TraceJob(
-        name=f"job-{count(fields[_NUMBER], 'job number')}",
+        name=numbered("job", count(fields[_NUMBER], "job number")),
         namespace=f"user-{_known(fields[_USER])}",
         queue=f"queue-{queue}" if (queue := _known(fields[_QUEUE])) else "default",
         submit=seconds(fields[_SUBMIT]),

@@ -90,6 +90,11 @@ def count(text: str, what: str) -> int:
     return int(text)
 
 
+def numbered(name: str, number: int) -> str:
+    """A name whose order among its like is the order of the numbers: ties in scheduling fall by name."""
+    return f"{name}-{number:06d}"
+
+
 def plain_name(text: str) -> str:
     """A name that Kubernetes would take: lower case letters, digits and dashes."""
     return _NOT_IN_A_NAME.sub("-", text.lower()).strip("-")[:63].rstrip("-") or "unnamed"
