@@ -19,10 +19,10 @@ from fairway.sim import objects
 from fairway.sim.assertions import Evidence
 from fairway.sim.jobs import SimJob, SimPod, total
 from fairway.sim.loop import EventLoop, Rank
-from fairway.sim.metrics import Recorder
 from fairway.sim.nodes import NodePool
 from fairway.sim.scenario.model import TimingPart
 from fairway.sim.story import Story
+from fairway.sim.witness import Witness
 from fairway.state.cluster import ClusterState
 from fairway.state.events import Assumed, Confirmed, Deleted, Upserted
 
@@ -38,7 +38,7 @@ class VirtualCluster:
         loop: EventLoop,
         state: ClusterState,
         pool: NodePool,
-        recorder: Recorder,
+        recorder: Witness,
         story: Story,
         evidence: Evidence,
         timing: TimingPart,
@@ -157,7 +157,7 @@ class VirtualCluster:
         span = pod.pod.spec.termination_grace_period_seconds * SECOND if grace is None else grace
         self._evidence.first_eviction.setdefault(pod.job.queue, (now, pod.key))
         if span:
-            self.state.apply(Upserted(objects.leaving(pod.pod, pod.node, now)))
+            self.state.apply(Upserted(objects.leaving(pod.pod, pod.node, now + span)))
             self.loop.plan(now + span, Rank.RELEASE, self._gone, (pod, pod.epoch))
         else:
             self._gone((pod, pod.epoch))

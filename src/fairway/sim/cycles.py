@@ -21,9 +21,9 @@ from fairway.sim import objects
 from fairway.sim.cluster import VirtualCluster
 from fairway.sim.jobs import SimJob, SimPod
 from fairway.sim.loop import Rank
-from fairway.sim.metrics import Recorder
 from fairway.sim.metrics.spread import Spread
 from fairway.sim.story import Story
+from fairway.sim.witness import Witness
 from fairway.state.annotations import RESERVATIONS
 from fairway.state.events import Upserted
 
@@ -43,7 +43,7 @@ class Cycles:
         policy: Policy,
         mode: Literal["events", "interval", "both"],
         interval: Micros,
-        recorder: Recorder,
+        recorder: Witness,
         story: Story,
         *,
         stopwatch: Stopwatch = time.perf_counter_ns,
@@ -69,6 +69,11 @@ class Cycles:
         self._idle = 0
         self._start = self._loop.now
         cluster.changed = self.wake
+
+    def take_over(self, held: dict[str, str], nominated: dict[str, str]) -> None:
+        """What the objects of a cluster that is taken up in mid-life already carry: reservations by job, as they
+        are written there, and nodes by nominated pod."""
+        self._held, self._nominated = held, nominated
 
     def wake(self) -> None:
         """Something changed: have a pass, now or at the next fixed time, if there is anything to decide."""

@@ -24,8 +24,9 @@ def succeeded(pod: Pod, node: str) -> Pod:
     return replace(pod, spec=replace(pod.spec, node_name=node), status=PodStatus(phase="Succeeded"))
 
 
-def leaving(pod: Pod, node: str, at: Micros) -> Pod:
-    meta = replace(pod.metadata, deletion_timestamp=to_datetime(at))
+def leaving(pod: Pod, node: str, until: Micros) -> Pod:
+    """Told to go: as in Kubernetes, the time of its deletion is the end of its grace period."""
+    meta = replace(pod.metadata, deletion_timestamp=to_datetime(until))
     return replace(pod, metadata=meta, spec=replace(pod.spec, node_name=node), status=PodStatus(phase="Running"))
 
 
