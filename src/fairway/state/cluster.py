@@ -553,8 +553,8 @@ def _last_ready(group: PodGroup) -> Micros | None:
 
 
 def is_valid(job: Job) -> bool:
-    """Whether the job has the members that its minimum, and each role's, asks for."""
-    if job.members() < job.minimum:
+    """Whether somebody made the job, and it has the members that its minimum, and each role's, asks for."""
+    if not (job.group or job.alone) or job.members() < job.minimum:
         return False
     if not job.role_minimums:
         return True
