@@ -12,13 +12,15 @@ from fairway.api.classes import ResourceClass
 from fairway.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from fairway.devices.classes import ClassTable
 from fairway.devices.columns import DeviceColumns, kinds_of
+from fairway.devices.inventory import Inventory
 from fairway.devices.locating import Locator, is_plain_resource
-from fairway.devices.node import NodeDevices, Standing
+from fairway.devices.node import NodeDevices, Standing, portion_milli
 from fairway.devices.record import read
 from fairway.devices.requests import DeviceNeeds, Need, Requests
 from fairway.devices.room import WHOLE
 from fairway.devices.solving import solve
 from fairway.devices.wishes import ByKind, ClaimMatcher
+from fairway.resources.columns import Axis, Vector
 from fairway.state.asks import ClaimAsk, DeviceAsks
 from fairway.state.cluster import ClusterState
 from fairway.state.facts import Changed
@@ -42,6 +44,10 @@ class DeviceBook:
         self._changed: int
         self._reshaped: int
         self._forget()
+
+    @property
+    def axis(self) -> Axis:
+        return self._state.axis
 
     @property
     def awake(self) -> bool:
@@ -155,13 +161,16 @@ class DeviceBook:
 
     def _rebuild(self, row: int) -> None:
         """The devices of a row are others now."""
-        inventory = self._locator.inventory(row)
-        if inventory is None:
-            self.nodes.pop(row, None)
-        else:
+        devices, counters = self._locator.devices(row)
+        old = self.nodes.pop(row, None)
+        listed = self._locator.plain_names(row)
+        if old is not None and old.is_of(devices, counters, listed):
+            self.nodes[row] = old
+        elif devices:
+            inventory = Inventory(devices, counters)
             selected = self.classes.selections(inventory)
-            listed = self._locator.plain_names(row)
             self.nodes[row] = NodeDevices(inventory, list(map(frozenset, selected)), self._matcher, listed)
+            self.nodes[row].source = (devices, counters, listed)
 
     def _refill(self, row: int) -> None:
         """Who holds what on a row: what is recorded, what claims hold, and then those nobody wrote down."""
@@ -219,6 +228,28 @@ class DeviceBook:
         if found is None:
             found = self._needs[key] = self._requests.resolve(asks, plain)
         return found
+
+    def freed(self, task: Task) -> Vector:
+        """What a task's going would give to classes and resources beyond what it asked for by name."""
+        node = self.nodes.get(task.node)
+        if node is None or not any(holding.holder == task.key for holding in node.holdings):
+            return ()
+        places, gives = node.class_places(self.axis), dict[int, int]()
+        for holding in node.holdings:
+            if holding.holder == task.key:
+                facts = node.inventory.slots[holding.slot]
+                milli = portion_milli(facts, holding.portion)
+                for slot in {holding.slot, *facts.leaves, *node.inventory.groups_of[holding.slot]}:
+                    for place in places[slot]:
+                        gives[place] = gives.get(place, 0) + milli
+                if facts.device.kind in node.plain and not holding.plain:
+                    place = self.axis.row(facts.device.kind)
+                    gives[place] = gives.get(place, 0) + milli
+        named = dict(task.shape.vector)
+        known = {place for slot in places for place in slot}
+        return tuple(
+            (place, amount - (named.get(place, 0) if place in known else 0)) for place, amount in sorted(gives.items())
+        )
 
     def standing(self, name: str) -> Standing:
         return self.columns.standings.get(name, Standing(0, 0))

@@ -30,9 +30,11 @@ class _Row(NamedTuple):
     contested: frozenset[int]
     accounts: Mapping[Owner, Mapping[int, int]]
     written: frozenset[int]
+    kinds: frozenset[tuple[str, int]]
+    too_long: frozenset[str]
 
 
-_NOTHING = _Row({}, frozenset(), {}, frozenset())
+_NOTHING = _Row({}, frozenset(), {}, frozenset(), frozenset(), frozenset())
 
 
 class DeviceColumns:
@@ -43,6 +45,8 @@ class DeviceColumns:
         self.standings: dict[str, Standing] = {}
         self.accounts: dict[Owner, Counter[int]] = {}
         self._contests: Counter[int] = Counter()
+        self._kinds: dict[str, Counter[int]] = {}
+        self._too_long: Counter[str] = Counter()
         self._rows: dict[int, _Row] = {}
         self._known_names = 0
 
@@ -50,6 +54,15 @@ class DeviceColumns:
     def contested(self) -> frozenset[int]:
         """Places of plain resources whose units may also be given to those who ask by class."""
         return frozenset(self._contests)
+
+    def kind_of(self, name: str) -> int | None:
+        """The dimension that counts the kind of a class's devices, if they are all of one."""
+        kinds = self._kinds.get(name, Counter())
+        return next(iter(kinds)) if len(kinds) == 1 else None
+
+    def is_too_long(self, name: str) -> bool:
+        """Whether somewhere a class selects a device whose choice could not be recorded."""
+        return name in self._too_long
 
     def publish(self, rows: set[int], nodes: Mapping[int, NodeDevices]) -> None:
         """These rows, and all of them if the axis has gained a class, are counted and written anew."""
@@ -68,8 +81,14 @@ class DeviceColumns:
         else:
             has, drawn = self._amounts(row, node)
             self._write(row, has, drawn, old.written)
-            new = _Row(node.standings(), self._contested(node), node.accounts, frozenset(has) | frozenset(drawn))
-            self._rows[row] = new
+            new = self._rows[row] = _Row(
+                node.standings(),
+                self._contested(node),
+                node.accounts,
+                frozenset(has) | frozenset(drawn),
+                self._kinds_taken(node),
+                frozenset(name for names in node.too_long for name in names),
+            )
         self._count(old, -1)
         self._count(new, 1)
 
@@ -80,6 +99,12 @@ class DeviceColumns:
                 del self.standings[name]
         self._contests.update(dict.fromkeys(row.contested, sign))
         self._contests = +self._contests
+        for name, place in row.kinds:
+            kinds = self._kinds.setdefault(name, Counter())
+            kinds[place] += sign
+            self._kinds[name] = +kinds
+        self._too_long.update(dict.fromkeys(row.too_long, sign))
+        self._too_long = +self._too_long
         for owner, amounts in row.accounts.items():
             account = self.accounts.setdefault(owner, Counter())
             account.update({place: sign * amount for place, amount in amounts.items()})
@@ -93,7 +118,7 @@ class DeviceColumns:
         """What the row has, by place, and what is drawn of it."""
         axis, used = self._state.axis, self._state.nodes.used.data
         has, drawn = Counter[int](), Counter[int]()
-        places = class_places(axis, node)
+        places = node.class_places(axis)
         for slot, facts in enumerate(node.inventory.slots):
             for place in places[slot]:
                 has[place] += facts.quantity * WHOLE
@@ -133,6 +158,12 @@ class DeviceColumns:
             if facts.device.kind in node.plain and (takes or facts.device.name != facts.device.kind)
         )
 
+    def _kinds_taken(self, node: NodeDevices) -> frozenset[tuple[str, int]]:
+        axis = self._state.axis
+        return frozenset(
+            (name, kind_place(axis, node, slot)) for slot, names in enumerate(node.takes) for name in names
+        )
+
 
 NONE = Standing(0, 0)
 
@@ -143,15 +174,6 @@ def moved(standing: Standing, by: Standing, sign: int = 1) -> Standing:
 
 def _is_ours(name: str) -> bool:
     return name.startswith((CLASS_PREFIX, KIND_PREFIX))
-
-
-def class_places(axis: Axis, node: NodeDevices) -> list[tuple[int, ...]]:
-    """For each slot the dimensions of those classes that could take it and that somebody asks for."""
-    found = []
-    for names in node.takes:
-        places = (axis.find(CLASS_PREFIX + name) for name in sorted(names))
-        found.append(tuple(place for place in places if place is not None))
-    return found
 
 
 def free_by_place(node: NodeDevices, room: Room, places: list[tuple[int, ...]]) -> dict[int, int]:

@@ -119,12 +119,12 @@ class Locator:
 
     # -- nodes ------------------------------------------------------------------------------------------------
 
-    def inventory(self, row: int) -> Inventory | None:
-        """The devices of a row, None if it has none."""
+    def devices(self, row: int) -> tuple[list[Device], dict[CounterKey, int]]:
+        """The devices of a row, and the counters that they share."""
         nodes = self._state.nodes
         self._bad_annotations.pop(row, None)
         if not nodes.alive[row]:
-            return None
+            return [], {}
         name = nodes.names[row]
         devices, counters = list(self._annotated(row)), dict[CounterKey, int]()
         for key in sorted(self._on_node.get(name, ())):
@@ -133,7 +133,7 @@ class Locator:
             counters.update(pool.counters)
             devices += [device for reach in pool.reaches if node_of(reach) == name for device in reach.devices]
         devices += self._plain(row, devices)
-        return Inventory(devices, counters) if devices else None
+        return devices, counters
 
     def _annotated(self, row: int) -> tuple[Device, ...]:
         nodes = self._state.nodes

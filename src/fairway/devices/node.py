@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from fairway.api.devices import DeviceResult
@@ -11,7 +11,9 @@ from fairway.devices.inventory import Inventory, Slot
 from fairway.devices.record import Entry, key_of
 from fairway.devices.room import WHOLE, Portion, Room
 from fairway.devices.wishes import ByClass, ByKind, ClaimMatcher, Wish
+from fairway.resources.columns import Axis
 from fairway.resources.quantity import parse_quantity
+from fairway.state.asks import CLASS_PREFIX
 
 ClassNames = frozenset[str]
 NO_CLASSES: ClassNames = frozenset()
@@ -42,7 +44,9 @@ class NodeDevices:
         "_by_record",
         "_candidates",
         "_matcher",
+        "_places",
         "accounts",
+        "awkward",
         "has_groups",
         "holdings",
         "inventory",
@@ -50,6 +54,7 @@ class NodeDevices:
         "plain",
         "room",
         "selected",
+        "source",
         "takes",
     )
 
@@ -63,6 +68,9 @@ class NodeDevices:
         self.inventory = inventory
         self.room = Room(inventory)
         self.has_groups = any(slot.group for slot in inventory.slots)
+        self.awkward = any(slot.group or slot.counters or slot.shareable for slot in inventory.slots)
+        """Whether how much is free does not say yet what can be had."""
+        self.source: tuple[object, ...] = ()
         self.plain: frozenset[str] = listed & {slot.device.kind for slot in inventory.slots}
         """Kinds that the node lists as extended resources."""
         self.accounts: Mapping[tuple[str, str, str], Mapping[int, int]] = {}
@@ -83,6 +91,39 @@ class NodeDevices:
                     taking = [known for known in self.selected[slot] if key_of(known, name) is not None]
                     self.takes[slot] = frozenset(taking)
         self._candidates: dict[Wish, tuple[int, ...]] = {}
+        self._places: tuple[int, list[tuple[int, ...]]] = (-1, [])
+
+    def is_of(self, *source: object) -> bool:
+        """Whether it was made from the same devices."""
+        return self.source == source
+
+    def class_places(self, axis: Axis) -> list[tuple[int, ...]]:
+        """For each slot the dimensions of those classes that could take it and that somebody asks for."""
+        if self._places[0] != len(axis):
+            found = []
+            for names in self.takes:
+                places = (axis.find(CLASS_PREFIX + name) for name in sorted(names))
+                found.append(tuple(place for place in places if place is not None))
+            self._places = (len(axis), found)
+        return self._places[1]
+
+    def layout(self) -> Hashable:
+        """Equal for nodes on which the same classes can take the same, in the same order."""
+        groups = self.inventory.groups_of
+        return tuple(
+            (
+                takes,
+                slot.device.kind,
+                slot.device.numa(),
+                slot.quantity,
+                slot.shareable,
+                slot.leaves,
+                slot.counters,
+                slot.capacity,
+                above,
+            )
+            for takes, slot, above in zip(self.takes, self.inventory.slots, groups, strict=True)
+        )
 
     def candidates(self, wish: Wish) -> tuple[int, ...]:
         """The slots that a wish means and that whoever has it may have, in stable order."""
@@ -110,12 +151,12 @@ class NodeDevices:
         """Whether units of a plain resource are devices here."""
         return resource in self.plain
 
-    def unrecordable(self, name: str) -> bool:
-        """Whether a class selects something here whose choice could not be recorded."""
-        return any(
-            name in selected and name not in takes and slot.device.usable
-            for selected, takes, slot in zip(self.selected, self.takes, self.inventory.slots, strict=True)
-        )
+    @property
+    def too_long(self) -> Iterator[ClassNames]:
+        """For each slot that may be used the classes that select it but whose choice could not be recorded."""
+        for selected, takes, slot in zip(self.selected, self.takes, self.inventory.slots, strict=True):
+            if slot.device.usable:
+                yield selected - takes
 
     def record_name(self, slot: int) -> str:
         return next(name for name, slots in self._by_record.items() if slot in slots)

@@ -10,15 +10,14 @@ numa        devices on as few NUMA nodes as possible
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from fractions import Fraction
 from typing import Any
 
 from fairway.devices.matching import Line, Preference
 from fairway.devices.room import Room
 
 Chain = tuple[str, ...]
-Loss = Callable[[int], Fraction | int]
-"""What it costs others that a slot is used."""
+Loss = Callable[[int], Any]
+"""What it costs others that a slot is used: anything sortable."""
 
 DEFAULT_CHAIN: Chain = ("first-fit",)
 

@@ -60,6 +60,7 @@ class QueueBook:
         "name",
         "parent",
         "requested",
+        "uncounted",
     )
 
     def __init__(self, info: QueueInfo, dimensions: int) -> None:
@@ -75,6 +76,8 @@ class QueueBook:
         self.deserved: Amounts | None = None
         self.line: tuple[QueueBook, ...] = (self,)
         self._accounts: dict[str, AccountBook] = {}
+        self.uncounted: frozenset[int] = frozenset()
+        """Dimensions that do not count in its share: classes, whose devices count by kind."""
 
     def account(self, namespace: str, weight_of: Callable[[str], int]) -> AccountBook:
         book = self._accounts.get(namespace)

@@ -72,11 +72,11 @@ def _waiting(session: Session) -> Iterator[JobRun]:
 
 
 def _first(session: Session, line: Line, place: int) -> JobRun | None:
-    """The first of a line that was not placed in this cycle."""
-    bound = session.bound_jobs()
+    """The first of a line that was not placed in this cycle, and does not stand for itself."""
+    bound, single = session.bound_jobs(), {job.job for job in session.outcomes.jobs}
     while True:
         job = in_line(session, line, place)
-        if job is None or job.job not in bound:
+        if job is None or (job.job not in bound and job.job not in single):
             return job
         place = job.place + 1
 
@@ -215,11 +215,11 @@ class _Evictor:
                 rows = session.kernel.choose(run.shape, len(left))
                 if not rows:
                     break
-                session.write(run.shape, rows, 1)
+                session.write(run.shape, left[: len(rows)], rows, 1)
                 placed += zip(left, rows, strict=False)
                 left = left[len(rows) :]
-        for task, row in placed:
-            session.write(task.shape, [row], -1)
+        for task, row in reversed(placed):
+            session.write(task.shape, [task], [row], -1)
         return placed if len(placed) == len(tasks) else None
 
     def _commit(
@@ -234,8 +234,8 @@ class _Evictor:
                 session.evictions.append(Eviction(task.key, names[task.node], job.key, entitlement.action, reason))
         for task, row in found:
             scratch.watch(row)
-            session.write(task.shape, [row], 1)
-        scratch.settle()
+            session.write(task.shape, [task], [row], 1)
+        scratch.settle([task for task, _ in found])
         session.nominate(job, found)
 
     def _charge_off(self, unit: Unit) -> None:
@@ -243,8 +243,9 @@ class _Evictor:
         queue = self._session.queues[unit.job.queue]
         account = self._session.account(queue, unit.job.namespace)
         for task in unit.tasks:
-            queue.charge(task.shape.vector, -1)
-            add(account.held, task.shape.vector, -1)
+            for vector in (task.shape.vector, self._session.devices.kinds(task)):
+                queue.charge(vector, -1)
+                add(account.held, vector, -1)
 
 
 def _missing(session: Session, job: JobRun) -> list[Task]:

@@ -16,7 +16,17 @@ from fairway.scheduler.hooks import Check
 from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.session import Session
 from fairway.scheduler.statement import Statement
-from fairway.scheduler.verdict import RESERVED_TEXT, STAGE, Reason, insufficient
+from fairway.scheduler.verdict import (
+    RESERVED_TEXT,
+    STAGE,
+    TOO_LONG_TEXT,
+    Reason,
+    devices_in_use,
+    insufficient,
+    no_devices,
+)
+from fairway.scheduler.view import NodeView
+from fairway.state.asks import CLASS_PREFIX
 from fairway.state.shapes import Shape
 from fairway.state.tasks import TaskState
 
@@ -160,7 +170,20 @@ def _checks(session: Session, shape: Shape) -> Iterable[Check]:
                 later.append(check)
     if session.kernel.reserved is not None and not shape.best_effort:
         yield Check(~session.kernel.reserved, RESERVED_TEXT, Reason.NODE_RESOURCE_RESERVED)
-    yield from later
     names = session.state.axis.names
-    for name, row, amount in sorted((names[row], row, amount) for row, amount in shape.vector):
+    asked = sorted((names[row], row, amount) for row, amount in shape.vector)
+    for name, row, amount in asked:
+        if name.startswith(CLASS_PREFIX):
+            yield from _class_checks(session, view, name.removeprefix(CLASS_PREFIX), row, amount)
+    yield from later
+    for name, row, amount in asked:
         yield Check(view.idle[row] >= amount, insufficient(name), Reason.INSUFFICIENT_RESOURCES)
+
+
+def _class_checks(session: Session, view: NodeView, name: str, row: int, amount: int) -> Iterable[Check]:
+    """A node has no such devices, or has them but cannot say so in an annotation, or they are taken."""
+    there = view.allocatable[row] >= amount
+    unnamed = session.devices.unrecordable_rows(name, view)
+    yield Check(there | unnamed, no_devices(name), Reason.DEVICE_UNAVAILABLE)
+    yield Check(there | ~unnamed, TOO_LONG_TEXT, Reason.ANNOTATION_TOO_LONG)
+    yield Check(view.idle[row] >= amount, devices_in_use(name), Reason.DEVICE_UNAVAILABLE)

@@ -179,7 +179,11 @@ class HoldBook:
         self._by_job[hold.job].remove(hold)
 
     def _take(self, hold: Hold, sign: int) -> None:
-        self._session.write(hold.task.shape, [hold.row], sign)
+        if sign < 0:
+            self._session.charge_kinds(hold.job, [hold.task], -1)
+        self._session.write(hold.task.shape, [hold.task], [hold.row], sign)
+        if sign > 0:
+            self._session.charge_kinds(hold.job, [hold.task], 1)
 
     def _flag(self, row: int, by: int) -> None:
         """One reservation more or less waits on a row; others may use it only if there is none."""

@@ -136,6 +136,11 @@ class JobRun:
         placed = {task for run in self._runs or () for task in run.tasks[: run.placed]}
         self._runs = [run for run in grouped([task for task in self._tasks if task not in placed]) if run.tasks]
 
+    def charge_more(self, vector: Vector, count: int) -> None:
+        """What it holds besides what its tasks ask for by name."""
+        if vector:
+            self._charge(vector, count)
+
     def _charge(self, vector: Vector, count: int) -> None:
         add(self.held, vector, count)
         add(self.account.held, vector, count)

@@ -83,6 +83,8 @@ class Columns:
         self._columns: dict[Shape, Column] = {}
         self._layout = -1
         self._terms = -1
+        self.device_generation = -1
+        """What pods ask of devices meant, when the columns were computed, what it meant at this generation."""
 
     def start(self, layout: int, terms: int) -> None:
         """A cycle begins; if the rows are no longer what they were, nothing can be kept. Other rules between pods may
@@ -107,6 +109,11 @@ class Columns:
 
     def shapes(self) -> list[Shape]:
         return list(self._columns)
+
+    def drop(self, which: Callable[[Shape], bool]) -> None:
+        """Forget the columns of some shapes."""
+        for shape in list(filter(which, self._columns)):
+            del self._columns[shape]
 
 
 class Kernel:

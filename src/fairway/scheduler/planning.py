@@ -31,6 +31,7 @@ from fairway.scheduler.plugins.queuelimits import queue_share
 from fairway.scheduler.recheck import recheck_at
 from fairway.scheduler.session import Session
 from fairway.scheduler.starving import is_starving
+from fairway.scheduler.timeline import Promise
 from fairway.scheduler.verdict import Reason, Verdict
 from fairway.state.cluster import PODS
 from fairway.state.jobs import Job
@@ -143,13 +144,28 @@ class _Waiting:
         self._started = [entry for _, entry in started if entry.job in self._jobs]
         self._empty = list(_without_pods(session))
         self._places = {job: _place_note(session, run) for job, run in session.holders.items()}
+        self._places |= {run.job: _promise_note(promise) for run, promise in session.promises.items()}
         self._bound = {run.job for run, _, _ in session.bindings}
         self._whys = {
             signature: explain(session, _sample(session, signature, lines))
             for signature, lines in self._captured
             if signature in session.outcomes.no_room
         }
-        self._job_whys = {run.job: explain(session, run) for run, verdict in self._jobs.values() if verdict is None}
+        self._job_whys = self._explain_each()
+
+    def _explain_each(self) -> dict[Job, Why]:
+        """Jobs that stand for themselves; those that have nothing yet and need the same wait for the same."""
+        known: dict[Signature, Why] = {}
+        whys: dict[Job, Why] = {}
+        for job, (run, verdict) in self._jobs.items():
+            if verdict is not None:
+                continue
+            alike = not job.ready and not run.ready and job not in self._session.holders
+            why = known.get(run.signature) if alike else None
+            whys[job] = explain(self._session, run) if why is None else why
+            if alike:
+                known[run.signature] = whys[job]
+        return whys
 
     def rows(self) -> Iterator[_Row]:
         """Those who wait, in no order yet."""
@@ -258,6 +274,11 @@ def _place_note(session: Session, run: JobRun) -> str:
     return f"it has places on {', '.join(nodes)} and waits for room there" if nodes else ""
 
 
+def _promise_note(promise: Promise) -> str:
+    sure = "is expected" if promise.soft else "is promised"
+    return f"it {sure} to start at {format_rfc3339(promise.start)}"
+
+
 def _sample(session: Session, signature: Signature, lines: dict[LineKey, Line]) -> JobRun:
     """Any job of the signature: they are alike."""
     line = next(iter(lines.values()))
@@ -311,8 +332,8 @@ class _Standings:
                         namespace=namespace,
                         weight=account.weight,
                         allocated=self._amounts(account.held),
-                        share=_fraction(share(account.held, self._session.total, 1, PODS)),
-                        weighted_share=_fraction(share(account.held, self._session.total, account.weight, PODS)),
+                        share=_fraction(share(account.held, self._session.share_total, 1, PODS)),
+                        weighted_share=_fraction(share(account.held, self._session.share_total, account.weight, PODS)),
                     )
                 )
         return found

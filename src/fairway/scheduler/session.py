@@ -14,10 +14,14 @@ from fairway.api.arguments import BackfillArguments, EvictionArguments, ReserveA
 from fairway.api.policy import Policy
 from fairway.api.settings import Arguments
 from fairway.clock import Micros
+from fairway.devices.book import device_book
+from fairway.devices.strategies import DEFAULT_CHAIN
+from fairway.scheduler.allotments import Allotments
 from fairway.scheduler.books import AccountBook, QueueBook
+from fairway.scheduler.devicefit import DeviceFit
 from fairway.scheduler.guard import Failures, guarded
 from fairway.scheduler.holds import HoldBook
-from fairway.scheduler.hooks import Key
+from fairway.scheduler.hooks import Check, Key
 from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.kernel import Columns, Kernel, NodeHooks
 from fairway.scheduler.outcome import Outcomes
@@ -25,9 +29,12 @@ from fairway.scheduler.plan import Eviction
 from fairway.scheduler.podcounts import PodCounts
 from fairway.scheduler.registry import Registry
 from fairway.scheduler.statement import Statement
-from fairway.scheduler.verdict import YES, Reason, Verdict
+from fairway.scheduler.verdict import STAGE, YES, Reason, Verdict
+from fairway.scheduler.view import NodeView
+from fairway.state.asks import CLASS_PREFIX
 from fairway.state.cluster import ClusterState
 from fairway.state.jobs import Job
+from fairway.state.queues import add
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import snapshot_of
 from fairway.state.tasks import Task, TaskState
@@ -59,8 +66,11 @@ class Session:
         self.state = state
         self.policy = policy
         self.now = now
+        book = device_book(state)
         self.snapshot = snapshot_of(state)
         self.total = self.snapshot.total
+        self.share_total = self._share_total()
+        """What shares are parts of: devices count by kind, not by every class that could take them."""
         self.failures = Failures()
         self.pods = PodCounts(state.terms)
         self._dropped = dropped
@@ -77,6 +87,9 @@ class Session:
             if registry.knows(config.name)
         ]
         self._open_hooks()
+        devices = self.plugin("devices")
+        self.devices = Allotments(book, self.snapshot, devices.chain if devices else DEFAULT_CHAIN)
+        self.device_fit = DeviceFit(self.devices, self.snapshot)
         self.kernel = Kernel(self.snapshot, self._node_hooks(), self._columns(), self.pods)
         self.queues = self._open_books()
         self.bindings: list[tuple[JobRun, list[Task], list[int]]] = []
@@ -143,7 +156,7 @@ class Session:
 
     def _node_hooks(self) -> NodeHooks:
         return NodeHooks(
-            feasible_static=self.hooks("feasible_static"),
+            feasible_static=[*self.hooks("feasible_static"), *([] if self.plugin("devices") else [no_devices])],
             feasible=self.hooks("feasible"),
             limit=self.hooks("limit"),
             score_static=self.hooks("score_static"),
@@ -166,12 +179,20 @@ class Session:
         """Kept columns fit one policy and one set of working plugins; a guarded plugin's answers are not kept."""
         key = (self.policy.tiers, self._dropped)
         kept = self.state.cache.get("columns")
+        generation = self.devices.book.generation
         ours = all(getattr(plugin, "built_in", False) for _, plugin in self._plugins)
         if kept is None or kept[0] != key or not ours:
             kept = self.state.cache["columns"] = (key, Columns())
         columns = kept[1]
         assert isinstance(columns, Columns)
+        if columns.device_generation != generation:
+            columns.drop(lambda shape: shape.devices is not None or bool(self.devices.book.plain(shape)))
+            columns.device_generation = generation
         return columns
+
+    def _share_total(self) -> list[int]:
+        names = self.state.axis.names
+        return [0 if names[row].startswith(CLASS_PREFIX) else amount for row, amount in enumerate(self.total)]
 
     @property
     def reserve_arguments(self) -> ReserveArguments | None:
@@ -269,6 +290,8 @@ class Session:
                 if ancestor.name != name:
                     _add_up(ancestor.held, book.info.held)
                     _add_up(ancestor.requested, book.info.requested)
+        if self.devices.book.awake:
+            self.devices.open_books(books, self.account)
         for book in books.values():
             book.had = book.held.copy()
         return books
@@ -279,6 +302,10 @@ class Session:
     def job_run(self, entry: Entry, signature: Signature, line: Line | None = None, place: int = 0) -> JobRun:
         queue = self.queues[entry.job.queue]
         run = JobRun(entry, queue, self.account(queue, entry.job.namespace), signature, line, place)
+        accounts = self.devices.book.columns.accounts
+        if accounts and line is None:
+            owner = (entry.job.queue, entry.job.namespace, entry.job.key)
+            add(run.held, tuple(accounts.get(owner, {}).items()))
         self.order_tasks(run)
         return run
 
@@ -337,7 +364,7 @@ class Session:
         """What plugins of others have to say at a hook."""
         return [call for call in self.hooks(hook) if not _is_ours(call)]
 
-    def write(self, shape: Shape, rows: list[int], sign: int) -> None:
+    def write(self, shape: Shape, tasks: list[Task], rows: list[int], sign: int) -> None:
         """Take (sign 1) or give back (sign -1) the room of like tasks on these rows, one task for each."""
         snapshot = self.snapshot
         if len(rows) == 1 or len(set(rows)) == 1:
@@ -353,10 +380,26 @@ class Session:
                 np.subtract.at(snapshot.idle[dimension], index, sign * amount)
         if shape.minds_pods or shape.ports:
             self.pods.place(shape, np.array(rows), snapshot.size, sign)
+        if self.devices.minds(shape):
+            self.devices.write(shape, tasks, rows, sign)
+
+    def charge_kinds(self, job: JobRun, tasks: Iterable[Task], sign: int) -> None:
+        """Devices that tasks were just given (or are about to give back) count by kind in shares."""
+        for task in tasks:
+            if self.devices.minds(task.shape):
+                job.charge_more(self.devices.kinds(task), sign)
 
     def plugin(self, name: str) -> Any:
         """A plugin of the policy by name, or None."""
         return next((plugin for config, plugin in self._plugins if config.name == name), None)
+
+
+def no_devices(shape: Shape, nodes: NodeView) -> Iterable[Check]:
+    """Where the policy lacks the plugin devices nobody is given any."""
+    if shape.devices is None:
+        return ()
+    text = "the policy has no plugin devices"
+    return (Check(np.zeros(nodes.size, dtype=np.bool_), text, Reason.DEVICE_UNAVAILABLE),)
 
 
 def _is_ours(call: Callable[..., Any]) -> bool:
@@ -365,7 +408,9 @@ def _is_ours(call: Callable[..., Any]) -> bool:
 
 
 def _first_no(verdicts: Iterable[Verdict]) -> Verdict:
-    return next((verdict for verdict in verdicts if not verdict.ok), YES)
+    """The refusal that stands first in the table of reasons."""
+    refusals = [verdict for verdict in verdicts if not verdict.ok]
+    return min(refusals, key=lambda verdict: STAGE[verdict.reason or Reason.PLUGIN_FAILED]) if refusals else YES
 
 
 def _add_up(into: list[int], amounts: list[int]) -> None:

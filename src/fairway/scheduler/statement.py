@@ -55,16 +55,20 @@ class Statement:
     def put(self, job: JobRun, run: TaskRun, rows: list[int]) -> None:
         """Place the run's next tasks on these rows."""
         self._entries.append(Placed(job, run, rows))
-        self._session.write(run.shape, rows, 1)
+        tasks = run.tasks[run.placed : run.placed + len(rows)]
+        self._session.write(run.shape, tasks, rows, 1)
         run.placed += len(rows)
         job.charge(run, len(rows))
+        self._session.charge_kinds(job, tasks, 1)
         self._session.on_allocate(job, run.shape, len(rows))
 
     def rollback(self, checkpoint: int = 0) -> None:
         """Take back everything since the checkpoint, last first."""
         while len(self._entries) > checkpoint:
             job, run, rows = self._entries.pop()
-            self._session.write(run.shape, rows, -1)
+            tasks = run.tasks[run.placed - len(rows) : run.placed]
+            self._session.charge_kinds(job, tasks, -1)
+            self._session.write(run.shape, tasks, rows, -1)
             run.placed -= len(rows)
             job.charge(run, -len(rows))
             self._session.on_allocate(job, run.shape, -len(rows))

@@ -22,6 +22,7 @@ class Reason(StrEnum):
     CLASS_NOT_FOUND = "ClassNotFound"
     PREDICATE_FAILED = "PredicateFailed"
     DEVICE_UNAVAILABLE = "DeviceUnavailable"
+    ANNOTATION_TOO_LONG = "AnnotationTooLong"
     NODE_RESOURCE_RESERVED = "NodeResourceReserved"
     INSUFFICIENT_RESOURCES = "InsufficientResources"
     WAITING_FOR_RELEASE = "WaitingForRelease"
@@ -44,6 +45,16 @@ POD_AFFINITY_TEXT = "pod affinity"
 POD_ANTI_AFFINITY_TEXT = "pod anti-affinity"
 EXISTING_ANTI_AFFINITY_TEXT = "anti-affinity of pods already there"
 SPREAD_TEXT = "topology spread"
+DEVICES_TEXT = "devices that cannot serve all of it together"
+TOO_LONG_TEXT = "devices whose names are too long to be recorded"
+
+
+def no_devices(class_name: str) -> str:
+    return f"no devices of class {class_name}"
+
+
+def devices_in_use(class_name: str) -> str:
+    return f"devices of class {class_name} in use"
 
 
 def insufficient(resource: str) -> str:

@@ -22,6 +22,7 @@ from fairway.scheduler.nodematch import equals
 from fairway.scheduler.session import Session
 from fairway.scheduler.starving import next_starving, starving
 from fairway.scheduler.trial import highest_priority_placed
+from fairway.scheduler.verdict import Reason
 from fairway.state.shapes import Shape
 from fairway.state.tasks import ON_NODE, Task, TaskState
 
@@ -134,7 +135,8 @@ class _Places:
         passes = np.full(view.size, not shape.volumes.missing and not shape.giant)
         for feasible in (*session.kernel.hooks.feasible_static, *session.kernel.hooks.feasible):
             for check in feasible(shape, view):
-                passes &= check.passes
+                if check.reason is not Reason.DEVICE_UNAVAILABLE:
+                    passes &= check.passes
         return passes
 
     def _leaves_room(self, job: JobRun, vector: Vector) -> BoolColumn:
@@ -156,6 +158,8 @@ class _Places:
     def _has_room(self, job: JobRun, shape: Shape, row: int) -> bool:
         idle = self._session.snapshot.idle
         enough = all(idle[dimension, row] >= amount for dimension, amount in shape.vector)
+        if enough and self._session.devices.minds(shape):
+            enough = self._session.kernel.passes(shape, row)
         return enough and not self._session.holds.reserved_on(row, but=job)
 
     def _explain(self, job: JobRun, task: Task) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from fairway.scheduler.plugins.binpack import BinPack
 from fairway.scheduler.plugins.capacity import Capacity
 from fairway.scheduler.plugins.conformance import Conformance
+from fairway.scheduler.plugins.devices import Devices
 from fairway.scheduler.plugins.drf import Drf
 from fairway.scheduler.plugins.gang import Gang
 from fairway.scheduler.plugins.nodeorder import NodeOrder
@@ -16,5 +17,5 @@ from fairway.scheduler.plugins.proportion import Proportion
 
 BUILT_IN: dict[str, type[Any]] = {
     plugin.name: plugin
-    for plugin in (BinPack, Capacity, Conformance, Drf, Gang, NodeOrder, Predicates, Priority, Proportion)
+    for plugin in (BinPack, Capacity, Conformance, Devices, Drf, Gang, NodeOrder, Predicates, Priority, Proportion)
 }

@@ -21,7 +21,7 @@ class Drf:
         self._total: list[int] = []
 
     def open(self, session: Session) -> None:
-        self._total = session.total
+        self._total = session.share_total
 
     def namespace_key(self, account: AccountBook) -> tuple[int, int]:
         first = -account.top_priority if self.priority_first else 0

@@ -46,7 +46,7 @@ class QueueLimits:
         for book in queue.line:
             count = book.room_under(book.capability, shape.vector, count)
             if not self._session.lending and book.deserved is not None:
-                count = book.room_under(book.deserved, shape.vector, count)
+                count = book.room_under(book.deserved, self._session.devices.asked(shape), count)
         return self._beside_guarantees(queue, shape.vector, count) if self._session.lending else count
 
     def guaranteed(self, book: QueueBook, row: int) -> int:
@@ -88,6 +88,7 @@ class QueueLimits:
 
     def not_allowed(self, job: JobRun) -> Verdict:
         """Which limit the job's next step would break."""
+        assert self._session is not None
         missing = job.minimum - job.ready
         need: Amounts = []
         for run in job.runs:
@@ -95,7 +96,7 @@ class QueueLimits:
                 continue
             if missing <= 0:
                 need = []  # a ready job goes on one by one; the others have to be placed together
-            add(need, run.shape.vector, max(1, min(run.left, missing)))
+            add(need, self._session.devices.asked(run.shape), max(1, min(run.left, missing)))
             for book in job.queue.line:
                 row = _over(book, book.capability, need)
                 if row is not None:
@@ -140,7 +141,7 @@ def queue_share(queue: QueueBook) -> int:
     most = 0
     for row, deserved in enumerate(queue.deserved):
         held = queue.held[row]
-        if row == PODS or held <= 0 or deserved >= UNLIMITED:
+        if row == PODS or held <= 0 or deserved >= UNLIMITED or row in queue.uncounted:
             continue
         part = (held << SHARE_BITS) // deserved if deserved else 1 << SHARE_BITS
         if part > most:

@@ -59,7 +59,7 @@ class PreemptEntitlement:
         self._session = session
         self._claimant = claimant
         self._gang = gang
-        self._total = session.total
+        self._total = session.share_total
         drf = session.plugin("drf")
         self._by_share = drf is not None
         self._priority_first = bool(getattr(drf, "priority_first", False))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fairway.devices.book import device_book
 from fairway.resources.columns import IntColumn
 from fairway.scheduler.victims.units import Unit, units_of
 from fairway.state.cluster import ClusterState
@@ -20,6 +21,8 @@ class VictimIndex:
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
+        self._devices = device_book(state)
+        self._device_generation = self._devices.generation
         self._read = -1
         self._of_job: dict[Job, list[int]] = {}
         self._entries_of: dict[int, list[int]] = {}
@@ -48,6 +51,8 @@ class VictimIndex:
     def sync(self) -> None:
         """Take the jobs apart that have changed since the last time."""
         log = self._state.changed_jobs
+        if self._device_generation != self._devices.generation:
+            self._device_generation, self._read = self._devices.generation, -1
         jobs = None if self._read < 0 else log.since(self._read)
         self._read = log.end
         self._grow_dimensions()
@@ -124,7 +129,7 @@ class VictimIndex:
                 self.entry_unit[entry] = number
                 self.entry_alive[entry] = True
                 self.entry_amounts[:, entry] = 0
-            for dimension, amount in task.shape.vector:
+            for dimension, amount in (*task.shape.vector, *self._devices.freed(task)):
                 self.entry_amounts[dimension, entry] += amount
         return list(by_row.values())
 

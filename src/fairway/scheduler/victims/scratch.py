@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from fairway.scheduler.session import Session
 from fairway.scheduler.victims.units import Unit
+from fairway.state.tasks import Task
 
 
 class Scratch:
@@ -33,12 +36,13 @@ class Scratch:
         for unit in list(self._units):
             self.restore(unit)
 
-    def settle(self) -> None:
+    def settle(self, nominated: Iterable[Task]) -> None:
         """It will happen, but not yet: until the pods are gone nobody gains room, and the claimant's is not lost."""
         snapshot = self._session.snapshot
         for row, before in self._before.items():
             snapshot.scratch(row)
             np.minimum(snapshot.idle[:, row], before, out=snapshot.idle[:, row])
+        self._session.devices.settle((task for unit in self._units for task in unit.tasks), nominated)
 
     def watch(self, row: int) -> None:
         """Remember a row that is about to be written to."""
@@ -48,4 +52,4 @@ class Scratch:
     def _move(self, unit: Unit, sign: int) -> None:
         for task in unit.tasks:
             self.watch(task.node)
-            self._session.write(task.shape, [task.node], sign)
+            self._session.write(task.shape, [task], [task.node], sign)

@@ -1,0 +1,69 @@
+"""Choose devices by class, and nodes that have them (seed 003).
+
+Which devices a task is given is worked out where room is written (`Allotments`); what the columns cannot tell about a
+node, in `DeviceFit`. The plugin is the policy's say in both: without it nobody gets devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from fairway.api.arguments import DevicesArguments
+from fairway.devices.requests import CLASS_MISSING
+from fairway.resources.columns import IntColumn
+from fairway.scheduler.hooks import Check
+from fairway.scheduler.jobrun import JobRun
+from fairway.scheduler.session import Session
+from fairway.scheduler.verdict import DEVICES_TEXT, YES, Reason, Verdict
+from fairway.scheduler.view import NodeView
+from fairway.state.shapes import Shape
+
+
+class Devices:
+    name = "devices"
+    built_in = True
+
+    def __init__(self, arguments: DevicesArguments) -> None:
+        self.chain: tuple[str, ...] = arguments.strategy
+        self._session: Session | None = None
+
+    def open(self, session: Session) -> None:
+        self._session = session
+
+    def job_valid(self, job: JobRun) -> Verdict:
+        """Whether what it asks for exists, and its namespace may ask for it."""
+        session = self._session
+        assert session is not None
+        for run in job.signature.runs:
+            asks = run.shape.devices
+            if asks is None:
+                continue
+            labels = session.state.namespaces.labels(job.namespace)
+            for ask in asks.classes:
+                known = session.devices.book.classes.get(ask.class_name)
+                if known is not None and not known.admits(labels):
+                    detail = f"namespace {job.namespace} may not ask for resource class {ask.class_name}"
+                    return Verdict(False, Reason.NAMESPACE_NOT_ALLOWED, self.name, detail)
+            for missing in session.devices.needs(run.shape).missing:
+                found = missing.what == CLASS_MISSING
+                reason = Reason.CLASS_NOT_FOUND if found else Reason.DEVICE_UNAVAILABLE
+                return Verdict(False, reason, self.name, missing.text)
+        return YES
+
+    def feasible(self, shape: Shape, nodes: NodeView) -> Iterable[Check]:
+        session = self._session
+        if session is None or not session.devices.minds(shape):
+            return ()
+        serves = session.device_fit.serves(shape, nodes)
+        return () if serves is None else (Check(serves, DEVICES_TEXT, Reason.DEVICE_UNAVAILABLE),)
+
+    def limit(self, shape: Shape, nodes: NodeView) -> IntColumn | None:
+        session = self._session
+        if session is None or not session.devices.minds(shape):
+            return None
+        return session.device_fit.limits(shape, nodes)
+
+    def looks_around(self, shape: Shape) -> bool:
+        """Pods that share a claim follow each other to its node."""
+        session = self._session
+        return session is not None and session.devices.minds(shape) and bool(session.devices.needs(shape).shared)
