@@ -1,4 +1,4 @@
-"""`python -m experiments [e1] [e3]`: measure the published results again and print them beside the published ones."""
+"""`python -m experiments [e1] [e3] [e4]`: measure published results again and print them beside the published ones."""
 
 from __future__ import annotations
 
@@ -8,29 +8,41 @@ from collections.abc import Callable
 from rich.console import Console
 from rich.table import Table
 
-from experiments import e1, e3
+from experiments import e1, e3, e4, engine
 from experiments.easy import simulate
 from experiments.easy_pool import simulate_pool
 from fairway.errors import InputError
+from fairway.sim.metrics import Metrics
+from fairway.sim.report.svg import clear_time, percent
+from fairway.sim.traces import GPU
 
 console = Console(width=110)
 
 
 def print_e1() -> bool:
-    table = Table("E1", "measured", "published", title="EASY backfilling, by its rules (reference)")
-    batsim = e1.batsim(simulate)
-    table.add_row("start times met", f"{batsim.same_start} of {batsim.jobs}", f"{batsim.jobs}")
-    table.add_row("host sets met", f"{batsim.same_hosts} of {batsim.jobs}", f"{batsim.jobs}")
-    table.add_row("mean wait, s", f"{batsim.mean_wait:.6f}", f"{e1.PUBLISHED_MEAN_WAIT:.6f}")
-    table.add_row("longest wait, s", f"{batsim.max_wait:.6f}", f"{e1.PUBLISHED_MAX_WAIT:.6f}")
-    kth = e1.kth(simulate_pool)
-    table.add_row(
-        f"KTH bounded slowdown, {kth.jobs} jobs", f"{kth.slowdown:.2f} ({kth.off:+.2f} %)", f"{e1.KTH_PUBLISHED}"
-    )
-    table.add_row("KTH promises missed", f"{kth.missed} of {kth.heads}", "0")
+    table = Table("E1", "engine", "reference", "published", title="EASY backfilling")
+    own, rules = e1.compare(engine.batsim_run().starts, e1.published()), e1.batsim(simulate)
+    rows = [
+        ("start times met", *(f"{result.same_start} of {result.jobs}" for result in (own, rules)), f"{rules.jobs}"),
+        ("host sets met", *(f"{result.same_hosts} of {result.jobs}" for result in (own, rules)), f"{rules.jobs}"),
+        ("mean wait, s", f"{own.mean_wait:.6f}", f"{rules.mean_wait:.6f}", f"{e1.PUBLISHED_MEAN_WAIT:.6f}"),
+        ("longest wait, s", f"{own.max_wait:.6f}", f"{rules.max_wait:.6f}", f"{e1.PUBLISHED_MAX_WAIT:.6f}"),
+    ]
+    pool = e1.kth(simulate_pool)
+    run = engine.kth_run(e1.KTH_PROCESSORS)
+    slowdown = run.result.report.metrics.wait.slowdown_mean
+    rows.append((f"KTH slowdown, {pool.jobs} jobs", _off(slowdown), _off(pool.slowdown), f"{e1.KTH_PUBLISHED}"))
+    rows.append(("KTH promises missed", "", f"{pool.missed} of {pool.heads}", "0"))
+    rows.append(("KTH seconds", f"{run.result.speed.seconds:.1f}", "", ""))
+    for row in rows:
+        table.add_row(*row)
     console.print(table)
-    met = batsim.same_start == batsim.same_hosts == batsim.jobs
-    return met and abs(kth.off) <= 2 and kth.missed == 0
+    met = all(result.same_start == result.same_hosts == result.jobs for result in (own, rules))
+    return met and all(abs(e1.off(found)) <= 2 for found in (slowdown, pool.slowdown)) and pool.missed == 0
+
+
+def _off(slowdown: float) -> str:
+    return f"{slowdown:.2f} ({e1.off(slowdown):+.2f} %)"
 
 
 def print_e3() -> bool:
@@ -57,7 +69,46 @@ def print_e3() -> bool:
     return good and all(policy == "FGD" for _, policy in best.values())
 
 
-EXPERIMENTS: dict[str, Callable[[], bool]] = {"e1": print_e1, "e3": print_e3}
+def print_e4() -> bool:
+    title = f"Tenants: three days of Philly on {e4.NODES * e4.GPUS} GPUs"
+    found = list(e4.results())
+    table = Table("E4", *(result.policy for result in found), title=title)
+    measures: list[tuple[str, Callable[[Metrics], str]]] = [
+        ("jobs finished", lambda m: f"{m.finished}"),
+        ("wait, mean", lambda m: clear_time(m.wait.mean)),
+        ("wait, median", lambda m: clear_time(m.wait.p50)),
+        ("wait, 95 %", lambda m: clear_time(m.wait.p95)),
+        ("wait, 99 %", lambda m: clear_time(m.wait.p99)),
+        ("wait, longest", lambda m: f"{clear_time(m.wait.max)} ({_who(m)})"),
+        ("bounded slowdown, mean", lambda m: f"{m.wait.slowdown_mean:.2f}"),
+        ("bounded slowdown, 99 %", lambda m: f"{m.wait.slowdown_p99:.1f}"),
+        ("GPUs in use, to the last end", lambda m: percent(m.utilisation[GPU].to_last_end)),
+        ("GPUs in use, to the last submission", lambda m: percent(m.utilisation[GPU].to_last_submit)),
+        ("makespan", lambda m: clear_time(m.makespan)),
+        ("Jain index of service", lambda m: f"{m.jain:.4f}"),
+        ("share deviation, mean", lambda m: f"{m.deviation_mean:.4f}"),
+        ("share deviation, 99 %", lambda m: f"{m.deviation_p99:.4f}"),
+        ("longest below its share", lambda m: f"{clear_time(m.starvation.namespace_longest)}"),
+        ("idle while jobs wait", lambda m: percent(m.fragmentation)),
+    ]
+    for name, measure in measures:
+        table.add_row(name, *(measure(result.metrics) for result in found))
+    for tenant in sorted(found[0].metrics.by_namespace):
+        waits = [result.metrics.by_namespace[tenant] for result in found]
+        table.add_row(f"mean wait of {tenant}, {waits[0].jobs} jobs", *(clear_time(wait.mean) for wait in waits))
+    speeds = [result.speed for result in found]
+    table.add_row("decisions/s", *(f"{speed.decisions_per_second:.0f}" for speed in speeds))
+    table.add_row("cycle, 99 %", *(f"{speed.cycle_p99 * 1000:.1f} ms" for speed in speeds))
+    console.print(table)
+    return True
+
+
+def _who(metrics: Metrics) -> str:
+    longest = metrics.wait.longest
+    return "" if longest is None else f"{longest.tasks} GPUs, {longest.namespace}"
+
+
+EXPERIMENTS: dict[str, Callable[[], bool]] = {"e1": print_e1, "e3": print_e3, "e4": print_e4}
 
 
 def main(names: list[str]) -> int:

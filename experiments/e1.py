@@ -43,10 +43,10 @@ class KthResult:
     missed: int
     """Of these, those that started later than first promised."""
 
-    @property
-    def off(self) -> float:
-        """Difference from the published figure, in percent."""
-        return 100 * (self.slowdown / KTH_PUBLISHED - 1)
+
+def off(slowdown: float) -> float:
+    """Difference from the published figure, in percent."""
+    return 100 * (slowdown / KTH_PUBLISHED - 1)
 
 
 def batsim(schedule: Scheduler) -> BatsimResult:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from experiments.data import data_file
 from experiments.easy import Job, Start
 from fairway.api.policy import Policy, parse_policy
-from fairway.clock import Micros
 from fairway.scheduler.registry import default_registry
 from fairway.sim.jobs import SimPod
 from fairway.sim.run import RunResult, Simulation
@@ -35,14 +35,32 @@ class Watched:
 
     def _watch(self, places: list[tuple[SimPod, str, dict[str, str]]]) -> None:
         self._bind(places)
-        job, now = places[0][0].job, self.simulation.loop.now
-        hosts = tuple(sorted(int(node.rpartition("-")[2]) for _, node, _ in places if node[-1].isdigit()))
-        number = int(job.key.rpartition("-")[2])
-        submit: Micros = now
-        facts = Job(number, submit, len(places), 0, places[0][0].run)
-        self.starts.append(Start(facts, now - self.simulation.scenario.start, hosts, None))
+        job, origin = places[0][0].job, self.simulation.scenario.start
+        facts = Job(
+            number=int(job.key.rpartition("-")[2]),
+            submit=job.submit - origin,
+            hosts=len(places),
+            walltime=0,
+            run=places[0][0].run,
+        )
+        hosts = tuple(sorted(_number(node) for _, node, _ in places))
+        self.starts.append(Start(facts, self.simulation.loop.now - origin, hosts, None))
 
 
-def batsim_scenario(file: Path) -> str:
-    trace = f"{{format: batsim, file: {file}}}"
-    return f"start: 1970-01-01T00:00:00Z\ncluster: {{trace: {trace}}}\nworkload: {{trace: {trace}}}\n"
+def _number(node: str) -> int:
+    """Nodes of a trace are numbered; the only node of a pool is number 0."""
+    last = node.rpartition("-")[2]
+    return int(last) if last.isdigit() else 0
+
+
+def batsim_run() -> Watched:
+    trace = f"{{format: batsim, file: {data_file('batsim-medium-late', 'medium_late.json')}}}"
+    return Watched(f"cluster: {{trace: {trace}}}\nworkload: {{trace: {trace}}}\n", policy(EASY, "easy"))
+
+
+def kth_run(processors: int) -> Watched:
+    """The machine is one pool: a node with all processors, a job one pod that asks for as many as it needs."""
+    file = data_file("swf", "KTH-SP2-1996-2.1-cln.swf.gz")
+    trace = f"{{format: swf, file: {file}, onePod: true, namespace: all}}"
+    scenario = f"cluster: {{nodes: 1 x {{cpu: {processors}}}}}\nworkload: {{trace: {trace}}}\n"
+    return Watched(scenario, policy(EASY, "easy"))

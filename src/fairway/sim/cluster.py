@@ -71,6 +71,7 @@ class VirtualCluster:
         if not self.state.queues.get(job.queue).exists:
             self.state.apply(Upserted(Queue(metadata=ObjectMeta(name=job.queue))))
         self.jobs[job.key] = job
+        job.submit = self.loop.now
         if job.group is not None:
             self.state.apply(Upserted(job.group))
         for pod in job.pods:

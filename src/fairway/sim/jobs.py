@@ -43,7 +43,7 @@ class SimPod:
 class SimJob:
     """A gang, or a pod alone."""
 
-    __slots__ = ("group", "key", "left", "minimum", "namespace", "pods", "queue", "start")
+    __slots__ = ("group", "key", "left", "minimum", "namespace", "pods", "queue", "start", "submit", "tenant")
 
     def __init__(self, key: str, namespace: str, queue: str, minimum: int, group: PodGroup | None) -> None:
         self.key = key
@@ -51,9 +51,12 @@ class SimJob:
         self.queue = queue
         self.minimum = minimum
         self.group = group
+        self.tenant = namespace
+        """Whom the metrics count it for."""
         self.pods: list[SimPod] = []
         self.left = 0
         """Pods that have not run to their end."""
+        self.submit: Micros = 0
         self.start: Micros | None = None
 
     def add(self, pod: Pod, run: Micros) -> None:
@@ -76,7 +79,7 @@ class SimJob:
         return JobFacts(
             key=self.key,
             queue=self.queue,
-            namespace=self.namespace,
+            namespace=self.tenant,
             tasks=len(self.pods),
             minimum=self.minimum,
             demand=total(amounts),
@@ -97,8 +100,14 @@ def total(amounts: Sequence[Amounts]) -> dict[str, int]:
     return found
 
 
-def job_of_trace(job: TraceJob, at: Micros) -> SimJob:
+def job_of_trace(job: TraceJob, at: Micros, tenant: str) -> SimJob:
     """The objects of a job that comes at `at`: a pod alone, or a group with a pod for each task."""
+    made = _made(job, at)
+    made.tenant = tenant
+    return made
+
+
+def _made(job: TraceJob, at: Micros) -> SimJob:
     created = to_datetime(at)
     spec = _pod_spec(
         tuple(sorted(job.request.items())),

@@ -67,15 +67,15 @@ def _template(job: JobTemplate, start: Micros, dice: Random, capacity: Mapping[s
             priority=job.priority,
             node_selector=job.node_selector,
         )
-        yield _arrival(made, at)
+        yield _arrival(made, at, job.namespace)
         if gap:
             at += round(dice.expovariate(1.0) * gap)
         elif job.every is not None:
             at += job.every.draw(dice)
 
 
-def _arrival(job: TraceJob, at: Micros) -> Arrival:
-    return Arrival(at, lambda: job_of_trace(job, at))
+def _arrival(job: TraceJob, at: Micros, tenant: str) -> Arrival:
+    return Arrival(at, lambda: job_of_trace(job, at, tenant))
 
 
 def _mean_gap(job: JobTemplate, capacity: Mapping[str, int]) -> Micros:
@@ -90,11 +90,20 @@ def _trace(scenario: Scenario, source: TraceSource, faults: TraceFaults) -> Iter
     """The first job that is taken comes when the run starts; the others keep their distance from it."""
     jobs = open_trace(scenario.resolve(source.file), source.format, faults, source.columns)
     origin: Micros | None = None
-    for job in islice(jobs, source.skip, None if source.first is None else source.skip + source.first):
+    for job in islice(_later(jobs, source.after), source.first):
         origin = job.submit if origin is None else origin
         if source.until is not None and job.submit - origin > source.until:
             return
-        yield _arrival(_adapted(job, source), scenario.start + job.submit - origin)
+        yield _arrival(_adapted(job, source), scenario.start + job.submit - origin, job.namespace)
+
+
+def _later(jobs: Iterator[TraceJob], after: Micros) -> Iterator[TraceJob]:
+    """The jobs from `after` the first one on."""
+    first: Micros | None = None
+    for job in jobs:
+        first = job.submit if first is None else first
+        if job.submit - first >= after:
+            yield job
 
 
 def _adapted(job: TraceJob, source: TraceSource) -> TraceJob:

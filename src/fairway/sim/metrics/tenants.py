@@ -102,11 +102,12 @@ class Holder:
 class Queue(Holder):
     """A queue with its namespaces and the amounts it is guaranteed."""
 
-    __slots__ = ("active", "guarantee", "namespaces")
+    __slots__ = ("active", "guarantee", "guaranteed", "namespaces")
 
     def __init__(self, name: str, weight: int, guarantee: Vector, at: Micros) -> None:
         super().__init__(name, weight, len(guarantee), at)
         self.guarantee = guarantee
+        self.guaranteed = any(guarantee)
         self.namespaces: dict[str, Holder] = {}
         self.active: dict[str, Holder] = {}
         """Those with a job that is alive, in the order in which they became so."""
@@ -131,7 +132,7 @@ class Queue(Holder):
 
     def below_guarantee(self) -> bool:
         """It waits for something that its guarantee still covers."""
-        return any(
+        return self.guaranteed and any(
             all(h + s <= g or not s for h, s, g in zip(self.held, step, self.guarantee, strict=True))
             for step in self.steps
             if any(step)

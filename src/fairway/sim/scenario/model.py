@@ -62,8 +62,8 @@ class TraceSource(Part, frozen=True):
     strict: bool = False
     """Refuse the file where a row is wrong; else such rows are left out and counted."""
     columns: Columns | None = None
-    skip: int = 0
-    """Jobs to leave out at the beginning, by time of submission."""
+    after: Span = Span(0)
+    """Leave out jobs submitted less than this after the trace's first one."""
     first: int | None = None
     """At most so many jobs."""
     until: Span | None = None
@@ -71,7 +71,7 @@ class TraceSource(Part, frozen=True):
     queue: str | None = None
     """Put all jobs into this queue, whatever the trace says."""
     namespace: str | None = None
-    """Likewise this namespace: all jobs are then one user's, and wait in one line."""
+    """Likewise this namespace, for the scheduler: all jobs wait in one line. The metrics keep the trace's."""
     one_pod: bool = False
     """A job is one pod that asks for what all its tasks ask for: for machines that are one pool of processors."""
     limits: bool = True
