@@ -77,9 +77,7 @@ def running_gang(name: str, nodes: Iterable[str], *, minimum: int | None = None,
 
 def waiting_gang(name: str, members: int, *, minimum: int | None = None, **rest: Any) -> list[ApiObject]:
     namespace, queue, created = rest.pop("namespace", "default"), rest.pop("queue", "default"), rest.pop("created", 0)
-    group = make.group(
-        name, namespace, minimum=members if minimum is None else minimum, queue=queue, created=created
-    )
+    group = make.group(name, namespace, minimum=members if minimum is None else minimum, queue=queue, created=created)
     pods = [waiting(f"{name}-{i}", namespace=namespace, group=name, created=created, **rest) for i in range(members)]
     return [group, *pods]
 
@@ -146,5 +144,3 @@ def notes(found: Plan, job: str) -> str:
 
 def _short(key: str) -> str:
     return key.removeprefix("default/")
-
-
