@@ -130,7 +130,11 @@ class Kernel:
         self.cap_for: Callable[[Shape], IntColumn | None] | None = None
         """How many tasks of a shape each node may take because of promises to others; None if there are none."""
         self._columns = columns
-        columns.start(snapshot.layout, snapshot.state.terms.generation)
+        self.reopen()
+
+    def reopen(self) -> None:
+        """The snapshot was brought up to date: columns that do not fit it any more are forgotten."""
+        self._columns.start(self.snapshot.layout, self.snapshot.state.terms.generation)
 
     def view(self, rows: IntColumn | None = None, idle: NDArray[np.int64] | None = None) -> NodeView:
         return NodeView(self.snapshot, self.pods, rows, idle)
@@ -179,6 +183,8 @@ class Kernel:
         """How many like tasks a node can take, with its room in Python ints: one division per resource."""
         idle = self.snapshot.idle
         room = min(int(idle[dimension, row]) // amount for dimension, amount in shape.vector)
+        if shape.best_effort and self.reserved is not None:
+            room = min(room, int(idle[PODS, row] - self.reserved_slots[row]))
         limits = self._limits(shape, self.view(np.array([row])))
         return room if limits is None else min(room, int(limits[0]))
 

@@ -6,14 +6,15 @@ from fairway.scheduler.session import Session
 
 
 def highest_priority_placed(session: Session) -> int | None:
-    """The highest priority among the jobs that allocate would place on the state as it is; None if none.
-
-    The session must not have written anything yet: both work on the state's one snapshot.
-    """
+    """The highest priority among the jobs that allocate would place on the state as it is; None if none."""
     from fairway.scheduler.actions.allocate import allocate
 
+    snapshot = session.snapshot
+    written = snapshot.writing()
     trial = session.again()
     allocate(trial, trial.arguments("allocate"))
     placed = max((job.priority for job, _, _ in trial.bindings), default=None)
-    session.snapshot.sync()
+    snapshot.sync()
+    snapshot.write_again(written)
+    session.kernel.reopen()
     return placed

@@ -57,6 +57,16 @@ class Snapshot:
         self._scratched.add(row)
         self.touched.add(row)
 
+    def writing(self) -> dict[int, NDArray[np.int64]]:
+        """What a session has written so far, by row."""
+        return {row: self.idle[:, row].copy() for row in sorted(self._scratched)}
+
+    def write_again(self, written: dict[int, NDArray[np.int64]]) -> None:
+        """Put back what a session had written before somebody else used the snapshot."""
+        for row, amounts in written.items():
+            self.scratch(row)
+            self.idle[:, row] = amounts
+
     def sync(self) -> None:
         """Bring everything up to date with the state."""
         self.state.refresh()
