@@ -12,11 +12,11 @@ from fairway.resources.columns import BoolColumn
 from fairway.scheduler.admission import admission
 from fairway.scheduler.books import UNLIMITED
 from fairway.scheduler.candidates import in_line, is_for_backfill
-from fairway.scheduler.holds import resume
 from fairway.scheduler.jobrun import JobRun, TaskRun, grouped
 from fairway.scheduler.missing import missing_tasks
 from fairway.scheduler.order import Order
 from fairway.scheduler.plan import Eviction
+from fairway.scheduler.resuming import resume
 from fairway.scheduler.session import Session
 from fairway.scheduler.verdict import Reason, Verdict
 from fairway.scheduler.victims.budgets import DisruptionBudgets

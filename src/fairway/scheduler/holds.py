@@ -4,9 +4,8 @@
     ALLOCATED   has room, and keeps it until its gang is ready
     PIPELINED   nominated: waits for the room of those who were evicted for it
 
-What a held task asks for already counts as held by its queue, namespace and job. `resume` looks at every hold that
-the state carries, once per cycle and before anything is placed: it ends those that may not stand, lets those take their
-room that can, and binds the gangs that are ready by it.
+What a held task asks for already counts as held by its queue, namespace and job. Holds that the state carries are
+looked at once per cycle, before anything is placed: see `resuming`.
 """
 
 from __future__ import annotations
@@ -16,8 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairway.clock import SECOND, Micros
-from fairway.scheduler.admission import admission
+from fairway.clock import Micros
 from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.plan import Released
 from fairway.state.tasks import Task, TaskState
@@ -55,6 +53,8 @@ class HoldBook:
         self.given_up: dict[JobRun, set[int]] = {}
         """Rows whose reservation timed out in this cycle: the job should look elsewhere first."""
         self._reserved = np.zeros(session.snapshot.size, dtype=np.int64)
+        self._nominated: dict[int, list[int]] = {}
+        """By row, what nominations still claim there of those that the state carries."""
         self._read()
 
     def __iter__(self) -> Iterator[Hold]:
@@ -67,12 +67,9 @@ class HoldBook:
         """Rows that carry a reservation."""
         return {hold.row for hold in self._holds.values() if hold.state is not TaskState.PIPELINED}
 
-    def reserved_on(self, row: int, but: JobRun | None = None) -> bool:
-        """Whether somebody else waits on this row for room."""
-        return any(
-            hold.row == row and hold.state is TaskState.RESERVED and hold.job is not but
-            for hold in self._holds.values()
-        )
+    def nominated_rows(self) -> set[int]:
+        """Rows that carry a nomination."""
+        return {hold.row for hold in self._holds.values() if hold.state is TaskState.PIPELINED}
 
     # -- changes: each keeps room, flags and counts together --------------------------------------------------
 
@@ -108,12 +105,22 @@ class HoldBook:
         self._take(hold, 1)
         hold.job.count_ready(hold.task, 1)
 
-    def wait_again(self, hold: Hold) -> None:
-        """An ALLOCATED hold goes back to being nominated."""
+    def wait_again(self, hold: Hold, state: TaskState) -> None:
+        """An ALLOCATED hold goes back to being nominated, or to being reserved because its room is gone."""
         hold.job.count_ready(hold.task, -1)
         self._take(hold, -1)
-        hold.state = TaskState.PIPELINED
-        self._lift(hold, -1)
+        hold.state = state
+        if state is TaskState.RESERVED:
+            self._flag(hold.row, 1)
+        else:
+            self._lift(hold, -1)
+
+    def room_for(self, hold: Hold, dimension: int) -> int:
+        """What a waiting hold may use on its row: what is idle, and what is kept there for itself."""
+        idle = int(self._session.snapshot.idle[dimension, hold.row])
+        if hold.task.state is not TaskState.PIPELINED or hold.state is not TaskState.PIPELINED:
+            return idle
+        return idle + self._owed(hold.row, dimension) - self._owed(hold.row, dimension, hold.task)
 
     def release(self, hold: Hold, reason: str) -> None:
         """The claim ends; the task waits like any other."""
@@ -201,93 +208,26 @@ class HoldBook:
         kernel.reserved_slots = self._reserved
 
     def _lift(self, hold: Hold, sign: int) -> None:
-        """Take a nomination off its node's books (or put it back): what it owed beyond releasing room is free."""
-        nodes, snapshot, row = self._session.state.nodes, self._session.snapshot, hold.row
+        """Take a nomination off its node's books (or put it back): what it owed beyond releasing room is free.
+
+        One made in this session is not on the node's books, and its room stays its own until the session ends.
+        """
+        if hold.task.state is not TaskState.PIPELINED:
+            return
+        snapshot, row = self._session.snapshot, hold.row
         snapshot.scratch(row)
+        claims = self._claims(row)
         for dimension, amount in hold.task.shape.vector:
-            owed = max(0, int(nodes.pipelined.data[dimension, row]) - int(nodes.releasing.data[dimension, row]))
-            snapshot.idle[dimension, row] += sign * min(owed, amount)
+            before = self._owed(row, dimension)
+            claims[dimension] -= sign * amount
+            snapshot.idle[dimension, row] += before - self._owed(row, dimension)
 
+    def _owed(self, row: int, dimension: int, but: Task | None = None) -> int:
+        """What nominations claim on a row beyond what is being released there."""
+        claimed = self._claims(row)[dimension] - (0 if but is None else but.shape.amounts.get(dimension, 0))
+        return max(0, claimed - int(self._session.state.nodes.releasing.data[dimension, row]))
 
-def resume(session: Session) -> None:
-    """See the module. Asked by every action that places; the first one does it."""
-    if session.resumed:
-        return
-    session.resumed = True
-    for job in sorted(session.holders.values(), key=lambda job: _rank(session, job)):
-        for hold in session.holds.of(job):
-            reason = _broken(session, hold)
-            if reason:
-                session.holds.release(hold, reason)
-        _settle(session, job)
-
-
-def _rank(session: Session, job: JobRun) -> tuple[object, ...]:
-    since = min((hold.since for hold in session.holds.of(job)), default=0)
-    return -job.priority, since, job.job.order
-
-
-def _settle(session: Session, job: JobRun) -> None:
-    """Those who can take their room do; if that makes the job ready it is bound."""
-    taken = []
-    for hold in session.holds.of(job):
-        if hold.state is not TaskState.ALLOCATED and _room_now(session, hold):
-            nominated = hold.state is TaskState.PIPELINED
-            session.holds.take_room(hold)
-            if nominated:
-                taken.append(hold)
-    if session.holds.of(job) and session.job_ready(job):
-        session.holds.bind(job)
-        return
-    for hold in taken:
-        session.holds.wait_again(hold)
-
-
-def _room_now(session: Session, hold: Hold) -> bool:
-    """Whether the node can take the task at once, its own claim put aside."""
-    shape, row = hold.task.shape, hold.row
-    idle = session.snapshot.idle
-    nodes = session.state.nodes
-    for dimension, amount in shape.vector:
-        room = int(idle[dimension, row])
-        if hold.state is TaskState.PIPELINED:
-            owed = max(0, int(nodes.pipelined.data[dimension, row]) - int(nodes.releasing.data[dimension, row]))
-            room += min(owed, amount)
-        if room < amount:
-            return False
-    return session.kernel.passes(shape, row)
-
-
-def _broken(session: Session, hold: Hold) -> str:
-    """Why a hold may not stand any longer; "" if it may."""
-    nodes, row = session.state.nodes, hold.row
-    if not nodes.alive[row]:
-        return "its node is gone"
-    if not nodes.ready[row]:
-        return "its node is not ready"
-    if not nodes.schedulable[row]:
-        return "its node is cordoned"
-    admitted = admission(session, hold.job)
-    if not admitted.ok:
-        return admitted.detail
-    if hold.state is TaskState.PIPELINED:
-        return _nomination_broken(session, hold)
-    return _reservation_broken(session, hold)
-
-
-def _nomination_broken(session: Session, hold: Hold) -> str:
-    timeout = session.nomination_timeout
-    if session.now - hold.since >= timeout * SECOND:
-        return f"not bound within {timeout} s"
-    return "" if session.kernel.may_ever(hold.task.shape, hold.row) else "its node no longer takes it"
-
-
-def _reservation_broken(session: Session, hold: Hold) -> str:
-    arguments = session.reserve_arguments
-    if arguments is None:
-        return "the policy reserves nothing"
-    timeout = arguments.reservation_timeout
-    if timeout and session.now - hold.since >= timeout * SECOND:
-        session.holds.given_up.setdefault(hold.job, set()).add(hold.row)
-        return f"not used within {timeout} s"
-    return "" if session.kernel.may_ever(hold.task.shape, hold.row) else "its node no longer takes it"
+    def _claims(self, row: int) -> list[int]:
+        if row not in self._nominated:
+            self._nominated[row] = self._session.state.nodes.pipelined.data[:, row].tolist()
+        return self._nominated[row]

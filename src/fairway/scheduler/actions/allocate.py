@@ -10,11 +10,11 @@ from __future__ import annotations
 from fairway.api.settings import Arguments
 from fairway.scheduler.ahead import allocate_ahead
 from fairway.scheduler.candidates import candidates
-from fairway.scheduler.holds import resume
 from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.order import Order
 from fairway.scheduler.outcome import Step
 from fairway.scheduler.placing import Placer
+from fairway.scheduler.resuming import resume
 from fairway.scheduler.session import Session
 
 

@@ -1,0 +1,209 @@
+"""Places for a starving job: for every task that it misses a node, or none at all (seed 004).
+
+Everything but room must hold on a node now; room is compared with the whole node, less what is promised there already.
+Of the nodes that are left the least used score ten, as many as the policy lets carry reservations; of those a node
+with room now is best, then the least used, then by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairway.api.arguments import ReserveArguments
+from fairway.resources.columns import BoolColumn, IntColumn, Vector
+from fairway.scheduler.holds import Hold
+from fairway.scheduler.hooks import FloatColumn
+from fairway.scheduler.jobrun import JobRun
+from fairway.scheduler.missing import missing_tasks
+from fairway.scheduler.reservable import most_reserved, reservable_nodes, scoring_nodes
+from fairway.scheduler.session import Session
+from fairway.scheduler.verdict import Reason
+from fairway.state.shapes import Shape
+from fairway.state.tasks import ON_NODE, Task, TaskState
+from fairway.state.waiting import Signature
+
+TEN = 10.0
+
+
+class Places:
+    """Finds places for one starving job after the other, within the limits of the policy."""
+
+    def __init__(self, session: Session, arguments: ReserveArguments) -> None:
+        self._session = session
+        self._tens = scoring_nodes(session, arguments)
+        self._most = most_reserved(session, arguments)
+        self._open = reservable_nodes(session, arguments)
+        self._hopeless: set[Signature] = set()
+        """What fits nowhere: the more is reserved the less there is left, so nobody like it needs to be tried again."""
+
+    def reserve(self, job: JobRun) -> bool:
+        """Places for all that the job misses, or none."""
+        session, tasks = self._session, missing_tasks(self._session, job)
+        if not tasks or not self._queue_allows(job, tasks):
+            return False
+        if not job.started and job.signature in self._hopeless:
+            return False
+        made: list[Hold] = []
+        self._imagine(session.holds, 1)
+        stuck = self._reserve(job, tasks, made)
+        self._imagine([*session.holds], -1)
+        if stuck is not None:
+            for hold in reversed(made):
+                session.holds.cancel(hold)
+            self._explain(job, stuck)
+            self._hopeless.add(job.signature)
+            return False
+        job.line = None
+        session.holders[job.job] = job
+        if session.job_ready(job):
+            session.holds.bind(job)
+        return True
+
+    def _reserve(self, job: JobRun, tasks: list[Task], made: list[Hold]) -> Task | None:
+        """Hold a place for each task; returns the first that has none."""
+        search = _Search(self._session, job, self._open)
+        for task in tasks:
+            row = self._row_for(search, task.shape)
+            if row is None:
+                return task
+            state = TaskState.ALLOCATED if search.room_now(task.shape)[row] else TaskState.RESERVED
+            hold = self._session.holds.add(job, task, row, state)
+            made.append(hold)
+            search.promise(hold)
+            self._imagine([hold], 1)
+        return None
+
+    def _imagine(self, holds: Iterable[Hold], by: int) -> None:
+        """Reserved tasks are not there yet; to rules between pods they count as if they were."""
+        session = self._session
+        for hold in holds:
+            shape = hold.task.shape
+            if hold.state is TaskState.RESERVED and (shape.minds_pods or shape.ports):
+                session.pods.place(shape, np.array([hold.row]), session.snapshot.size, by)
+
+    def _queue_allows(self, job: JobRun, tasks: list[Task]) -> bool:
+        need: dict[int, int] = {}
+        for task in tasks:
+            for row, amount in task.shape.vector:
+                need[row] = need.get(row, 0) + amount
+        for book in job.queue.line:
+            limits = [book.capability] if self._session.lends() else [book.capability, book.deserved or book.capability]
+            if any(book.held[row] + amount > limit[row] for limit in limits for row, amount in need.items()):
+                return False
+        return True
+
+    def _row_for(self, search: _Search, shape: Shape) -> int | None:
+        """The best node: those where a reservation of the job timed out come last."""
+        session = self._session
+        fits = search.fits(shape)
+        carrying = session.holds.rows()
+        if len(carrying) >= self._most:
+            fits &= column_of(carrying, len(fits))
+        raw, rank = raw_score(session, shape), session.snapshot.rank
+        rows = np.flatnonzero(tens(raw, fits, self._tens, rank))
+        if not len(rows):
+            return None
+        full, avoided = ~search.room_now(shape), search.avoided
+        order = np.lexsort((rank[rows], -raw[rows], full[rows], avoided[rows]))
+        return int(rows[order[0]])
+
+    def _explain(self, job: JobRun, task: Task) -> None:
+        """A job that can never be reserved for says so."""
+        whole = self._session.snapshot.allocatable
+        large = np.ones(whole.shape[1], dtype=np.bool_)
+        for row, amount in task.shape.vector:
+            large &= whole[row] >= amount
+        if not large.any():
+            note = f"nothing is reserved: {task.key} is larger than every node"
+        elif not (predicates(self._session, task.shape, but=Reason.DEVICE_UNAVAILABLE) & large).any():
+            note = f"nothing is reserved: {task.key} may not run on any node that is large enough"
+        else:
+            note = f"nothing is reserved: the nodes that may carry reservations ({self._most}) do not suffice"
+        self._session.notes[job.job] = note
+
+
+class _Search:
+    """What is known of the nodes while places for one job are looked for."""
+
+    def __init__(self, session: Session, job: JobRun, open_: BoolColumn) -> None:
+        self._session = session
+        self._open = open_
+        self._taken = np.zeros_like(session.snapshot.allocatable)
+        """What is promised on a node, and what the job itself runs there: it must fit the whole node together."""
+        self._passes: dict[Shape, BoolColumn] = {}
+        size = session.snapshot.size
+        self._others = np.zeros(size, dtype=np.bool_)
+        """Where others wait for room: what is idle there is not for this job."""
+        self.avoided = column_of(session.holds.given_up.get(job, ()), size)
+        for hold in session.holds:
+            if hold.state is not TaskState.PIPELINED:
+                self.promise(hold)
+            if hold.state is TaskState.RESERVED and hold.job is not job:
+                self._others[hold.row] = True
+        for task in job.job.tasks:
+            if task.state in ON_NODE and task.state is not TaskState.ALLOCATED:
+                self._take(task.node, task.shape.vector)
+
+    def promise(self, hold: Hold) -> None:
+        self._take(hold.row, hold.task.shape.vector)
+
+    def fits(self, shape: Shape) -> BoolColumn:
+        """Where one more task of the shape may be reserved for."""
+        whole = self._session.snapshot.allocatable
+        fits = self._open & self._predicates(shape)
+        for row, amount in shape.vector:
+            fits &= self._taken[row] + amount <= whole[row]
+        return fits
+
+    def room_now(self, shape: Shape) -> BoolColumn:
+        idle = self._session.snapshot.idle
+        room = ~self._others
+        for row, amount in shape.vector:
+            room &= idle[row] >= amount
+        return room & predicates(self._session, shape) if self._session.devices.minds(shape) else room
+
+    def _predicates(self, shape: Shape) -> BoolColumn:
+        if shape.minds_pods or shape.ports:
+            return predicates(self._session, shape, but=Reason.DEVICE_UNAVAILABLE)
+        if shape not in self._passes:
+            self._passes[shape] = predicates(self._session, shape, but=Reason.DEVICE_UNAVAILABLE)
+        return self._passes[shape]
+
+    def _take(self, row: int, vector: Vector) -> None:
+        for dimension, amount in vector:
+            self._taken[dimension, row] += amount
+
+
+def predicates(session: Session, shape: Shape, but: Reason | None = None) -> BoolColumn:
+    """Where everything but room holds now, and but what fails for one reason."""
+    view = session.kernel.view()
+    passes = np.full(view.size, not shape.volumes.missing and not shape.giant)
+    for feasible in (*session.kernel.hooks.feasible_static, *session.kernel.hooks.feasible):
+        for check in feasible(shape, view):
+            if but is None or check.reason is not but:
+                passes &= check.passes
+    return passes
+
+
+def raw_score(session: Session, shape: Shape) -> FloatColumn:
+    """How little used each node is, by the policy's plugins."""
+    view = session.kernel.view()
+    scores = [score(shape, view) for score in session.hooks("reserve_score")]
+    return sum(scores[1:], start=scores[0]) if scores else np.zeros(view.size)
+
+
+def tens(raw: FloatColumn, candidates: BoolColumn, count: int, rank: IntColumn) -> FloatColumn:
+    """Ten for the best `count` candidates, ties by name; nothing for the rest."""
+    order = np.lexsort((rank, -raw, ~candidates))[:count]
+    score: NDArray[np.float64] = np.zeros(len(raw))
+    score[order] = TEN
+    return np.where(candidates, score, 0.0)
+
+
+def column_of(rows: Iterable[int], size: int) -> BoolColumn:
+    column = np.zeros(size, dtype=np.bool_)
+    column[list(rows)] = True
+    return column
