@@ -1,0 +1,480 @@
+"""reserve: which jobs starve, what is kept for them, and against whom (the rules 6.1 to 6.6)."""
+
+import pytest
+from msgspec.structs import replace
+
+from fairway.api.meta import Condition
+from fairway.clock import SECOND, to_datetime
+from support import objects as make
+from support.contention import (
+    DAY,
+    acting,
+    annotated,
+    nominated,
+    notes,
+    plan,
+    reservations,
+    reserved,
+    reserving,
+    running,
+    running_gang,
+    waiting,
+    waiting_gang,
+)
+from support.engine import bound, reasons
+from support.engine import waiting as pending
+from support.objects import BEGIN
+
+
+def full(name: str = "n1", cpu: int = 4) -> list:
+    """A node with a pod that leaves one cpu free."""
+    return [make.node(name, cpu=cpu, pods=10), running(f"on-{name}", name, cpu=cpu - 1)]
+
+
+def many(*names: str) -> list:
+    return [full(name) for name in names]
+
+
+# -- who starves ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("age", "starves"), [(60, False), (61, True)])
+def test_starving_is_strictly_longer_than_the_threshold(age, starves):
+    found = plan(full(), waiting("big", cpu=4, created=DAY - age), policy=reserving(starvingJobTimeThreshold=60))
+    assert ("big" in reservations(found)) is starves
+    assert pending(found)["big"].starving is starves
+
+
+def test_a_job_that_was_ready_lately_does_not_starve():
+    group, *pods = waiting_gang("g", 1, cpu=4)
+    condition = Condition(
+        type="Scheduled", status="True", last_transition_time=to_datetime(BEGIN + (DAY - 30) * SECOND)
+    )
+    once_ready = replace(group, status=replace(group.status, conditions=(condition,)))
+    patient = reserving(starvingJobTimeThreshold=60)
+    assert reservations(plan(full(), group, pods, policy=patient)) == {"g-0": ("n1", "reserved")}
+    assert reservations(plan(full(), once_ready, pods, policy=patient)) == {}
+    assert reservations(plan(full(), once_ready, pods, policy=patient, at=DAY + 31)) == {"g-0": ("n1", "reserved")}
+
+
+def test_a_ready_job_that_wants_more_does_not_starve():
+    job = running_gang("g", ["n1"], cpu=1)
+    more = waiting("g-9", group="g", cpu=4)
+    assert reservations(plan(full(), job, more, policy=reserving(reservedNodePercent=100))) == {}
+
+
+def test_a_job_with_all_its_reservations_does_not_starve_and_gets_no_others():
+    standing = reserved(waiting("big", cpu=4), ("big", "n2", "reserved"))
+    found = plan(many("n1", "n2", "n3"), standing, policy=reserving())
+    assert reservations(found) == {"big": ("n2", "reserved")}
+
+
+@pytest.mark.parametrize(
+    ("own", "least", "starves"),
+    [
+        ("200", None, False),
+        ("50", None, False),
+        ("50", 40, True),
+        ("50", 60, True),
+        ("50", 99, False),
+        ("10", 40, True),
+        ("1m30s", None, False),
+        ("nonsense", None, False),
+        ("99", 99, False),
+    ],
+    ids=["raised", "lowering needs leave", "lowered", "to the least", "least too high", "below it", "span", "no", "=="],
+)
+def test_a_job_may_say_when_it_starves_within_what_the_policy_lets_it(own, least, starves):
+    arguments = {"starvingJobTimeThreshold": 100, **({} if least is None else {"minStarvingAfter": least})}
+    job = annotated(waiting("big", cpu=4, created=DAY - 99), starving_after=own)
+    found = plan(full(), job, policy=reserving(**arguments))
+    assert ("big" in reservations(found)) is starves
+    assert pending(found)["big"].starving is starves
+
+
+def test_a_job_that_raised_its_threshold_waits_that_long():
+    job = annotated(waiting("big", cpu=4, created=DAY - 150), starving_after="200")
+    policy = reserving(starvingJobTimeThreshold=100)
+    assert reservations(plan(full(), job, policy=policy)) == {}
+    assert reservations(plan(full(), job, policy=policy, at=DAY + 51)) == {"big": ("n1", "reserved")}
+
+
+def test_a_job_nobody_knows_the_age_of_does_not_starve():
+    assert reservations(plan(full(), make.pod("big", cpu=4), policy=reserving())) == {}
+
+
+# -- who is considered, in which order --------------------------------------------------------------------------
+
+
+def test_the_more_important_job_is_served_first_and_then_the_one_that_waits_longest():
+    one = reserving(maxReservedNodes=1)
+    old, young = waiting("old", cpu=4, created=0), waiting("young", cpu=4, created=10)
+    assert set(reservations(plan(full(), old, young, policy=one))) == {"old"}
+    important = waiting("important", cpu=4, created=10, priority=5)
+    assert set(reservations(plan(full(), old, important, policy=one))) == {"important"}
+    twin = waiting("odd", cpu=4, created=0)
+    assert set(reservations(plan(full(), twin, old, policy=one))) == {"odd"}
+
+
+def test_jobs_of_one_kind_are_served_one_after_the_other():
+    jobs = [waiting(f"big-{i}", cpu=4, created=i) for i in range(4)]
+    found = plan(many("n1", "n2", "n3"), jobs, policy=reserving(reservedNodePercent=100))
+    assert reservations(found) == {f"big-{i}": (f"n{i + 1}", "reserved") for i in range(3)}
+
+
+def test_only_the_minimum_is_reserved_for():
+    found = plan(many("n1", "n2"), waiting_gang("g", 4, minimum=2, cpu=4), policy=reserving(reservedNodePercent=100))
+    assert set(reservations(found)) == {"g-0", "g-1"}
+
+
+def test_the_minimum_of_each_role_is_reserved_for():
+    group = make.group("g", minimum=2, roles={"chief": 1}, created=0)
+    pods = [waiting(f"g-{i}", group="g", cpu=4) for i in range(3)] + [
+        waiting("g-chief", group="g", role="chief", cpu=4)
+    ]
+    found = plan(many("n1", "n2"), group, pods, policy=reserving(reservedNodePercent=100))
+    assert set(reservations(found)) == {"g-0", "g-chief"}
+
+
+@pytest.mark.parametrize(
+    "queue",
+    [
+        make.queue("q", capability={"cpu": 3}),
+        make.queue("q", state="Closed"),
+    ],
+    ids=["beyond its capability", "closed"],
+)
+def test_a_queue_that_may_not_take_the_job_reserves_nothing_for_it(queue):
+    assert reservations(plan(full(), queue, waiting("big", cpu=4, queue="q"), policy=reserving())) == {}
+    assert reservations(plan(full(), make.queue("q"), waiting("big", cpu=4, queue="q"), policy=reserving())) != {}
+
+
+def test_what_runs_and_what_is_reserved_counts_against_the_capability():
+    queue = make.queue("q", capability={"cpu": 8})
+    first = reserved(waiting("first", cpu=4, queue="q"), ("first", "n1", "reserved"))
+    second = waiting("second", cpu=4, queue="q")
+    policy = reserving(reservedNodePercent=100)
+    assert set(reservations(plan(many("n1", "n2"), queue, first, second, policy=policy))) == {"first", "second"}
+    runs = running("runs", "n3", cpu=1, queue="q")
+    more = [make.node("n3", cpu=1)]
+    assert set(reservations(plan(many("n1", "n2"), more, queue, runs, first, second, policy=policy))) == {"first"}
+
+
+def test_capability_holds_at_every_ancestor():
+    queues = [make.queue("top", capability={"cpu": 3}), make.queue("q", parent="top")]
+    assert reservations(plan(full(), queues, waiting("big", cpu=4, queue="q"), policy=reserving())) == {}
+
+
+def test_without_lending_a_queue_reserves_within_what_it_deserves():
+    strict = acting("enqueue", ("reserve", {"starvingJobTimeThreshold": 1}), "allocate", proportion={"lending": "none"})
+    cluster = [[make.node(name, cpu=4), running(f"on-{name}", name, cpu=2, queue="q")] for name in ("n1", "n2")]
+    big, queues = waiting("big", cpu=4, queue="q"), [make.queue("q"), make.queue("other")]
+    assert reservations(plan(cluster, queues[:1], big, policy=strict)) == {"big": ("n1", "reserved")}
+    assert reservations(plan(cluster, queues, big, policy=strict)) == {}
+
+
+def test_a_gang_without_enough_pods_and_one_that_was_not_let_in_reserve_nothing():
+    group, *pods = waiting_gang("g", 3, cpu=4)
+    assert reservations(plan(many("n1", "n2", "n3"), group, pods[:2], policy=reserving(reservedNodePercent=100))) == {}
+    queue = make.queue("q", capability={"cpu": 8})
+    kept_out = waiting_gang("g", 3, cpu=4, queue="q")
+    found = plan(many("n1", "n2", "n3"), queue, kept_out, policy=reserving(reservedNodePercent=100))
+    assert (reservations(found), reasons(found)["g"]) == ({}, "NotEnqueued")
+
+
+def test_queues_and_nodes_can_be_excluded():
+    big = waiting("big", cpu=4, queue="q")
+    cluster = [many("n1", "n2"), make.queue("q")]
+    assert reservations(plan(cluster, big, policy=reserving(excludeQueues=["q"]))) == {}
+    assert reservations(plan(cluster, big, policy=reserving(excludeQueues=["p"]))) == {"big": ("n1", "reserved")}
+    not_n1 = reserving(excludeNodeSelector={make.HOST: "n1"})
+    assert reservations(plan(cluster, big, policy=not_n1)) == {"big": ("n2", "reserved")}
+    neither = reserving(excludeNodeSelector={make.HOST: "n1", "zone": "a"})
+    assert reservations(plan(cluster, big, policy=neither)) == {"big": ("n1", "reserved")}
+
+
+def test_what_is_reserved_counts_as_held_by_queue_and_namespace():
+    found = plan(full(), make.queue("q"), waiting("big", cpu=4, queue="q"), policy=reserving())
+    queue = next(standing for standing in found.queues if standing.name == "q")
+    assert queue.allocated["cpu"] == "4"
+    assert [
+        (standing.namespace, standing.allocated["cpu"]) for standing in found.namespaces if standing.queue == "q"
+    ] == [("default", "4")]
+
+
+def test_a_namespace_with_a_reservation_stands_behind_one_without():
+    big = reserved(waiting("big", namespace="a", cpu=4), ("a/big", "n1", "reserved"))
+    small = [waiting("s", namespace=name, cpu=1, created=5) for name in ("a", "b")]
+    found = plan(full("n1"), make.node("n2", cpu=1), big, small, policy=reserving())
+    assert bound(found) == {"b/s": "n2"}
+
+
+# -- the guard ----------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_reserved_while_a_job_of_higher_priority_is_being_placed():
+    important = waiting("important", cpu=1, priority=1, queue="other", created=DAY)
+    found = plan(full(), make.queue("other"), waiting("big", cpu=4), important, policy=reserving())
+    assert bound(found) == {"important": "n1"}
+    assert reservations(found) == {}
+    assert "higher priority" in notes(found, "big")
+
+
+def test_equal_priority_does_not_keep_a_job_from_reserving():
+    alike = waiting("alike", cpu=1, created=DAY)
+    found = plan(full(), waiting("big", cpu=4), alike, policy=reserving())
+    assert (bound(found), reservations(found)) == ({}, {"big": ("n1", "reserved")})
+
+
+def test_a_job_of_higher_priority_that_cannot_be_placed_is_no_obstacle():
+    important = waiting("important", cpu=9, priority=1, created=DAY)
+    assert "big" in reservations(plan(full(), waiting("big", cpu=4), important, policy=reserving()))
+
+
+def test_the_guard_looks_at_the_state_before_anything_is_reserved():
+    """The starving job itself would take the room away in which the important one fits."""
+    important = waiting("important", cpu=4, priority=1, created=DAY)
+    starving = waiting("starving", cpu=4, priority=0)
+    found = plan(make.node("n1", cpu=4), starving, important, policy=reserving())
+    assert (bound(found), reservations(found)) == ({"important": "n1"}, {})
+
+
+def test_the_guard_asks_whether_the_queue_may_place_it():
+    important = waiting("important", cpu=1, priority=1, queue="closed", created=DAY)
+    queue = make.queue("closed", state="Closed")
+    assert "big" in reservations(plan(full(), queue, waiting("big", cpu=4), important, policy=reserving()))
+
+
+def test_once_made_a_reservation_holds_against_everyone():
+    standing = reserved(waiting("big", cpu=4), ("big", "n1", "reserved"))
+    important = waiting("important", cpu=1, priority=9)
+    found = plan(full(), standing, important, policy=reserving())
+    assert (bound(found), reservations(found)) == ({}, {"big": ("n1", "reserved")})
+    assert reasons(found)["important"] == "NodeResourceReserved"
+    assert pending(found)["important"].nodes == {"node(s) resource was(were) reserved": 1}
+
+
+# -- which nodes --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("percent", "nodes", "most"), [(50, 3, 2), (1, 3, 1), (34, 3, 2), (33, 3, 1), (100, 3, 3)])
+def test_the_percent_is_rounded_up_and_counts_ready_nodes(percent, nodes, most):
+    names = [f"n{i}" for i in range(nodes)]
+    jobs = [waiting(f"big-{i}", cpu=4, created=i) for i in range(nodes)]
+    idle = [
+        make.node("cordoned", cpu=4, unschedulable=True),
+        make.node("broken", cpu=4, ready=False),
+    ]
+    found = plan(many(*names), idle, jobs, policy=reserving(reservedNodePercent=percent))
+    assert len(reservations(found)) == most
+
+
+def test_standing_reservations_count_against_the_percent():
+    standing = reserved(waiting("old", cpu=4), ("old", "n2", "reserved"))
+    found = plan(many("n1", "n2"), standing, waiting("big", cpu=4), policy=reserving())
+    assert reservations(found) == {"old": ("n2", "reserved")}
+    assert "do not suffice" in notes(found, "big")
+
+
+def test_when_nodes_go_the_youngest_reservation_above_the_percent_is_given_up():
+    first = reserved(waiting("first", cpu=4), ("first", "n1", "reserved"), since=100)
+    second = reserved(waiting("second", cpu=4), ("second", "n2", "reserved"), since=200)
+    four = many("n1", "n2", "n3", "n4")
+    assert set(reservations(plan(four, first, second, policy=reserving(reservationTimeout=0)))) == {"first", "second"}
+    found = plan(four[:2], first, second, policy=reserving(reservationTimeout=0))
+    assert reservations(found) == {"first": ("n1", "reserved")}
+    assert [(entry.pod, entry.node) for entry in found.released] == [("default/second", "n2")]
+
+
+def test_max_reserved_nodes_is_a_limit_of_its_own():
+    jobs = [waiting(f"big-{i}", cpu=4, created=i) for i in range(3)]
+    cluster = many("n1", "n2", "n3", "n4")
+    assert len(reservations(plan(cluster, jobs, policy=reserving(maxReservedNodes=1)))) == 1
+    assert len(reservations(plan(cluster, jobs, policy=reserving(maxReservedNodes=3)))) == 2
+
+
+def test_several_tasks_share_a_node_that_may_be_reserved():
+    gang = waiting_gang("g", 3, cpu=2)
+    found = plan([make.node("n1", cpu=6), running("r", "n1", cpu=5)], gang, policy=reserving())
+    assert reservations(found) == {f"g-{i}": ("n1", "reserved") for i in range(3)}
+
+
+def test_a_task_larger_than_every_node_is_never_reserved_for_and_says_so():
+    found = plan(full(), waiting("giant", cpu=5), policy=reserving())
+    assert reservations(found) == {}
+    assert (
+        notes(found, "giant")
+        == "0/1 nodes fit: 1 insufficient cpu; nothing is reserved: default/giant is larger than every node"
+    )
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"nodeSelector": {"zone": "b"}},
+        make.anti_affinity(app="web"),
+        make.affinity(app="nobody"),
+    ],
+    ids=["node selector", "anti-affinity", "affinity"],
+)
+def test_a_task_that_is_blocked_by_more_than_room_is_never_reserved_for_and_says_so(spec):
+    there = running("web", "n1", cpu=3, labels={"app": "web"})
+    found = plan(make.node("n1", cpu=4), there, waiting("big", cpu=4, spec=spec), policy=reserving())
+    assert reservations(found) == {}
+    assert "may not run on any node that is large enough" in notes(found, "big")
+
+
+def test_a_host_port_in_use_counts_as_blocked():
+    there = running("web", "n1", cpu=3, ports=[80])
+    big = waiting("big", cpu=4, ports=[80])
+    assert reservations(plan(make.node("n1", cpu=4), there, big, policy=reserving())) == {}
+    assert (
+        reservations(plan(make.node("n1", cpu=4), there, waiting("big", cpu=4, ports=[81]), policy=reserving())) != {}
+    )
+
+
+def test_tasks_that_exclude_each_other_are_not_reserved_on_one_node():
+    cluster = [[make.node(name, cpu=8), running(f"on-{name}", name, cpu=7)] for name in ("n1", "n2")]
+    all_nodes = reserving(reservedNodePercent=100)
+    apart = {"labels": {"app": "g"}, "spec": make.anti_affinity(app="g")}
+    for each in ({"ports": [80]}, apart):
+        found = plan(cluster, waiting_gang("g", 2, cpu=4, **each), policy=all_nodes)
+        assert reservations(found) == {"g-0": ("n1", "reserved"), "g-1": ("n2", "reserved")}
+        assert reservations(plan(cluster, waiting_gang("g", 3, cpu=2, **each), policy=all_nodes)) == {}
+
+
+def test_tasks_that_want_to_be_together_are_reserved_together():
+    zones = {"n1": "a", "n2": "b", "n3": "a", "n4": "b"}
+    used = {"n1": 2, "n2": 3, "n3": 5, "n4": 4}
+    nodes = [make.node(name, cpu=6, labels={"zone": zone}) for name, zone in zones.items()]
+    there = [running(f"on-{name}", name, cpu=cpu) for name, cpu in used.items()]
+    gang = waiting_gang("g", 2, cpu=5, labels={"app": "g"}, spec=make.affinity("zone", app="g"))
+    found = plan(nodes, there, gang, policy=reserving(reservedNodePercent=100))
+    assert {zones[node] for node, _ in reservations(found).values()} == {"a"}
+    assert len(reservations(found)) == 2
+
+
+def test_among_the_tens_nodes_with_room_come_first_then_the_least_used_then_the_name():
+    def nodes(*used: int) -> list:
+        names = [f"n{i}" for i in range(len(used))]
+        return [
+            [make.node(name, cpu=10, memory="10Gi") for name in names],
+            [running(f"on-{name}", name, cpu=cpu) for name, cpu in zip(names, used, strict=True) if cpu],
+        ]
+
+    big = waiting_gang("g", 2, cpu=8)
+    # one fits n2 at once; of the others n1 is the least used
+    found = plan(nodes(5, 3, 2, 6), big, policy=reserving())
+    assert reservations(found) == {"g-0": ("n2", "allocated"), "g-1": ("n1", "reserved")}
+    # a node with room that is not among the best half is not used
+    scarce = [make.node("roomy", cpu=20, memory="10Gi"), running("on-roomy", "roomy", cpu=12)]
+    found = plan(nodes(4, 4, 4), scarce, waiting_gang("g", 2, cpu=8), policy=reserving())
+    assert set(reservations(found).values()) == {("n0", "reserved"), ("n1", "reserved")}
+    # equal scores go by name
+    found = plan(nodes(4, 4, 4, 4), waiting("big", cpu=8), policy=reserving())
+    assert reservations(found) == {"big": ("n0", "reserved")}
+
+
+def test_the_score_counts_the_scalars_that_the_task_asks_for_twice():
+    def cluster(cpu1: int, gpu1: int, cpu2: int, gpu2: int) -> list:
+        return [
+            [make.node(name, cpu=10, memory="10Gi", gpu=10) for name in ("n1", "n2")],
+            running("r1", "n1", cpu=cpu1, gpu=gpu1),
+            running("r2", "n2", cpu=cpu2, gpu=gpu2),
+        ]
+
+    # ((cpu + memory)/2 + 2 * gpu)/3: n1 (20+100)/2, 90 -> 80; n2 (90+100)/2, 80 -> 85
+    found = plan(cluster(8, 1, 1, 2), waiting("big", cpu=10, gpu=10), policy=reserving())
+    assert reservations(found) == {"big": ("n2", "reserved")}
+    # n1 (20+100)/2, 90 -> 80; n2 (90+100)/2, 60 -> 71.7: what is asked for weighs more
+    found = plan(cluster(8, 1, 1, 4), waiting("big", cpu=10, gpu=10), policy=reserving())
+    assert reservations(found) == {"big": ("n1", "reserved")}
+    # a task that asks for no gpu does not look at them
+    found = plan(cluster(8, 1, 1, 4), waiting("big", cpu=10), policy=reserving())
+    assert reservations(found) == {"big": ("n2", "reserved")}
+
+
+# -- what is held -------------------------------------------------------------------------------------------------
+
+
+def test_room_now_is_held_until_the_gang_is_ready():
+    cluster = [make.node("n1", cpu=4), make.node("n2", cpu=4), running("r", "n2", cpu=1)]
+    gang = waiting_gang("g", 2, cpu=4)
+    found = plan(cluster, gang, waiting("small", cpu=1), policy=reserving(reservedNodePercent=100))
+    assert reservations(found) == {"g-0": ("n1", "allocated"), "g-1": ("n2", "reserved")}
+    assert bound(found) == {}
+    assert pending(found)["small"].nodes == {"insufficient cpu": 1, "node(s) resource was(were) reserved": 1}
+
+
+def test_several_jobs_share_a_node_up_to_its_size():
+    cluster = [make.node("n1", cpu=8), running("r", "n1", cpu=8)]
+    jobs = [waiting(f"j{i}", cpu=3, created=i) for i in range(3)]
+    assert set(reservations(plan(cluster, jobs, policy=reserving()))) == {"j0", "j1"}
+
+
+def test_pod_slots_count():
+    cluster = [make.node("n1", cpu=8, pods=2), running("r", "n1", cpu=8)]
+    assert len(reservations(plan(cluster, waiting_gang("g", 2, cpu=1), policy=reserving()))) == 2
+    assert len(reservations(plan(cluster, waiting_gang("g", 3, cpu=1), policy=reserving()))) == 0
+
+
+def test_what_the_job_itself_runs_there_counts_against_the_node():
+    job = running_gang("g", ["n1"], minimum=2, cpu=2)
+    cluster = [make.node("n1", cpu=4), running("r", "n1", cpu=2)]
+    assert reservations(plan(cluster, job, waiting("g-1", group="g", cpu=2), policy=reserving())) != {}
+    assert reservations(plan(cluster, job, waiting("g-1", group="g", cpu=3), policy=reserving())) == {}
+
+
+@pytest.mark.parametrize(("slots", "placed"), [(2, 0), (3, 1), (4, 2)])
+def test_a_besteffort_pod_may_not_take_the_last_slot_that_a_reservation_needs(slots, placed):
+    cluster = [make.node("n1", cpu=4, pods=slots), running("r", "n1", cpu=3)]
+    standing = reserved(waiting("big", cpu=4), ("big", "n1", "reserved"))
+    found = plan(cluster, standing, [waiting(f"idle-{i}") for i in range(3)], policy=reserving())
+    assert len(bound(found)) == placed
+    assert reservations(found) == {"big": ("n1", "reserved")}
+
+
+@pytest.mark.parametrize(
+    "weights", [{}, {"leastrequested.weight": 0, "mostrequested.weight": 1, "balancedresource.weight": 0}]
+)
+def test_a_gang_of_besteffort_pods_may_not_take_it_either(weights):
+    policy = acting(
+        "enqueue", ("reserve", {"starvingJobTimeThreshold": DAY}), "allocate", "backfill", nodeorder=weights
+    )
+    cluster = [make.node("n1", cpu=4, pods=4), running("r", "n1", cpu=3)]
+    standing = reserved(waiting("big", cpu=4), ("big", "n1", "reserved"))
+    assert len(bound(plan(cluster, standing, waiting_gang("g", 3), policy=policy))) == 0
+    assert len(bound(plan(cluster, standing, waiting_gang("g", 2), policy=policy))) == 2
+
+
+# -- all or nothing -----------------------------------------------------------------------------------------------
+
+
+def test_a_gang_reserves_for_all_that_it_misses_or_for_none():
+    cluster = many("n1", "n2", "n3")
+    assert len(reservations(plan(cluster, waiting_gang("g", 2, cpu=4), policy=reserving()))) == 2
+    found = plan(cluster, waiting_gang("g", 3, cpu=4), policy=reserving())
+    assert reservations(found) == {}
+    assert "the nodes that may carry reservations (2) do not suffice" in notes(found, "g")
+
+
+def test_room_that_could_have_been_held_for_a_gang_that_reserves_nothing_is_free_for_others():
+    cluster = [make.node("n1", cpu=4), full("n2")]
+    found = plan(cluster, waiting_gang("g", 3, cpu=4), waiting("small", cpu=4, created=9), policy=reserving())
+    assert (bound(found), reservations(found)) == ({"small": "n1"}, {})
+
+
+def test_a_job_for_which_there_is_room_after_all_is_bound_at_once():
+    found = plan(make.node("n1", cpu=4), waiting("big", cpu=4), policy=reserving())
+    assert (bound(found), reservations(found)) == ({"big": "n1"}, {})
+
+
+def test_the_guard_leaves_no_trace_on_what_actions_before_it_have_held():
+    """Here a nomination is resumed before reserve asks what allocate would do."""
+    policy = acting("enqueue", "preempt", ("reserve", {"starvingJobTimeThreshold": 1}), "allocate")
+    cluster = [make.node("n1", cpu=4), make.node("n2", cpu=4), running("r", "n2", cpu=1)]
+    claimant = nominated(waiting("claimant", cpu=3, priority=2), "n1")
+    others = [waiting("big", cpu=4, priority=0), waiting("small", cpu=3, priority=1, created=DAY)]
+    found = plan(cluster, claimant, others, policy=policy)
+    assert bound(found) == {"claimant": "n1", "small": "n2"}
+    assert reservations(found) == {}
