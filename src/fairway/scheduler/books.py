@@ -60,10 +60,13 @@ class QueueBook:
         "name",
         "parent",
         "requested",
+        "shared",
         "uncounted",
     )
 
-    def __init__(self, info: QueueInfo, dimensions: int) -> None:
+    def __init__(self, info: QueueInfo, dimensions: int, shared: tuple[int, ...]) -> None:
+        """`shared` are the rows that shares are made of."""
+        self.shared = shared
         self.info = info
         self.name = info.name
         self.parent: QueueBook | None = None

@@ -32,7 +32,7 @@ from fairway.scheduler.statement import Statement
 from fairway.scheduler.verdict import STAGE, YES, Reason, Verdict
 from fairway.scheduler.view import NodeView
 from fairway.state.asks import CLASS_PREFIX
-from fairway.state.cluster import ClusterState
+from fairway.state.cluster import PODS, ClusterState
 from fairway.state.jobs import Job
 from fairway.state.queues import add
 from fairway.state.shapes import Shape
@@ -279,7 +279,9 @@ class Session:
 
     def _open_books(self) -> dict[str, QueueBook]:
         dimensions = len(self.state.axis)
-        books = {queue.name: QueueBook(queue, dimensions) for queue in self.state.queues}
+        shared = tuple(row for row, total in enumerate(self.total) if total > 0 and row != PODS)
+        queues = sorted(self.state.queues, key=lambda queue: queue.name)
+        books = {queue.name: QueueBook(queue, dimensions, shared) for queue in queues}
         for name, book in books.items():
             line = self.state.queues.ancestors(name)
             book.line = tuple(books[queue.name] for queue in line)

@@ -139,9 +139,9 @@ def queue_share(queue: QueueBook) -> int:
     if queue.deserved is None:
         return 0
     most = 0
-    for row, deserved in enumerate(queue.deserved):
-        held = queue.held[row]
-        if row == PODS or held <= 0 or deserved >= UNLIMITED or row in queue.uncounted:
+    for row in queue.shared:
+        held, deserved = queue.held[row], queue.deserved[row]
+        if held <= 0 or deserved >= UNLIMITED or row in queue.uncounted:
             continue
         part = (held << SHARE_BITS) // deserved if deserved else 1 << SHARE_BITS
         if part > most:
