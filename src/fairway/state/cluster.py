@@ -1,8 +1,7 @@
 """`ClusterState`: events in, columns and indexes kept true. Nothing here decides anything.
 
-Every change of a task goes through `_enter` and `_leave`, which are each other's inverse: they add and take away what
-the task means to its node, queue, namespace, job and the pod terms. That is why no sum ever needs to be rebuilt,
-and what `invariants.check` compares with a recomputation.
+Every change of a task goes through the ledger, which counts it out of where it was and into where it is: that is why
+no sum ever needs to be rebuilt, and what `invariants.check` compares with a recomputation.
 """
 
 from __future__ import annotations
@@ -26,14 +25,15 @@ from fairway.state.events import Assumed, Confirmed, Deleted, Event, Forgotten, 
 from fairway.state.facts import DeviceFact, DeviceFacts, fact_key
 from fairway.state.history import RunHistory
 from fairway.state.holds import HoldRecord, read_nomination, read_reservations
-from fairway.state.jobs import Job
+from fairway.state.jobs import Job, is_valid
+from fairway.state.ledger import TaskLedger
 from fairway.state.log import Log
 from fairway.state.namespaces import NamespaceBook
 from fairway.state.nodes import NodeTable
 from fairway.state.podterms import PodTerms
 from fairway.state.queues import DEFAULT_QUEUE, QueueTree
 from fairway.state.shaper import Shaper
-from fairway.state.tasks import ACCOUNTED, FINISHED, NOWHERE, ON_NODE, READY, WAITING, Task, TaskState
+from fairway.state.tasks import ACCOUNTED, FINISHED, NOWHERE, ON_NODE, WAITING, Task, TaskState
 from fairway.state.volumes import VolumeBook
 from fairway.state.waiting import WaitingIndex
 
@@ -66,7 +66,7 @@ class ClusterState:
         self._shaper = Shaper(self.axis, self.terms, self.volumes, self.devices)
         self._traits = reader.TraitReader()
         self._classes_named: dict[str, int] = {}
-        self._dirty: dict[Job, None] = {}
+        self._ledger = TaskLedger(self.nodes, self.queues, self.terms)
         self.changed_jobs: Log[Job] = Log()
         """Jobs that changed, for whoever keeps an index of them."""
         self._pods_with_volumes: dict[str, Pod] = {}
@@ -119,14 +119,10 @@ class ClusterState:
     def refresh(self) -> None:
         """Bring the waiting index up to date with the jobs that changed."""
         self.nodes.rank_new_names()
-        while self._dirty:
-            dirty, self._dirty = self._dirty, {}
-            for job in dirty:
-                job.priority = self._priority_of(job)
-                self.waiting.refresh(
-                    job, job.queue, valid=is_valid(job), fresh=not any(t.state in _STARTED for t in job.tasks)
-                )
-                self.changed_jobs.add(job)
+        for job in self._ledger.take_marked():
+            job.priority = self._priority_of(job)
+            self.waiting.refresh(job, job.queue, valid=is_valid(job), fresh=not job.has_started())
+            self.changed_jobs.add(job)
 
     def _priority_of(self, job: Job) -> int:
         """A group's own class counts; without one, its most important pod."""
@@ -169,13 +165,13 @@ class ClusterState:
         task.job.tasks.append(task)
         task.record = record
         if assumed_on:
-            self._enter(task, TaskState.BINDING, self.nodes.row(assumed_on))
+            self._ledger.enter(task, TaskState.BINDING, self.nodes.row(assumed_on))
         elif pod.spec.node_name and state not in FINISHED:
-            self._enter(task, state, self.nodes.row(pod.spec.node_name))
+            self._ledger.enter(task, state, self.nodes.row(pod.spec.node_name))
         elif state is TaskState.PENDING:
             self._enter_waiting(task)
         else:
-            self._enter(task, state, NOWHERE)
+            self._ledger.enter(task, state, NOWHERE)
         if pod.spec.volumes and state is TaskState.PENDING:
             self._pods_with_volumes[key] = pod
         if pod.spec.resource_claims and state is TaskState.PENDING:
@@ -215,9 +211,9 @@ class ClusterState:
         """A pod without a node: it may have a claim to room on one."""
         hold = self.hold_of(task)
         if hold is None:
-            self._enter(task, TaskState.PENDING, NOWHERE)
+            self._ledger.enter(task, TaskState.PENDING, NOWHERE)
         else:
-            self._enter(task, hold.state, self.nodes.row(hold.node))
+            self._ledger.enter(task, hold.state, self.nodes.row(hold.node))
 
     def hold_of(self, task: Task) -> HoldRecord | None:
         """The claim that a waiting task's objects carry."""
@@ -248,7 +244,7 @@ class ClusterState:
         task = self.tasks.get(key)
         if task is None:
             return
-        self._leave(task)
+        self._ledger.leave(task)
         del self.tasks[key]
         self._name_class(task.traits.priority_class, -1)
         task.job.tasks.remove(task)
@@ -257,67 +253,11 @@ class ClusterState:
         self._pods_with_volumes.pop(key, None)
         self._pods_with_claims.pop(key, None)
         self.nominations.pop(key, None)
-        self._mark(task.job)
+        self._ledger.mark(task.job)
         if not task.job.tasks and not task.job.group and not task.job.alone:
             del self.groups[task.job.key]
 
-    # -- the two halves of every change --------------------------------------------------------------------
-
-    def _enter(self, task: Task, state: TaskState, node: int) -> None:
-        """Count a task in, in a state and on a node."""
-        task.state, task.node = state, node
-        job = task.job
-        job.ready += state in READY
-        job.pending += state in WAITING
-        if state in ACCOUNTED:
-            self.queues.get(job.queue).hold(job.namespace, task.shape.vector, 1)
-        if node != NOWHERE:
-            self._settle(task, 1)
-        self._mark(job)
-
-    def _leave(self, task: Task) -> None:
-        """Count a task out: exactly what `_enter` counted in."""
-        job = task.job
-        job.ready -= task.state in READY
-        job.pending -= task.state in WAITING
-        if task.state in ACCOUNTED:
-            self.queues.get(job.queue).hold(job.namespace, task.shape.vector, -1)
-        if task.node != NOWHERE:
-            self._settle(task, -1)
-        task.node = NOWHERE
-        self._mark(job)
-
-    def _settle(self, task: Task, by: int) -> None:
-        """What a task means to its node."""
-        nodes, row, vector = self.nodes, task.node, task.shape.vector
-        nodes.reach()
-        if task.state in ON_NODE:
-            nodes.used.add(row, vector, by)
-            self.terms.place(task, by)
-            if task.shape.ports:
-                self._open_ports(task, by)
-        if task.state is TaskState.RELEASING:
-            nodes.releasing.add(row, vector, by)
-        elif task.state is TaskState.PIPELINED:
-            nodes.pipelined.add(row, vector, by)
-        elif task.state is TaskState.RESERVED:
-            nodes.reserved.add(row, vector, by)
-        if by > 0:
-            nodes.tasks[row].append(task)
-        else:
-            nodes.tasks[row].remove(task)
-            nodes.collect(row)
-        nodes.touch(row)
-
-    def _open_ports(self, task: Task, by: int) -> None:
-        taken = self.nodes.ports.setdefault(task.node, [])
-        for port in task.shape.ports:
-            if by > 0:
-                taken.append(port)
-            else:
-                taken.remove(port)
-        if not taken:
-            del self.nodes.ports[task.node]
+    # -- moves -----------------------------------------------------------------------------------------------
 
     def _binding(self, pod: str) -> Task | None:
         """The task, if its binding is still under way: a pod that runs or is gone needs no answer any more."""
@@ -326,13 +266,10 @@ class ClusterState:
 
     def _relocate(self, task: Task, state: TaskState, node: str) -> None:
         task.check_move(state)
-        self._leave(task)
+        self._ledger.leave(task)
         if task.matched != task.shape.matched:  # terms that came while it was on its node
             task.shape = self._shaper.rematched(task.shape, task.matched)
-        self._enter(task, state, self.nodes.row(node) if node else NOWHERE)
-
-    def _mark(self, job: Job) -> None:
-        self._dirty[job] = None
+        self._ledger.enter(task, state, self.nodes.row(node) if node else NOWHERE)
 
     def _known_tasks(self) -> Iterator[Task]:
         yield from self.tasks.values()
@@ -346,7 +283,7 @@ class ClusterState:
             task.matched = (*task.matched, term)
             if task.state is TaskState.PENDING and task.key in self.tasks:
                 task.shape = self._shaper.rematched(task.shape, task.matched)
-                self._mark(task.job)
+                self._ledger.mark(task.job)
 
     # -- pods of other schedulers: they use room and belong to no queue ------------------------------------
 
@@ -373,7 +310,7 @@ class ClusterState:
         self.nodes.reach()
         self.nodes.foreign.add(task.node, task.shape.vector, by)
         self.nodes.size_generation += 1
-        self._settle(task, by)
+        self._ledger.settle(task, by)
         if by < 0:
             self.terms.leave(task)
             self._shaper.release(task.shape)
@@ -402,7 +339,7 @@ class ClusterState:
         self._name_class(job.priority_class, -1)
         job.priority_class = spec.priority_class_name
         self._name_class(job.priority_class, 1)
-        self._mark(job)
+        self._ledger.mark(job)
 
     def _delete_group(self, group: PodGroup) -> None:
         key = f"{group.metadata.namespace}/{group.metadata.name}"
@@ -415,7 +352,7 @@ class ClusterState:
         self._name_class(job.priority_class, -1)
         job.annotations, job.priority_class, job.last_ready = None, "", None
         self._rehold(job, {})
-        self._mark(job)
+        self._ledger.mark(job)
         if not job.tasks:
             del self.groups[key]
 
@@ -426,7 +363,7 @@ class ClusterState:
         job.reservations = reservations or None
         for task in job.tasks:
             if task.state in WAITING:
-                self._leave(task)
+                self._ledger.leave(task)
                 self._enter_waiting(task)
 
     def _move_queue(self, job: Job, queue: str) -> None:
@@ -484,7 +421,7 @@ class ClusterState:
                 self.nodes.touch(task.node)
             elif task.state is TaskState.PENDING:
                 task.shape = self._shaper.rematched(task.shape, matched)
-                self._mark(task.job)
+                self._ledger.mark(task.job)
 
     def _upsert_priority(self, priority_class: PriorityClass) -> None:
         self.priorities.upsert(priority_class)
@@ -505,7 +442,7 @@ class ClusterState:
         for task in self.tasks.values():
             if not task.traits.explicit_priority:
                 task.priority = self.priorities.value(task.traits.priority_class)
-            self._mark(task.job)
+            self._ledger.mark(task.job)
 
     def _upsert_budget(self, budget: PodDisruptionBudget) -> None:
         self.budgets[f"{budget.metadata.namespace}/{budget.metadata.name}"] = budget
@@ -543,20 +480,7 @@ class ClusterState:
                 self._upsert_pod(pod)
 
 
-_STARTED = ACCOUNTED | READY
-
-
 def _last_ready(group: PodGroup) -> Micros | None:
     """When the group was last known to be ready: its condition `Scheduled` says so."""
     times = [c.last_transition_time for c in group.status.conditions if c.type == "Scheduled"]
     return max((from_datetime(time) for time in times if time is not None), default=None)
-
-
-def is_valid(job: Job) -> bool:
-    """Whether somebody made the job, and it has the members that its minimum, and each role's, asks for."""
-    if not (job.group or job.alone) or job.members() < job.minimum:
-        return False
-    if not job.role_minimums:
-        return True
-    members = job.members_by_role()
-    return all(members.get(role, 0) >= least for role, least in job.role_minimums)

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from fairway.errors import InvariantError
-from fairway.state.cluster import ClusterState, is_valid
-from fairway.state.jobs import Job
+from fairway.state.cluster import ClusterState
+from fairway.state.jobs import Job, is_valid
 from fairway.state.queues import Amounts, QueueInfo
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import Snapshot

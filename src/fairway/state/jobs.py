@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from fairway.clock import Micros
 from fairway.resources.columns import Vector
 from fairway.state.holds import HoldRecord
-from fairway.state.tasks import HOLDING, READY, Task, TaskState
+from fairway.state.tasks import HOLDING, READY, STARTED, Task, TaskState
 
 LAST = 1 << 62
 """The creation time, for ordering, of what does not say when it was created."""
@@ -84,6 +84,10 @@ class Job:
         held = (task for task in self.tasks if task.state in HOLDING)
         return sorted(held, key=lambda task: (-task.priority, task.key))
 
+    def has_started(self) -> bool:
+        """Whether some task runs, ran, or has a claim to room."""
+        return any(task.state in STARTED for task in self.tasks)
+
     def members(self) -> int:
         """Pods that can still make up the gang: all but the failed and the leaving."""
         return sum(task.state not in (TaskState.FAILED, TaskState.RELEASING) for task in self.tasks)
@@ -103,3 +107,13 @@ def _by_role(tasks: Iterable[Task]) -> dict[str, int]:
     for task in tasks:
         counts[task.traits.role] = counts.get(task.traits.role, 0) + 1
     return counts
+
+
+def is_valid(job: Job) -> bool:
+    """Whether somebody made the job, and it has the members that its minimum, and each role's, asks for."""
+    if not (job.group or job.alone) or job.members() < job.minimum:
+        return False
+    if not job.role_minimums:
+        return True
+    members = job.members_by_role()
+    return all(members.get(role, 0) >= least for role, least in job.role_minimums)

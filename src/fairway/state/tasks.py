@@ -80,6 +80,9 @@ ACCOUNTED = frozenset({_S.ALLOCATED, _S.PIPELINED, _S.RESERVED, _S.BINDING, _S.B
 READY = frozenset({_S.ALLOCATED, _S.BINDING, _S.BOUND, _S.RUNNING, _S.SUCCEEDED})
 """States that count towards a gang's minimum."""
 
+STARTED = ACCOUNTED | READY
+"""States that set a job apart from those of its kind that have nothing yet."""
+
 WAITING = frozenset({_S.PENDING, _S.PIPELINED, _S.RESERVED, _S.ALLOCATED})
 """States of a pod that has no binding yet: a new cycle decides about it again."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fairway.api.settings import Arguments
 from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.verdict import YES, Reason, Verdict
-from fairway.state.cluster import is_valid
+from fairway.state.jobs import is_valid
 
 
 class Gang:
