@@ -33,6 +33,12 @@ class Manifests:
 
     objects: list[ApiObject]
     warnings: list[str]
+    places: Mapping[ObjectKey, tuple[Document, Path]]
+
+    def fault(self, obj: ApiObject, path: Path, message: str) -> Fault:
+        """Something wrong with an object that only shows when all are known."""
+        document, place = self.places[kinds.key(obj)]
+        return Fault(document.source, document.line((*place, *path)), path_text((*place, *path)), message)
 
 
 def load(sources: Sequence[str], *, stdin: BinaryIO | None = None) -> Manifests:
@@ -71,7 +77,7 @@ class _Collector:
     def finish(self) -> Manifests:
         if self._faults:
             raise ManifestError(self._faults, self._more)
-        return Manifests(self._objects, [_unread_warning(self._unread)] if self._unread else [])
+        return Manifests(self._objects, [_unread_warning(self._unread)] if self._unread else [], self._places)
 
     def faults_so_far(self, faults: list[Fault]) -> None:
         """Take over what was found wrong elsewhere."""

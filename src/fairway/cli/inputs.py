@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
+    from fairway.api.kinds import ApiObject
     from fairway.api.policy import Policy
     from fairway.clock import Micros
     from fairway.state.cluster import ClusterState
@@ -57,12 +58,20 @@ def read_time(text: str | None) -> Micros:
 
 def read_state(files: Sequence[str], scheduler_names: Sequence[str] = ()) -> ClusterState:
     """All manifests of a run, applied as events; warnings go to standard error."""
-    from fairway.api.manifests import load
     from fairway.state.cluster import ClusterState
+
+    state = ClusterState(scheduler_names or None)
+    state.upsert(read_objects(files))
+    return state
+
+
+def read_objects(files: Sequence[str]) -> list[ApiObject]:
+    """All objects of the manifests; classes are checked, and their bare names in requests made full ones."""
+    from fairway.api.manifests import load
+    from fairway.devices.shorthand import refuse_bad_classes, with_full_class_names
 
     manifests = load(files)
     for warning in manifests.warnings:
         click.echo(f"Warning: {warning}", err=True)
-    state = ClusterState(scheduler_names or None)
-    state.upsert(manifests.objects)
-    return state
+    refuse_bad_classes(manifests)
+    return with_full_class_names(manifests.objects)

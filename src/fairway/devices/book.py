@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from fairway.api.classes import ResourceClass
 from fairway.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from fairway.devices.classes import ClassTable
-from fairway.devices.columns import DeviceColumns, kinds_of
+from fairway.devices.columns import DeviceColumns, kind_held
 from fairway.devices.inventory import Inventory
 from fairway.devices.locating import Locator, is_plain_resource
 from fairway.devices.node import NodeDevices, Standing, portion_milli
@@ -210,8 +210,8 @@ class DeviceBook:
             job = owners.get(holding.holder)
             if job is not None and not holding.plain:
                 amounts = found.setdefault((job.queue, job.namespace, job.key), {})
-                for place, milli in kinds_of(self._state.axis, node, holding.slot, holding.portion):
-                    amounts[place] = amounts.get(place, 0) + milli
+                place, milli = kind_held(self._state.axis, node, holding.slot, holding.portion)
+                amounts[place] = amounts.get(place, 0) + milli
         return found
 
     # -- questions --------------------------------------------------------------------------------------------

@@ -192,11 +192,6 @@ def kind_place(axis: Axis, node: NodeDevices, slot: int) -> int:
     return axis.row(kind if kind in node.plain else KIND_PREFIX + kind)
 
 
-def kinds_of(axis: Axis, node: NodeDevices, slot: int, portion: Portion) -> list[tuple[int, int]]:
-    """What a holding counts for in shares: its kind, and with a group those of its members."""
-    facts = node.inventory.slots[slot]
-    found = [(kind_place(axis, node, slot), portion_milli(facts, portion))]
-    if facts.group:
-        slots = node.inventory.slots
-        found += [(kind_place(axis, node, leaf), slots[leaf].quantity * WHOLE) for leaf in facts.leaves]
-    return found
+def kind_held(axis: Axis, node: NodeDevices, slot: int, portion: Portion) -> tuple[int, int]:
+    """What a holding counts for in shares. A group counts as one of its own kind, as those who wait for it do."""
+    return kind_place(axis, node, slot), portion_milli(node.inventory.slots[slot], portion)

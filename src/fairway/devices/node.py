@@ -28,6 +28,8 @@ class Holding(NamedTuple):
     label: str
     plain: bool = False
     """Asked for as a plain resource, and counted as such."""
+    claim: str = ""
+    request: str = ""
 
 
 class Standing(NamedTuple):

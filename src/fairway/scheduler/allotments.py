@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from fairway.devices.book import DeviceBook, is_plain
-from fairway.devices.columns import kinds_of
+from fairway.devices.columns import kind_held
 from fairway.devices.node import Holding, NodeDevices, Standing, portion_milli
-from fairway.devices.requests import DeviceNeeds
+from fairway.devices.requests import DeviceNeeds, Need
 from fairway.devices.room import WHOLE, Room
 from fairway.devices.solving import Taken, solve
 from fairway.devices.strategies import DEFAULT_CHAIN, Chain
@@ -42,6 +42,11 @@ class Given(NamedTuple):
     holdings: tuple[Holding, ...]
     claims: tuple[str, ...]
     served: bool
+
+
+def _holding(task: Task, need: Need, taken: Taken) -> Holding:
+    request = need.request + (f"/{name}" if (name := need.options[taken.option].name) else "")
+    return Holding(task.key, taken.slot, taken.portion, need.label, is_plain(need), need.claim, request)
 
 
 class Allotments:
@@ -107,8 +112,8 @@ class Allotments:
         found: dict[int, int] = {}
         for holding in given.holdings:
             if not holding.plain:
-                for place, milli in kinds_of(self.book.axis, node, holding.slot, holding.portion):
-                    found[place] = found.get(place, 0) + milli
+                place, milli = kind_held(self.book.axis, node, holding.slot, holding.portion)
+                found[place] = found.get(place, 0) + milli
         return tuple(sorted(found.items()))
 
     def unrecordable_rows(self, name: str, view: NodeView) -> BoolColumn:
@@ -197,10 +202,7 @@ class Allotments:
             return
         needs = self.needs(shape)
         taken = self.choose(needs, row)
-        holdings = tuple(
-            Holding(task.key, t.slot, t.portion, needs.needs[t.need].label, is_plain(needs.needs[t.need]))
-            for t in taken or ()
-        )
+        holdings = tuple(_holding(task, needs.needs[t.need], t) for t in taken or ())
         claims = tuple(claim for claim in needs.shared if claim not in self.claimed) if taken is not None else ()
         given = self._given[task] = Given(row, holdings, claims, taken is not None)
         self.claimed.update(dict.fromkeys(claims, row))

@@ -19,10 +19,17 @@ class PlanStruct(msgspec.Struct, rename="camel", frozen=True):
     """The base of all parts of a plan."""
 
 
-class DeviceChoice(PlanStruct, frozen=True):
+class DeviceChoice(PlanStruct, frozen=True, omit_defaults=True):
+    """`claim` and what follows is there only for devices that were claimed: what its allocation has to say."""
+
     class_: str = msgspec.field(name="class")
     device: str
-    quantity: int
+    quantity: int | float
+    claim: str = ""
+    request: str = ""
+    driver: str = ""
+    pool: str = ""
+    consumed: dict[str, str] = {}
 
 
 class Binding(PlanStruct, frozen=True):
@@ -104,8 +111,8 @@ class NamespaceStanding(PlanStruct, frozen=True):
 
 class ClassStanding(PlanStruct, frozen=True):
     name: str
-    allocatable: int
-    requested: int
+    allocatable: int | float
+    requested: int | float
 
 
 class GroupStatus(PlanStruct, frozen=True):

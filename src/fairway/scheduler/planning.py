@@ -11,6 +11,7 @@ from fairway.resources.quantity import format_amount
 from fairway.scheduler.actions.enqueue import ADMITTED_PHASES
 from fairway.scheduler.admission import admission
 from fairway.scheduler.books import SHARE_BITS, UNLIMITED, QueueBook, share
+from fairway.scheduler.devicechoice import NO_CHOICES, choices, class_standings
 from fairway.scheduler.explain import Why, explain
 from fairway.scheduler.hooks import Key
 from fairway.scheduler.jobrun import JobRun
@@ -35,7 +36,7 @@ from fairway.scheduler.timeline import Promise
 from fairway.scheduler.verdict import Reason, Verdict
 from fairway.state.cluster import PODS
 from fairway.state.jobs import Job
-from fairway.state.tasks import TaskState
+from fairway.state.tasks import Task, TaskState
 from fairway.state.waiting import Entry, Line, LineKey, Signature, patience
 
 
@@ -47,14 +48,21 @@ def make_plan(session: Session) -> Plan:
     standings = _Standings(session)
     running = {queue.name: sum(account.tasks for account in queue.accounts.values()) for queue in session.state.queues}
 
-    def bindings() -> list[Binding]:
-        return [
-            Binding(pod=task.key, node=node, job=task.job.key)
-            for tasks, nodes in chunks
-            for task, node in zip(tasks, nodes, strict=True)
-        ]
+    given = choices(session)
 
-    warnings = [*session.state.warnings(), *session.warnings, *session.failures.texts.values()]
+    def binding(task: Task, node: str) -> Binding:
+        devices, annotations = given.get(task, NO_CHOICES)
+        return Binding(pod=task.key, node=node, devices=devices, annotations=annotations, job=task.job.key)
+
+    def bindings() -> list[Binding]:
+        return [binding(task, node) for tasks, nodes in chunks for task, node in zip(tasks, nodes, strict=True)]
+
+    warnings = [
+        *session.state.warnings(),
+        *session.devices.book.warnings(),
+        *session.warnings,
+        *session.failures.texts.values(),
+    ]
     return Plan(
         Sources(
             bindings=bindings,
@@ -68,6 +76,7 @@ def make_plan(session: Session) -> Plan:
         reservations=_reservations(session),
         nominations=_nominations(session),
         released=session.holds.released,
+        resource_classes=class_standings(session),
         recheck_at=recheck_at(session),
         warnings=tuple(dict.fromkeys(warnings)),
     )
