@@ -34,9 +34,15 @@ def looks_around(shape: Shape, snapshot: Snapshot) -> bool:
     return any(not labels.is_unique(key, snapshot.size) for key in keys)
 
 
-def one_per_node(shape: Shape) -> bool:
-    """Whether a pod keeps its like off its own node."""
-    return any(term in shape.matched for term, _ in shape.rules.anti_affinity)
+def one_per_node(shape: Shape, snapshot: Snapshot) -> BoolColumn | None:
+    """Nodes of which a pod keeps its like off: those that are in a domain of such a rule. None if it has none."""
+    keys = {key for term, key in shape.rules.anti_affinity if term in shape.matched}
+    if not keys:
+        return None
+    alone = np.zeros(snapshot.size, dtype=np.bool_)
+    for key in keys:
+        alone |= _codes(key, snapshot) != ABSENT
+    return alone
 
 
 def checks(shape: Shape, nodes: NodeView) -> Iterator[Check]:

@@ -22,6 +22,7 @@ from fairway.scheduler.view import NodeView
 from fairway.state.shapes import Shape, ports_clash
 
 _CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+NO_LIMIT = 1 << 40
 _ENFORCED = ("NoSchedule", "NoExecute")
 
 
@@ -60,9 +61,10 @@ class Predicates:
 
     def limit(self, shape: Shape, nodes: NodeView) -> IntColumn | None:
         """Pods that want one port, or that keep off their like on a node, go one to a node."""
-        if shape.ports or podrules.one_per_node(shape):
+        if shape.ports:
             return np.ones(nodes.size, dtype=np.int64)
-        return None
+        alone = podrules.one_per_node(shape, nodes.snapshot) if shape.rules.anti_affinity else None
+        return None if alone is None else np.where(nodes.picked(alone), 1, NO_LIMIT)
 
     def looks_around(self, shape: Shape) -> bool:
         if not shape.minds_pods:
