@@ -96,19 +96,21 @@ class Places:
         return True
 
     def _row_for(self, search: _Search, shape: Shape) -> int | None:
-        """The best node: those where a reservation of the job timed out come last."""
-        session = self._session
+        """The best node; one where a reservation of the job timed out only if there is no other."""
         fits = search.fits(shape)
-        carrying = session.holds.rows()
+        carrying = self._session.holds.rows()
         if len(carrying) >= self._most:
             fits &= column_of(carrying, len(fits))
-        raw, rank = raw_score(session, shape), session.snapshot.rank
+        elsewhere = self._best(search, shape, fits & ~search.avoided)
+        return self._best(search, shape, fits) if elsewhere is None else elsewhere
+
+    def _best(self, search: _Search, shape: Shape, fits: BoolColumn) -> int | None:
+        raw, rank = raw_score(self._session, shape), self._session.snapshot.rank
         rows = np.flatnonzero(tens(raw, fits, self._tens, rank))
         if not len(rows):
             return None
-        full, avoided = ~search.room_now(shape), search.avoided
-        order = np.lexsort((rank[rows], -raw[rows], full[rows], avoided[rows]))
-        return int(rows[order[0]])
+        full = ~search.room_now(shape)
+        return int(rows[np.lexsort((rank[rows], -raw[rows], full[rows]))[0]])
 
     def _explain(self, job: JobRun, task: Task) -> None:
         """A job that can never be reserved for says so."""

@@ -1,0 +1,137 @@
+"""A small world that does what plans say, in whole seconds, and is looked at by tests.
+
+It carries holds on the objects that own them, as a driver does, and nothing else from cycle to cycle: whatever a cycle
+needs to know of the one before it must be read back from there. An evicted pod leaves after `grace` seconds and is made
+anew as a waiting one.
+"""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec.structs import replace
+
+from fairway.api.kinds import ApiObject
+from fairway.api.pods import Pod, PodStatus
+from fairway.api.policy import Policy
+from fairway.api.scheduling import PodGroup
+from fairway.clock import SECOND, to_datetime
+from fairway.scheduler.plan import Plan
+from fairway.state.events import Deleted, Upserted
+from support.contention import NOMINATED_SINCE, RESERVATIONS, cycle
+from support.engine import Objects, flat, state_of
+from support.objects import BEGIN
+
+
+class World:
+    """`runs` are run times in seconds by pod name; a pod without one runs for ever."""
+
+    def __init__(self, *objects: "ApiObject | Objects", policy: Policy, runs: dict[str, int] | None = None) -> None:
+        things = flat(objects)
+        self.policy = policy
+        self.runs = runs or {}
+        self.state = state_of(things)
+        self.pods = {_key(thing): thing for thing in things if isinstance(thing, Pod)}
+        self.groups = {_key(thing): thing for thing in things if isinstance(thing, PodGroup)}
+        self.started: dict[str, int] = {}
+        self.now = 0
+        self.grace = 0
+        self.evictions: list[tuple[int, str, str]] = []
+        self._ends: list[tuple[int, str]] = []
+        self._goes: list[tuple[int, str]] = []
+
+    def play(self, until: int) -> None:
+        """Every second: those whose time is up leave, then the scheduler decides."""
+        for second in range(self.now, until + 1):
+            self.step(second)
+
+    def step(self, second: int) -> Plan:
+        self.now = second
+        self.pass_time()
+        plan = cycle(self.state, self.policy, second)
+        self.carry_out(plan)
+        return plan
+
+    def pass_time(self) -> None:
+        for key in self._due(self._ends):
+            self.state.apply(Deleted(self.pods.pop(key)))
+        for key in self._due(self._goes):
+            self.make_anew(key)
+
+    def make_anew(self, key: str) -> None:
+        """The pod is gone, and its controller makes another."""
+        old = self.pods[key]
+        self.state.apply(Deleted(old))
+        notes = {name: text for name, text in old.metadata.annotations.items() if name != NOMINATED_SINCE}
+        meta = replace(old.metadata, creation_timestamp=self._time(), deletion_timestamp=None, annotations=notes)
+        self._put(replace(old, metadata=meta, spec=replace(old.spec, node_name=""), status=PodStatus()))
+
+    def carry_out(self, plan: Plan) -> None:
+        self._write_reservations(plan)
+        self._write_nominations({entry.pod: entry for entry in plan.nominations})
+        for eviction in plan.evictions:
+            self._evict(eviction.pod, eviction.for_)
+        for binding in plan.bindings:
+            self._bind(binding.pod, binding.node)
+
+    def _bind(self, key: str, node: str) -> None:
+        pod = self.pods[key]
+        status = PodStatus(phase="Running", start_time=self._time())
+        self._put(replace(pod, spec=replace(pod.spec, node_name=node), status=status))
+        self.started[pod.metadata.name] = self.now
+        if pod.metadata.name in self.runs:
+            self._ends.append((self.now + self.runs[pod.metadata.name], key))
+
+    def _evict(self, key: str, claimant: str) -> None:
+        self.evictions.append((self.now, key, claimant))
+        self._ends = [(at, other) for at, other in self._ends if other != key]
+        self._goes.append((self.now + self.grace, key))
+        pod = self.pods[key]
+        self._put(replace(pod, metadata=replace(pod.metadata, deletion_timestamp=self._time())))
+
+    def _write_reservations(self, plan: Plan) -> None:
+        by_job: dict[str, list[dict[str, str]]] = {}
+        for entry in plan.reservations:
+            row = {"pod": entry.pod, "node": entry.node, "state": entry.state, "since": entry.since}
+            by_job.setdefault(entry.job, []).append(row)
+        for key, group in list(self.groups.items()):
+            self._annotate(self.groups, key, group, by_job.get(key))
+        for key, pod in list(self.pods.items()):
+            if "scheduling.k8s.io/group-name" not in pod.metadata.annotations and not pod.spec.node_name:
+                self._annotate(self.pods, key, pod, by_job.get(key))
+
+    def _annotate(self, where: dict[str, Any], key: str, thing: Any, rows: Iterable[dict[str, str]] | None) -> None:
+        notes = {name: text for name, text in thing.metadata.annotations.items() if name != RESERVATIONS}
+        if rows is not None:
+            notes[RESERVATIONS] = json.dumps(rows)
+        if notes != thing.metadata.annotations:
+            where[key] = replace(thing, metadata=replace(thing.metadata, annotations=notes))
+            self.state.apply(Upserted(where[key]))
+
+    def _write_nominations(self, nominations: dict[str, Any]) -> None:
+        for key, pod in list(self.pods.items()):
+            entry = nominations.get(key)
+            node = "" if entry is None else entry.node
+            if pod.status.nominated_node_name == node:
+                continue
+            notes = {name: text for name, text in pod.metadata.annotations.items() if name != NOMINATED_SINCE}
+            if entry is not None:
+                notes[NOMINATED_SINCE] = entry.since
+            meta = replace(pod.metadata, annotations=notes)
+            self._put(replace(pod, metadata=meta, status=replace(pod.status, nominated_node_name=node)))
+
+    def _due(self, moments: list[tuple[int, str]]) -> list[str]:
+        due = sorted(entry for entry in moments if entry[0] <= self.now)
+        moments[:] = [entry for entry in moments if entry[0] > self.now]
+        return [key for _, key in due]
+
+    def _put(self, pod: Pod) -> None:
+        self.pods[_key(pod)] = pod
+        self.state.apply(Upserted(pod))
+
+    def _time(self) -> Any:
+        return to_datetime(BEGIN + self.now * SECOND)
+
+
+def _key(thing: Any) -> str:
+    return f"{thing.metadata.namespace}/{thing.metadata.name}"
