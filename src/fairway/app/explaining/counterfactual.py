@@ -1,0 +1,42 @@
+"""The smallest change that would start a job now.
+
+Each kind of change is searched for its smallest that works, and no answer is given that `decide` did not confirm on a
+copy of the cluster. What was tried and did not help is said too; so is a search that ended at its limit.
+"""
+
+from __future__ import annotations
+
+from fairway.app.explaining import ends, own, rules, shares
+from fairway.app.explaining.model import Change, Counterfactual, Effect, Trial
+from fairway.app.explaining.question import Question
+from fairway.app.explaining.search import Asker, SearchLimit
+from fairway.app.explaining.situation import Situation
+from fairway.scheduler.plan import Plan
+
+MOST_DECISIONS = 500
+"""How often `decide` is asked at most."""
+
+
+def counterfactual(
+    situation: Situation, plan: Plan, job: str, queue: str, limit: int = MOST_DECISIONS
+) -> Counterfactual:
+    """For a job that waits after `plan`. Whose end would help is asked of those who run when it is carried out."""
+    asker = Asker(limit)
+    question = Question(situation, job, queue, asker)
+    later = Question(situation.after(plan), job, queue, asker)
+    parts = [(own, question), (shares, question), (rules, question), (ends, later)]
+    changes: list[Change] = []
+    tried: list[Trial] = []
+    complete = True
+    for attempt, asked in ((attempt, asked) for part, asked in parts for attempt in part.attempts(asked)):
+        before = asker.asked
+        try:
+            found = attempt.search(asked)
+        except SearchLimit:
+            complete = False
+            break
+        if found is not None:
+            changes.append(found)
+        tried.append(Trial(attempt.kind, attempt.text, found is not None, asker.asked - before))
+    changes.sort(key=lambda change: (change.effect is not Effect.STARTS, change.size, change.kind, change.text))
+    return Counterfactual(tuple(changes), tuple(tried), asker.asked, complete)

@@ -1,0 +1,116 @@
+"""What an explanation says: the JSON contract of `fairway explain` (fields may be added, never changed)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from fairway.scheduler.plan import Binding, NamespaceStanding, QueueStanding, Reservation
+
+
+class Said(msgspec.Struct, rename="camel", frozen=True):
+    """The base of all parts."""
+
+
+class Standing(StrEnum):
+    """Where a job is."""
+
+    WAITING = "waiting"
+    STARTING = "starting"
+    """The next cycle binds what it needs."""
+    EVICTING = "evicting"
+    """Pods are told to go for it; it starts when they are gone."""
+    RUNNING = "running"
+    """All its pods have their places."""
+
+
+class Effect(StrEnum):
+    """What a change does for a job."""
+
+    STARTS = "starts"
+    EVICTS = "evicts"
+    """It starts as soon as the pods that are evicted for it are gone."""
+
+
+class Change(Said, frozen=True):
+    """A change that would start the job, confirmed by `decide`."""
+
+    kind: str
+    text: str
+    effect: Effect
+    size: float
+    """How large it is, as a part of what is there: by this the smallest comes first."""
+    pods: tuple[str, ...] = ()
+    """Of a change that is the end of runs: whose."""
+
+
+class Trial(Said, frozen=True):
+    """A kind of change that was tried."""
+
+    kind: str
+    text: str
+    helped: bool
+    decisions: int
+
+
+class Counterfactual(Said, frozen=True):
+    changes: tuple[Change, ...]
+    """Those that would start it now, the smallest first."""
+    tried: tuple[Trial, ...]
+    decisions: int
+    """How often `decide` was asked."""
+    complete: bool = True
+    """False where the search ended at its limit."""
+
+
+class UnknownEnd(Said, frozen=True):
+    """A run of which nobody knows when it ends."""
+
+    pod: str
+    node: str
+
+
+class Forecast(Said, frozen=True):
+    text: str
+    start: str | None = None
+    """When it starts, if nothing else arrives and runs take as long as they state."""
+    not_before: str | None = None
+    """Where there is no start in sight: until when nothing that is known would start it."""
+    estimate: bool = False
+    """Whether it rests on a run time that nobody vouches for."""
+    unknown_ends: tuple[UnknownEnd, ...] = ()
+    """Runs with no known end, taken to go on; the first of them by pod."""
+    unknown_count: int = 0
+    decisions: int = 0
+
+
+class Explanation(Said, frozen=True):
+    job: str
+    now: str
+    standing: Standing
+    reason: str
+    message: str
+    nodes: dict[str, int]
+    """How many nodes have which cause against it."""
+    queue: QueueStanding | None
+    namespace: NamespaceStanding | None
+    waiting: int
+    ready: int
+    minimum: int
+    priority: int
+    position: int = 0
+    """Its place in the line of its queue; 0 where it does not stand in one."""
+    line: int = 0
+    """How many jobs wait in its queue."""
+    starving: bool = False
+    since: str | None = None
+    """When it was created."""
+    places: tuple[Binding, ...] = ()
+    """Where its pods are, or go with the next cycle."""
+    reservations: tuple[Reservation, ...] = ()
+    evictions: tuple[str, ...] = ()
+    """Pods that the next cycle evicts for it."""
+    counterfactual: Counterfactual | None = None
+    forecast: Forecast | None = None
+    warnings: tuple[str, ...] = ()
