@@ -11,6 +11,7 @@ from itertools import chain
 from fairway.scheduler.admission import admission
 from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.session import Session
+from fairway.state.shapes import Shape
 from fairway.state.waiting import Line, Signature
 
 
@@ -51,7 +52,7 @@ def _lines(session: Session, *, best_effort: bool) -> list[JobRun]:
         lines = [line for line in signature.lines.values() if is_for_backfill(line) == best_effort]
         if not lines:
             continue
-        if has_room(session, signature):
+        if has_room(session, signature) or not all(only_shrinks(run.shape) for run in signature.runs):
             found.extend(_admitted(session, _heads(session, lines)))
         else:
             session.outcomes.no_room.add(signature)
@@ -61,6 +62,11 @@ def _lines(session: Session, *, best_effort: bool) -> list[JobRun]:
 def has_room(session: Session, signature: Signature) -> bool:
     """Whether at least one task of the signature fits somewhere."""
     return any(session.kernel.has_room(run.shape) for run in signature.runs)
+
+
+def only_shrinks(shape: Shape) -> bool:
+    """Whether room for a shape can only get less as others are placed. Affinity to pods can make it more."""
+    return not shape.rules.affinity and not shape.rules.spread
 
 
 def is_for_backfill(line: Line) -> bool:

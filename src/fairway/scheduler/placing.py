@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairway.scheduler.candidates import in_line
+from fairway.scheduler.candidates import in_line, only_shrinks
 from fairway.scheduler.jobrun import JobRun, TaskRun
 from fairway.scheduler.outcome import Step
 from fairway.scheduler.session import Session
@@ -70,8 +70,7 @@ class Placer:
         return [] if following is None else [following]
 
     def _only_shrinks(self, shape: Shape) -> bool:
-        """Whether room for a shape can only get less as others are placed. Affinity to pods can make it more."""
-        return self._remembers and not shape.rules.affinity and not shape.rules.spread
+        return self._remembers and only_shrinks(shape)
 
     def _begin(self, job: JobRun, statement: Statement) -> Step:
         """A job that is not ready: roles first, then the rest of the minimum, in task order."""
