@@ -17,12 +17,14 @@ from fairway.cli.lazy import LazyGroup
 
 VERBS = {
     "plan": "decide once on manifests: what goes where, and why the rest waits",
+    "explain": "why a job waits, what would start it now, and when it starts",
     "queues": "the shares of queues and namespaces after one cycle",
     "place": "choose clusters for placements, and say why",
     "simulate": "run a scenario or trace through time and report what came of it",
     "diff": "the same jobs under two policies: who gains, who loses, by how much",
     "sweep": "many policies on one scenario, in parallel, as one table",
     "replay": "decide a logged cycle again, as it was or under another policy",
+    "bench": "measure how fast the engine is, from a checkout",
     "compare": "compare two resource lists in all nine ways",
     "policy": "check, show and explain policy files",
     "completion": "print the completion script for your shell",

@@ -107,7 +107,7 @@ def _print_shares(out: Console, plan: Plan) -> None:
     rows = table("queue", "weight", "holds", "share", "", numbers=("weight", "share"))
     for queue in plan.queues:
         holds = _lines(queue.allocated, queue.deserved)
-        rows.add_row(queue.name, str(queue.weight), holds, _percent(queue.share), _bar(queue.share))
+        rows.add_row(queue.name, str(queue.weight), holds, percent(queue.share), bar(queue.share))
     out.print(rows)
     out.print()
     if not plan.namespaces:
@@ -116,14 +116,14 @@ def _print_shares(out: Console, plan: Plan) -> None:
     most = max((namespace.weighted_share for namespace in plan.namespaces), default=0.0)
     rows = table("queue", "namespace", "holds", "share", "weight", "", numbers=("weight", "share"))
     for namespace in plan.namespaces[:MOST_ROWS]:
-        bar = f"{_bar(namespace.weighted_share / most if most else 0.0)} {_percent(namespace.weighted_share)}"
+        weighted = f"{bar(namespace.weighted_share / most if most else 0.0)} {percent(namespace.weighted_share)}"
         rows.add_row(
             namespace.queue,
             namespace.namespace,
             _lines(namespace.allocated),
-            _percent(namespace.share),
+            percent(namespace.share),
             str(namespace.weight),
-            bar,
+            weighted,
         )
     out.print(rows)
     _print_rest(out, len(plan.namespaces))
@@ -153,11 +153,11 @@ def _lines(held: dict[str, str], deserved: dict[str, str] | None = None) -> str:
     return "\n".join(lines) or "nothing"
 
 
-def _percent(part: float) -> str:
+def percent(part: float) -> str:
     return f"{100 * part:.1f}%"
 
 
-def _bar(part: float) -> str:
+def bar(part: float) -> str:
     filled = round(min(part, 1.0) * BAR)
     return "█" * filled + "░" * (BAR - filled)
 

@@ -6,9 +6,11 @@ copy of the cluster. What was tried and did not help is said too; so is a search
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from fairway.app.explaining import ends, own, rules, shares
 from fairway.app.explaining.model import Change, Counterfactual, Effect, Trial
-from fairway.app.explaining.question import Question
+from fairway.app.explaining.question import Attempt, Question
 from fairway.app.explaining.search import Asker, SearchLimit
 from fairway.app.explaining.situation import Situation
 from fairway.scheduler.plan import Plan
@@ -24,14 +26,13 @@ def counterfactual(
     asker = Asker(limit)
     question = Question(situation, job, queue, asker)
     later = Question(situation.after(plan), job, queue, asker)
-    parts = [(own, question), (shares, question), (rules, question), (ends, later)]
     changes: list[Change] = []
     tried: list[Trial] = []
     complete = True
-    for attempt, asked in ((attempt, asked) for part, asked in parts for attempt in part.attempts(asked)):
+    for attempt, asks in _attempts(question, later):
         before = asker.asked
         try:
-            found = attempt.search(asked)
+            found = attempt.search(asks)
         except SearchLimit:
             complete = False
             break
@@ -40,3 +41,10 @@ def counterfactual(
         tried.append(Trial(attempt.kind, attempt.text, found is not None, asker.asked - before))
     changes.sort(key=lambda change: (change.effect is not Effect.STARTS, change.size, change.kind, change.text))
     return Counterfactual(tuple(changes), tuple(tried), asker.asked, complete)
+
+
+def _attempts(question: Question, later: Question) -> Iterator[tuple[Attempt, Question]]:
+    """Each attempt with the question that it puts."""
+    for part in (own, shares, rules):
+        yield from ((attempt, question) for attempt in part.attempts(question))
+    yield from ((attempt, later) for attempt in ends.attempts(later))

@@ -1,0 +1,120 @@
+"""An explanation as a person likes to read it: why, where it stands, what would help, when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from textwrap import wrap
+
+from rich.console import Console
+from rich.text import Text
+
+from fairway.app.explaining.model import Counterfactual, Explanation, Forecast, Standing
+from fairway.cli.output import console
+from fairway.cli.plan_table import bar, percent
+from fairway.scheduler.plan import QueueStanding
+
+MOST_PLACES = 12
+LABEL = 22
+_HEADS = {
+    Standing.WAITING: "waits",
+    Standing.STARTING: "starts with the next cycle",
+    Standing.EVICTING: "waits for pods that are evicted for it",
+    Standing.RUNNING: "has all its places",
+}
+
+
+def print_explanation(said: Explanation) -> None:
+    out = console()
+    queue = f" in queue {said.queue.name}" if said.queue else ""
+    mark = " (starving)" if said.starving else ""
+    out.print(Text(f"{said.job} {_HEADS[said.standing]}{queue}{mark}", style="bold"))
+    if said.reason:
+        _line(out, f"{said.reason}: {said.message}")
+    out.print()
+    for label, text in _standing(said):
+        _labelled(out, label, text)
+    if said.counterfactual is not None:
+        out.print()
+        _print_counterfactual(out, said.counterfactual)
+    if said.forecast is not None:
+        out.print()
+        _print_forecast(out, said.forecast)
+
+
+def _standing(said: Explanation) -> Iterator[tuple[str, str]]:
+    if said.position:
+        yield "in line", f"place {said.position} of {said.line} in its queue, priority {said.priority}"
+    needs = "" if said.minimum <= 1 else f", needs {said.minimum} at once"
+    yield "pods", f"{said.ready} ready, {said.waiting} waiting{needs}"
+    if said.since:
+        yield "created", said.since
+    if said.queue is not None:
+        yield f"queue {said.queue.name}", _queue_text(said.queue)
+    if said.namespace is not None:
+        space = said.namespace
+        text = f"holds {percent(space.share)} of the cluster, {percent(space.weighted_share)} divided by weight"
+        yield f"namespace {space.namespace}", f"{text} {space.weight}"
+    if said.places:
+        yield "places", _listed([f"{place.pod.split('/', 1)[1]} on {place.node}" for place in said.places])
+    if said.reservations:
+        yield "reserved", _listed([f"{held.node} ({held.state})" for held in said.reservations])
+    if said.evictions:
+        yield "evicted for it", _listed(list(said.evictions))
+
+
+def _queue_text(queue: QueueStanding) -> str:
+    held = [
+        f"{queue.allocated[name]} of {deserved} {name}"
+        for name, deserved in queue.deserved.items()
+        if (deserved, queue.allocated.get(name, "0")) != ("0", "0")
+    ]
+    state = "" if queue.state == "Open" else f"{queue.state.lower()}; "
+    return f"{state}{bar(queue.share)} {percent(queue.share)} of its share: {', '.join(held) or 'nothing'}"
+
+
+def _print_counterfactual(out: Console, found: Counterfactual) -> None:
+    out.print(Text("What would start it now", style="bold"))
+    for number, change in enumerate(found.changes, 1):
+        after = "" if change.effect == "starts" else " (it starts when the pods evicted for it are gone)"
+        _line(out, f"{number}. {change.text}{after}", hang=3)
+    if not found.changes:
+        _line(out, "No single change that was tried.")
+    failed = [trial.text for trial in found.tried if not trial.helped]
+    if failed:
+        _line(out, f"Tried without effect: {', '.join(failed)}.", style="dim")
+    limit = "" if found.complete else "; the search ended at its limit"
+    _line(out, f"Found by deciding {found.decisions} times on a changed copy{limit}.", style="dim")
+
+
+def _print_forecast(out: Console, forecast: Forecast) -> None:
+    out.print(Text("When it starts", style="bold"))
+    _line(out, f"{forecast.text}.")
+    if forecast.unknown_ends:
+        names = [end.pod for end in forecast.unknown_ends]
+        more = f" and {forecast.unknown_count - len(names)} more" if forecast.unknown_count > len(names) else ""
+        _line(out, f"No known end: {', '.join(names)}{more}.", style="dim")
+    times = "once" if forecast.decisions == 1 else f"{forecast.decisions} times"
+    _line(out, f"Found by deciding {times} on a copy rolled forward in time.", style="dim")
+
+
+def _line(out: Console, text: str, *, style: str = "", hang: int = 0) -> None:
+    """Indented, and wrapped at words; lines after the first are set in by `hang` more."""
+    _wrapped(out, text, " " * 2, " " * (2 + hang), style)
+
+
+def _labelled(out: Console, label: str, text: str) -> None:
+    _wrapped(out, text, f"  {label:<{LABEL}}  ", " " * (LABEL + 4), "")
+
+
+def _wrapped(out: Console, text: str, first: str, rest: str, style: str) -> None:
+    width = max(out.width, len(rest) + 20)
+    lines = wrap(
+        text, width, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
+    )
+    for line in lines:
+        out.print(Text(line, style=style), soft_wrap=True)
+
+
+def _listed(items: list[str]) -> str:
+    more = f" and {len(items) - MOST_PLACES} more" if len(items) > MOST_PLACES else ""
+    return ", ".join(items[:MOST_PLACES]) + more
