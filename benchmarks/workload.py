@@ -22,6 +22,8 @@ QUEUE = "scheduling.volcano.sh/queue-name"
 
 @dataclass(frozen=True)
 class Size:
+    """`min_member` 0 means the whole gang; `namespaces` are so many in each queue."""
+
     nodes: int = 10_000
     pods: int = 100_000
     gang: int = 10
@@ -33,6 +35,11 @@ class Size:
     @property
     def jobs(self) -> int:
         return self.pods // self.gang
+
+    @property
+    def minimum(self) -> int:
+        """Pods that a job needs at once."""
+        return self.min_member or self.gang
 
 
 class Workload:
@@ -74,10 +81,9 @@ class Workload:
             created = _START + timedelta(seconds=job)
             name = f"{prefix}-{job:06}"
             if size.gang > 1:
-                least = size.min_member or size.gang
                 yield PodGroup(
                     metadata=ObjectMeta(name=name, namespace=namespace, creation_timestamp=created),
-                    spec=PodGroupSpec(min_member=least, queue=queue),
+                    spec=PodGroupSpec(min_member=size.minimum, queue=queue),
                 )
             for member in range(size.gang):
                 index = job * size.gang + member

@@ -1,0 +1,71 @@
+"""Clocks and pairs: what all benchmarks of the engine share.
+
+Time is this process's own CPU time. `decide` and the limit kernel run on one core and wait for nothing, so on a quiet
+machine it is the time on the wall; on a busy one it is what the work cost, without what others did meanwhile.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+clock = time.process_time
+
+
+Stopwatch = Callable[[], float]
+"""Does something and says how many seconds the part of it that counts took."""
+
+
+def seconds(action: Callable[[], object]) -> float:
+    """What one run takes; its result is dropped outside the measured time."""
+    began = clock()
+    result = action()
+    took = clock() - began
+    del result
+    return took
+
+
+class Paired(NamedTuple):
+    """Medians; `ratio` is that of the ratios of neighbours, not the ratio of the other two."""
+
+    ratio: float
+    ours: float
+    theirs: float
+
+
+def paired(ours: Stopwatch, theirs: Stopwatch, repeat: int) -> Paired:
+    """Take turns, theirs before and after each of ours."""
+    ratios, our_times, their_times = [], [], [theirs()]
+    for _ in range(repeat):
+        our_times.append(ours())
+        their_times.append(theirs())
+        ratios.append(2 * our_times[-1] / (their_times[-2] + their_times[-1]))
+    return Paired(statistics.median(ratios), statistics.median(our_times), statistics.median(their_times))
+
+
+@contextmanager
+def frozen() -> Iterator[None]:
+    """What is loaded is put out of the garbage collector's sight, as the live scheduler does after it has loaded."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+class Phases:
+    """A `Meter`: seconds by phase of a cycle, in the order in which they end."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._last = clock()
+
+    def mark(self, phase: str) -> None:
+        now = clock()
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + now - self._last
+        self._last = now
