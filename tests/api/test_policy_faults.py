@@ -33,8 +33,7 @@ def plugin(text: str) -> str:
         ("actions: [Allocate]", "actions[0]: unknown action 'Allocate', did you mean 'allocate'?"),
         (
             "actions: xyzzy",
-            "actions: unknown action 'xyzzy', "
-            "expected one of allocate, backfill, enqueue, preempt, reclaim, reserve",
+            "actions: unknown action 'xyzzy', expected one of allocate, backfill, enqueue, preempt, reclaim, reserve",
         ),
         ("actions: elect", "actions: elect is a Volcano action that Fairway does not have"),
         ("actions: 'allocate,'", "actions: a name is missing"),
@@ -53,18 +52,15 @@ def plugin(text: str) -> str:
         ),
         (
             "actions: [{name: reserve, arguments: {reservedNodePercent: 0}}]",
-            "actions[0].arguments.reservedNodePercent: 0 is not allowed, "
-            "expected a whole number from 1 to 100 (%)",
+            "actions[0].arguments.reservedNodePercent: 0 is not allowed, expected a whole number from 1 to 100 (%)",
         ),
         (
             "actions: [{name: reserve, arguments: {reservedNodePercent: 1.5}}]",
-            "actions[0].arguments.reservedNodePercent: 1.5 is not allowed, "
-            "expected a whole number from 1 to 100 (%)",
+            "actions[0].arguments.reservedNodePercent: 1.5 is not allowed, expected a whole number from 1 to 100 (%)",
         ),
         (
             "actions: [{name: reserve, arguments: {reservedNodePercent: true}}]",
-            "actions[0].arguments.reservedNodePercent: true is not allowed, "
-            "expected a whole number from 1 to 100 (%)",
+            "actions[0].arguments.reservedNodePercent: true is not allowed, expected a whole number from 1 to 100 (%)",
         ),
         (
             "actions: [{name: reserve, arguments: {starvingJobTimeThreshhold: 1}}]",
@@ -95,8 +91,7 @@ def plugin(text: str) -> str:
         ),
         (
             "actions: [{name: backfill, arguments: {mode: eazy}}]",
-            "actions[0].arguments.mode: the text 'eazy' is not allowed, "
-            "expected besteffort, conservative or easy",
+            "actions[0].arguments.mode: the text 'eazy' is not allowed, expected besteffort, conservative or easy",
         ),
         (
             "actions: [{name: backfill, arguments: {safetyFactor: .nan}}]",
@@ -143,8 +138,7 @@ def plugin(text: str) -> str:
         ),
         (
             plugin("name: binpack, arguments: {weight: 1001}"),
-            "tiers[0].plugins[0].arguments.weight: 1001 is not allowed, "
-            "expected a whole number from 0 to 1000",
+            "tiers[0].plugins[0].arguments.weight: 1001 is not allowed, expected a whole number from 0 to 1000",
         ),
         (
             plugin("name: devices, arguments: {strategy: [pack, best]}"),
@@ -187,16 +181,12 @@ def test_a_configuration_of_an_action_that_does_not_run():
 @pytest.mark.parametrize(("first", "second"), [("proportion", "capacity"), ("capacity", "proportion")])
 def test_proportion_and_capacity_exclude_each_other(first, second):
     text = f"tiers:\n- plugins:\n  - name: {first}\n- plugins:\n  - name: {second}"
-    assert faults(text) == [
-        f"p.yaml:5: tiers[1].plugins[0]: {second} cannot be used together with {first} (line 3)"
-    ]
+    assert faults(text) == [f"p.yaml:5: tiers[1].plugins[0]: {second} cannot be used together with {first} (line 3)"]
 
 
 def test_a_plugin_twice_in_two_tiers():
     text = "tiers:\n- plugins:\n  - name: gang\n- plugins:\n  - name: gang"
-    assert faults(text) == [
-        "p.yaml:5: tiers[1].plugins[0]: the plugin 'gang' is named twice, first in line 3"
-    ]
+    assert faults(text) == ["p.yaml:5: tiers[1].plugins[0]: the plugin 'gang' is named twice, first in line 3"]
 
 
 def test_all_faults_come_together_in_the_order_of_their_lines():
@@ -215,12 +205,8 @@ def test_broken_yaml_is_one_fault():
     assert faults("actions: [allocate\ntiers: x") == ["p.yaml:2: not YAML: did not find expected ',' or ']'"]
 
 
-LEAF = (
-    st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(["gang", "allocate", "", "x,y"])
-)
-KEYS = st.sampled_from(
-    ["name", "arguments", "actions", "tiers", "plugins", "configurations", "enableJobOrder"]
-)
+LEAF = st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(["gang", "allocate", "", "x,y"])
+KEYS = st.sampled_from(["name", "arguments", "actions", "tiers", "plugins", "configurations", "enableJobOrder"])
 TREE = st.recursive(LEAF, lambda node: st.lists(node, max_size=3) | st.dictionaries(KEYS, node, max_size=4))
 
 

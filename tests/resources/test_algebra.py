@@ -92,9 +92,7 @@ def test_antisymmetry_and_symmetry(left: Resource, right: Resource, default: Def
 
 
 @given(resources, resources, resources, st.sampled_from(["less", "less_equal", "equal"]))
-def test_transitivity_over_all_dimensions_with_zero(
-    a: Resource, b: Resource, c: Resource, comparison: str
-) -> None:
+def test_transitivity_over_all_dimensions_with_zero(a: Resource, b: Resource, c: Resource, comparison: str) -> None:
     if ask(comparison, a, b, Default.ZERO) and ask(comparison, b, c, Default.ZERO):
         whole = Resource.of({name: 0 for r in (a, b, c) for name in r.names()})
         assert ask(comparison, whole + a, whole + c, Default.ZERO)

@@ -159,9 +159,7 @@ def test_amounts_of_named_resources(name: str, value: str | int | float, amount:
 
 
 def test_the_unit_of_each_resource() -> None:
-    assert [
-        unit_of(name) for name in ("cpu", "memory", "storage", "hugepages-1Gi", "pods", "example.com/x")
-    ] == [
+    assert [unit_of(name) for name in ("cpu", "memory", "storage", "hugepages-1Gi", "pods", "example.com/x")] == [
         Unit.MILLI,
         Unit.BYTE,
         Unit.BYTE,
@@ -206,9 +204,7 @@ POWERS = {
 digits = st.text("0123456789", max_size=20)
 
 
-@given(
-    sign=st.sampled_from(["", "+", "-"]), whole=digits, part=digits, suffix=st.sampled_from(sorted(POWERS))
-)
+@given(sign=st.sampled_from(["", "+", "-"]), whole=digits, part=digits, suffix=st.sampled_from(sorted(POWERS)))
 def test_equal_to_the_slow_twin_with_fractions(sign: str, whole: str, part: str, suffix: str) -> None:
     text = f"{sign}{whole}.{part}{suffix}"
     if not whole + part:

@@ -16,12 +16,12 @@ from fairway.cli.errors import run
 from fairway.cli.lazy import LazyGroup
 
 VERBS = {
-    "plan": "decide once on manifests: what goes where, and why the rest waits",
+    "plan": "decide once on manifests, and say why the rest waits",
     "explain": "why a job waits, what would start it now, and when it starts",
     "queues": "the shares of queues and namespaces after one cycle",
     "place": "choose clusters for placements, and say why",
     "simulate": "run a scenario or trace through time and report what came of it",
-    "diff": "the same jobs under two policies: who gains, who loses, by how much",
+    "diff": "the same jobs under two policies: who gains, who loses",
     "sweep": "many policies on one scenario, in parallel, as one table",
     "replay": "decide a logged cycle again, as it was or under another policy",
     "bench": "measure how fast the engine is, from a checkout",
@@ -35,10 +35,12 @@ Fairway {version}: a fair batch scheduler for Kubernetes that can say why a job
 waits, when it will start and what a change of policy would do.
 
 Try:
+  fairway plan -f examples/cluster
+      what would be placed where, what waits and why, who has how much
+  fairway explain team-vision/sweep -f examples/cluster
+      why that job waits, what would start it now, and when it starts
   fairway policy show
       the policy that applies when you give none, setting by setting
-  fairway compare '{{"cpu":"1"}}' '{{"cpu":"2","gpu":"1"}}' --default infinity
-      how two resource lists compare, and which dimension decides
 
 fairway --help lists the verbs, fairway VERB --help shows examples.\
 """
