@@ -35,9 +35,7 @@ def _common_options() -> list[click.Option]:
     verbose_help = "Say more; show the traceback of an unexpected fault."
     color_help = "Print without colour, as NO_COLOR=1 does."
     return [
-        click.Option(
-            ["-v", "--verbose"], is_flag=True, expose_value=False, callback=_set_verbose, help=verbose_help
-        ),
+        click.Option(["-v", "--verbose"], is_flag=True, expose_value=False, callback=_set_verbose, help=verbose_help),
         click.Option(["--no-color"], is_flag=True, expose_value=False, callback=_set_color, help=color_help),
     ]
 
@@ -61,10 +59,10 @@ class LazyGroup(click.Group):
         self._verbs = verbs
         accept_common_options(self)
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+    def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self._verbs)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self._verbs:
             return None
         command = import_module(f"{self._package}.{cmd_name}").command
@@ -80,14 +78,10 @@ class LazyGroup(click.Group):
             ctx.fail(f"there is no verb {args[0]!r}, {hint}")
         return super().resolve_command(ctx, args)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Verbs"):
             formatter.write_dl(list(self._verbs.items()))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        verbs = [
-            CompletionItem(verb, help=text)
-            for verb, text in self._verbs.items()
-            if verb.startswith(incomplete)
-        ]
+        verbs = [CompletionItem(verb, help=text) for verb, text in self._verbs.items() if verb.startswith(incomplete)]
         return verbs + click.Command.shell_complete(self, ctx, incomplete)

@@ -25,9 +25,7 @@ def output_option(function: F) -> F:
     """`-o table|json|yaml`, given to the command as `output`."""
     help = "How to print the result."
     choice = click.Choice(FORMATS)
-    return click.option("-o", "--output", type=choice, default="table", show_default=True, help=help)(
-        function
-    )
+    return click.option("-o", "--output", type=choice, default="table", show_default=True, help=help)(function)
 
 
 def print_structured(data: Any, output: str) -> None:

@@ -145,11 +145,11 @@ def _grouped(nodes: Iterable[str]) -> str:
 def _lines(held: dict[str, str], deserved: dict[str, str] | None = None) -> str:
     """One resource to a line, those without any left out."""
     if deserved is None:
-        lines = [f"{amount} {name}" for name, amount in held.items() if amount != "0"]
+        lines = [f"{amount} {_short(name)}" for name, amount in held.items() if amount != "0"]
     else:
         known = {**deserved, **held}
         pairs = [(name, held.get(name, "0"), deserved.get(name, "0")) for name in known]
-        lines = [f"{have} of {due} {name}" for name, have, due in pairs if (have, due) != ("0", "0")]
+        lines = [f"{have} of {due} {_short(name)}" for name, have, due in pairs if (have, due) != ("0", "0")]
     return "\n".join(lines) or "nothing"
 
 

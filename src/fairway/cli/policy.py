@@ -33,13 +33,13 @@ Examples:
 @click.argument("file")
 def check(file: str) -> None:
     """Check the policy FILE: leaves with 0 if it can be used, with 1 and every fault if not."""
-    from fairway.api.catalog import builtin_catalog
     from fairway.api.policy import load_policy
     from fairway.cli.errors import CheckFailed
     from fairway.errors import PolicyError
+    from fairway.scheduler.registry import default_registry
 
     try:
-        policy = load_policy(file, builtin_catalog())
+        policy = load_policy(file, default_registry().catalog)
     except PolicyError as error:
         count = len(error.faults)
         raise CheckFailed(f"{error}\n{count} fault{'s' * (count > 1)} in {file}") from None
@@ -60,10 +60,10 @@ def show(file: str | None, output: str) -> None:
 
     With -o yaml it is a policy file again, with all defaults written out.
     """
-    from fairway.api.catalog import builtin_catalog
     from fairway.api.policy import default_policy, load_policy
+    from fairway.scheduler.registry import default_registry
 
-    catalog = builtin_catalog()
+    catalog = default_registry().catalog
     policy = load_policy(file, catalog) if file else default_policy(catalog)
     if output == "json":
         print_structured(_as_data(policy, catalog), output)
@@ -82,9 +82,7 @@ def reference() -> None:
     click.echo(reference_page(builtin_catalog()), nl=False)
 
 
-def _settings(
-    config: ActionConfig | PluginConfig, entry: Entry, policy: Policy
-) -> Iterator[tuple[str, Any, str, str]]:
+def _settings(config: ActionConfig | PluginConfig, entry: Entry, policy: Policy) -> Iterator[tuple[str, Any, str, str]]:
     """Name, value, unit and origin of every argument."""
     from fairway.api.settings import settings_of
 
@@ -115,9 +113,7 @@ def _as_data(policy: Policy, catalog: Catalog) -> dict[str, Any]:
 
     def plugin(config: PluginConfig) -> dict[str, Any]:
         entry = catalog.plugins[config.name]
-        flags = {
-            flag: {"value": value, "from": origin} for flag, value, origin in _flags(config, entry, policy)
-        }
+        flags = {flag: {"value": value, "from": origin} for flag, value, origin in _flags(config, entry, policy)}
         given = arguments(config, entry)
         return {"name": config.name, "from": policy.origin(config.line), "flags": flags, "arguments": given}
 
@@ -145,9 +141,7 @@ def _as_file(policy: Policy, catalog: Catalog) -> Iterator[str]:
             yield from _argument_lines(plugin, entry, policy, "    ")
 
 
-def _argument_lines(
-    config: ActionConfig | PluginConfig, entry: Entry, policy: Policy, indent: str
-) -> Iterator[str]:
+def _argument_lines(config: ActionConfig | PluginConfig, entry: Entry, policy: Policy, indent: str) -> Iterator[str]:
     settings = list(_settings(config, entry, policy))
     if settings:
         yield f"{indent}arguments:"

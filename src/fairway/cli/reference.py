@@ -75,9 +75,7 @@ def _entry(entry: Entry) -> Iterator[str]:
 
 
 def _row(setting: Setting) -> str:
-    default = (
-        setting.default if isinstance(setting.default, str) else msgspec.json.encode(setting.default).decode()
-    )
+    default = setting.default if isinstance(setting.default, str) else msgspec.json.encode(setting.default).decode()
     meaning = setting.meaning
     if setting.aliases:
         meaning += f" Also read as {', '.join(f'`{alias}`' for alias in setting.aliases)}"
