@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import msgspec
 
 from benchmarks.policies import SCORES, policy_for
-from benchmarks.timing import Paired, frozen, paired, seconds
+from benchmarks.timing import Paired, paired, quiet, seconds
 from benchmarks.workload import Size, Workload
 from fairway.api.affinity import Affinity, PodAffinity, PodAffinityTerm
 from fairway.api.kinds import ApiObject
@@ -40,7 +40,7 @@ def _cycle(workload: Workload, policy: Policy, *, apart: bool) -> float:
     state = ClusterState()
     state.upsert(_named(workload.cluster()))
     state.upsert(_labelled(workload, apart=apart))
-    with frozen():
+    with quiet():
         return seconds(lambda: decide(state, policy, 0))
 
 

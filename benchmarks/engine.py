@@ -6,6 +6,7 @@ Where the time goes inside is measured in one more repetition, for looking at th
 
 from __future__ import annotations
 
+import gc
 import resource
 import statistics
 import time
@@ -17,7 +18,7 @@ from typing import Any
 from benchmarks import limit
 from benchmarks.memory import bytes_per_running_pod
 from benchmarks.policies import policy_for
-from benchmarks.timing import Phases, clock, frozen
+from benchmarks.timing import Phases, clock, quiet
 from benchmarks.workload import Size, Workload
 from fairway.api.policy import Policy
 from fairway.scheduler.decide import decide
@@ -45,7 +46,7 @@ class Run:
         self.phases.mark("apply events")
         del backlog
         sample = workload.requests()[:LIMIT_PODS]
-        with frozen():
+        with quiet():
             self.limit_before = limit.rate(workload.idle(), sample)
             self.cycle = self._decide(state, policy)
             self.limit_after = limit.rate(workload.idle(), sample)
@@ -76,6 +77,10 @@ class MeteredRun(Run):
         began = clock()
         _read(plan)
         self.phases.seconds["read the plan"] = clock() - began
+        del plan
+        began = clock()
+        gc.collect()
+        self.phases.seconds["collect garbage"] = clock() - began
         return sum(phases.seconds.values())
 
     def _name(self, marks: dict[str, float], turns: float) -> None:

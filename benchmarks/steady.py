@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 
 from benchmarks.policies import SCORES, policy_for
-from benchmarks.timing import Paired, frozen, paired, seconds
+from benchmarks.timing import Paired, paired, quiet, seconds
 from benchmarks.workload import Size, Workload
 from fairway.api.policy import Policy
 from fairway.scheduler.decide import decide
@@ -51,7 +51,7 @@ def measure(nodes: int, running: int, score: str) -> Paired:
     """Cycles with pods running against those with none."""
     workload, policy = Workload(Size(nodes=nodes, pods=max(running, 10 * nodes))), policy_for(score)
     busy, idle = Steady(workload, running, policy), Steady(workload, 0, policy)
-    with frozen():
+    with quiet():
         return paired(busy.cycle, idle.cycle, _REPEAT)
 
 

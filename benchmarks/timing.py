@@ -48,13 +48,17 @@ def paired(ours: Stopwatch, theirs: Stopwatch, repeat: int) -> Paired:
 
 
 @contextmanager
-def frozen() -> Iterator[None]:
-    """What is loaded is put out of the garbage collector's sight, as the live scheduler does after it has loaded."""
+def quiet() -> Iterator[None]:
+    """The garbage collector as the live scheduler has it: what is loaded is out of its sight, and it does not run by
+    itself but between cycles. What such a collection takes is a phase of its own.
+    """
     gc.collect()
     gc.freeze()
+    gc.disable()
     try:
         yield
     finally:
+        gc.enable()
         gc.unfreeze()
 
 

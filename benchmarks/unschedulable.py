@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 
 from benchmarks.policies import SCORES, policy_for
-from benchmarks.timing import Paired, frozen, paired, seconds
+from benchmarks.timing import Paired, paired, quiet, seconds
 from benchmarks.workload import QUEUE, Size, Workload
 from fairway.api.meta import ObjectMeta
 from fairway.api.pods import Container, Pod, PodSpec, ResourceRequirements
@@ -37,7 +37,7 @@ def measure(nodes: int, pods: int, score: str) -> tuple[Paired, Paired]:
     """(deciding, reading) with many pods against a thousand."""
     workload, policy = Workload(Size(nodes=nodes)), policy_for(score)
     many, few = waiting(workload, pods), waiting(workload, _FEW)
-    with frozen():
+    with quiet():
         deciding = paired(lambda: _cycle(many, policy), lambda: _cycle(few, policy), _REPEAT)
         reading = paired(lambda: _reading(many, policy), lambda: _reading(few, policy), 3)
     return deciding, reading

@@ -60,8 +60,14 @@ def test_bench_engine_as_json(options):
     assert {"decisions_per_second", "limit_per_second", "ratio", "cycle_seconds"} < found.keys()
     assert found["limit_per_second"].keys() == {"before", "after"}
     assert list(found["phase_seconds"]) == [
-        "apply events", "open session", "order", "place", "explain", "read the plan"
-    ]  # fmt: skip
+        "apply events",
+        "open session",
+        "order",
+        "place",
+        "explain",
+        "read the plan",
+        "collect garbage",
+    ]
     assert found["peak_memory_bytes"] > 0
     assert found["bytes_per_running_pod"] > 0
 
