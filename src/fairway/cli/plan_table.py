@@ -8,7 +8,9 @@ from collections.abc import Iterable
 from rich.console import Console
 
 from fairway.cli.output import console, table
+from fairway.devices.locating import KIND_PREFIX
 from fairway.scheduler.plan import Pending, Plan
+from fairway.state.asks import CLASS_PREFIX
 
 BAR = 12
 """Width of a share bar."""
@@ -151,6 +153,13 @@ def _lines(held: dict[str, str], deserved: dict[str, str] | None = None) -> str:
         pairs = [(name, held.get(name, "0"), deserved.get(name, "0")) for name in known]
         lines = [f"{have} of {due} {_short(name)}" for name, have, due in pairs if (have, due) != ("0", "0")]
     return "\n".join(lines) or "nothing"
+
+
+def _short(name: str) -> str:
+    """A resource's name without our own prefixes, which only tell a class from a kind of device."""
+    if name.startswith(CLASS_PREFIX):
+        return f"class {name.removeprefix(CLASS_PREFIX)}"
+    return name.removeprefix(KIND_PREFIX)
 
 
 def percent(part: float) -> str:
