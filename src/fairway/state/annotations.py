@@ -31,3 +31,8 @@ def parse_span(text: str) -> Micros | None:
         return None
     seconds = sum(Fraction(number) * _UNITS[unit] for number, unit in _PART.findall(text))
     return int(seconds * SECOND) if seconds <= _LONGEST else None
+
+
+def parse_runtime(text: str) -> Micros | None:
+    """An expected run time: a span above zero. None if it is none."""
+    return parse_span(text) or None

@@ -23,6 +23,7 @@ from fairway.state import reader
 from fairway.state.asks import device_record
 from fairway.state.events import Assumed, Confirmed, Deleted, Event, Forgotten, Upserted
 from fairway.state.facts import DeviceFact, DeviceFacts, fact_key
+from fairway.state.faults import RuntimeFaults
 from fairway.state.history import RunHistory
 from fairway.state.holds import HoldRecord, read_nomination, read_reservations
 from fairway.state.jobs import Job, is_valid
@@ -59,6 +60,7 @@ class ClusterState:
         self.foreign: dict[str, Task] = {}
         self.nominations: dict[str, HoldRecord] = {}
         self.history = RunHistory()
+        self._runtime_faults = RuntimeFaults()
         self.terms = PodTerms(self.namespaces.labels, self._known_tasks)
         self.waiting = WaitingIndex(self.queues)
         self.generation = 0
@@ -140,6 +142,7 @@ class ClusterState:
         return [
             *self.namespaces.warnings(),
             *self.devices.warnings(),
+            *self._runtime_faults.warnings(),
             *(f"priorityclass {name} not found: counted as if none were named" for name in unknown),
         ]
 
@@ -157,8 +160,8 @@ class ClusterState:
             if pod.spec.node_name and state not in FINISHED:
                 self._enter_foreign(key, pod)
             return
-        if state is TaskState.SUCCEEDED and old is not None and old.state is not TaskState.SUCCEEDED:
-            self.history.note(pod, old.job.key.split("/", 1)[1])
+        if state is TaskState.SUCCEEDED:
+            self.history.note(pod, (reader.group_of(pod) or key).split("/", 1)[1])
         if state is None or (state in FINISHED and not reader.group_of(pod)):
             return
         task = self._read(key, pod)
@@ -253,6 +256,7 @@ class ClusterState:
         self._pods_with_volumes.pop(key, None)
         self._pods_with_claims.pop(key, None)
         self.nominations.pop(key, None)
+        self._runtime_faults.forget(f"pod {key}")
         self._ledger.mark(task.job)
         if not task.job.tasks and not task.job.group and not task.job.alone:
             del self.groups[task.job.key]
@@ -334,6 +338,7 @@ class ClusterState:
         job.created = None if meta.creation_timestamp is None else from_datetime(meta.creation_timestamp)
         job.phase = group.status.phase
         job.annotations = meta.annotations or None
+        self._runtime_faults.read(f"podgroup {job.key}", meta.annotations)
         job.last_ready = _last_ready(group)
         self._rehold(job, read_reservations(meta.annotations, meta.namespace))
         self._name_class(job.priority_class, -1)
@@ -351,6 +356,7 @@ class ClusterState:
         job.minimum, job.role_minimums, job.minimum_resources, job.phase = 1, (), None, ""
         self._name_class(job.priority_class, -1)
         job.annotations, job.priority_class, job.last_ready = None, "", None
+        self._runtime_faults.forget(f"podgroup {key}")
         self._rehold(job, {})
         self._ledger.mark(job)
         if not job.tasks:

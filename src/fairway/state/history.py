@@ -1,21 +1,22 @@
 """Past run times, by namespace and job name: what `estimate: user-history` goes by.
 
-A job's name without its trailing number is what runs of the same kind have in common (`train-17`, `train-18`).
+A job's name without its trailing number is what runs of the same kind have in common (`train-17`, `train-18`). A run is
+that of a job: its pods that ran at the same time are one run, and hearing of a pod twice changes nothing.
 """
 
 from __future__ import annotations
 
 import re
-from collections import deque
+from typing import NamedTuple
 
 from fairway.api.pods import Pod
 from fairway.clock import Micros, from_datetime
 
 KEPT = 31
-"""Runs remembered of each name; the oldest go."""
+"""Runs remembered of each name; those that ended first go."""
 
 MAX_NAMES = 100_000
-"""Names remembered; the least recently finished go."""
+"""Names remembered; the least recently heard of go."""
 
 _NUMBER = re.compile(r"[-_.]?\d+$")
 
@@ -24,25 +25,26 @@ def stem(name: str) -> str:
     return _NUMBER.sub("", name) or name
 
 
+class _Run(NamedTuple):
+    ended: Micros
+    began: Micros
+    job: str
+
+
 class RunHistory:
     """How long runs took."""
 
     def __init__(self) -> None:
-        self._runs: dict[tuple[str, str], deque[Micros]] = {}
+        self._runs: dict[tuple[str, str], list[_Run]] = {}
 
     def note(self, pod: Pod, job: str) -> None:
         """A pod has succeeded: remember how long it ran, if its status says so."""
-        began = pod.status.start_time
-        ends = [c.last_transition_time for c in pod.status.conditions if c.last_transition_time is not None]
-        if began is None or not ends:
-            return
-        span = max(map(from_datetime, ends)) - from_datetime(began)
-        if span <= 0:
+        began, ended = pod.status.start_time, _end(pod)
+        if began is None or ended is None or ended <= from_datetime(began):
             return
         key = (pod.metadata.namespace, stem(job))
-        runs = self._runs.pop(key, None) or deque(maxlen=KEPT)
-        runs.append(span)
-        self._runs[key] = runs
+        runs = _with(self._runs.pop(key, []), _Run(ended, from_datetime(began), job))
+        self._runs[key] = sorted(runs)[-KEPT:]
         if len(self._runs) > MAX_NAMES:
             del self._runs[next(iter(self._runs))]
 
@@ -50,5 +52,19 @@ class RunHistory:
         runs = self._runs.get((namespace, stem(job)))
         if not runs:
             return None
-        ordered = sorted(runs)
-        return ordered[len(ordered) // 2]
+        spans = sorted(run.ended - run.began for run in runs)
+        return (spans[(len(spans) - 1) // 2] + spans[len(spans) // 2]) // 2
+
+
+def _with(runs: list[_Run], new: _Run) -> list[_Run]:
+    """One run more, or a longer one: what a job did at overlapping times was one run."""
+    same = [run for run in runs if run.job == new.job and run.began < new.ended and new.began < run.ended]
+    ended = max(run.ended for run in [new, *same])
+    began = min(run.began for run in [new, *same])
+    return [*(run for run in runs if run not in same), _Run(ended, began, new.job)]
+
+
+def _end(pod: Pod) -> Micros | None:
+    """The last that its conditions tell of: when it ceased to be ready."""
+    times = [c.last_transition_time for c in pod.status.conditions if c.last_transition_time is not None]
+    return max(map(from_datetime, times), default=None)

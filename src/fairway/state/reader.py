@@ -100,7 +100,7 @@ class Runtime(NamedTuple):
 
 
 def _runtime(expected: str | None, deadline: int | None) -> Runtime:
-    span = names.parse_span(expected) if expected is not None else None
+    span = names.parse_runtime(expected) if expected is not None else None
     return Runtime(span, None if deadline is None else deadline * SECOND)
 
 
