@@ -1,0 +1,168 @@
+"""enqueue, allocate and backfill, as semantics 3 to 5 say it.
+
+"Each step goes to the smallest (queue, namespace, job) key among those whose next step is allowed and fits."
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
+from fairway.api.arguments import DrfArguments
+from fairway.api.kinds import ApiObject
+from fairway.api.policy import Policy
+from fairway.scheduler.reference.admission import Admission
+from fairway.scheduler.reference.cluster import Amounts, Cluster, Job, Task, add_up
+from fairway.scheduler.reference.places import Places
+from fairway.scheduler.reference.queues import Queues
+
+PLACED, NOT_ALLOWED, NO_ROOM = "placed", "not allowed", "no room"
+
+
+def plan_bindings(objects: Iterable[ApiObject], policy: Policy) -> list[tuple[str, str]]:
+    """Who would be bound where, in the order decided."""
+    return _Allocation(Cluster(objects), policy).run()
+
+
+class _Allocation:
+    def __init__(self, cluster: Cluster, policy: Policy) -> None:
+        self._cluster = cluster
+        self._policy = policy
+        self._places = Places(cluster, policy)
+        self._queues = Queues(cluster, policy, _total(cluster, self._places))
+        self._admission = Admission(cluster, policy, self._queues)
+        self._bindings: list[tuple[str, str]] = []
+
+    def run(self) -> list[tuple[str, str]]:
+        for action in self._policy.actions:
+            if action.name == "enqueue":
+                self._queues.refused = {job for job in self._cluster.jobs.values() if self._admission.is_refused(job)}
+            elif action.name == "allocate":
+                self._queues.divide()
+                out = self._pass(self._admission.candidates(backfill=False), lending=False)
+                if self._queues.lends():
+                    self._pass(out, lending=True)
+            elif action.name == "backfill":
+                self._queues.divide()
+                self._pass(self._admission.candidates(backfill=True), lending=True)
+        return self._bindings
+
+    # -- the loop ---------------------------------------------------------------------------------------------
+
+    def _pass(self, jobs: list[Job], *, lending: bool) -> list[Job]:
+        """Steps until nobody can take one; returns those who only were not allowed to."""
+        in_line, deferred = list(jobs), []
+        while in_line:
+            job = min(in_line, key=self._key)
+            result = self._step(job, lending)
+            if result is PLACED and job.waiting():
+                continue
+            in_line.remove(job)
+            if result is NOT_ALLOWED:
+                deferred.append(job)
+        return deferred
+
+    def _step(self, job: Job, lending: bool) -> str:
+        if job.is_ready():
+            return self._grow(job, lending)
+        bound = len(self._bindings)
+        allowed = True
+        for role, least in sorted(job.roles.items()):
+            allowed &= self._place(job, least - job.ready_tasks(role), role, lending)
+        allowed &= self._place(job, job.minimum - job.ready_tasks(), None, lending)
+        if job.is_ready() and len(self._bindings) > bound:
+            return PLACED
+        self._take_back(job, bound)
+        return NO_ROOM if allowed else NOT_ALLOWED
+
+    def _grow(self, job: Job, lending: bool) -> str:
+        """One task: the first that is allowed and fits."""
+        allowed = True
+        for task in job.waiting():
+            if not self._queues.allows(job, task, 1, lending):
+                allowed = False
+            elif self._put(task):
+                return PLACED
+        return NO_ROOM if allowed else NOT_ALLOWED
+
+    def _place(self, job: Job, missing: int, role: str | None, lending: bool) -> bool:
+        """Place what is missing of a role, or at all; False if not all that was tried was allowed."""
+        allowed = True
+        for run in _runs(job.waiting()):
+            if missing <= 0:
+                break
+            if role is not None and run[0].role != role:
+                continue
+            tried = run[:missing]
+            may = max(k for k in range(len(tried) + 1) if not k or self._queues.allows(job, tried[0], k, lending))
+            allowed = allowed and may == len(tried)
+            missing -= sum(self._put(task) for task in tried[:may])
+        return allowed
+
+    def _put(self, task: Task) -> bool:
+        node = self._places.best(task)
+        if node is None:
+            return False
+        task.node = node
+        self._bindings.append((task.key, node))
+        return True
+
+    def _take_back(self, job: Job, bound: int) -> None:
+        undone = {key for key, _ in self._bindings[bound:]}
+        for task in job.tasks:
+            if task.key in undone:
+                task.node = ""
+        del self._bindings[bound:]
+
+    # -- order ------------------------------------------------------------------------------------------------
+
+    def _key(self, job: Job) -> tuple[Any, ...]:
+        queues = [self._queues.key(queue) for queue in reversed(self._queues.line(job.queue))]
+        return (*queues, self._namespace_key(job), self._job_key(job))
+
+    def _namespace_key(self, job: Job) -> tuple[Any, ...]:
+        drf = self._policy.plugin("drf")
+        if drf is None or not drf.enabled("namespace_key"):
+            return (job.namespace,)
+        assert isinstance(drf.arguments, DrfArguments)
+        here = [j for j in self._cluster.jobs.values() if (j.queue, j.namespace) == (job.queue, job.namespace)]
+        share = self._share(add_up(j.held() for j in here)) / self._cluster.weights.get(job.namespace, 1)
+        return (-job.priority if drf.arguments.priority_first else 0, share, job.namespace)
+
+    def _job_key(self, job: Job) -> tuple[Any, ...]:
+        parts: list[Any] = []
+        for plugin in self._policy.plugins():
+            if plugin.enabled("job_key") and plugin.name == "priority":
+                parts.append(-job.priority)
+            elif plugin.enabled("job_key") and plugin.name == "gang":
+                parts.append(job.is_ready())
+            elif plugin.enabled("job_key") and plugin.name == "drf":
+                parts.append(self._share(job.held()))
+        return (*parts, job.created, job.key, job.alone)
+
+    def _share(self, held: Amounts) -> Fraction:
+        parts = [
+            Fraction(held.get(name, 0), total) for name, total in self._queues.total.items() if total and name != "pods"
+        ]
+        return max(parts, default=Fraction(0))
+
+
+def _total(cluster: Cluster, places: Places) -> Amounts:
+    usable = [
+        dict(places.allocatable(node))
+        for node in cluster.nodes.values()
+        if not node.spec.unschedulable and places.is_ready(node)
+    ]
+    return add_up(usable)
+
+
+def _runs(tasks: list[Task]) -> list[list[Task]]:
+    """Like tasks that follow each other."""
+    runs: list[list[Task]] = []
+    for task in tasks:
+        if runs and runs[-1][-1].alike(task):
+            runs[-1].append(task)
+        else:
+            runs.append([task])
+    return runs
