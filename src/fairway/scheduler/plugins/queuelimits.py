@@ -81,7 +81,7 @@ class QueueLimits:
         others = [book for book in self.top() if book not in job.queue.line]
         for row, amount in need:
             promised = sum(self.guaranteed(book, row) for book in others) if row in self._guaranteed_rows else 0
-            if promised and amount > self._session.total[row] - promised:
+            if promised and amount and amount > self._session.total[row] - promised:
                 left = self._session.total[row] - promised
                 return self._no(job, row, amount, "would touch what is guaranteed to others", left)
         return YES
