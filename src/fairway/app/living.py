@@ -7,7 +7,7 @@ its place (the condition `PodScheduled`), since when it runs (`status.startTime`
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -42,7 +42,9 @@ def is_ended(pod: Pod) -> bool:
 
 
 class LivingCluster(VirtualCluster):
-    """See the module."""
+    """See the module. `ended` is called with each job that has run to its end, before its objects go."""
+
+    ended: Callable[[SimJob], None] = staticmethod(lambda job: None)
 
     def take_up(self, job: SimJob, pods: Iterable[Pod]) -> None:
         """A job as its objects show it: each of its pods waits, has a place, runs, leaves or has ended."""
@@ -86,6 +88,15 @@ class LivingCluster(VirtualCluster):
         job.queue, job.minimum = group.spec.queue, max(1, group.spec.min_member)
         self.state.apply(Upserted(group))
         self.changed()
+
+    def placed(self) -> Iterator[SimPod]:
+        """All pods that have a node: on their way to it, running there, or leaving it."""
+        for pods in self._on_node.values():
+            yield from pods.values()
+
+    def _finish(self, job: SimJob, ran: Micros) -> None:
+        self.ended(job)
+        super()._finish(job, ran)
 
     def _take_up(self, pod: SimPod, seen: Pod) -> None:
         self.pods[pod.key] = pod

@@ -111,15 +111,10 @@ class _Roll:
         self._passes += 1
 
     def _run_time(self, pod: Pod, group: PodGroup | None) -> Micros:
-        """Counted from the start of the run; one that has outlived what it said goes on for ever."""
-        if pod.spec.node_name and self._runs.end(pod) >= FOREVER:
-            return FOREVER
         runtime = self._runs.known(pod)
-        if runtime is None:
-            return FOREVER
-        if not runtime.certain:
+        if runtime is not None and not runtime.certain:
             self._uncertain.add(_job_of(pod))
-        return runtime.span
+        return self._runs.span(pod)
 
     def _say(self) -> Forecast:
         unknown = self._unknown()

@@ -1,0 +1,217 @@
+"""What users do to a sandbox: make, change and delete objects. A request is carried out whole, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeVar
+
+from msgspec.structs import replace
+
+from fairway.api import kinds
+from fairway.api.kinds import ApiObject, ObjectKey
+from fairway.api.nodes import Node
+from fairway.api.pods import Pod
+from fairway.api.requests import pod_request
+from fairway.api.scheduling import PodGroup
+from fairway.app.living import LivingCluster, is_ended
+from fairway.app.population import make_job
+from fairway.app.sandbox.journal import Journal, JournaledState
+from fairway.app.sandbox.runtimes import drawn, run_time
+from fairway.clock import Micros, to_datetime
+from fairway.errors import InputError
+from fairway.state.annotations import NOMINATED_SINCE, RESERVATIONS
+from fairway.state.asks import RECORD_PREFIX
+from fairway.state.events import Deleted, Upserted
+from fairway.state.reader import group_of, key_of
+
+T = TypeVar("T", Pod, PodGroup)
+
+MOST_OBJECTS = 50_000
+"""A sandbox holds no more objects than this."""
+FLEET_GROUP = "cluster.open-cluster-management.io"
+JOB = "Job"
+"""Not a kind of object: a group with its pods, or a pod alone."""
+_MANAGED = (RESERVATIONS, NOMINATED_SINCE)
+
+
+class Applied(NamedTuple):
+    object: str
+    """Kind and name, as in `Pod team-a/train-0`."""
+    result: str
+    """created, configured or unchanged."""
+
+
+class Commands:
+    """Carries requests out on a living cluster."""
+
+    def __init__(self, cluster: LivingCluster, state: JournaledState, journal: Journal) -> None:
+        self._cluster = cluster
+        self._state = state
+        self._journal = journal
+
+    @property
+    def _now(self) -> Micros:
+        return self._cluster.loop.now
+
+    # -- apply -----------------------------------------------------------------------------------------------
+
+    def apply(self, objects: Sequence[ApiObject]) -> list[Applied]:
+        things = [self._stamped(thing) for thing in objects]
+        self._check(things)
+        results = {kinds.key(thing): self._result(thing) for thing in things}
+        fresh = [thing for thing in things if results[kinds.key(thing)] != "unchanged"]
+        for thing in fresh:
+            if isinstance(thing, Node):
+                self._cluster.join(thing)
+            elif isinstance(thing, PodGroup):
+                self._apply_group(thing)
+            elif not isinstance(thing, Pod):
+                self._state.apply(Upserted(thing))
+        self._apply_pods([thing for thing in fresh if isinstance(thing, Pod)])
+        for thing in fresh:
+            if not isinstance(thing, Pod | PodGroup):
+                self._journal.note(self._now, "changed", f"{title(kinds.key(thing))} {results[kinds.key(thing)]}")
+        self._cluster.changed()
+        return [Applied(title(key), result) for key, result in results.items()]
+
+    def _stamped(self, thing: ApiObject) -> ApiObject:
+        """As the API server does it: a new object was created now, one that is there keeps its time."""
+        known = self._state.objects.get(kinds.key(thing))
+        created = thing.metadata.creation_timestamp or to_datetime(self._now)
+        if known is not None and known.metadata.creation_timestamp is not None:
+            created = known.metadata.creation_timestamp
+        meta = replace(thing.metadata, creation_timestamp=created)
+        stamped: ApiObject = replace(thing, metadata=meta)
+        return drawn(stamped, self._now) if isinstance(stamped, Pod) else stamped
+
+    def _check(self, things: Sequence[ApiObject]) -> None:
+        """Refuse the whole request for the first thing that cannot be done."""
+        for thing in things:
+            key = kinds.key(thing)
+            if any(version.startswith(FLEET_GROUP) for version in kinds.versions_read(key[0])):
+                raise InputError(f"{title(key)}: a sandbox is one cluster, it has no fleet; see fairway place")
+            if isinstance(thing, Pod):
+                self._check_pod(thing)
+        new = sum(kinds.key(thing) not in self._state.objects for thing in things)
+        if len(self._state.objects) + new > MOST_OBJECTS:
+            raise InputError(f"a sandbox holds at most {MOST_OBJECTS} objects, there would be more")
+
+    def _check_pod(self, pod: Pod) -> None:
+        key, group = key_of(pod), group_of(pod)
+        known = self._cluster.pods.get(key)
+        if not group and self._cluster.jobs.get(key) is not None and known is None:
+            raise InputError(f"Pod {key}: there is a group of that name, expected another name")
+        if known is None:
+            return
+        if group != group_of(known.pod):
+            raise InputError(f"Pod {key}: it belongs to another group already, delete it first")
+        if known.node and not self._is_same(pod):
+            raise InputError(f"Pod {key}: it has its place on {known.node} already, delete it first")
+
+    def _result(self, thing: ApiObject) -> str:
+        known = self._state.objects.get(kinds.key(thing))
+        if known is None:
+            return "created"
+        same = self._is_same(thing) if isinstance(thing, Pod | PodGroup) else known == thing
+        return "unchanged" if same else "configured"
+
+    def _is_same(self, thing: Pod | PodGroup) -> bool:
+        """Whether an object asks for what is there; what the scheduler wrote on it does not count."""
+        known = self._state.objects.get(kinds.key(thing))
+        if isinstance(thing, Pod) and isinstance(known, Pod):
+            there = replace(known.spec, node_name=thing.spec.node_name)
+            return thing.spec == there and _own(thing) == _own(known)
+        if isinstance(thing, PodGroup) and isinstance(known, PodGroup):
+            return thing.spec == known.spec and _own(thing) == _own(known)
+        return False
+
+    def _apply_group(self, group: PodGroup) -> None:
+        known = self._state.objects.get(kinds.key(group))
+        if isinstance(known, PodGroup):
+            group = _with_managed(group, known)
+        job = self._cluster.jobs.get(f"{group.metadata.namespace}/{group.metadata.name}")
+        if job is None:
+            self._state.apply(Upserted(group))
+        else:
+            self._cluster.regroup(job, group)
+
+    def _apply_pods(self, pods: Iterable[Pod]) -> None:
+        new: dict[str, list[Pod]] = {}
+        for pod in pods:
+            known = self._cluster.pods.get(key_of(pod))
+            group = self._group(group_of(pod))
+            if known is not None:
+                known.amounts, known.run = pod_request(pod.spec).amounts, run_time(pod, group)
+                self._cluster.replace(known, _with_managed(pod, known.pod))
+            elif (job := self._cluster.jobs.get(group_of(pod) or key_of(pod))) is not None:
+                self._cluster.enlarge(job, pod, run_time(pod, group))
+            elif is_ended(pod):
+                self._state.apply(Upserted(pod))
+            else:
+                new.setdefault(group_of(pod) or key_of(pod), []).append(pod)
+        for key, members in new.items():
+            made = make_job(key, self._group(key), members, run_time)
+            self._cluster.take_up(made, members)
+            self._journal.submitted(self._now, made.facts())
+
+    def _group(self, key: str) -> PodGroup | None:
+        namespace, _, name = key.partition("/")
+        found = self._state.objects.get(("PodGroup", namespace, name))
+        return found if isinstance(found, PodGroup) else None
+
+    # -- delete ----------------------------------------------------------------------------------------------
+
+    def delete(self, keys: Sequence[ObjectKey]) -> list[str]:
+        found = dict.fromkeys(key for given in keys for key in self._meant(given))
+        for key in found:
+            self._delete(self._state.objects[key])
+        self._cluster.changed()
+        return [title(key) for key in found]
+
+    def _meant(self, key: ObjectKey) -> list[ObjectKey]:
+        """The objects that a user's words stand for; InputError if there are none."""
+        kind, namespace, name = key
+        if kind == JOB:
+            meant = [
+                kinds.key(thing)
+                for thing in self._state.objects.values()
+                if (isinstance(thing, Pod) and (group_of(thing) or key_of(thing)) == f"{namespace}/{name}")
+                or (isinstance(thing, PodGroup) and kinds.key(thing) == ("PodGroup", namespace, name))
+            ]
+        else:
+            meant = [key] if key in self._state.objects else []
+        if not meant:
+            raise InputError(f"there is no {title(key)}")
+        return meant
+
+    def _delete(self, thing: ApiObject) -> None:
+        if isinstance(thing, Pod) and key_of(thing) in self._cluster.pods:
+            self._cluster.withdraw(self._cluster.pods[key_of(thing)])
+        elif isinstance(thing, Node) and thing.metadata.name in self._cluster.pool:
+            self._cluster.fail(thing.metadata.name, None)
+        else:
+            if isinstance(thing, PodGroup):
+                job = self._cluster.jobs.get(f"{thing.metadata.namespace}/{thing.metadata.name}")
+                if job is not None:
+                    job.group, job.minimum = None, 1
+            self._state.apply(Deleted(thing))
+        pods = {key_of(thing): thing.spec.node_name} if isinstance(thing, Pod) else {}
+        self._journal.note(self._now, "deleted", title(kinds.key(thing)), pods=pods)
+
+
+def title(key: ObjectKey) -> str:
+    kind, namespace, name = key
+    return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
+
+
+def _own(thing: Pod | PodGroup) -> tuple[dict[str, str], dict[str, str]]:
+    """Labels and annotations that are the user's own."""
+    notes = thing.metadata.annotations.items()
+    own = {name: text for name, text in notes if name not in _MANAGED and not name.startswith(RECORD_PREFIX)}
+    return dict(thing.metadata.labels), own
+
+
+def _with_managed(thing: T, known: T) -> T:
+    """The new object with what the scheduler wrote on the old one."""
+    notes = {name: text for name, text in known.metadata.annotations.items() if name in _MANAGED}
+    return replace(thing, metadata=replace(thing.metadata, annotations={**thing.metadata.annotations, **notes}))

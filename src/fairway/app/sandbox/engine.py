@@ -1,0 +1,226 @@
+"""A sandbox: a living cluster, the scheduler's cycles on it, and the file that both are kept in.
+
+Nothing here looks at a clock or has a thread of its own: whoever drives it says up to which virtual time it goes on.
+Every method that changes something writes it down before it returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from threading import RLock
+
+from fairway.api import kinds
+from fairway.api.kinds import ApiObject, ObjectKey
+from fairway.api.policy import Policy, parse_policy
+from fairway.app.explaining import Explanation, Situation, explain
+from fairway.app.living import LivingCluster
+from fairway.app.population import populate, settle
+from fairway.app.sandbox.commands import Applied, Commands
+from fairway.app.sandbox.frame import Frame, Framer, NodeUse
+from fairway.app.sandbox.journal import Journal, JournaledState
+from fairway.app.sandbox.records import Arrival, Happening, Outcome, read
+from fairway.app.sandbox.runtimes import run_time
+from fairway.app.sandbox.store import Store
+from fairway.app.sandbox.world import World, demo_round
+from fairway.clock import SECOND, Micros
+from fairway.errors import InputError
+from fairway.scheduler.plan import Plan
+from fairway.scheduler.registry import default_registry
+from fairway.sim.assertions import Evidence
+from fairway.sim.cycles import Cycles
+from fairway.sim.loop import EventLoop, Rank
+from fairway.sim.nodes import NodePool
+from fairway.sim.policies import policy_text
+from fairway.sim.scenario.model import Span, TimingPart
+from fairway.sim.spans import Drawn
+from fairway.sim.story import Story
+from fairway.state.annotations import RESERVATIONS
+
+TIMING = TimingPart(start_delay=Drawn("fixed", 2 * SECOND, 2 * SECOND), grace=Span(10 * SECOND))
+"""Pods run two seconds after they got their place, and have ten to leave."""
+MOST_STEPS = 5_000
+"""Events that happen in one go; whoever waits for the sandbox gets a turn after them."""
+
+
+def create(store: Store, world: World, policy: Policy) -> None:
+    """Begin a sandbox in a new file."""
+    with store.transaction():
+        store.set("policy", policy_text(policy))
+        store.set("demo", "1" if world.demo else "")
+        store.set("rounds", "1")
+        store.add_arrivals(world.arrivals)
+        store.write_objects({kinds.key(thing): thing for thing in world.objects})
+        store.set("now", str(world.start))
+
+
+class Sandbox:
+    """A sandbox that goes on from what its file says. Methods may be called from any thread."""
+
+    def __init__(self, store: Store, policy: Policy | None = None) -> None:
+        now = store.now
+        if now is None:
+            raise InputError(f"{store.path}: holds no sandbox yet")
+        self._store = store
+        self._lock = RLock()
+        self._loop = EventLoop(now)
+        self.policy = policy or _kept_policy(store)
+        self._state = JournaledState(lambda: self._loop.now)
+        self._journal = Journal()
+        self._arrived: list[int] = []
+        self._coming = 0
+        story = Story()
+        self._cluster = LivingCluster(
+            self._loop, self._state, NodePool(), self._journal, story, Evidence(now), TIMING, Random(0)
+        )
+        self._cluster.ended = lambda job: self._journal.ended(self._loop.now, job)
+        cycles = Cycles(self._cluster, self.policy, "events", SECOND, self._journal, story, on_cycle=self._planned)
+        self._commands = Commands(self._cluster, self._state, self._journal)
+        self._framer = Framer(self._cluster, self._state, self.policy)
+        population = populate(store.objects(), run_time)
+        self._reserved = {
+            job.key
+            for job, pods in population.jobs
+            if RESERVATIONS in (pods[0] if job.group is None else job.group).metadata.annotations
+        }
+        settle(population, self._cluster, cycles)
+        self._expect(store.arrivals())
+        if policy is not None:
+            with store.transaction():
+                store.set("policy", policy_text(policy))
+        self._save()
+
+    @property
+    def now(self) -> Micros:
+        return self._loop.now
+
+    @property
+    def path(self) -> str:
+        return self._store.path
+
+    def advance(self, until: Micros) -> bool:
+        """Let everything happen up to and including a time; False if that was too much for one go."""
+        with self._lock:
+            loop, steps = self._loop, 0
+            while (when := loop.next_time) is not None and when <= until:
+                if steps >= MOST_STEPS and when > loop.now:
+                    break
+                loop.step()
+                steps += 1
+            else:
+                loop.now = max(loop.now, until)
+            self._save()
+            return loop.now >= until
+
+    def next_time(self) -> Micros | None:
+        """When something happens next, if nobody changes anything."""
+        with self._lock:
+            return self._loop.next_time
+
+    def apply(self, objects: Sequence[ApiObject]) -> list[Applied]:
+        """Make or change objects, all of them or none; InputError says why none."""
+        with self._lock:
+            applied = self._commands.apply(objects)
+            self._save()
+            return applied
+
+    def delete(self, keys: Sequence[ObjectKey]) -> list[str]:
+        """Delete objects, all of them or none. The kind `Job` means a group with its pods, or a lone pod."""
+        with self._lock:
+            deleted = self._commands.delete(keys)
+            self._save()
+            return deleted
+
+    def objects(self) -> list[ApiObject]:
+        """All objects as they are now; they never change themselves."""
+        with self._lock:
+            return list(self._state.objects.values())
+
+    def explain(self, job: str) -> Explanation:
+        """Asked of a copy: the sandbox goes on meanwhile."""
+        with self._lock:
+            objects, now = list(self._state.objects.values()), self._loop.now
+        return explain(Situation(objects, self.policy, now), job)
+
+    def frame(self) -> Frame:
+        """What there is to see now."""
+        with self._lock:
+            return self._framer.frame(self._coming, self._store)
+
+    def nodes(self) -> list[NodeUse]:
+        """What is in use on which node."""
+        with self._lock:
+            return self._framer.nodes()
+
+    def happenings(self, last: int) -> list[Happening]:
+        with self._lock:
+            return self._store.happenings(last)
+
+    def outcomes(self, last: int) -> list[Outcome]:
+        with self._lock:
+            return self._store.outcomes(last)
+
+    def close(self) -> None:
+        with self._lock:
+            self._save()
+            self._store.close()
+
+    def discard(self) -> None:
+        """Let go without writing anything more, as if it had been killed."""
+        self._store.close()
+
+    # -- what happens ----------------------------------------------------------------------------------------
+
+    def _expect(self, arrivals: list[Arrival]) -> None:
+        for arrival in arrivals:
+            self._loop.plan(arrival.at, Rank.ARRIVAL, self._arrive, arrival)
+        self._coming += len(arrivals)
+
+    def _arrive(self, arrival: Arrival) -> None:
+        objects = [read(raw) for raw in arrival.objects]
+        self._arrived.append(arrival.number)
+        self._coming -= 1
+        try:
+            self._commands.apply(objects)
+        except InputError as error:
+            self._journal.note(self._loop.now, "refused", str(error))
+
+    def _planned(self, number: int, at: Micros, plan: Plan) -> None:
+        self._journal.planned(at, plan)
+        held: dict[str, dict[str, str]] = {}
+        for entry in plan.reservations:
+            held.setdefault(entry.job, {})[entry.pod] = entry.node
+        for job in sorted(held.keys() - self._reserved):
+            self._journal.reserved(at, job, held[job])
+        self._reserved = set(held)
+
+    def _save(self) -> None:
+        """Write down all that changed since the last time, in one transaction."""
+        store, state, journal = self._store, self._state, self._journal
+        with store.transaction():
+            store.write_objects(state.changed)
+            store.remove_arrivals(self._arrived)
+            store.add_happenings(journal.happenings)
+            store.add_outcomes(journal.outcomes)
+            if not self._coming and store.setting("demo"):
+                self._begin_round()
+            store.set("now", str(self._loop.now))
+        state.changed.clear()
+        self._arrived.clear()
+        journal.happenings.clear()
+        journal.outcomes.clear()
+
+    def _begin_round(self) -> None:
+        """The demo's jobs have all come: they come again, under other names, in its next round."""
+        number = int(self._store.setting("rounds") or 1)
+        self._store.add_arrivals(demo_round(number))
+        self._store.set("rounds", str(number + 1))
+        self._expect(self._store.arrivals())
+
+
+def _kept_policy(store: Store) -> Policy:
+    text = store.setting("policy")
+    if text is None:
+        raise InputError(f"{store.path}: holds no policy")
+    return parse_policy(text, str(Path(store.path)), default_registry().catalog)

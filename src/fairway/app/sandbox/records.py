@@ -1,0 +1,63 @@
+"""What a sandbox writes down besides its objects: jobs to come, what happened, and how jobs ended."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, cast
+
+import msgspec
+
+from fairway.api.kinds import KINDS, ApiObject
+from fairway.clock import Micros
+
+_KINDS = {kind.struct: kind for kind in KINDS}
+_STRUCTS = {(version, kind.name): kind.struct for kind in KINDS for version in kind.api_versions}
+
+
+class Happening(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
+    """Something that was carried out."""
+
+    at: Micros
+    kind: str
+    """submitted, placed, evicted, lost, finished, deleted, reserved, released, changed."""
+    text: str
+    job: str = ""
+    pods: dict[str, str] = {}
+    """The pods that it happened to, with their nodes."""
+
+
+class Outcome(msgspec.Struct, rename="camel", frozen=True):
+    """A job that ran to its end."""
+
+    job: str
+    queue: str
+    namespace: str
+    pods: int
+    submitted: Micros
+    started: Micros
+    ended: Micros
+
+
+class Arrival(NamedTuple):
+    """The objects of a job that comes later."""
+
+    at: Micros
+    objects: list[msgspec.Raw]
+    number: int = 0
+
+
+class _Named(msgspec.Struct, rename="camel"):
+    kind: str
+    api_version: str = ""
+
+
+def written(thing: ApiObject) -> msgspec.Raw:
+    """An object as a manifest has it, kind and version included."""
+    kind = _KINDS[type(thing)]
+    head = {"apiVersion": kind.api_versions[0], "kind": kind.name}
+    return msgspec.Raw(msgspec.json.encode(head | msgspec.to_builtins(thing)))
+
+
+def read(raw: bytes | msgspec.Raw) -> ApiObject:
+    """An object that `written` wrote."""
+    head = msgspec.json.decode(raw, type=_Named)
+    return cast(ApiObject, msgspec.json.decode(raw, type=_STRUCTS[head.api_version, head.kind]))

@@ -1,0 +1,104 @@
+"""What a new sandbox begins with: the demo that comes with Fairway, or the objects of a user's files."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+from importlib.resources import as_file, files
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from fairway.api.kinds import ApiObject
+from fairway.api.manifests import load
+from fairway.api.pods import Pod
+from fairway.api.scheduling import PodGroup
+from fairway.app.sandbox.records import Arrival, written
+from fairway.app.sandbox.runtimes import arrived, arrives_after, drawn, with_run
+from fairway.clock import Micros
+from fairway.resources.algebra import Resource
+from fairway.sim.jobs import SimJob
+from fairway.sim.scenario import Scenario, load_scenario
+from fairway.sim.traces import TraceFaults
+from fairway.sim.workload import arrivals
+from fairway.state.annotations import GROUP_NAME
+from fairway.state.reader import group_of, key_of
+
+DEMO = "scenario.yaml"
+ROUND: Micros = 4 * 3600 * 1_000_000
+"""The demo's jobs come again after this time."""
+
+
+class World(NamedTuple):
+    start: Micros
+    objects: list[ApiObject]
+    arrivals: list[Arrival]
+    demo: bool
+
+
+def demo_scenario() -> Scenario:
+    """The scenario that comes with Fairway: a small cluster with GPUs, two teams, and their day."""
+    with as_file(files("fairway.app.sandbox") / "demo") as folder:
+        return load_scenario(folder / DEMO)
+
+
+def demo_world() -> World:
+    scenario = demo_scenario()
+    objects = load([str(scenario.resolve(name)) for name in scenario.file.cluster.manifests]).objects
+    return World(scenario.start, objects, demo_round(0), demo=True)
+
+
+def demo_round(number: int) -> list[Arrival]:
+    """The jobs of the demo, as they come in its round of this number; those of later rounds have other names."""
+    scenario = demo_scenario()
+    nodes = load([str(scenario.resolve(name)) for name in scenario.file.cluster.manifests]).objects
+    capacity = Resource.sum(Resource.parse(node.allocatable) for node in nodes if hasattr(node, "allocatable"))
+    streams = arrivals(scenario, scenario.file.seed + number, dict(capacity.amounts), TraceFaults("demo"))
+    prefix = f"r{number + 1}-" if number else ""
+    return [
+        Arrival(arrival.at + number * ROUND, [written(thing) for thing in _objects(arrival.make(), prefix)])
+        for arrival in heapq.merge(*streams, key=lambda arrival: arrival.at)
+    ]
+
+
+def files_world(objects: Iterable[ApiObject], now: Micros) -> World:
+    """The objects of files; jobs whose pods say when they arrive come then, all others are there from the start."""
+    things = [drawn(thing, now) if isinstance(thing, Pod) else thing for thing in objects]
+    times: dict[str, Micros] = {}
+    for pod in things:
+        if isinstance(pod, Pod):
+            key = group_of(pod) or key_of(pod)
+            times[key] = min(times.get(key, arrives_after(pod)), arrives_after(pod))
+    there: list[ApiObject] = []
+    coming: dict[str, list[ApiObject]] = {}
+    for thing in things:
+        key = _job_key(thing)
+        if times.get(key, 0):
+            coming.setdefault(key, []).append(arrived(thing) if isinstance(thing, Pod) else thing)
+        else:
+            there.append(thing)
+    ordered = sorted(coming, key=lambda key: times[key])
+    return World(
+        now,
+        there,
+        [Arrival(now + times[key], [written(thing) for thing in coming[key]]) for key in ordered],
+        demo=False,
+    )
+
+
+def _job_key(thing: ApiObject) -> str:
+    if isinstance(thing, Pod):
+        return group_of(thing) or key_of(thing)
+    return f"{thing.metadata.namespace}/{thing.metadata.name}" if isinstance(thing, PodGroup) else ""
+
+
+def _objects(job: SimJob, prefix: str) -> Iterator[ApiObject]:
+    """The objects of a job of the demo, with the time that its pods run written on them."""
+    if job.group is not None:
+        meta = job.group.metadata
+        yield replace(job.group, metadata=replace(meta, name=prefix + meta.name, creation_timestamp=None))
+    for pod in job.pods:
+        meta = pod.pod.metadata
+        notes = {name: prefix + text if name == GROUP_NAME else text for name, text in meta.annotations.items()}
+        meta = replace(meta, name=prefix + meta.name, annotations=notes, creation_timestamp=None)
+        yield with_run(replace(pod.pod, metadata=meta), pod.run)
