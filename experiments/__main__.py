@@ -1,4 +1,4 @@
-"""`python -m experiments [e1] [e3] [e4]`: measure published results again and print them beside the published ones."""
+"""`python -m experiments [e1] [e3] [e4] [starvation]`: measure results again, beside the published ones."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from collections.abc import Callable
 from rich.console import Console
 from rich.table import Table
 
-from experiments import e1, e3, e4, engine
+from experiments import e1, e3, e4, engine, starvation
 from experiments.easy import simulate
 from experiments.easy_pool import simulate_pool
 from fairway.errors import InputError
 from fairway.sim.metrics import Metrics
+from fairway.sim.report.comparison import comparison_tables
 from fairway.sim.report.svg import clear_time, percent
 from fairway.sim.traces import GPU
 
@@ -108,7 +109,21 @@ def _who(metrics: Metrics) -> str:
     return "" if longest is None else f"{longest.tasks} GPUs, {longest.namespace}"
 
 
-EXPERIMENTS: dict[str, Callable[[], bool]] = {"e1": print_e1, "e3": print_e3, "e4": print_e4}
+def print_starvation() -> bool:
+    comparison, reports = starvation.compared()
+    for part in comparison_tables(comparison):
+        console.print(part)
+    starvation.PICTURE.parent.mkdir(parents=True, exist_ok=True)
+    starvation.PICTURE.write_text(starvation.picture(reports))
+    return True
+
+
+EXPERIMENTS: dict[str, Callable[[], bool]] = {
+    "e1": print_e1,
+    "e3": print_e3,
+    "e4": print_e4,
+    "starvation": print_starvation,
+}
 
 
 def main(names: list[str]) -> int:

@@ -15,7 +15,7 @@ from experiments.engine import Watched, policy
 from fairway.sim.metrics import Metrics
 from fairway.sim.report import Speed
 
-NODES, GPUS = 50, 8
+NODES, GPUS = 30, 8
 FROM, DAYS = "42d", "3d"
 
 FAIR = """\

@@ -11,7 +11,7 @@ from fairway.clock import Micros
 
 MAX_BARS = 2_000
 MAX_NODES = 48
-MAX_RESERVATIONS = 40
+MAX_RESERVATIONS = 2_000
 MAX_OUTAGES = 200
 
 

@@ -10,9 +10,10 @@ from fairway.sim.metrics import Recorder
 from fairway.sim.metrics.tenants import ONE
 from fairway.sim.metrics.timeline import WANTED, Snapshot
 from fairway.sim.report.model import Charts, Line
-from fairway.sim.story import Story
+from fairway.sim.story import Hold, Story
 
 MAX_NAMESPACES = 12
+MAX_HOLDS = 16
 _DIGITS = 5
 
 
@@ -36,9 +37,15 @@ def charts_of(recorder: Recorder, story: Story) -> Charts:
         reserved=series.stood("reserved"),
         evictions=series.growth("evictions"),
         bars=story.bars if story.complete else (),
-        holds=story.holds,
+        holds=_longest(story.holds),
         outages=story.outages,
     )
+
+
+def _longest(holds: Sequence[Hold]) -> list[Hold]:
+    """Those that lasted longest, in order of time."""
+    longest = sorted(holds, key=lambda hold: (hold.start - hold.end, hold.start, hold.job))[:MAX_HOLDS]
+    return sorted(longest, key=lambda hold: (hold.start, hold.job))
 
 
 def _thinned(snapshots: Sequence[Snapshot]) -> Sequence[Snapshot]:

@@ -63,7 +63,7 @@ def waiting(charts: Charts, end: float) -> str:
     """How many jobs waited; of these, how many starved, and nodes reserved for them."""
     series = {"jobs waiting": charts.waiting}
     if any(charts.starving) or any(charts.reserved):
-        series |= {"starving": charts.starving, "nodes reserved": charts.reserved}
+        series |= {"jobs reserved for": charts.starving, "nodes reserved": charts.reserved}
     return _lines(charts, series, end, "Jobs that waited, over time")
 
 

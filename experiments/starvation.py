@@ -1,0 +1,69 @@
+"""What reserving does for a big gang among a stream of small jobs, and what it costs them: a table and a picture.
+
+python -m experiments starvation            writes docs/images/big-gang.svg
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from fairway.sim.compare import Comparison, compare
+from fairway.sim.parallel import Task, run_all
+from fairway.sim.report import RunReport, svg
+from fairway.sim.report.svg import Frame
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "examples" / "scenarios"
+POLICIES = ("no-reserve.yaml", "reserve-after-half-an-hour.yaml")
+TITLES = ("Without reserve", "With reserve after half an hour")
+PICTURE = ROOT / "docs" / "images" / "big-gang.svg"
+_STYLE = """
+svg{font:12px system-ui,sans-serif;--ink:#1d2129;--soft:#667080;--rule:#dfe2e7;--c0:#2f6fb3;--c1:#e39a1f}
+@media (prefers-color-scheme:dark){svg{--ink:#e6e9ee;--soft:#97a1b0;--rule:#39404c;--c0:#5b9bdd;--c1:#f0b04a}}
+.tick{fill:var(--soft)}.title{fill:var(--ink);font-weight:600}.grid{stroke:var(--rule)}.area{opacity:.8}
+.c0{fill:var(--c0)}.c1{fill:var(--c1)}.cursor{display:none}
+"""
+
+
+def compared(seeds: int = 3) -> tuple[Comparison, Sequence[RunReport]]:
+    """The comparison, and the first run under each policy."""
+    path = FOLDER / "big-gang.yaml"
+    tasks = [
+        Task(str(path), path.read_text(), name, (FOLDER / name).read_text(), seed)
+        for name in POLICIES
+        for seed in range(seeds)
+    ]
+    reports = list(run_all(tasks))
+    return compare(reports[:seeds], reports[seeds:]), (reports[0], reports[seeds])
+
+
+def picture(reports: Sequence[RunReport]) -> str:
+    """What each queue held over time, one panel for each policy, on one scale of time."""
+    end = max(report.charts.times[-1] for report in reports)
+    height, gap = 190, 34
+    parts = []
+    for index, (title, report) in enumerate(zip(TITLES, reports, strict=True)):
+        top = index * (height + gap)
+        parts.append(f'<text class="title" x="52" y="{top + 18}">{svg.escape(title)}</text>')
+        parts.append(f'<svg y="{top + 24}" width="{svg.WIDTH}" height="{height}">{_panel(report, end, height)}</svg>')
+    bottom = len(reports) * (height + gap)
+    legend = "".join(
+        f'<rect class="c{index}" x="{52 + 150 * index}" y="{bottom + 2}" width="10" height="10"/>'
+        f'<text class="tick" x="{68 + 150 * index}" y="{bottom + 11}">{name}</text>'
+        for index, name in enumerate(("the gang", "the small jobs"))
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {svg.WIDTH} {bottom + 20}"><style>{_STYLE}</style>'
+        f"{''.join(parts)}{legend}</svg>\n"
+    )
+
+
+def _panel(report: RunReport, end: float, height: int) -> str:
+    charts, frame = report.charts, Frame(height, end, 1.0)
+    low, body = [0.0] * len(charts.times), []
+    for index, queue in enumerate(("gangs", "stream")):
+        high = [a + b for a, b in zip(low, charts.queues[queue], strict=True)]
+        body.append(svg.area(frame, charts.times, low, high, f"area c{index}"))
+        low = high
+    return svg.plot(frame, "".join(body), as_percent=True, label=report.policy)
