@@ -142,20 +142,11 @@ class DeviceBook:
             self.classes.add(known)
         touched = set[int]()
         for row, node in self.nodes.items():
-            selected = self._reselected(node, name)
+            selected = self.classes.selections(node.inventory)
             if selected != node.selected:
                 node.select(selected)
                 touched.add(row)
         return touched
-
-    def _reselected(self, node: NodeDevices, name: str) -> list[frozenset[str]]:
-        compiled = self.classes.get(name)
-        if compiled is None or node.has_groups:
-            return list(map(frozenset, self.classes.selections(node.inventory)))
-        return [
-            names | {name} if compiled.selects_alone(slot.device) else names
-            for names, slot in zip(node.selected, node.inventory.slots, strict=True)
-        ]
 
     # -- rows -------------------------------------------------------------------------------------------------
 
@@ -169,13 +160,15 @@ class DeviceBook:
         elif devices:
             inventory = Inventory(devices, counters)
             selected = self.classes.selections(inventory)
-            self.nodes[row] = NodeDevices(inventory, list(map(frozenset, selected)), self._matcher, listed)
+            self.nodes[row] = NodeDevices(inventory, selected, self._matcher, listed)
             self.nodes[row].source = (devices, counters, listed)
 
     def _refill(self, row: int) -> None:
         """Who holds what on a row: what is recorded, what claims hold, and then those nobody wrote down."""
         node = self.nodes.get(row)
         if node is None:
+            return
+        if not node.holdings and not node.lost and not self._state.nodes.tasks[row] and not self._locator.has_claims:
             return
         node.clear()
         here = (task for task in self._state.nodes.tasks[row] if task.state in ON_NODE)
@@ -234,7 +227,7 @@ class DeviceBook:
         node = self.nodes.get(task.node)
         if node is None or not any(holding.holder == task.key for holding in node.holdings):
             return ()
-        places, gives = node.class_places(self.axis), dict[int, int]()
+        places, gives = self.class_places(node), dict[int, int]()
         for holding in node.holdings:
             if holding.holder == task.key:
                 facts = node.inventory.slots[holding.slot]
@@ -252,7 +245,11 @@ class DeviceBook:
         )
 
     def standing(self, name: str) -> Standing:
-        return self.columns.standings.get(name, Standing(0, 0))
+        return self.columns.standing(name)
+
+    def class_places(self, node: NodeDevices) -> list[tuple[int, ...]]:
+        """For each slot the dimensions of those classes that could take it and that somebody asks for."""
+        return [self.columns.places.of(names) for names in node.takes]
 
     def warnings(self) -> list[str]:
         return [*self.classes.faults(), *self.classes.warnings(), *self._locator.warnings()]

@@ -110,12 +110,13 @@ class ClassTable:
             found = self._known[alike] = frozenset(known.name for known in plain if known.selects_alone(device))
         return found
 
-    def selections(self, inventory: Inventory) -> list[set[str]]:
+    def selections(self, inventory: Inventory) -> list[frozenset[str]]:
         """For each slot the names of the classes that select its device."""
-        found = [set(self.selecting(slot.device)) for slot in inventory.slots]
-        for nested in self.nested():
-            for index in groups_served(nested, inventory, found):
-                found[index].add(nested.name)
+        found = [self.selecting(slot.device) for slot in inventory.slots]
+        if any(slot.group for slot in inventory.slots):
+            for nested in self.nested():
+                for index in groups_served(nested, inventory, found):
+                    found[index] = found[index] | {nested.name}
         return found
 
     def settle(self) -> None:

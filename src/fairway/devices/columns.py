@@ -4,153 +4,190 @@ A class that somebody asks for is a dimension: a node *has* what the class could
 that beyond what pods asked for by its name is *drawn*. One device counts for every class that could take it, so one pod
 may lower several of them. Kinds are dimensions too, for shares are counted by kind; a kind that the node lists as an
 extended resource is counted under that name.
+
+Sums are kept by *set* of classes, of which there are few: devices that the same classes select are counted together,
+and a class adds up the sets it is in when it is asked for.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from fairway.devices.locating import KIND_PREFIX
-from fairway.devices.node import NodeDevices, Standing, in_use, portion_milli
-from fairway.devices.room import WHOLE, Portion, Room
+from fairway.devices.node import ClassNames, NodeDevices, Standing, Tally, in_use, portion_milli
+from fairway.devices.room import WHOLE, Portion
 from fairway.resources.columns import Axis
 from fairway.state.asks import CLASS_PREFIX
 from fairway.state.cluster import ClusterState
 
+_K = TypeVar("_K")
 Owner = tuple[str, str, str]
 """Queue, namespace and job."""
 
 
 class _Row(NamedTuple):
-    """What was last published for a row."""
+    """What was last counted for a row."""
 
-    standings: Mapping[str, Standing]
+    tally: Tally
+    lost: Mapping[str, int]
     contested: frozenset[int]
     accounts: Mapping[Owner, Mapping[int, int]]
-    written: frozenset[int]
-    kinds: frozenset[tuple[str, int]]
-    too_long: frozenset[str]
+    kinds: frozenset[tuple[ClassNames, int]]
+    too_long: ClassNames
 
 
-_NOTHING = _Row({}, frozenset(), {}, frozenset(), frozenset(), frozenset())
+_NOTHING = _Row({}, {}, frozenset(), {}, frozenset(), frozenset())
+
+
+class Places:
+    """The dimensions of a set of classes, worked out once per set; only those that somebody asks for."""
+
+    def __init__(self, axis: Axis) -> None:
+        self._axis = axis
+        self._size = -1
+        self._known: dict[ClassNames, NDArray[np.int64]] = {}
+        self._tuples: dict[ClassNames, tuple[int, ...]] = {}
+
+    def of(self, names: ClassNames) -> tuple[int, ...]:
+        self._refresh()
+        found = self._tuples.get(names)
+        if found is None:
+            places = (self._axis.find(CLASS_PREFIX + name) for name in sorted(names))
+            found = self._tuples[names] = tuple(place for place in places if place is not None)
+        return found
+
+    def index(self, names: ClassNames) -> NDArray[np.int64]:
+        self._refresh()
+        found = self._known.get(names)
+        if found is None:
+            found = self._known[names] = np.array(self.of(names), dtype=np.int64)
+        return found
+
+    def _refresh(self) -> None:
+        if self._size != len(self._axis):
+            self._known.clear()
+            self._tuples.clear()
+            self._size = len(self._axis)
 
 
 class DeviceColumns:
-    """See the module. `standings` are the classes' statuses, `accounts` what owners hold by kind."""
+    """See the module. `accounts` is what owners hold by kind."""
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
-        self.standings: dict[str, Standing] = {}
+        self.places = Places(state.axis)
         self.accounts: dict[Owner, Counter[int]] = {}
+        self._tally: dict[ClassNames, Standing] = {}
+        self._lost: Counter[str] = Counter()
         self._contests: Counter[int] = Counter()
-        self._kinds: dict[str, Counter[int]] = {}
-        self._too_long: Counter[str] = Counter()
+        self._kinds: Counter[tuple[ClassNames, int]] = Counter()
+        self._too_long: Counter[ClassNames] = Counter()
         self._rows: dict[int, _Row] = {}
+        self._ours: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._known_names = 0
+
+    # -- sums -------------------------------------------------------------------------------------------------
 
     @property
     def contested(self) -> frozenset[int]:
         """Places of plain resources whose units may also be given to those who ask by class."""
         return frozenset(self._contests)
 
+    def standings(self, more: Tally | None = None) -> dict[str, Standing]:
+        """The status of every class that selects anything; `more` is added on top."""
+        found: dict[str, list[int]] = {}
+        for tally in (self._tally, more or {}):
+            for names, standing in tally.items():
+                for name in names:
+                    sums = found.setdefault(name, [0, 0])
+                    sums[0] += standing.allocatable
+                    sums[1] += standing.requested
+        for name, amount in self._lost.items():
+            found.setdefault(name, [0, 0])[1] += amount
+        return {name: Standing(*sums) for name, sums in found.items()}
+
+    def standing(self, name: str) -> Standing:
+        mine = [standing for names, standing in self._tally.items() if name in names]
+        return Standing(sum(s.allocatable for s in mine), sum(s.requested for s in mine) + self._lost[name])
+
     def kind_of(self, name: str) -> int | None:
         """The dimension that counts the kind of a class's devices, if they are all of one."""
-        kinds = self._kinds.get(name, Counter())
-        return next(iter(kinds)) if len(kinds) == 1 else None
+        kinds = {place for names, place in self._kinds if name in names}
+        return kinds.pop() if len(kinds) == 1 else None
 
     def is_too_long(self, name: str) -> bool:
         """Whether somewhere a class selects a device whose choice could not be recorded."""
-        return name in self._too_long
+        return any(name in names for names in self._too_long)
+
+    # -- counting rows ----------------------------------------------------------------------------------------
 
     def publish(self, rows: set[int], nodes: Mapping[int, NodeDevices]) -> None:
         """These rows, and all of them if the axis has gained a class, are counted and written anew."""
-        names = self._state.axis.names
-        if any(name.startswith(CLASS_PREFIX) for name in names[self._known_names :]):
+        axis = self._state.axis
+        if any(name.startswith(CLASS_PREFIX) for name in axis.names[self._known_names :]):
             rows = rows | set(nodes)
+        for row in rows:
+            for kind in nodes[row].kinds if row in nodes else ():
+                axis.row(_kind_name(nodes[row], kind))
+        self._known_names = len(axis)
+        ours = [place for place, name in enumerate(axis.names) if name.startswith((CLASS_PREFIX, KIND_PREFIX))]
+        self._ours = np.array(ours, dtype=np.int64)
+        self._state.nodes.reach()
         for row in sorted(rows):
             self._publish(row, nodes.get(row))
-        self._known_names = len(names)
 
     def _publish(self, row: int, node: NodeDevices | None) -> None:
-        old = self._rows.pop(row, _NOTHING)
+        old = self._rows.pop(row, None)
         if node is None:
-            new = _NOTHING
-            self._write(row, {}, {}, old.written)
-        else:
-            has, drawn = self._amounts(row, node)
-            self._write(row, has, drawn, old.written)
-            new = self._rows[row] = _Row(
-                node.standings(),
-                self._contested(node),
-                node.accounts,
-                frozenset(has) | frozenset(drawn),
-                self._kinds_taken(node),
-                frozenset(name for names in node.too_long for name in names),
-            )
-        self._count(old, -1)
-        self._count(new, 1)
+            if old is not None:
+                self._count(old, -1)
+            self._write(row, None, None)
+            return
+        new = self._rows[row] = self._counted(node)
+        if old is None or old != new:
+            self._count(old or _NOTHING, -1)
+            self._count(new, 1)
+        self._write(row, *self._amounts(row, node))
+
+    def _counted(self, node: NodeDevices) -> _Row:
+        axis = self._state.axis
+        lost: Counter[str] = Counter()
+        for _, entry in node.lost:
+            lost[entry.class_name] += entry.milli
+        return _Row(
+            node.tally(node.room),
+            lost,
+            self._contested(node),
+            node.accounts,
+            frozenset((names, kind_place(axis, node, slot)) for slot, names in enumerate(node.takes)),
+            frozenset(name for names in node.too_long for name in names),
+        )
 
     def _count(self, row: _Row, sign: int) -> None:
-        for name, standing in row.standings.items():
-            self.standings[name] = moved(self.standings.get(name, NONE), standing, sign)
-            if self.standings[name] == NONE:
-                del self.standings[name]
-        self._contests.update(dict.fromkeys(row.contested, sign))
-        self._contests = +self._contests
-        for name, place in row.kinds:
-            kinds = self._kinds.setdefault(name, Counter())
-            kinds[place] += sign
-            self._kinds[name] = +kinds
-        self._too_long.update(dict.fromkeys(row.too_long, sign))
-        self._too_long = +self._too_long
+        for names, standing in row.tally.items():
+            before = self._tally.get(names, NONE)
+            self._tally[names] = moved(before, standing, sign)
+            if self._tally[names] == NONE:
+                del self._tally[names]
+        _add(self._lost, row.lost, sign)
+        _add(self._contests, dict.fromkeys(row.contested, 1), sign)
+        _add(self._kinds, dict.fromkeys(row.kinds, 1), sign)
+        if row.too_long:
+            _add(self._too_long, {row.too_long: 1}, sign)
         for owner, amounts in row.accounts.items():
             account = self.accounts.setdefault(owner, Counter())
-            account.update({place: sign * amount for place, amount in amounts.items()})
-            self.accounts[owner] = +account
-            if not self.accounts[owner]:
+            _add(account, amounts, sign)
+            if not account:
                 del self.accounts[owner]
 
-    # -- the node table ---------------------------------------------------------------------------------------
-
-    def _amounts(self, row: int, node: NodeDevices) -> tuple[dict[int, int], dict[int, int]]:
-        """What the row has, by place, and what is drawn of it."""
-        axis, used = self._state.axis, self._state.nodes.used.data
-        has, drawn = Counter[int](), Counter[int]()
-        places = node.class_places(axis)
-        for slot, facts in enumerate(node.inventory.slots):
-            for place in places[slot]:
-                has[place] += facts.quantity * WHOLE
-            if facts.device.kind not in node.plain:
-                place = kind_place(axis, node, slot)
-                has[place] += facts.quantity * WHOLE if facts.device.usable else 0
-                drawn[place] += in_use(node.room, slot)
-        for place, free in free_by_place(node, node.room, places).items():
-            drawn[place] = has[place] - free - (int(used[place, row]) if place < len(used) else 0)
-        for holding in node.holdings:
-            kind = node.inventory.slots[holding.slot].device.kind
-            if kind in node.plain and not holding.plain:
-                drawn[axis.row(kind)] += portion_milli(node.inventory.slots[holding.slot], holding.portion)
-        return dict(has), dict(drawn)
-
-    def _write(self, row: int, has: dict[int, int], drawn: dict[int, int], written: frozenset[int]) -> None:
-        nodes = self._state.nodes
-        nodes.reach()
-        resized = moved_ = False
-        for place in sorted(written | has.keys() | drawn.keys()):
-            if _is_ours(nodes.axis.names[place]) and nodes.alive[row]:
-                resized |= bool(nodes.allocatable.data[place, row] != has.get(place, 0))
-                nodes.allocatable.data[place, row] = has.get(place, 0)
-            moved_ |= bool(nodes.drawn.data[place, row] != drawn.get(place, 0))
-            nodes.drawn.data[place, row] = drawn.get(place, 0)
-        if resized:
-            nodes.size_generation += 1
-            nodes.reshaped.add(row)
-        if resized or moved_:
-            nodes.changed.add(row)
-
     def _contested(self, node: NodeDevices) -> frozenset[int]:
+        if not node.plain:
+            return frozenset()
         axis = self._state.axis
         return frozenset(
             axis.row(facts.device.kind)
@@ -158,11 +195,48 @@ class DeviceColumns:
             if facts.device.kind in node.plain and (takes or facts.device.name != facts.device.kind)
         )
 
-    def _kinds_taken(self, node: NodeDevices) -> frozenset[tuple[str, int]]:
-        axis = self._state.axis
-        return frozenset(
-            (name, kind_place(axis, node, slot)) for slot, names in enumerate(node.takes) for name in names
-        )
+    # -- the node table ---------------------------------------------------------------------------------------
+
+    def _amounts(self, row: int, node: NodeDevices) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """What the row has, by place, and what is drawn of it."""
+        axis, room = self._state.axis, node.room
+        has, free, drawn = (np.zeros(len(axis), dtype=np.int64) for _ in range(3))
+        by_set: dict[ClassNames, list[int]] = {}
+        for slot, facts in enumerate(node.inventory.slots):
+            there, left = facts.quantity * WHOLE, room.left(slot)
+            sums = by_set.setdefault(node.takes[slot], [0, 0])
+            sums[0] += there
+            sums[1] += left
+            if facts.device.kind not in node.plain:
+                place = kind_place(axis, node, slot)
+                used = in_use(room, slot)
+                has[place] += there if facts.usable else 0
+                free[place] += (there if facts.usable else 0) - used
+        for names, (there, left) in by_set.items():
+            places = self.places.index(names)
+            has[places] += there
+            free[places] += left
+        drawn[self._ours] = (has - free)[self._ours] - self._state.nodes.used.data[self._ours, row]
+        for holding in node.holdings:
+            facts = node.inventory.slots[holding.slot]
+            if facts.device.kind in node.plain and not holding.plain:
+                drawn[axis.row(facts.device.kind)] += portion_milli(facts, holding.portion)
+        return has, drawn
+
+    def _write(self, row: int, has: NDArray[np.int64] | None, drawn: NDArray[np.int64] | None) -> None:
+        nodes, ours = self._state.nodes, self._ours
+        allocatable = nodes.allocatable.data
+        if nodes.alive[row]:
+            wanted = 0 if has is None else has[ours]
+            if (allocatable[ours, row] != wanted).any():
+                allocatable[ours, row] = wanted
+                nodes.size_generation += 1
+                nodes.reshaped.add(row)
+                nodes.changed.add(row)
+        size = len(self._state.axis)
+        if (nodes.drawn.data[:size, row] != (0 if drawn is None else drawn)).any():
+            nodes.drawn.data[:size, row] = 0 if drawn is None else drawn
+            nodes.changed.add(row)
 
 
 NONE = Standing(0, 0)
@@ -172,24 +246,20 @@ def moved(standing: Standing, by: Standing, sign: int = 1) -> Standing:
     return Standing(standing.allocatable + sign * by.allocatable, standing.requested + sign * by.requested)
 
 
-def _is_ours(name: str) -> bool:
-    return name.startswith((CLASS_PREFIX, KIND_PREFIX))
+def _add(counter: Counter[_K], amounts: Mapping[_K, int], sign: int) -> None:
+    for key, amount in amounts.items():
+        counter[key] += sign * amount
+        if not counter[key]:
+            del counter[key]
 
 
-def free_by_place(node: NodeDevices, room: Room, places: list[tuple[int, ...]]) -> dict[int, int]:
-    """What each class could still take; an upper bound where devices hang together."""
-    free: dict[int, int] = {}
-    for slot, here in enumerate(places):
-        left = room.left(slot) if here else 0
-        for place in here:
-            free[place] = free.get(place, 0) + left
-    return free
+def _kind_name(node: NodeDevices, kind: str) -> str:
+    return kind if kind in node.plain else KIND_PREFIX + kind
 
 
 def kind_place(axis: Axis, node: NodeDevices, slot: int) -> int:
     """The dimension under which a slot counts in shares."""
-    kind = node.inventory.slots[slot].device.kind
-    return axis.row(kind if kind in node.plain else KIND_PREFIX + kind)
+    return axis.row(_kind_name(node, node.inventory.slots[slot].device.kind))
 
 
 def kind_held(axis: Axis, node: NodeDevices, slot: int, portion: Portion) -> tuple[int, int]:

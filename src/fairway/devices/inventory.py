@@ -29,6 +29,8 @@ class Slot(NamedTuple):
     shareable: bool
     leaves: tuple[int, ...]
     group: bool
+    usable: bool
+    """Whether somebody without tolerations may have it."""
     counters: tuple[tuple[int, int], ...] = ()
     capacity: tuple[tuple[str, int], ...] = ()
 
@@ -52,6 +54,7 @@ class Inventory:
                 device.shareable and not device.members,
                 leaves[index],
                 bool(device.members),
+                device.usable,
                 _consumption(device, places),
                 tuple(sorted((name, amount.nanos) for name, amount in device.capacity.items())),
             )

@@ -88,6 +88,10 @@ class Locator:
         self._claimed_pools.clear()
         return self._rows(names)
 
+    @property
+    def has_claims(self) -> bool:
+        return bool(self._claims)
+
     def claimed(self, inventory: Inventory) -> Iterator[tuple[str, DeviceResult, int]]:
         """What claims hold of these slots."""
         if not self._claims:

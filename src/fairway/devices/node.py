@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from fairway.api.devices import DeviceResult
 from fairway.devices.device import qualified
 from fairway.devices.inventory import Inventory, Slot
-from fairway.devices.record import Entry, key_of
+from fairway.devices.record import Entry, longest_class
 from fairway.devices.room import WHOLE, Portion, Room
 from fairway.devices.wishes import ByClass, ByKind, ClaimMatcher, Wish
-from fairway.resources.columns import Axis
 from fairway.resources.quantity import parse_quantity
-from fairway.state.asks import CLASS_PREFIX
 
 ClassNames = frozenset[str]
 NO_CLASSES: ClassNames = frozenset()
@@ -39,6 +38,10 @@ class Standing(NamedTuple):
     requested: int
 
 
+Tally = Mapping[ClassNames, Standing]
+"""Standings by the set of classes that select the devices counted."""
+
+
 class NodeDevices:
     """`selected` has the classes that select each slot; `takes` those whose choice of it could also be recorded."""
 
@@ -46,12 +49,12 @@ class NodeDevices:
         "_by_record",
         "_candidates",
         "_matcher",
-        "_places",
         "accounts",
         "awkward",
         "has_groups",
         "holdings",
         "inventory",
+        "kinds",
         "lost",
         "plain",
         "room",
@@ -73,7 +76,8 @@ class NodeDevices:
         self.awkward = any(slot.group or slot.counters or slot.shareable for slot in inventory.slots)
         """Whether how much is free does not say yet what can be had."""
         self.source: tuple[object, ...] = ()
-        self.plain: frozenset[str] = listed & {slot.device.kind for slot in inventory.slots}
+        self.kinds = frozenset(slot.device.kind for slot in inventory.slots)
+        self.plain: frozenset[str] = listed & self.kinds
         """Kinds that the node lists as extended resources."""
         self.accounts: Mapping[tuple[str, str, str], Mapping[int, int]] = {}
         self.holdings: list[Holding] = []
@@ -88,26 +92,17 @@ class NodeDevices:
         self.selected: list[ClassNames] = list(selected)
         self.takes: list[ClassNames] = [NO_CLASSES] * len(self.inventory)
         for name, slots in self._by_record.items():
+            longest = longest_class(name)
             for slot in slots:
-                if self.inventory.slots[slot].device.usable:
-                    taking = [known for known in self.selected[slot] if key_of(known, name) is not None]
-                    self.takes[slot] = frozenset(taking)
+                if self.inventory.slots[slot].usable:
+                    names = self.selected[slot]
+                    fits = _longest(names) <= longest
+                    self.takes[slot] = names if fits else frozenset(n for n in names if len(n) <= longest)
         self._candidates: dict[Wish, tuple[int, ...]] = {}
-        self._places: tuple[int, list[tuple[int, ...]]] = (-1, [])
 
     def is_of(self, *source: object) -> bool:
         """Whether it was made from the same devices."""
         return self.source == source
-
-    def class_places(self, axis: Axis) -> list[tuple[int, ...]]:
-        """For each slot the dimensions of those classes that could take it and that somebody asks for."""
-        if self._places[0] != len(axis):
-            found = []
-            for names in self.takes:
-                places = (axis.find(CLASS_PREFIX + name) for name in sorted(names))
-                found.append(tuple(place for place in places if place is not None))
-            self._places = (len(axis), found)
-        return self._places[1]
 
     def layout(self) -> Hashable:
         """Equal for nodes on which the same classes can take the same, in the same order."""
@@ -140,9 +135,9 @@ class NodeDevices:
             case ByClass(name):
                 return [slot for slot in slots if name in self.takes[slot]]
             case ByKind(resource):
-                devices = [slot.device for slot in self.inventory.slots]
-                found = [s for s in slots if devices[s].kind == resource and devices[s].usable]
-                return sorted(found, key=lambda slot: devices[slot].name != resource)
+                facts = self.inventory.slots
+                found = [slot for slot in slots if facts[slot].device.kind == resource and facts[slot].usable]
+                return sorted(found, key=lambda slot: facts[slot].device.name != resource)
         return [
             slot
             for slot in slots
@@ -157,7 +152,7 @@ class NodeDevices:
     def too_long(self) -> Iterator[ClassNames]:
         """For each slot that may be used the classes that select it but whose choice could not be recorded."""
         for selected, takes, slot in zip(self.selected, self.takes, self.inventory.slots, strict=True):
-            if slot.device.usable:
+            if slot.usable:
                 yield selected - takes
 
     def record_name(self, slot: int) -> str:
@@ -207,20 +202,24 @@ class NodeDevices:
 
     # -- what that means to classes ---------------------------------------------------------------------------
 
-    def standings(self, room: Room | None = None) -> dict[str, Standing]:
-        """What each class can select here, and what of that is in use; in a room that may differ from the true one."""
-        room = self.room if room is None else room
-        found: dict[str, Standing] = {}
+    def tally(self, room: Room) -> Tally:
+        """What is here and what of it is in use, by the set of classes that select it."""
+        found: dict[ClassNames, Standing] = {}
         for slot, facts in enumerate(self.inventory.slots):
-            there = facts.quantity * WHOLE if facts.device.usable else 0
-            used = in_use(room, slot)
-            for name in self.selected[slot]:
-                before = found.get(name, Standing(0, 0))
-                found[name] = Standing(before.allocatable + there, before.requested + used)
-        for _, entry in self.lost:
-            before = found.get(entry.class_name, Standing(0, 0))
-            found[entry.class_name] = before._replace(requested=before.requested + entry.milli)
+            names = self.selected[slot]
+            there = facts.quantity * WHOLE if facts.usable else 0
+            before = found.get(names)
+            if before is None:
+                found[names] = Standing(there, in_use(room, slot))
+            else:
+                found[names] = Standing(before.allocatable + there, before.requested + in_use(room, slot))
+        found.pop(NO_CLASSES, None)
         return found
+
+
+@lru_cache(maxsize=65536)
+def _longest(names: ClassNames) -> int:
+    return max(map(len, names), default=0)
 
 
 def in_use(room: Room, slot: int) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from fairway.devices.room import WHOLE
@@ -39,6 +40,12 @@ def key_of(class_name: str, device: str) -> str | None:
     """The annotation's key, or None if it would be too long for Kubernetes."""
     name = f"{PREFIX.rpartition('/')[2]}{class_name}_{escaped(device)}"
     return None if len(name) > MAX_NAME else f"{PREFIX.rpartition('/')[0]}/{name}"
+
+
+@lru_cache(maxsize=65536)
+def longest_class(device: str) -> int:
+    """How long the name of a class may be for the choice of a device to be recorded."""
+    return MAX_NAME - len(f"{PREFIX.rpartition('/')[2]}_{escaped(device)}")
 
 
 def written(entries: Iterable[Entry]) -> dict[str, str]:

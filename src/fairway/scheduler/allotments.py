@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fairway.devices.book import DeviceBook, is_plain
-from fairway.devices.columns import kind_held
+from fairway.devices.columns import NONE, kind_held, moved
 from fairway.devices.node import Holding, NodeDevices, Standing, portion_milli
 from fairway.devices.requests import DeviceNeeds, Need
 from fairway.devices.room import WHOLE, Room
@@ -127,17 +127,13 @@ class Allotments:
 
     def standings(self) -> dict[str, Standing]:
         """The classes' statuses as they stand now."""
-        found = dict(self.book.columns.standings)
+        more: dict[frozenset[str], Standing] = {}
         for row, room in self._rooms.items():
             node = self.book.nodes[row]
-            for sign, part in ((-1, node.standings()), (1, node.standings(room))):
-                for name, standing in part.items():
-                    before = found.get(name, Standing(0, 0))
-                    found[name] = Standing(
-                        before.allocatable + sign * standing.allocatable,
-                        before.requested + sign * standing.requested,
-                    )
-        return found
+            for sign, tally in ((-1, node.tally(node.room)), (1, node.tally(room))):
+                for names, standing in tally.items():
+                    more[names] = moved(more.get(names, NONE), standing, sign)
+        return self.book.columns.standings(more)
 
     # -- queues and shares --------------------------------------------------------------------------------------
 
@@ -227,7 +223,7 @@ class Allotments:
         if node is None:
             return
         room = self._own(given.row)
-        places = node.class_places(self.book.axis)
+        places = self.book.class_places(node)
         changed = range(len(places)) if node.awkward else sorted({h.slot for h in given.holdings})
         moved = self._asked(shape, places)
         before = [room.left(slot) for slot in changed]
