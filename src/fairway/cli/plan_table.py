@@ -9,7 +9,7 @@ from rich.console import Console
 
 from fairway.cli.output import console, table
 from fairway.devices.locating import KIND_PREFIX
-from fairway.scheduler.plan import Pending, Plan
+from fairway.scheduler.plan import Pending, Plan, Reservation
 from fairway.state.asks import CLASS_PREFIX
 
 BAR = 12
@@ -58,8 +58,7 @@ def _print_changes(out: Console, plan: Plan) -> None:
         out.print("Reserved")
         rows = table("job", "pod", "node", "state", "promised start")
         for held in plan.reservations[:MOST_ROWS]:
-            promise = (held.promised_start or "") + (" (soft)" if held.soft and held.promised_start else "")
-            rows.add_row(held.job, held.pod, held.node, held.state, promise)
+            rows.add_row(held.job, held.pod, held.node, held.state, _promise(held))
         out.print(rows)
         _print_rest(out, len(plan.reservations))
     if plan.released:
@@ -68,6 +67,11 @@ def _print_changes(out: Console, plan: Plan) -> None:
             rows.add_row(released.pod, released.node, released.reason)
         out.print(rows)
         _print_rest(out, len(plan.released))
+
+
+def _promise(held: Reservation) -> str:
+    marks = [mark for mark, on in (("soft", held.soft), ("an estimate", held.estimated)) if on]
+    return (held.promised_start or "") + (f" ({', '.join(marks)})" if marks else "")
 
 
 def _print_pending(out: Console, pending: list[Pending]) -> None:

@@ -7,31 +7,60 @@ promise later: by ending before it, or by using what it does not need. Promises 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from fairway.api.arguments import BackfillArguments
 from fairway.clock import Micros
+from fairway.resources.columns import IntColumn
 from fairway.scheduler.candidates import everybody
 from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.missing import missing_tasks
 from fairway.scheduler.order import Order
 from fairway.scheduler.outcome import Step
+from fairway.scheduler.overdue import evict_overdue
 from fairway.scheduler.placing import Placer
-from fairway.scheduler.plan import Eviction
 from fairway.scheduler.runtimes import Runtimes
 from fairway.scheduler.session import Session
-from fairway.scheduler.timeline import FOREVER, Promise, Timeline
-from fairway.state.tasks import Task, TaskState
+from fairway.scheduler.timeline import FOREVER, Timeline
+from fairway.state.shapes import Shape
+from fairway.state.tasks import TaskState
 
 
 def allocate_ahead(session: Session, arguments: BackfillArguments) -> None:
     planner = _Planner(session, arguments)
-    planner.keep_reservations()
+    planner.open_reserved_nodes()
     deferred = planner.run(everybody(session))
     if session.lends():
         session.lending = True
         deferred = planner.run(deferred)
         session.lending = False
-    planner.give_up(deferred)
-    session.kernel.cap_for = None
+    planner.finish(deferred)
+
+
+def promise_reservations(session: Session) -> None:
+    """Say when the room of reservations will be there, where that is known: whatever the mode, for all to see."""
+    waiting = [hold for hold in session.holds if hold.state is TaskState.RESERVED and hold.promise is None]
+    if not waiting:
+        return
+    runtimes = Runtimes(session.state, session.backfill_arguments or BackfillArguments())
+    timeline = Timeline(session, runtimes, {hold.row for hold in waiting})
+    for job in sorted({hold.job for hold in waiting}, key=lambda job: job.key):
+        mine = [hold for hold in waiting if hold.job is job]
+        promise = timeline.promise_at(job, tuple((hold.task, hold.row) for hold in mine))
+        for hold in mine:
+            hold.promise = promise
+
+
+@dataclass(frozen=True, slots=True)
+class _Caps:
+    """What promises leave; equal ones leave the same."""
+
+    timeline: Timeline
+    window: Micros | None
+    made: int
+
+    def __call__(self, shape: Shape) -> IntColumn | None:
+        return self.timeline.caps(shape, self.window, self.made)
 
 
 class _Planner:
@@ -41,26 +70,28 @@ class _Planner:
         self._timeline = Timeline(session, self._runtimes)
         self._placer = Placer(session, remembers=False)
         self._every = arguments.mode == "conservative"
-        self._evicts = arguments.overrun == "evict"
-        self._has_head = False
+        self._made: dict[JobRun, int] = {}
+        """Of jobs that could not start: how many promises stood before them."""
+        session.caps_for = self._caps_for
 
-    def keep_reservations(self) -> None:
+    def open_reserved_nodes(self) -> None:
         """A reservation whose nodes have known ends becomes a promise, past which short jobs may run."""
-        for job in self._session.holders.values():
+        for job in sorted(self._session.holders.values(), key=lambda job: job.key):
             waiting = [hold for hold in self._session.holds.of(job) if hold.state is TaskState.RESERVED]
-            if not waiting:
-                continue
-            promise = self._timeline.promise_at([(hold.task, hold.row) for hold in waiting])
-            if promise is not None:
-                self._session.holds.promise(waiting, promise.start, soft=promise.soft)
+            if waiting:
+                promise = self._timeline.promise_at(job, tuple((hold.task, hold.row) for hold in waiting))
+                if promise is not None:
+                    self._session.holds.open(waiting, promise)
 
     def run(self, jobs: list[JobRun]) -> list[JobRun]:
         """One pass; returns those who were not allowed."""
         session, deferred = self._session, []
         order = Order(session, jobs)
         while order:
-            job = order.top()
-            step = self._step(job)
+            job, before = order.top(), len(session.bindings)
+            step = self._placer.step(job)
+            for _, tasks, rows in session.bindings[before:]:
+                self._timeline.start_now(tasks, rows)
             if step is Step.PLACED:
                 order.replace_top(*self._placer.next_in_line(job))
                 continue
@@ -72,51 +103,30 @@ class _Planner:
                 self._promise(job)
         return deferred
 
-    def give_up(self, jobs: list[JobRun]) -> None:
-        for job in jobs:
+    def finish(self, deferred: list[JobRun]) -> None:
+        for job in deferred:
             self._placer.give_up(job, Step.NOT_ALLOWED)
-
-    def _step(self, job: JobRun) -> Step:
-        session, window = self._session, self._window(job, certain=True)
-        session.kernel.cap_for = lambda shape: self._timeline.caps(shape, window)
-        before = len(session.bindings)
-        step = self._placer.step(job)
-        for _, tasks, rows in session.bindings[before:]:
-            self._timeline.start_now(tasks, rows)
-        return step
+        self._session.holds.close()
+        if self._runtimes.evicts:
+            evict_overdue(self._session, self._runtimes, self._timeline)
 
     def _promise(self, job: JobRun) -> None:
-        if (self._has_head and not self._every) or self._session.holds.of(job):
+        """A job that cannot start; the first for which a start is in sight is the head of the line."""
+        session = self._session
+        self._made[job] = len(self._timeline.promises)
+        if (session.promises and not self._every) or session.holds.of(job):
             return
-        tasks = missing_tasks(self._session, job)
-        if not tasks:
-            return
-        self._has_head = True
-        promise = self._timeline.promise(tasks, self._window(job, certain=False))
+        tasks = missing_tasks(session, job)
+        promise = self._timeline.promise(job, tasks, self._runtimes.of_all(job.waiting)) if tasks else None
         if promise is not None:
-            self._session.promises[job] = promise
-            if self._evicts:
-                self._evict_overdue(job, promise)
+            session.promises[job] = promise
 
-    def _window(self, job: JobRun, *, certain: bool) -> Micros:
-        """How long the job will run: for ever, if nobody knows or (where it must be certain) vouches for it."""
-        runtime = self._runtimes.of_job(job.waiting)
-        if runtime is None or (certain and not runtime.certain):
-            return FOREVER
-        return runtime.span
+    def _caps_for(self, job: JobRun) -> _Caps:
+        return _Caps(self._timeline, self._window(job), self._made.get(job, len(self._timeline.promises)))
 
-    def _evict_overdue(self, job: JobRun, promise: Promise) -> None:
-        """Pods that outlive their expected run time on nodes that are promised have to go."""
-        session, names = self._session, self._session.snapshot.names
-        for row in sorted({row for _, row in promise.places}):
-            for task in session.state.nodes.tasks[row]:
-                if self._is_overdue(task) and task.key in session.state.tasks and task not in session.evicted:
-                    session.evicted.add(task)
-                    reason = "it outlived its expected run time on a node that is promised"
-                    session.evictions.append(Eviction(task.key, names[row], job.key, "backfill", reason))
-
-    def _is_overdue(self, task: Task) -> bool:
-        expected = self._runtimes.expected(task)
-        running = task.state is TaskState.RUNNING and task.traits.preemptable
-        began = task.started
-        return running and expected is not None and began is not None and began + expected <= self._session.now
+    def _window(self, job: JobRun) -> Micros | None:
+        """For how long the job may keep what it gets: for ever, if nobody vouches for its end. None if unknown."""
+        runtime = self._runtimes.of_all(job.waiting)
+        if runtime is None:
+            return None
+        return FOREVER if runtime.sure is None else runtime.sure

@@ -228,7 +228,7 @@ class _Evictor:
         session, names = self._session, self._session.snapshot.names
         for unit in taken.units:
             reason = entitlement.reason(unit)
-            self._charge_off(unit)
+            charge_off(session, unit)
             for task in sorted(unit.tasks, key=lambda task: task.key):
                 session.evicted.add(task)
                 session.evictions.append(Eviction(task.key, names[task.node], job.key, entitlement.action, reason))
@@ -238,14 +238,15 @@ class _Evictor:
         scratch.settle([task for task, _ in found])
         session.nominate(job, found)
 
-    def _charge_off(self, unit: Unit) -> None:
-        """Evicted pods no longer count as held."""
-        queue = self._session.queues[unit.job.queue]
-        account = self._session.account(queue, unit.job.namespace)
-        for task in unit.tasks:
-            for vector in (task.shape.vector, self._session.devices.kinds(task)):
-                queue.charge(vector, -1)
-                add(account.held, vector, -1)
+
+def charge_off(session: Session, unit: Unit) -> None:
+    """Evicted pods no longer count as held."""
+    queue = session.queues[unit.job.queue]
+    account = session.account(queue, unit.job.namespace)
+    for task in unit.tasks:
+        for vector in (task.shape.vector, session.devices.kinds(task)):
+            queue.charge(vector, -1)
+            add(account.held, vector, -1)
 
 
 def _missing(session: Session, job: JobRun) -> list[Task]:

@@ -66,8 +66,13 @@ class Why(NamedTuple):
 
 def explain(session: Session, job: JobRun) -> Why:
     """Try the job once more on the final state, without asking its queue, and look at what is missing."""
-    if not job.runs:
-        return _explain_held(session, job)
+    session.keep_promises(job)
+    why = _explain(session, job) if job.runs else _explain_held(session, job)
+    session.keep_promises(None)
+    return why
+
+
+def _explain(session: Session, job: JobRun) -> Why:
     statement = session.statement()
     needed = 1 if session.job_ready(job) else max(1, job.minimum - job.ready)
     before = job.ready
@@ -170,6 +175,9 @@ def _checks(session: Session, shape: Shape) -> Iterable[Check]:
                 later.append(check)
     if session.kernel.reserved is not None and not shape.best_effort:
         yield Check(~session.kernel.reserved, RESERVED_TEXT, Reason.NODE_RESOURCE_RESERVED)
+    caps = None if session.kernel.cap_for is None else session.kernel.cap_for(shape)
+    if caps is not None:
+        yield Check(caps > 0, RESERVED_TEXT, Reason.NODE_RESOURCE_RESERVED)
     names = session.state.axis.names
     asked = sorted((names[row], row, amount) for row, amount in shape.vector)
     for name, row, amount in asked:

@@ -22,12 +22,13 @@ from fairway.state.tasks import Task, TaskState
 
 if TYPE_CHECKING:
     from fairway.scheduler.session import Session
+    from fairway.scheduler.timeline import Promise
 
 
 class Hold:
     """A task's claim to room on a row."""
 
-    __slots__ = ("job", "promised", "row", "since", "soft", "state", "task")
+    __slots__ = ("job", "open", "promise", "row", "since", "state", "task")
 
     def __init__(self, job: JobRun, task: Task, row: int, state: TaskState, since: Micros) -> None:
         self.job = job
@@ -35,8 +36,9 @@ class Hold:
         self.row = row
         self.state = state
         self.since = since
-        self.promised: Micros | None = None
-        self.soft = False
+        self.promise: Promise | None = None
+        self.open = False
+        """Whether others may use the node for now, as long as they keep the promise."""
 
     def __repr__(self) -> str:
         return f"<Hold {self.task.key} {self.state.name} row={self.row}>"
@@ -155,11 +157,18 @@ class HoldBook:
         reason = "the job became ready elsewhere"
         self.released.append(Released(hold.task.key, self._session.snapshot.names[hold.row], reason))
 
-    def promise(self, holds: list[Hold], start: Micros, *, soft: bool) -> None:
-        """It is known when the room will be there: those who are gone by then may use the nodes until then."""
+    def open(self, holds: list[Hold], promise: Promise) -> None:
+        """It is known when the room will be there: let those use the nodes who keep the promise."""
         for hold in holds:
-            hold.promised, hold.soft = start, soft
+            hold.promise, hold.open = promise, True
             self._flag(hold.row, -1)
+
+    def close(self) -> None:
+        """Those who come now do not look at promises: the nodes are reserved as before."""
+        for hold in self._holds.values():
+            if hold.open:
+                hold.open = False
+                self._flag(hold.row, 1)
 
     # -- plumbing -----------------------------------------------------------------------------------------------
 
@@ -199,7 +208,7 @@ class HoldBook:
         self._publish()
 
     def _unflag(self, hold: Hold) -> None:
-        if hold.promised is None:
+        if not hold.open:
             self._flag(hold.row, -1)
 
     def _publish(self) -> None:

@@ -22,6 +22,12 @@ class Placer:
         """Exact room of a shape, where it was found to be less than asked for. It only shrinks."""
 
     def step(self, job: JobRun) -> Step:
+        self._session.keep_promises(job)
+        step = self._step(job)
+        self._session.keep_promises(None)
+        return step
+
+    def _step(self, job: JobRun) -> Step:
         statement = self._session.statement()
         if self._session.job_ready(job):
             return self._grow(job, statement)

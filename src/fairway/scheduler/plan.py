@@ -56,6 +56,9 @@ class Reservation(PlanStruct, frozen=True):
     since: str = ""
     promised_start: str | None = None
     soft: bool = False
+    """The promise rests on runs whose end is not sure, and may move."""
+    estimated: bool = False
+    """It rests on an estimate."""
     anew: bool = False
     """Made anew in every cycle by backfill: nothing that has to be carried on the job."""
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fairway.clock import format_rfc3339
 from fairway.resources.quantity import format_amount
 from fairway.scheduler.actions.enqueue import ADMITTED_PHASES
 from fairway.scheduler.admission import admission
+from fairway.scheduler.ahead import promise_reservations
 from fairway.scheduler.books import SHARE_BITS, UNLIMITED, QueueBook, share
 from fairway.scheduler.devicechoice import NO_CHOICES, choices, class_standings
 from fairway.scheduler.explain import Why, explain
@@ -42,6 +43,7 @@ from fairway.state.waiting import Entry, Line, LineKey, Signature, patience
 
 def make_plan(session: Session) -> Plan:
     session.divide()
+    promise_reservations(session)
     names = session.snapshot.names
     chunks = [(tasks, [names[row] for row in rows]) for _, tasks, rows in session.bindings]
     waiting = _Waiting(session)
@@ -93,9 +95,8 @@ def _reservations(session: Session) -> list[Reservation]:
             node=names[row],
             state="reserved",
             since=format_rfc3339(session.now),
-            promised_start=format_rfc3339(promise.start),
-            soft=promise.soft,
             anew=True,
+            **_promised(promise),
         )
         for job, promise in sorted(session.promises.items(), key=lambda item: item[0].key)
         for task, row in promise.places
@@ -107,11 +108,20 @@ def _reservations(session: Session) -> list[Reservation]:
             node=names[hold.row],
             state="allocated" if hold.state is TaskState.ALLOCATED else "reserved",
             since=format_rfc3339(hold.since),
-            promised_start=None if hold.promised is None else format_rfc3339(hold.promised),
-            soft=hold.soft,
+            **_promised(hold.promise if hold.state is TaskState.RESERVED else None),
         )
         for hold in sorted(standing, key=lambda hold: (hold.job.key, hold.task.key))
     ]
+
+
+def _promised(promise: Promise | None) -> dict[str, Any]:
+    if promise is None:
+        return {}
+    return {
+        "promised_start": format_rfc3339(promise.start),
+        "soft": promise.soft,
+        "estimated": promise.estimated,
+    }
 
 
 def _nominations(session: Session) -> list[Nomination]:
@@ -164,16 +174,17 @@ class _Waiting:
 
     def _explain_each(self) -> dict[Job, Why]:
         """Jobs that stand for themselves; those that have nothing yet and need the same wait for the same."""
-        known: dict[Signature, Why] = {}
+        known: dict[tuple[Signature, object], Why] = {}
         whys: dict[Job, Why] = {}
         for job, (run, verdict) in self._jobs.items():
             if verdict is not None:
                 continue
             alike = not job.ready and not run.ready and job not in self._session.holders
-            why = known.get(run.signature) if alike else None
+            key = (run.signature, self._session.caps_for(run) if self._session.caps_for else None)
+            why = known.get(key) if alike else None
             whys[job] = explain(self._session, run) if why is None else why
             if alike:
-                known[run.signature] = whys[job]
+                known[key] = whys[job]
         return whys
 
     def rows(self) -> Iterator[_Row]:
@@ -279,13 +290,19 @@ def _without_pods(session: Session) -> Iterator[_Row]:
 
 def _place_note(session: Session, run: JobRun) -> str:
     """Where a job that waits has claims to room."""
-    nodes = sorted({session.snapshot.names[hold.row] for hold in session.holds.of(run)})
-    return f"it has places on {', '.join(nodes)} and waits for room there" if nodes else ""
+    holds = session.holds.of(run)
+    if not holds:
+        return ""
+    nodes = sorted({session.snapshot.names[hold.row] for hold in holds})
+    note = f"it has places on {', '.join(nodes)} and waits for room there"
+    promise = next((hold.promise for hold in holds if hold.promise is not None), None)
+    return note if promise is None else f"{note}; {_promise_note(promise)}"
 
 
 def _promise_note(promise: Promise) -> str:
     sure = "is expected" if promise.soft else "is promised"
-    return f"it {sure} to start at {format_rfc3339(promise.start)}"
+    mark = " (an estimate)" if promise.estimated else ""
+    return f"it {sure} to start at {format_rfc3339(promise.start)}{mark}"
 
 
 def _sample(session: Session, signature: Signature, lines: dict[LineKey, Line]) -> JobRun:

@@ -17,8 +17,8 @@ def recheck_at(session: Session) -> Micros | None:
             moments.append(starvation)
     moments += [promise.start for promise in session.promises.values()]
     for hold in session.holds:
-        if hold.promised is not None:
-            moments.append(hold.promised)
+        if hold.promise is not None:
+            moments.append(hold.promise.start)
         if hold.state is TaskState.PIPELINED:
             moments.append(hold.since + session.nomination_timeout * SECOND)
         elif arguments is not None and arguments.reservation_timeout:

@@ -16,6 +16,7 @@ from fairway.api.settings import Arguments
 from fairway.clock import Micros
 from fairway.devices.book import device_book
 from fairway.devices.strategies import DEFAULT_CHAIN
+from fairway.resources.columns import IntColumn
 from fairway.scheduler.allotments import Allotments
 from fairway.scheduler.books import AccountBook, QueueBook
 from fairway.scheduler.devicefit import DeviceFit
@@ -42,6 +43,8 @@ from fairway.state.waiting import Entry, Line, Signature
 
 if TYPE_CHECKING:
     from fairway.scheduler.timeline import Promise
+
+CapFor = Callable[[Shape], IntColumn | None]
 
 _FOLLOWS = {
     "feasible_static": "feasible",
@@ -102,6 +105,8 @@ class Session:
         self.evicted: set[Task] = set()
         self.promises: dict[JobRun, Promise] = {}
         """Starts promised in this cycle, to jobs that have no reservation."""
+        self.caps_for: Callable[[JobRun], CapFor] | None = None
+        """Where promises stand: what those made before a job leave to it; answers that mean the same are equal."""
         self.holders: dict[Job, JobRun] = {}
         self.holds = HoldBook(self)
         for config, plugin in self._plugins:
@@ -328,6 +333,10 @@ class Session:
     def arguments(self, action: str) -> Arguments:
         config = self.policy.action(action)
         return Arguments() if config is None else config.arguments
+
+    def keep_promises(self, job: JobRun | None) -> None:
+        """From now on the kernel leaves room for what was promised before this job; None: it no longer does."""
+        self.kernel.cap_for = None if job is None or self.caps_for is None else self.caps_for(job)
 
     def statement(self) -> Statement:
         return Statement(self)

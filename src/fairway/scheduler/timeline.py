@@ -1,190 +1,263 @@
 """The future of the nodes, as far as it is known: when running pods end, and what is promised to whom.
 
 Room only grows as runs end and only shrinks where a promise begins, so the least room in a stretch of time is found at
-its beginning or at the beginning of a promise in it. A node on which a pod of unknown run time runs promises nothing.
+its beginning or at the beginning of a promise in it.
+
+A node on which a pod of unknown run time runs promises nothing. Pods that stay as long as their node does (those of
+other schedulers, of the system, and those that ask for nothing) only keep their room.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairway.clock import Micros
-from fairway.resources.columns import BoolColumn, IntColumn, Vector
+from fairway.resources.columns import BoolColumn, IntColumn
+from fairway.scheduler.gains import Gains, Rooms
+from fairway.scheduler.jobrun import JobRun, TaskRun, grouped
 from fairway.scheduler.kernel import INFEASIBLE
-from fairway.scheduler.runtimes import Runtimes
+from fairway.scheduler.plugins.podrules import one_per_node
+from fairway.scheduler.runtimes import Runtime, Runtimes
 from fairway.scheduler.session import Session
+from fairway.scheduler.verdict import Reason
+from fairway.scheduler.victims.units import is_system
 from fairway.state.shapes import Shape
-from fairway.state.tasks import ON_NODE, Task
+from fairway.state.tasks import ON_NODE, Task, TaskState
 
 FOREVER: Micros = 1 << 62
-Room = NDArray[np.int64]
+AT_ONCE = 64
+"""Moments looked at together."""
+
+IntTable = NDArray[np.int64]
+Places = tuple[tuple[Task, int], ...]
+_Runs = list[tuple[TaskRun, BoolColumn]]
 
 
 class Promise(NamedTuple):
-    """Tasks and the rows they will have, from `start` to `end`. A soft one rests on what is not sure, and may move."""
+    """Tasks of a job and the rows they will have from `start` on. A soft one rests on what is not sure: it may move."""
 
-    places: tuple[tuple[Task, int], ...]
+    job: JobRun
+    places: Places
     start: Micros
-    end: Micros
     soft: bool
-
-
-class _Run(NamedTuple):
-    row: int
-    vector: Vector
-    end: Micros
-    certain: bool
+    estimated: bool
+    """Whether it rests on an estimate."""
 
 
 class Timeline:
-    """Ends and promises on the nodes of a session. Amounts free now are the session's own."""
+    """Ends and promises on the nodes of a session, or on some rows of it. What is free now is the session's own."""
 
-    def __init__(self, session: Session, runtimes: Runtimes) -> None:
+    def __init__(self, session: Session, runtimes: Runtimes, rows: Iterable[int] | None = None) -> None:
         self._session = session
         self._runtimes = runtimes
-        size = session.snapshot.size
+        dimensions, size = session.snapshot.idle.shape
         self._unknown: BoolColumn = np.zeros(size, dtype=np.bool_)
-        self._uncertain: BoolColumn = np.zeros(size, dtype=np.bool_)
-        self._runs: list[_Run] = []
+        self._estimated: BoolColumn = np.zeros(size, dtype=np.bool_)
+        self._ends = Gains(dimensions, size)
+        self._taken = Gains(dimensions, size)
+        """What promises take, and give back where their end is known."""
+        self._unsure = Gains(dimensions, size)
+        """Those ends, of runs and of promises, that are not sure."""
+        self._moments: set[Micros] = set()
         self.promises: list[Promise] = []
-        for row, tasks in enumerate(session.state.nodes.tasks[:size]):
-            for task in tasks:
-                if task.state in ON_NODE:
-                    self._read(row, task)
+        self._starts: list[tuple[Micros, int]] = []
+        """Of every promise: when it begins, and how many changes in `_taken` there were when it had been made."""
+        self._known_least: dict[tuple[int, int], IntTable] = {}
+        for row in range(size) if rows is None else rows:
+            self._read(row)
+        for hold in session.holds:
+            if hold.state is TaskState.PIPELINED:
+                self._unknown[hold.row] = True  # the room of those who leave there will be its own
+        for _, tasks, places in session.bindings:
+            self.start_now(tasks, places)
+
+    # -- what is known ----------------------------------------------------------------------------------------------
+
+    def _read(self, row: int) -> None:
+        now = self._session.now
+        for task in self._session.state.nodes.tasks[row]:
+            if task.state is TaskState.RELEASING:
+                self._end(row, task, now, sure=True)
+            elif task.state in ON_NODE and task.state is not TaskState.ALLOCATED:
+                self._run(row, task, now if task.started is None else task.started)
 
     def start_now(self, tasks: list[Task], rows: list[int]) -> None:
         """Tasks were placed in this session: they end, too."""
         for task, row in zip(tasks, rows, strict=True):
-            self._note(row, task, self._session.now)
+            self._run(row, task, self._session.now)
 
-    def promise(self, tasks: list[Task], window: Micros) -> Promise | None:
-        """The earliest start of all these tasks together, on the first nodes by name; None if none is in sight."""
-        moments = self._moments()
-        if not self.promises:  # room only grows: the moments before the answer all say no
-            low, high = 0, len(moments)
-            while low < high:
-                middle = (low + high) // 2
-                if self._places(tasks, moments[middle], window) is None:
-                    low = middle + 1
-                else:
-                    high = middle
-            moments = moments[low : low + 1]
-        for moment in moments:
-            places = self._places(tasks, moment, window)
-            if places is not None:
-                soft = any(self._uncertain[row] for _, row in places)
-                found = Promise(places, moment, _end(moment, window), soft)
-                self.promises.append(found)
-                return found
-        return None
-
-    def promise_at(self, places: list[tuple[Task, int]]) -> Promise | None:
-        """When the room for tasks that already have their nodes will be there; None if nobody knows."""
-        if any(self._unknown[row] for _, row in places):
-            return None
-        for moment in self._moments():
-            room = self._free(moment)
-            for task, row in places:
-                for dimension, amount in task.shape.vector:
-                    room[dimension, row] -= amount
-            if all(room[dimension, row] >= 0 for task, row in places for dimension, _ in task.shape.vector):
-                soft = any(self._uncertain[row] for _, row in places)
-                found = Promise(tuple(places), moment, FOREVER, soft)
-                self.promises.append(found)
-                return found
-        return None
-
-    def caps(self, shape: Shape, window: Micros) -> IntColumn | None:
-        """How many tasks of a shape each node may take now, for a run of this length, without breaking a promise."""
-        now, caps = self._session.now, None
-        for promise in self.promises:
-            if _end(now, window) <= promise.start:
-                continue
-            if caps is None:
-                caps = np.full(self._session.snapshot.size, FOREVER, dtype=np.int64)
-            rows = np.array(sorted({row for _, row in promise.places}), dtype=np.int64)
-            spare = self._free(promise.start)[:, rows]
-            caps[rows] = np.minimum(caps[rows], _rooms(spare, shape))
-        return caps
-
-    def _places(self, tasks: list[Task], moment: Micros, window: Micros) -> tuple[tuple[Task, int], ...] | None:
-        """Where all tasks have room from a moment on for as long as they run; None if they have not."""
-        room = self._free(moment)
-        for promise in self.promises:
-            if moment < promise.start < _end(moment, window):
-                room = np.minimum(room, self._free(promise.start))
-        order = np.argsort(self._session.snapshot.rank, kind="stable")
-        places: list[tuple[Task, int]] = []
-        for shape, like in _by_shape(tasks):
-            rooms = np.where(self._may_promise(shape), _rooms(room, shape), 0)[order]
-            needed = len(like)
-            if int(np.minimum(rooms, needed).sum()) < needed:
-                return None
-            for row, count in zip(order, rooms, strict=True):
-                taken = min(int(count), needed)
-                for dimension, amount in shape.vector:
-                    room[dimension, row] -= amount * taken
-                places += [(like[len(like) - needed + i], int(row)) for i in range(taken)]
-                needed -= taken
-                if not needed:
-                    break
-        return tuple(places)
-
-    def _may_promise(self, shape: Shape) -> BoolColumn:
-        kernel = self._session.kernel
-        open_: BoolColumn = (kernel.column(shape).base < INFEASIBLE) & ~self._unknown
-        return open_ if kernel.reserved is None else open_ & ~kernel.reserved
-
-    def _free(self, moment: Micros) -> Room:
-        """What is free on every node at a moment, with what ends until then and what is promised for then."""
-        room = self._session.snapshot.idle.copy()
-        for run in self._runs:
-            if run.end <= moment:
-                for dimension, amount in run.vector:
-                    room[dimension, run.row] += amount
-        for promise in self.promises:
-            if promise.start <= moment < promise.end:
-                for task, row in promise.places:
-                    for dimension, amount in task.shape.vector:
-                        room[dimension, row] -= amount
-        return room
-
-    def _moments(self) -> list[Micros]:
-        """When room may appear: now, and whenever something ends."""
-        now = self._session.now
-        ends = {run.end for run in self._runs} | {p.end for p in self.promises if p.end < FOREVER}
-        return [now, *sorted(end for end in ends if end > now)]
-
-    def _read(self, row: int, task: Task) -> None:
-        self._note(row, task, self._session.now if task.started is None else task.started)
-
-    def _note(self, row: int, task: Task, start: Micros) -> None:
+    def _run(self, row: int, task: Task, began: Micros) -> None:
         runtime = self._runtimes.of(task)
         if runtime is None:
-            self._unknown[row] = True
+            self._unknown[row] |= not self._stays(task)
             return
-        self._uncertain[row] |= not runtime.certain
-        end = max(start + runtime.span, self._session.now + 1)
-        self._runs.append(_Run(row, task.shape.vector, end, runtime.certain))
+        self._estimated[row] |= runtime.estimated
+        self._end(row, task, runtime.end(began, self._session.now), sure=runtime.certain)
+
+    def _stays(self, task: Task) -> bool:
+        return task.shape.best_effort or is_system(task) or task.key not in self._session.state.tasks
+
+    def _end(self, row: int, task: Task, end: Micros, *, sure: bool) -> None:
+        self._ends.add(end, row, task.shape.vector)
+        if not sure:
+            self._unsure.add(end, row, task.shape.vector)
+        self._moments.add(end)
+        self._known_least.clear()
+
+    # -- promises -----------------------------------------------------------------------------------------------------
+
+    def promise(self, job: JobRun, tasks: list[Task], runtime: Runtime | None) -> Promise | None:
+        """The earliest start of all these tasks together, on the first nodes by name; None if none is in sight."""
+        runs = [(run, self._may_promise(run.shape)) for run in grouped(tasks)]
+        window = FOREVER if runtime is None or runtime.sure is None else runtime.sure
+        starts = sorted({start for start, _ in self._starts})
+        later = self._ends.at(starts) + self._taken.at(starts)
+        for moment, gains in self._moments_with(lambda gains: self._enough(runs, gains)):
+            while_running = later[bisect_right(starts, moment) : bisect_left(starts, _later(moment, window))]
+            places = self._places(runs, np.minimum(gains, while_running.min(axis=0, initial=FOREVER)))
+            if places is not None:
+                return self._keep(job, places, moment, runtime)
+        return None
+
+    def promise_at(self, job: JobRun, places: Places) -> Promise | None:
+        """When the room for tasks that already have their nodes will be there; None if nobody knows."""
+        rows = sorted({row for _, row in places})
+        if self._unknown[rows].any():
+            return None
+        need = np.zeros((self._session.snapshot.idle.shape[0], len(rows)), dtype=np.int64)
+        for task, row in places:
+            for dimension, amount in task.shape.vector:
+                need[dimension, rows.index(row)] += amount
+        idle = self._session.snapshot.idle[:, rows]
+        for moment, _ in self._moments_with(
+            lambda gains: ((idle + gains[:, :, rows] >= need) | (need == 0)).all(axis=(1, 2))
+        ):
+            return self._keep(job, places, moment, None)
+        return None
+
+    def _moments_with(self, enough: Callable[[Rooms], BoolColumn]) -> Iterator[tuple[Micros, IntTable]]:
+        """The moments, in order, at which room may appear and there is enough, and what was gained by then. Those
+        before the first at which there would be enough without any promise are passed over: until then room only grows.
+        """
+        moments = sorted(self._moments)
+        first = bisect_left(moments, True, key=lambda moment: bool(enough(self._ends.at([moment]))[0]))
+        for begin in range(first, len(moments), AT_ONCE):
+            together = moments[begin : begin + AT_ONCE]
+            gains = self._ends.at(together) + self._taken.at(together)
+            for place in np.flatnonzero(enough(gains)):
+                yield together[place], gains[place]
+
+    def _may_promise(self, shape: Shape) -> BoolColumn:
+        """Where every rule but those of room holds now, and the future is known."""
+        kernel = self._session.kernel
+        open_: BoolColumn = (kernel.column(shape).base < INFEASIBLE) & ~self._unknown
+        if kernel.reserved is not None:
+            open_ &= ~kernel.reserved
+        for feasible in kernel.hooks.feasible:
+            for check in feasible(shape, kernel.view()):
+                if check.reason is Reason.PREDICATE_FAILED:
+                    open_ &= check.passes
+        return open_
+
+    def _enough(self, runs: _Runs, gains: Rooms) -> BoolColumn:
+        """At which moments every run of like tasks, taken by itself, has room."""
+        room = self._session.snapshot.idle + gains
+        enough = np.ones(len(gains), dtype=np.bool_)
+        for run, open_ in runs:
+            rooms = np.minimum(self._rooms(room, run.shape), len(run.tasks))
+            enough &= (rooms * open_).sum(axis=1) >= len(run.tasks)
+        return enough
+
+    def _places(self, runs: _Runs, gains: IntTable) -> Places | None:
+        """Where all tasks together have room, if there is this much more than now; None if they have not."""
+        room = self._session.snapshot.idle + gains
+        places: list[tuple[Task, int]] = []
+        for run, open_ in runs:
+            rooms = np.minimum(self._rooms(room, run.shape), len(run.tasks)) * open_
+            if rooms.sum() < len(run.tasks):
+                return None
+            by_name = np.argsort(self._session.snapshot.rank)
+            for task, row in zip(run.tasks, np.repeat(by_name, rooms[by_name]).tolist(), strict=False):
+                for dimension, amount in run.shape.vector:
+                    room[dimension, row] -= amount
+                places.append((task, row))
+        return tuple(places)
+
+    def _keep(self, job: JobRun, places: Places, start: Micros, runtime: Runtime | None) -> Promise:
+        end = FOREVER if runtime is None else start + runtime.span
+        for task, row in places:
+            self._taken.add(start, row, task.shape.vector, -1)
+            if runtime is not None:
+                self._taken.add(end, row, task.shape.vector)
+                self._moments.add(end)
+        rows = [row for _, row in places]
+        soft = not self._is_sure(places, start)
+        found = Promise(job, places, start, soft, soft and bool(self._estimated[rows].any()))
+        if runtime is not None and (soft or not runtime.certain):
+            self._estimated[rows] |= runtime.estimated
+            for task, row in places:
+                self._unsure.add(end, row, task.shape.vector)
+        self.promises.append(found)
+        self._starts.append((start, len(self._taken)))
+        self._known_least.clear()
+        return found
+
+    def _is_sure(self, places: Places, start: Micros) -> bool:
+        """Whether there is room at the start of a promise even if nothing ends that is not sure to end."""
+        gains = self._ends.at([start]) + self._taken.at([start]) - self._unsure.at([start])
+        room = self._session.snapshot.idle + gains[0]
+        return all(room[dimension, row] >= 0 for task, row in places for dimension, _ in task.shape.vector)
+
+    # -- what promises leave to others ----------------------------------------------------------------------------
+
+    def caps(self, shape: Shape, window: Micros | None, made: int) -> IntColumn | None:
+        """How many tasks of a shape each node may take now, for a run of this length (None: nobody knows), if the
+        first `made` promises are to be kept; None if they do not matter.
+
+        Where something is promised no run of unknown length may begin: the node could promise nothing any more.
+        """
+        if shape.best_effort:
+            window = FOREVER
+        caps = np.full(self._session.snapshot.size, FOREVER, dtype=np.int64)
+        if window is None:
+            caps[[row for promise in self.promises[:made] for _, row in promise.places]] = 0
+            return caps if made else None
+        least = self._least(_later(self._session.now, window), made)
+        if least is None:
+            return None
+        rows = np.flatnonzero((least < 0).any(axis=0))
+        caps[rows] = self._rooms(self._session.snapshot.idle[:, rows] + least[:, rows], shape)
+        return caps
+
+    def _least(self, until: Micros, made: int) -> IntTable | None:
+        """The least that there will be, compared with now, where promises begin before a moment."""
+        starts = sorted({start for start, _ in self._starts[:made] if start < until})
+        if not starts:
+            return None
+        key = (len(starts), made)
+        if key not in self._known_least:
+            gains = self._ends.at(starts) + self._taken.at(starts, self._starts[made - 1][1])
+            self._known_least[key] = gains.min(axis=0)
+        return self._known_least[key]
+
+    def _rooms(self, room: NDArray[np.int64], shape: Shape) -> NDArray[np.int64]:
+        """How many tasks of a shape there is room for, by node; `room` is by (..., resource, node)."""
+        alone = shape.ports or one_per_node(shape, self._session.snapshot) is not None
+        rooms = np.full((*room.shape[:-2], room.shape[-1]), 1 if alone else FOREVER, dtype=np.int64)
+        for dimension, amount in shape.vector:
+            np.minimum(rooms, room[..., dimension, :] // amount, out=rooms)
+        return np.maximum(rooms, 0)
+
+    def spare(self, row: int, start: Micros) -> list[int]:
+        """What is left on a row when all promises are kept that begin by then."""
+        gains = self._ends.at([start]) + self._taken.at([start])
+        return [int(amount) for amount in self._session.snapshot.idle[:, row] + gains[0, :, row]]
 
 
-def _rooms(room: Room, shape: Shape) -> IntColumn:
-    rooms = np.full(room.shape[1], FOREVER, dtype=np.int64)
-    for dimension, amount in shape.vector:
-        np.minimum(rooms, room[dimension] // amount, out=rooms)
-    return np.maximum(rooms, 0)
-
-
-def _end(start: Micros, window: Micros) -> Micros:
+def _later(start: Micros, window: Micros) -> Micros:
     return FOREVER if window >= FOREVER else start + window
-
-
-def _by_shape(tasks: list[Task]) -> Iterator[tuple[Shape, list[Task]]]:
-    by_shape: dict[Shape, list[Task]] = {}
-    for task in tasks:
-        by_shape.setdefault(task.shape, []).append(task)
-    yield from by_shape.items()

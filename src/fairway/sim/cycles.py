@@ -113,7 +113,7 @@ class Cycles:
 
     def _carry_out(self, plan: Plan) -> bool:
         """What the plan says, in the order: release and reserve, evict, nominate, bind. True if it had an effect."""
-        effect = self._write_reservations(plan.reservations)
+        effect = self._write_reservations(tuple(held for held in plan.reservations if not held.anew))
         for eviction in plan.evictions:
             if eviction.pod in self._cluster.pods:
                 self._cluster.evict(self._cluster.pods[eviction.pod])

@@ -1,0 +1,64 @@
+"""Runs that outlive their expected time, where the policy says `overrun: evict`.
+
+They may go on as long as they stand in nobody's way. Where the room they keep is promised, they have to go: one by
+one, or as a whole gang that would lose its minimum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fairway.scheduler.evicting import charge_off
+from fairway.scheduler.plan import Eviction
+from fairway.scheduler.runtimes import Runtimes
+from fairway.scheduler.session import Session
+from fairway.scheduler.timeline import Promise, Timeline
+from fairway.scheduler.victims.budgets import DisruptionBudgets
+from fairway.scheduler.victims.units import Unit, units_of
+from fairway.state.tasks import Task, TaskState
+
+REASON = "it has outlived its expected run time, and the room it keeps is promised"
+
+
+def evict_overdue(session: Session, runtimes: Runtimes, timeline: Timeline) -> None:
+    budgets = DisruptionBudgets(session.state)
+    for promise in timeline.promises:
+        for task in _in_the_way(session, runtimes, timeline, promise):
+            unit = _unit_of(task)
+            if unit is not None and not unit.protected and budgets.allow(unit.tasks):
+                budgets.spend(unit.tasks)
+                _evict(session, unit, promise)
+
+
+def _in_the_way(session: Session, runtimes: Runtimes, timeline: Timeline, promise: Promise) -> Iterator[Task]:
+    """Those whose room the promise needs: what is spare is left to the most important, and the longest there."""
+    for row in sorted({row for _, row in promise.places}):
+        overdue = [task for task in session.state.nodes.tasks[row] if _is_overdue(session, runtimes, task)]
+        spare = timeline.spare(row, promise.start) if overdue else []
+        for task in sorted(overdue, key=lambda task: (-task.priority, task.started or 0, task.key)):
+            if task in session.evicted:
+                continue
+            if all(spare[dimension] >= amount for dimension, amount in task.shape.vector):
+                for dimension, amount in task.shape.vector:
+                    spare[dimension] -= amount
+            else:
+                yield task
+
+
+def _is_overdue(session: Session, runtimes: Runtimes, task: Task) -> bool:
+    if task.state is not TaskState.RUNNING or task.started is None or not runtimes.may_evict(task):
+        return False
+    expected = runtimes.expected(task)
+    return expected is not None and task.started + expected <= session.now
+
+
+def _unit_of(task: Task) -> Unit | None:
+    return next((unit for unit in units_of(task.job) if task in unit.tasks), None)
+
+
+def _evict(session: Session, unit: Unit, promise: Promise) -> None:
+    names = session.snapshot.names
+    charge_off(session, unit)
+    for task in sorted(unit.tasks, key=lambda task: task.key):
+        session.evicted.add(task)
+        session.evictions.append(Eviction(task.key, names[task.node], promise.job.key, "backfill", REASON))
