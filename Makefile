@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help sandbox test lint check bench docs lock clean
+.PHONY: help sandbox test lint check bench experiments docs lock clean
 
 help:  ## list the verbs
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -36,6 +36,9 @@ check: $(READY)  ## style, types and layers, changing nothing
 
 bench: $(READY)  ## run the benchmarks and print their ratios
 	$(BIN)/python -m benchmarks
+
+experiments: $(READY)  ## measure published results again (data from FAIRWAY_DATA)
+	$(BIN)/python -m experiments
 
 docs: $(READY)  ## write the generated reference pages in docs/
 	$(BIN)/python -m fairway.cli.main policy reference > docs/policy-reference.md
