@@ -157,6 +157,15 @@ class Sandbox:
         with self._lock:
             return self._store.happenings(last)
 
+    def happenings_after(self, number: int, most: int = 1_000) -> list[tuple[int, Happening]]:
+        """What happened after the happening of this number; 0 is before the first."""
+        with self._lock:
+            return self._store.happenings_after(number, most)
+
+    def last_happening(self) -> int:
+        with self._lock:
+            return self._store.last_happening()
+
     def outcomes(self, last: int) -> list[Outcome]:
         with self._lock:
             return self._store.outcomes(last)

@@ -18,8 +18,7 @@ from fairway.errors import InputError
 from fairway.sim.objects import annotated
 from fairway.sim.spans import parse_drawn, parse_span
 from fairway.sim.workload import ARRIVE, RUN
-from fairway.state.annotations import EXPECTED_RUNTIME
-from fairway.state.annotations import parse_span as parse_expected
+from fairway.state.annotations import EXPECTED_RUNTIME, parse_runtime
 from fairway.state.reader import key_of
 
 
@@ -35,7 +34,7 @@ def _expected(pod: Pod, group: PodGroup | None) -> Micros:
     notes = [pod.metadata.annotations] + ([] if group is None else [group.metadata.annotations])
     for texts in notes:
         if EXPECTED_RUNTIME in texts:
-            span = parse_expected(texts[EXPECTED_RUNTIME])
+            span = parse_runtime(texts[EXPECTED_RUNTIME])
             if span is not None:
                 return span
     return FOREVER

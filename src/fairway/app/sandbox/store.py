@@ -70,6 +70,13 @@ class Store:
         if (found := self.setting("format")) != FORMAT:
             raise InputError(f"{self.path}: has the format {found}, expected {FORMAT}; begin anew with --fresh")
 
+    def erase(self) -> None:
+        """Forget everything, in one transaction."""
+        with self.transaction():
+            for table in ("objects", "arrivals", "happenings", "outcomes"):
+                self._connection.execute(f"DELETE FROM {table}")
+            self._connection.execute("DELETE FROM settings WHERE name <> 'format'")
+
     def close(self) -> None:
         self._connection.close()
 
@@ -132,11 +139,23 @@ class Store:
         """The last so many, in order of time."""
         return self._last("happenings", Happening, last)
 
+    def happenings_after(self, number: int, most: int) -> list[tuple[int, Happening]]:
+        """Those that came after the one of this number, with their own numbers."""
+        rows = self._connection.execute(
+            "SELECT number, body FROM happenings WHERE number > ? ORDER BY number LIMIT ?", (number, most)
+        )
+        return [(found, msgspec.json.decode(body, type=Happening)) for found, body in rows]
+
     def add_happenings(self, happenings: Iterable[Happening]) -> None:
         self._append("happenings", happenings, KEPT_HAPPENINGS)
 
     def outcomes(self, last: int) -> list[Outcome]:
         return self._last("outcomes", Outcome, last)
+
+    def last_happening(self) -> int:
+        """The number of the last one; 0 if there is none yet."""
+        (highest,) = self._connection.execute("SELECT MAX(number) FROM happenings").fetchone()
+        return int(highest or 0)
 
     def count_outcomes(self) -> int:
         """All that ever were, those no longer kept included."""

@@ -1,0 +1,24 @@
+"""`fairway apply`: make or change objects of the sandbox that runs."""
+
+from __future__ import annotations
+
+import click
+
+from fairway.cli import inputs
+from fairway.cli.sandbox_options import print_results, sandbox_option
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  fairway apply -f examples/sandbox/gang.yaml
+  cat job.yaml | fairway apply -f -"""
+)
+@inputs.files_option
+@sandbox_option
+def command(files: tuple[str, ...], sandbox: str | None) -> None:
+    """Make or change the objects of manifests in the sandbox, all of them or none."""
+    from fairway.app.sandbox.client import Client
+
+    objects = inputs.read_objects(files)
+    print_results(Client.find(sandbox).apply(objects))

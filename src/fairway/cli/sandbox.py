@@ -1,0 +1,177 @@
+"""`fairway sandbox`: an embedded cluster and the real scheduler, to be watched and played with; no Kubernetes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING
+
+import click
+
+from fairway.cli import inputs
+from fairway.cli.output import console
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from fairway.api.policy import Policy
+    from fairway.app.sandbox.engine import Sandbox
+    from fairway.app.sandbox.pace import Runner
+    from fairway.app.sandbox.world import World
+
+FRAMES = 0.25
+"""Seconds between two frames."""
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  fairway sandbox                                two teams on a small GPU cluster, 60 times as fast as life
+  fairway sandbox -f examples/cluster --speed 600
+  fairway sandbox --once                         the demo to its end, at once, and its report
+  fairway apply -f job.yaml                      in another terminal; also: get, delete, explain JOB"""
+)
+@click.option("-f", "--file", "files", multiple=True, metavar="FILE", help="Begin with these manifests, not the demo.")
+@click.option("--speed", type=float, default=60.0, show_default=True, help="Seconds that pass there in one of ours.")
+@inputs.policy_option
+@click.option("--once", is_flag=True, help="Run the demo to its end at once, print the report and leave.")
+@click.option("--state", metavar="FILE", help="Where it is kept; default in your state folder.")
+@click.option("--fresh", is_flag=True, help="Forget what is kept there and begin anew.")
+@click.option("--port", type=click.IntRange(0, 65535), help="Where the other verbs find it; 0 is any free one.")
+def command(
+    files: tuple[str, ...],
+    speed: float,
+    policy_file: str | None,
+    once: bool,
+    state: str | None,
+    fresh: bool,
+    port: int | None,
+) -> None:
+    """Run a cluster and the real scheduler in scaled real time, and watch them.
+
+    It is kept in a file and goes on where it was, even after a kill. From another terminal, apply, delete, get and
+    explain work on it. Ctrl-C leaves it.
+    """
+    if once:
+        if files or state or fresh or port is not None:
+            raise click.UsageError(
+                "--once runs the demo and keeps nothing; for scenarios of your own: fairway simulate"
+            )
+        _run_once(policy_file)
+        return
+    from fractions import Fraction as Exact
+
+    from fairway.errors import InputError
+
+    if not 0 < speed <= 1_000_000:
+        raise InputError(f"--speed {speed:g}: expected more than 0 and at most 1000000")
+    _run(_open(files, policy_file, state, fresh), Exact(str(speed)), port)
+
+
+def _run_once(policy_file: str | None) -> None:
+    from fairway.app.sandbox.world import demo_scenario
+    from fairway.cli.simulate import print_report, read_policy
+    from fairway.sim.run import Simulation
+
+    scenario = demo_scenario()
+    print_report(Simulation(scenario, read_policy(scenario, policy_file)).run())
+
+
+def _open(files: tuple[str, ...], policy_file: str | None, state: str | None, fresh: bool) -> Sandbox:
+    """The sandbox that the file holds, or a new one in it."""
+    from pathlib import Path
+
+    from fairway.app.sandbox.engine import Sandbox, create
+    from fairway.app.sandbox.place import default_state
+    from fairway.app.sandbox.store import Store
+    from fairway.errors import InputError
+
+    path = Path(state) if state else default_state()
+    policy = None if policy_file is None else inputs.read_policy(policy_file)
+    make = _new_world(files, policy)
+    store = Store(str(path))
+    if fresh:
+        store.erase()
+    elif files and store.now is not None:
+        store.close()
+        raise InputError(f"{path} holds a sandbox already: leave out -f to go on with it, or begin anew with --fresh")
+    if store.now is None:
+        create(store, *make())
+    return Sandbox(store, policy)
+
+
+def _new_world(files: tuple[str, ...], policy: Policy | None) -> Callable[[], tuple[World, Policy]]:
+    """Reads the files at once, so that what is wrong with them is said before anything is touched."""
+    from fairway.app.sandbox.world import demo_scenario, demo_world, files_world
+    from fairway.clock import SECOND, wall_clock
+
+    if files:
+        world = files_world(inputs.read_objects(files), wall_clock() // SECOND * SECOND)
+        return lambda: (world, policy or inputs.read_policy(None))
+
+    def demo() -> tuple[World, Policy]:
+        scenario = demo_scenario()
+        own = scenario.file.policy
+        return demo_world(), policy or inputs.read_policy(None if own is None else str(scenario.resolve(own)))
+
+    return demo
+
+
+def _run(sandbox: Sandbox, speed: Fraction, port: int | None) -> None:
+    import os
+    import signal
+
+    from fairway.app.sandbox import place
+    from fairway.app.sandbox.api import Api
+    from fairway.app.sandbox.pace import Runner
+    from fairway.app.sandbox.server import DEFAULT_PORT, Server
+
+    with ExitStack() as stack:
+        stack.callback(sandbox.close)
+        server = Server(Api(sandbox), DEFAULT_PORT if port is None else port)
+        server.start()
+        stack.callback(server.stop)
+        running = place.Running(server.url, os.getpid(), sandbox.path)
+        place.announce(running)
+        stack.callback(place.withdraw, running)
+        runner = Runner(sandbox, speed)
+        runner.start()
+        stack.callback(runner.stop)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        watch = _watch_screen if sys.stdout.isatty() else _watch_lines
+        with suppress(KeyboardInterrupt):
+            watch(sandbox, runner, server.url)
+    click.echo(f"Left. It is kept in {sandbox.path}; `fairway sandbox` goes on with it.", err=True)
+
+
+def _watch_screen(sandbox: Sandbox, runner: Runner, url: str) -> None:
+    import time
+
+    from rich.live import Live
+
+    from fairway.cli.sandbox_view import screen
+
+    out = console()
+    with Live(console=out, screen=True, auto_refresh=False, vertical_overflow="crop") as live:
+        while runner.failure is None:
+            live.update(screen(sandbox.frame(), f"{float(runner.speed):g}", url, out.width, out.height), refresh=True)
+            time.sleep(FRAMES)
+    raise runner.failure
+
+
+def _watch_lines(sandbox: Sandbox, runner: Runner, url: str) -> None:
+    """Events as plain lines, from now on."""
+    import time
+
+    from fairway.cli.sandbox_view import event_line
+
+    click.echo(f"Sandbox at {url}, kept in {sandbox.path}, at {float(runner.speed):g} times real time")
+    seen = sandbox.last_happening()
+    while runner.failure is None:
+        for number, happening in sandbox.happenings_after(seen):
+            click.echo(event_line(happening))
+            seen = number
+        sys.stdout.flush()
+        time.sleep(FRAMES)
+    raise runner.failure

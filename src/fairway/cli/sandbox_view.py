@@ -1,0 +1,177 @@
+"""The sandbox in a terminal: one screen of lines, as many as fit, the most telling first. Readable at 80 x 24."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from fairway.app.sandbox.frame import Frame, RunningJob
+from fairway.app.sandbox.records import Happening
+from fairway.cli.plan_table import alike_rows
+from fairway.clock import format_rfc3339
+from fairway.scheduler.plan import QueueStanding
+from fairway.sim.spans import format_span
+
+STYLES = {"placed": "green", "finished": "blue", "evicted": "red", "lost": "red", "reserved": "yellow"}
+FEWEST = 3
+"""Lines that each list gets at least."""
+
+
+def screen(frame: Frame, speed: str, url: str, width: int, height: int) -> Text:
+    """Exactly `height` lines of at most `width` columns."""
+    head = [_title(frame, speed, url, width), _use(frame), *_queues(frame.queues, width, height // 4)]
+    foot = [Text("Ctrl-C leaves; elsewhere: fairway get, apply -f, delete, explain JOB", style="dim")]
+    reserved = _reserved(frame, width)
+    room = max(3 * (FEWEST + 1), height - len(head) - len(reserved) - len(foot))
+    running = _listed(f"Running: {_jobs(len(frame.running))}", _running(frame.running, width))
+    waiting = _listed(f"Waiting: {_jobs(len(frame.waiting))}", _waiting(frame, width))
+    events = _listed("Events", [_event(one) for one in reversed(frame.happenings)])
+    shares = _divide(room, [len(running), len(waiting), len(events)])
+    lists = [_cut(part, share) for part, share in zip((running, waiting, events), shares, strict=True)]
+    lines = [*head, *lists[0], *lists[1], *reserved, *lists[2]]
+    lines += [Text("")] * (height - len(lines) - len(foot)) + foot
+    for line in lines:
+        line.truncate(width, overflow="ellipsis")
+    return Text("\n").join(lines[: height - 1] + foot)
+
+
+def event_line(happening: Happening) -> str:
+    """One event as a plain line, for where there is no terminal."""
+    job = f"{happening.job} " if happening.job else ""
+    return f"{format_rfc3339(happening.at)[:19]}Z {happening.kind:<9} {job}{happening.text}"
+
+
+def _title(frame: Frame, speed: str, url: str, width: int) -> Text:
+    left = Text.assemble((" Fairway sandbox ", "reverse bold"), f"  {frame.now[:10]} {frame.now[11:19]}  x{speed}")
+    return Text.assemble(left, " " * max(2, width - left.cell_len - len(url)), (url, "dim"))
+
+
+def _use(frame: Frame) -> Text:
+    line = Text(f"{frame.nodes} nodes ")
+    for name in sorted(frame.fill, key=_rank):
+        part = frame.fill[name]
+        line.append(f" {short(name)} ").append(bar(part, 8), style=_heat(part)).append(f" {part:.0%} ")
+    return line.append(f"  {frame.finished} done", style="dim")
+
+
+def _queues(queues: Sequence[QueueStanding], width: int, most: int) -> list[Text]:
+    lines = [Text("Queues: what they hold of what they deserve", style="bold")]
+    shown = [queue for queue in queues if queue.name != "default" or any(_is_some(a) for a in queue.requested.values())]
+    room = max((len(queue.name) for queue in shown), default=0)
+    for queue in shown[:most]:
+        line = Text(f"  {queue.name:<{min(room, width // 4)}}  ")
+        line.append(bar(queue.share, 16), style=_heat(queue.share)).append(f" {queue.share:>5.0%}  ")
+        lines.append(line.append(", ".join(_holds(queue)), style="dim"))
+    if len(shown) > most:
+        lines.append(Text(f"  and {len(shown) - most} more", style="dim"))
+    return lines
+
+
+def _holds(queue: QueueStanding) -> list[str]:
+    return [
+        f"{queue.allocated[name]}/{queue.deserved[name]} {short(name)}"
+        for name in sorted(queue.deserved, key=_rank)
+        if _is_some(queue.deserved[name]) or _is_some(queue.allocated[name])
+    ]
+
+
+def _running(jobs: Sequence[RunningJob], width: int) -> list[Text]:
+    """Jobs of a kind, by name without their numbers, in one line."""
+    kinds: dict[tuple[str, str], list[RunningJob]] = {}
+    for job in jobs:
+        kinds.setdefault((re.sub(r"\d+", "0", job.job), job.queue), []).append(job)
+    name_width = max(24, width * 3 // 8)
+    lines = []
+    for alike in kinds.values():
+        first, last = alike[0], alike[-1]
+        name = first.job if len(alike) == 1 else f"{first.job} and {len(alike) - 1} like it"
+        spans = sorted({_span(job.since) for job in (first, last)}, key=len)
+        nodes = sorted({node for job in alike for node in job.nodes})
+        placed = sum(job.placed for job in alike)
+        line = Text("  ").append(_fit(name, name_width)).append(f" {placed:>3} pods  ")
+        lines.append(line.append(_fit(" to ".join(spans), 14)).append(f" {', '.join(nodes)}", style="dim"))
+    return lines
+
+
+def _waiting(frame: Frame, width: int) -> list[Text]:
+    name_width = max(24, width * 3 // 8)
+    return [
+        Text("  ").append(_fit(name, name_width)).append(f" {why}", style="yellow" if "starving" in why else "dim")
+        for _, name, _, why in alike_rows(list(frame.waiting))
+    ]
+
+
+def _reserved(frame: Frame, width: int) -> list[Text]:
+    held: dict[str, list[str]] = {}
+    for entry in frame.reservations:
+        held.setdefault(entry.job, []).append(entry.node)
+    if not held:
+        return []
+    lines = [Text("Reserved", style="bold")]
+    for job, nodes in list(held.items())[:2]:
+        lines.append(Text(f"  {_fit(job, max(24, width * 3 // 8))} {', '.join(sorted(set(nodes)))}", style="yellow"))
+    if len(held) > 2:
+        lines[-1].append(f"  and {len(held) - 2} jobs more", style="dim")
+    return lines
+
+
+def _event(happening: Happening) -> Text:
+    line = Text(f"  {format_rfc3339(happening.at)[11:19]} ", style="dim")
+    line.append(f"{happening.kind:<9} ", style=STYLES.get(happening.kind, ""))
+    return line.append(f"{happening.job} " if happening.job else "", style="").append(happening.text, style="dim")
+
+
+def _listed(title: str, lines: list[Text]) -> list[Text]:
+    return [Text(title, style="bold"), *(lines or [Text("  none", style="dim")])]
+
+
+def _cut(lines: list[Text], room: int) -> list[Text]:
+    if len(lines) <= room:
+        return lines
+    return [*lines[: room - 1], Text(f"  and {len(lines) - room + 1} lines more", style="dim")]
+
+
+def _divide(room: int, wanted: list[int]) -> list[int]:
+    """Lines for each list: what it wants, as far as there is room, shared out evenly where there is not."""
+    given = [min(want, FEWEST + 1) for want in wanted]
+    while sum(given) < room and given != wanted:
+        for index, want in enumerate(wanted):
+            if given[index] < want and sum(given) < room:
+                given[index] += 1
+    return given
+
+
+def bar(part: float, width: int) -> str:
+    filled = round(min(part, 1.0) * width)
+    return "█" * filled + "░" * (width - filled)
+
+
+def short(name: str) -> str:
+    return name.rsplit("/", 1)[-1]
+
+
+def _rank(name: str) -> tuple[int, str]:
+    """What is scarce and dear first."""
+    return ({"cpu": 1, "memory": 2}.get(name, 0), name)
+
+
+def _is_some(amount: str) -> bool:
+    return amount not in ("0", "")
+
+
+def _heat(part: float) -> str:
+    return "green" if part <= 1.0 else "red"
+
+
+def _span(since: int) -> str:
+    return format_span(since // 1_000_000 * 1_000_000)
+
+
+def _jobs(count: int) -> str:
+    return "1 job" if count == 1 else f"{count} jobs"
+
+
+def _fit(text: str, width: int) -> str:
+    return f"{text:<{width}}" if len(text) <= width else f"{text[: width - 1]}…"
