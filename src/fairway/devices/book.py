@@ -6,7 +6,7 @@ rest of the scheduler is written back by `DeviceColumns`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 from fairway.api.classes import ResourceClass
 from fairway.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
@@ -38,6 +38,7 @@ class DeviceBook:
         self._state = state
         self.nodes: dict[int, NodeDevices] = {}
         self.columns = DeviceColumns(state)
+        self._layouts: dict[Hashable, int] = {}
         self.generation = 0
         """Rises when what pods ask for may mean something else: classes, claims or templates changed."""
         self._facts: int
@@ -246,6 +247,12 @@ class DeviceBook:
 
     def standing(self, name: str) -> Standing:
         return self.columns.standing(name)
+
+    def layout(self, node: NodeDevices) -> int:
+        """A number for all nodes on which the same can be taken by the same, in the same order."""
+        if node.layout_number < 0:
+            node.layout_number = self._layouts.setdefault(node.layout(), len(self._layouts))
+        return node.layout_number
 
     def class_places(self, node: NodeDevices) -> list[tuple[int, ...]]:
         """For each slot the dimensions of those classes that could take it and that somebody asks for."""

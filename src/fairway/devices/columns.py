@@ -98,18 +98,10 @@ class DeviceColumns:
         """Places of plain resources whose units may also be given to those who ask by class."""
         return frozenset(self._contests)
 
-    def standings(self, more: Tally | None = None) -> dict[str, Standing]:
-        """The status of every class that selects anything; `more` is added on top."""
-        found: dict[str, list[int]] = {}
-        for tally in (self._tally, more or {}):
-            for names, standing in tally.items():
-                for name in names:
-                    sums = found.setdefault(name, [0, 0])
-                    sums[0] += standing.allocatable
-                    sums[1] += standing.requested
-        for name, amount in self._lost.items():
-            found.setdefault(name, [0, 0])[1] += amount
-        return {name: Standing(*sums) for name, sums in found.items()}
+    def copy_of_sums(self) -> Tally:
+        """What `add_up` makes the classes' statuses of."""
+        lost = {frozenset({name}): Standing(0, amount) for name, amount in self._lost.items()}
+        return {names: moved(self._tally.get(names, NONE), lost.get(names, NONE)) for names in {*self._tally, *lost}}
 
     def standing(self, name: str) -> Standing:
         mine = [standing for names, standing in self._tally.items() if name in names]
@@ -240,6 +232,18 @@ class DeviceColumns:
 
 
 NONE = Standing(0, 0)
+
+
+def add_up(*tallies: Tally) -> dict[str, Standing]:
+    """The status of every class that is in a set."""
+    found: dict[str, list[int]] = {}
+    for tally in tallies:
+        for names, standing in tally.items():
+            for name in names:
+                sums = found.setdefault(name, [0, 0])
+                sums[0] += standing.allocatable
+                sums[1] += standing.requested
+    return {name: Standing(*sums) for name, sums in found.items()}
 
 
 def moved(standing: Standing, by: Standing, sign: int = 1) -> Standing:

@@ -55,6 +55,7 @@ class NodeDevices:
         "holdings",
         "inventory",
         "kinds",
+        "layout_number",
         "lost",
         "plain",
         "room",
@@ -99,6 +100,7 @@ class NodeDevices:
                     fits = _longest(names) <= longest
                     self.takes[slot] = names if fits else frozenset(n for n in names if len(n) <= longest)
         self._candidates: dict[Wish, tuple[int, ...]] = {}
+        self.layout_number = -1
 
     def is_of(self, *source: object) -> bool:
         """Whether it was made from the same devices."""
@@ -111,6 +113,7 @@ class NodeDevices:
             (
                 takes,
                 slot.device.kind,
+                slot.device.kind in self.plain,
                 slot.device.numa(),
                 slot.quantity,
                 slot.shareable,

@@ -54,6 +54,12 @@ class Room:
         other.counters = self.counters.copy()
         return other
 
+    def of(self, inventory: Inventory) -> Room:
+        """The same taken of another node's devices, which are like these."""
+        other = self.copy()
+        other.inventory = inventory
+        return other
+
     def key(self) -> Hashable:
         """Equal exactly where the same things are taken."""
         return tuple(self.used), tuple(sorted(self.shares.items())) if self.shares else ()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from fairway.devices.node import Holding, NodeDevices, portion_milli
+from fairway.devices.columns import NONE, add_up, moved
+from fairway.devices.node import Holding, NodeDevices, Standing, portion_milli
 from fairway.devices.record import Entry, written
 from fairway.devices.room import WHOLE
 from fairway.resources.quantity import Quantity
@@ -23,21 +25,21 @@ class Choices(NamedTuple):
 NO_CHOICES = Choices((), {})
 
 
-def choices(session: Session) -> dict[Task, Choices]:
-    """For every bound task that was given devices, written down now: the session's rooms do not last."""
-    found: dict[Task, Choices] = {}
+def given(session: Session) -> dict[Task, tuple[NodeDevices, tuple[Holding, ...]]]:
+    """What every bound task was given, written down now: the session does not last."""
+    found: dict[Task, tuple[NodeDevices, tuple[Holding, ...]]] = {}
+    devices, nodes = session.devices, session.devices.book.nodes
     for _, tasks, rows in session.bindings:
-        if tasks and session.devices.minds(tasks[0].shape):
+        if tasks and devices.minds(tasks[0].shape):
             for task, row in zip(tasks, rows, strict=True):
-                session.devices.check_served(task)
-                node = session.devices.book.nodes.get(row)
-                if node is not None:
-                    found[task] = _choices(session, task, node)
+                devices.check_served(task)
+                if row in nodes:
+                    found[task] = (nodes[row], devices.of(task))
     return found
 
 
-def _choices(session: Session, task: Task, node: NodeDevices) -> Choices:
-    named = [holding for holding in session.devices.of(task) if not holding.plain]
+def choices(node: NodeDevices, holdings: Iterable[Holding]) -> Choices:
+    named = [holding for holding in holdings if not holding.plain]
     devices = tuple(_choice(node, holding) for holding in sorted(named, key=lambda h: (h.label, h.claim, h.slot)))
     entries = [
         Entry(holding.label, node.record_name(holding.slot), _milli(node, holding))
@@ -77,12 +79,24 @@ def units(milli: int) -> int | float:
     return milli // WHOLE if milli % WHOLE == 0 else milli / WHOLE
 
 
-def class_standings(session: Session) -> list[ClassStanding]:
-    """All classes by name, as they stand after the plan."""
-    standings = session.devices.standings()
-    found = []
-    for known in session.devices.book.classes:
-        standing = standings.get(known.name)
-        allocatable, requested = (standing.allocatable, standing.requested) if standing else (0, 0)
-        found.append(ClassStanding(known.name, units(allocatable), units(requested)))
-    return found
+def class_standings(session: Session) -> Callable[[], list[ClassStanding]]:
+    """All classes by name, as they stand after the plan; worked out when somebody reads it."""
+    names = [known.name for known in session.devices.book.classes]
+    if not names:
+        return list
+    before, changed = session.devices.book.columns.copy_of_sums(), session.devices.changed()
+
+    def standings() -> list[ClassStanding]:
+        more: dict[frozenset[str], Standing] = {}
+        for node, was, is_now in changed:
+            for sign, tally in ((-1, node.tally(was)), (1, node.tally(is_now))):
+                for classes, standing in tally.items():
+                    more[classes] = moved(more.get(classes, NONE), standing, sign)
+        found = add_up(before, more)
+        return [_standing(name, found.get(name, NONE)) for name in names]
+
+    return standings
+
+
+def _standing(name: str, standing: Standing) -> ClassStanding:
+    return ClassStanding(name, units(standing.allocatable), units(standing.requested))

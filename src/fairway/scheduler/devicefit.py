@@ -7,37 +7,22 @@ the same things are taken there, also for other nodes that are like it.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import NamedTuple
+from collections.abc import Mapping
 
 import numpy as np
 
 from fairway.api.affinity import NodeSelector
-from fairway.devices.requests import DeviceNeeds, Need
-from fairway.devices.room import WHOLE
-from fairway.devices.wishes import ByClass, ByKind
-from fairway.resources.columns import BoolColumn, IntColumn
+from fairway.devices.requests import DeviceNeeds
+from fairway.devices.room import Room
+from fairway.resources.columns import BoolColumn, IntColumn, Vector
 from fairway.scheduler.allotments import Allotments
+from fairway.scheduler.deviceasks import Asked
 from fairway.scheduler.view import NodeView
-from fairway.state.asks import CLASS_PREFIX
 from fairway.state.labels import term_holds
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import Snapshot
 
 _MANY = 1 << 40
-
-
-class Asked(NamedTuple):
-    """What a shape needs. `lines` are (place, amount) where all it needs are whole units that the columns know."""
-
-    number: int
-    needs: DeviceNeeds
-    lines: tuple[tuple[int, int], ...] | None
-
-    @property
-    def simple(self) -> bool:
-        """Whether the columns tell everything, where devices are independent of each other."""
-        return self.lines is not None and len(self.lines) <= 1
 
 
 class DeviceFit:
@@ -46,29 +31,14 @@ class DeviceFit:
     def __init__(self, allotments: Allotments, snapshot: Snapshot) -> None:
         self._allotments = allotments
         self._snapshot = snapshot
-        self._asked: dict[Shape, tuple[int, Asked]] = {}
-        self._numbers: dict[DeviceNeeds, int] = {}
-        self._layouts: dict[Hashable, int] = {}
-        self._layout_of: dict[int, int] = {}
-        self._fits: dict[tuple[int, Hashable], bool] = {}
-        self._counts: dict[tuple[int, Hashable], int] = {}
+        self._fits: dict[tuple[int, Room, int], bool] = {}
         self._awkward = np.zeros(snapshot.size, dtype=np.bool_)
         for row, node in allotments.book.nodes.items():
             self._awkward[row] = node.awkward
 
-    def asked(self, shape: Shape) -> Asked:
-        """Resolved once, and again when a claim was allocated in the session."""
-        claims = len(self._allotments.claimed)
-        known = self._asked.get(shape)
-        if known is None or known[0] != claims:
-            needs = self._allotments.needs(shape)
-            number = self._numbers.setdefault(needs, len(self._numbers))
-            known = self._asked[shape] = (claims, Asked(number, needs, self._lines(needs)))
-        return known[1]
-
     def serves(self, shape: Shape, view: NodeView) -> BoolColumn | None:
         """Where the devices serve one task, given that the columns say there is enough; None if that is all."""
-        asked = self.asked(shape)
+        asked = self._allotments.asks.of(shape)
         needs = asked.needs
         if needs.missing:
             return np.zeros(view.size, dtype=np.bool_)
@@ -83,15 +53,19 @@ class DeviceFit:
         return passes
 
     def fits(self, asked: Asked, row: int) -> bool:
-        key = (asked.number, self._mark(asked, row))
+        if row not in self._allotments.book.nodes:
+            return not asked.needs.needs
+        if not asked.local:
+            return self._allotments.rooms.step(asked, row) is not None
+        key = (asked.number, self._allotments.rooms.at(row), row)
         found = self._fits.get(key)
         if found is None:
-            found = self._fits[key] = self._allotments.choose(asked.needs, row) is not None
+            found = self._fits[key] = self._allotments.rooms.step(asked, row) is not None
         return found
 
     def limits(self, shape: Shape, view: NodeView) -> IntColumn | None:
         """How many like tasks the devices of a node serve one after the other; None where the columns tell."""
-        asked = self.asked(shape)
+        asked = self._allotments.asks.of(shape)
         counted = self._awkward_in(view) if asked.simple else np.ones(view.size, dtype=np.bool_)
         if not counted.any():
             return None
@@ -122,20 +96,10 @@ class DeviceFit:
     def _awkward_in(self, view: NodeView) -> BoolColumn:
         return view.picked(self._awkward)
 
-    def _lines(self, needs: DeviceNeeds) -> tuple[tuple[int, int], ...] | None:
-        axis = self._snapshot.state.axis
-        found = []
-        for need in needs.needs:
-            place = axis.find(_name(need))
-            option = need.options[0]
-            if place is None or option.milli or not isinstance(option.wish, ByClass | ByKind):
-                return None
-            found.append((place, option.units * WHOLE))
-        return tuple(found)
-
     def _reachable(self, needs: DeviceNeeds, view: NodeView) -> BoolColumn | None:
         """Where claims that are allocated already can be used; None is anywhere."""
-        followed = {self._allotments.claimed[c] for c in needs.shared if c in self._allotments.claimed}
+        claimed = self._allotments.asks.claimed
+        followed = {claimed[claim] for claim in needs.shared if claim in claimed}
         if not needs.pins and not followed:
             return None
         nodes, rows = self._snapshot.state.nodes, [int(row) for row in view.all_rows()]
@@ -147,50 +111,27 @@ class DeviceFit:
         return np.array(reached, dtype=np.bool_)
 
     def _count(self, asked: Asked, row: int, most: int) -> int:
-        """How often the devices serve in a row; counted on until `most` is reached or they do not."""
+        """How often the devices serve one after the other, as far as `most`."""
         if most <= 0:
             return 0
-        key = (asked.number, self._mark(asked, row))
-        known = self._counts.get(key)
-        if known is not None and (known >= 0 or most <= -known):
-            return min(abs(known), most)
         if row not in self._allotments.book.nodes:
             return most if not asked.needs.needs else 0
-        room, count = self._allotments.room(row).copy(), 0
+        rooms = self._allotments.rooms
+        room, count = rooms.at(row), 0
         while count < most:
-            taken = self._allotments.choose(asked.needs, row, room)
-            if taken is None:
-                self._counts[key] = count
-                return count
-            for choice in taken:
-                room.take(choice.slot, choice.portion)
+            step = rooms.step(asked, row, room)
+            if step is None:
+                break
+            room = step.after
             count += 1
-        self._counts[key] = -count  # at least so often
         return count
-
-    def _mark(self, asked: Asked, row: int) -> Hashable:
-        """Equal for rows on which the same needs get the same answer."""
-        node = self._allotments.book.nodes.get(row)
-        if node is None:
-            return None
-        taken = self._allotments.room(row).key()
-        if asked.lines is None and any(need.claim for need in asked.needs.needs):
-            return row, taken
-        layout = self._layout_of.get(row)
-        if layout is None:
-            layout = self._layout_of[row] = self._layouts.setdefault(node.layout(), len(self._layouts))
-        return -1 - layout, taken
 
 
 def _selects(selector: NodeSelector, name: str, labels: Mapping[str, str]) -> bool:
     return any(term_holds(term, name, labels) for term in selector.node_selector_terms)
 
 
-def _name(need: Need) -> str:
-    return CLASS_PREFIX + need.label if isinstance(need.options[0].wish, ByClass) else need.label
-
-
-def _enough_in_any_case(lines: tuple[tuple[int, int], ...], view: NodeView) -> BoolColumn:
+def _enough_in_any_case(lines: Vector, view: NodeView) -> BoolColumn:
     """Lines in order of what there is for them: if each has enough even when all before it took from the same."""
     there = view.idle[[place for place, _ in lines]]
     order = there.argsort(axis=0, kind="stable")

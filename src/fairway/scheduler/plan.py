@@ -150,6 +150,7 @@ class Sources:
     pending: Callable[[], list[Pending]]
     queues: Callable[[], list[QueueStanding]]
     namespaces: Callable[[], list[NamespaceStanding]]
+    resource_classes: Callable[[], list[ClassStanding]]
     status: Callable[[], Status]
 
     def __init__(self, **parts: Callable[[], Any]) -> None:
@@ -169,7 +170,6 @@ class Plan:
         reservations: Sequence[Reservation] = (),
         nominations: Sequence[Nomination] = (),
         released: Sequence[Released] = (),
-        resource_classes: Sequence[ClassStanding] = (),
         recheck_at: Micros | None = None,
         warnings: Sequence[str] = (),
     ) -> None:
@@ -179,7 +179,6 @@ class Plan:
         self.reservations = tuple(reservations)
         self.nominations = tuple(nominations)
         self.released = tuple(released)
-        self.resource_classes = tuple(resource_classes)
         self.recheck_at = recheck_at
         self.warnings = tuple(warnings)
 
@@ -200,6 +199,10 @@ class Plan:
     @cached_property
     def namespaces(self) -> list[NamespaceStanding]:
         return self._sources.namespaces()
+
+    @cached_property
+    def resource_classes(self) -> list[ClassStanding]:
+        return self._sources.resource_classes()
 
     @cached_property
     def status(self) -> Status:

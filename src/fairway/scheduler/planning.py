@@ -12,7 +12,7 @@ from fairway.scheduler.actions.enqueue import ADMITTED_PHASES
 from fairway.scheduler.admission import admission
 from fairway.scheduler.ahead import promise_reservations
 from fairway.scheduler.books import SHARE_BITS, UNLIMITED, QueueBook, share
-from fairway.scheduler.devicechoice import NO_CHOICES, choices, class_standings
+from fairway.scheduler.devicechoice import NO_CHOICES, choices, class_standings, given
 from fairway.scheduler.explain import Why, explain
 from fairway.scheduler.hooks import Key
 from fairway.scheduler.jobrun import JobRun
@@ -50,10 +50,11 @@ def make_plan(session: Session) -> Plan:
     standings = _Standings(session)
     running = {queue.name: sum(account.tasks for account in queue.accounts.values()) for queue in session.state.queues}
 
-    given = choices(session)
+    devices_of = given(session)
 
     def binding(task: Task, node: str) -> Binding:
-        devices, annotations = given.get(task, NO_CHOICES)
+        found = devices_of.get(task)
+        devices, annotations = NO_CHOICES if found is None else choices(*found)
         return Binding(pod=task.key, node=node, devices=devices, annotations=annotations, job=task.job.key)
 
     def bindings() -> list[Binding]:
@@ -71,6 +72,7 @@ def make_plan(session: Session) -> Plan:
             pending=waiting.pending,
             queues=standings.queues,
             namespaces=standings.namespaces,
+            resource_classes=class_standings(session),
             status=lambda: _status(session, waiting, running),
         ),
         placed=sum(len(tasks) for tasks, _ in chunks),
@@ -78,7 +80,6 @@ def make_plan(session: Session) -> Plan:
         reservations=_reservations(session),
         nominations=_nominations(session),
         released=session.holds.released,
-        resource_classes=class_standings(session),
         recheck_at=recheck_at(session),
         warnings=tuple(dict.fromkeys(warnings)),
     )

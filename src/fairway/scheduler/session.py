@@ -20,6 +20,7 @@ from fairway.resources.columns import IntColumn
 from fairway.scheduler.allotments import Allotments
 from fairway.scheduler.books import AccountBook, QueueBook
 from fairway.scheduler.devicefit import DeviceFit
+from fairway.scheduler.devicequeues import DeviceQueues
 from fairway.scheduler.guard import Failures, guarded
 from fairway.scheduler.holds import HoldBook
 from fairway.scheduler.hooks import Check, Key
@@ -93,6 +94,7 @@ class Session:
         devices = self.plugin("devices")
         self.devices = Allotments(book, self.snapshot, devices.chain if devices else DEFAULT_CHAIN)
         self.device_fit = DeviceFit(self.devices, self.snapshot)
+        self.device_queues = DeviceQueues(book)
         self.kernel = Kernel(self.snapshot, self._node_hooks(), self._columns(), self.pods)
         self.queues = self._open_books()
         self.bindings: list[tuple[JobRun, list[Task], list[int]]] = []
@@ -298,7 +300,7 @@ class Session:
                     _add_up(ancestor.held, book.info.held)
                     _add_up(ancestor.requested, book.info.requested)
         if self.devices.book.awake:
-            self.devices.open_books(books, self.account)
+            self.device_queues.open_books(books, self.account, self.state.waiting)
         for book in books.values():
             book.had = book.held.copy()
         return books

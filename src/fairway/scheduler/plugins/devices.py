@@ -44,7 +44,7 @@ class Devices:
                 if known is not None and not known.admits(labels):
                     detail = f"namespace {job.namespace} may not ask for resource class {ask.class_name}"
                     return Verdict(False, Reason.NAMESPACE_NOT_ALLOWED, self.name, detail)
-            for missing in session.devices.needs(run.shape).missing:
+            for missing in session.devices.asks.of(run.shape).needs.missing:
                 found = missing.what == CLASS_MISSING
                 reason = Reason.CLASS_NOT_FOUND if found else Reason.DEVICE_UNAVAILABLE
                 return Verdict(False, reason, self.name, missing.text)
@@ -65,5 +65,5 @@ class Devices:
 
     def looks_around(self, shape: Shape) -> bool:
         """Pods that share a claim follow each other to its node."""
-        session = self._session
-        return session is not None and session.devices.minds(shape) and bool(session.devices.needs(shape).shared)
+        devices = None if self._session is None else self._session.devices
+        return devices is not None and devices.minds(shape) and bool(devices.asks.of(shape).needs.shared)

@@ -46,7 +46,7 @@ class QueueLimits:
         for book in queue.line:
             count = book.room_under(book.capability, shape.vector, count)
             if not self._session.lending and book.deserved is not None:
-                count = book.room_under(book.deserved, self._session.devices.asked(shape), count)
+                count = book.room_under(book.deserved, self._session.device_queues.asked(shape), count)
         return self._beside_guarantees(queue, shape.vector, count) if self._session.lending else count
 
     def guaranteed(self, book: QueueBook, row: int) -> int:
@@ -96,7 +96,7 @@ class QueueLimits:
                 continue
             if missing <= 0:
                 need = []  # a ready job goes on one by one; the others have to be placed together
-            add(need, self._session.devices.asked(run.shape), max(1, min(run.left, missing)))
+            add(need, self._session.device_queues.asked(run.shape), max(1, min(run.left, missing)))
             for book in job.queue.line:
                 row = _over(book, book.capability, need)
                 if row is not None:

@@ -1,0 +1,88 @@
+"""What shapes need of devices, as a session understands it: resolved once per shape, numbered once per need."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fairway.devices.book import DeviceBook, Plain
+from fairway.devices.requests import DeviceNeeds, Need
+from fairway.devices.room import WHOLE
+from fairway.devices.wishes import ByClass, ByKind
+from fairway.resources.columns import Vector
+from fairway.state.asks import CLASS_PREFIX
+from fairway.state.shapes import Shape
+
+
+class Asked(NamedTuple):
+    """`lines` are (place, amount) where all that is needed are whole units that the columns know."""
+
+    number: int
+    needs: DeviceNeeds
+    named: Vector
+    """What the shape's own vector says of classes."""
+    lines: Vector | None
+    local: bool
+    """Whether more of a device counts than which classes select it: then nodes are not alike."""
+
+    @property
+    def simple(self) -> bool:
+        """Whether the columns tell everything, where devices are independent of each other."""
+        return self.lines is not None and len(self.lines) <= 1
+
+
+class DeviceAsks:
+    """Answers for one session. A claim that was allocated in it needs nothing more."""
+
+    def __init__(self, book: DeviceBook) -> None:
+        self._book = book
+        self._contested = book.columns.contested
+        self._numbers: dict[tuple[DeviceNeeds, Vector], int] = {}
+        self._known: dict[Shape, tuple[int, Asked]] = {}
+        self.claimed: dict[str, int] = {}
+        """Claims that were allocated in this session, and on which row."""
+
+    def minds(self, shape: Shape) -> bool:
+        """Whether placing the shape has anything to do with devices."""
+        if shape.devices is not None:
+            return self._book.awake
+        contested = self._contested
+        return bool(contested) and any(place in contested for place, _ in shape.vector)
+
+    def of(self, shape: Shape) -> Asked:
+        known = self._known.get(shape)
+        if known is None or known[0] != len(self.claimed):
+            known = self._known[shape] = (len(self.claimed), self._asked(shape))
+        return known[1]
+
+    def _asked(self, shape: Shape) -> Asked:
+        needs, named = self._needs(shape), self.named(shape)
+        number = self._numbers.setdefault((needs, named), len(self._numbers))
+        local = bool(needs.rules) or any(need.claim for need in needs.needs)
+        return Asked(number, needs, named, self._lines(needs), local)
+
+    def named(self, shape: Shape) -> Vector:
+        """The part of a shape's vector that is about classes."""
+        names = self._book.axis.names
+        return tuple((place, amount) for place, amount in shape.vector if names[place].startswith(CLASS_PREFIX))
+
+    def _needs(self, shape: Shape) -> DeviceNeeds:
+        axis = self._book.axis
+        plain: Plain = tuple((name, n) for name, n in self._book.plain(shape) if axis.find(name) in self._contested)
+        needs = self._book.resolve(shape.devices, plain)
+        if not self.claimed or not any(claim in self.claimed for claim in needs.shared):
+            return needs
+        left = tuple(need for need in needs.needs if need.claim not in self.claimed)
+        return needs._replace(needs=left, rules=needs.rules if len(left) == len(needs.needs) else ())
+
+    def _lines(self, needs: DeviceNeeds) -> Vector | None:
+        found = []
+        for need in needs.needs:
+            place, option = self._book.axis.find(_name(need)), need.options[0]
+            if place is None or option.milli or not isinstance(option.wish, ByClass | ByKind):
+                return None
+            found.append((place, option.units * WHOLE))
+        return tuple(found)
+
+
+def _name(need: Need) -> str:
+    return CLASS_PREFIX + need.label if isinstance(need.options[0].wish, ByClass) else need.label

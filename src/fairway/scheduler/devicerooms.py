@@ -1,0 +1,186 @@
+"""Where a session's placements leave the devices of each node, as steps from one room to the next.
+
+Rooms are not changed here: taking devices leads to another room. Rows whose nodes are alike share rooms, so what a
+task is given in a room, and what that means to the columns, is worked out once for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairway.devices.book import DeviceBook, is_plain
+from fairway.devices.columns import kind_held
+from fairway.devices.node import Holding, NodeDevices, portion_milli
+from fairway.devices.requests import Need
+from fairway.devices.room import Portion, Room
+from fairway.devices.solving import Taken, solve
+from fairway.devices.strategies import DEFAULT_CHAIN, Chain
+from fairway.resources.columns import Vector
+from fairway.scheduler.deviceasks import Asked
+from fairway.scheduler.deviceloss import Losses
+
+_NO_ROOM = object()
+
+
+class Moved(NamedTuple):
+    """What changes in the columns of a row: at these places by these amounts."""
+
+    places: NDArray[np.int64]
+    amounts: NDArray[np.int64]
+
+
+class Step(NamedTuple):
+    """From a room to the next, by taking holdings or by giving them back. `kinds` is what they are by kind, beyond what
+    was asked for by name.
+    """
+
+    before: Room
+    after: Room
+    holdings: tuple[Holding, ...]
+    taken: bool
+    moved: Moved
+    kinds: Vector
+
+
+class DeviceRooms:
+    """The rooms of one session, by row."""
+
+    def __init__(self, book: DeviceBook, losses: Losses, chain: Chain = DEFAULT_CHAIN) -> None:
+        self._book = book
+        self._losses = losses
+        self._chain = chain
+        self._at: dict[int, Room] = {}
+        self._known: dict[tuple[int, Hashable], Room] = {}
+        self._steps: dict[tuple[int, Room], Step | None] = {}
+        self._moved: dict[Hashable, Moved] = {}
+
+    def at(self, row: int) -> Room:
+        """What is free on a row that has devices."""
+        room = self._at.get(row)
+        if room is None:
+            node = self._book.nodes[row]
+            room = self._at[row] = self._interned(node, node.room)
+        return room
+
+    def go(self, row: int, room: Room) -> None:
+        self._at[row] = room
+
+    def step(self, asked: Asked, row: int, room: Room | None = None) -> Step | None:
+        """What a task is given on a row (or in a room that its row may come to); None if it cannot be served."""
+        node = self._book.nodes[row]
+        where = self.at(row) if room is None else room
+        if asked.local:
+            return self._step(asked, node, where)
+        key = (asked.number, where)
+        found = self._steps.get(key, _NO_ROOM)
+        if found is _NO_ROOM:
+            found = self._steps[key] = self._step(asked, node, where)
+        return found  # type: ignore[return-value]
+
+    def held(self, row: int, holdings: tuple[Holding, ...], vector: Vector, sign: int) -> Step:
+        """What it means to a row that something is taken (or given back) which was not chosen here."""
+        node = self._book.nodes[row]
+        return self._made(node, self.at(row), holdings, vector, sign)
+
+    def changed(self) -> list[tuple[NodeDevices, Room, Room]]:
+        """Nodes, with the room that they had and the one that they have."""
+        return [(self._book.nodes[row], self._book.nodes[row].room, room) for row, room in self._at.items()]
+
+    # -- working out --------------------------------------------------------------------------------------------
+
+    def _step(self, asked: Asked, node: NodeDevices, room: Room) -> Step | None:
+        taken = self._simple(asked, node, room)
+        if taken is None:
+            where = room.of(node.inventory) if asked.local else room
+            taken = solve(where, asked.needs, node.candidates, self._chain, self._losses.on(node))
+        if taken is None:
+            return None
+        needs = asked.needs.needs
+        holdings = tuple(_holding(needs[choice.need], choice) for choice in taken)
+        return self._made(node, room, holdings, asked.named, 1)
+
+    def _simple(self, asked: Asked, node: NodeDevices, room: Room) -> tuple[Taken, ...] | None:
+        """First-fit for one line of whole units where devices are independent: no search is needed."""
+        if node.awkward or not asked.simple or not asked.needs.needs:
+            return None
+        need = asked.needs.needs[0]
+        if (need.strategy or self._chain) != DEFAULT_CHAIN:
+            return None
+        candidates, units, used = node.candidates(need.options[0].wish), need.options[0].units, room.used
+        slots, some = node.inventory.slots, list[Taken]()
+        for slot in candidates:
+            if slots[slot].quantity - used[slot] >= units:
+                return (Taken(0, 0, slot, Portion(units)),)
+        for slot in candidates:
+            free = min(units, slots[slot].quantity - used[slot])
+            if free > 0:
+                some.append(Taken(0, 0, slot, Portion(free)))
+                units -= free
+            if not units:
+                return tuple(some)
+        return None
+
+    def _made(self, node: NodeDevices, room: Room, holdings: tuple[Holding, ...], vector: Vector, sign: int) -> Step:
+        after = room.copy()
+        for holding in holdings:
+            (after.take if sign > 0 else after.give)(holding.slot, holding.portion)
+        after = self._interned(node, after)
+        moved = self._moves(node, room, after, holdings, vector, sign)
+        return Step(room, after, holdings, sign > 0, moved, self.kinds(node, holdings))
+
+    def _interned(self, node: NodeDevices, room: Room) -> Room:
+        return self._known.setdefault((self._book.layout(node), room.key()), room)
+
+    def _moves(
+        self, node: NodeDevices, before: Room, after: Room, holdings: tuple[Holding, ...], vector: Vector, sign: int
+    ) -> Moved:
+        """What is left of each slot tells; `vector` was written to the columns already."""
+        slots = range(len(node.inventory)) if node.awkward else sorted({holding.slot for holding in holdings})
+        gained = tuple((node.takes[slot], change) for slot in slots if (change := after.left(slot) - before.left(slot)))
+        drawn = tuple(
+            (facts.device.kind, sign * portion_milli(facts, holding.portion))
+            for holding in holdings
+            if (facts := node.inventory.slots[holding.slot]).device.kind in node.plain and not holding.plain
+        )
+        key = (gained, drawn, vector, sign)
+        found = self._moved.get(key)
+        if found is None:
+            found = self._moved[key] = self._sum(gained, drawn, vector, sign)
+        return found
+
+    def _sum(
+        self,
+        gained: tuple[tuple[frozenset[str], int], ...],
+        drawn: tuple[tuple[str, int], ...],
+        vector: Vector,
+        sign: int,
+    ) -> Moved:
+        places = self._book.columns.places
+        moved: dict[int, int] = {}
+        for names, change in gained:
+            for place in places.of(names):
+                moved[place] = moved.get(place, 0) + change
+        for place, amount in vector:
+            moved[place] = moved.get(place, 0) + sign * amount
+        for kind, milli in drawn:
+            place = self._book.axis.row(kind)
+            moved[place] = moved.get(place, 0) - milli
+        kept = sorted((place, amount) for place, amount in moved.items() if amount)
+        return Moved(np.array([p for p, _ in kept], dtype=np.int64), np.array([a for _, a in kept], dtype=np.int64))
+
+    def kinds(self, node: NodeDevices, holdings: Iterable[Holding]) -> Vector:
+        found: dict[int, int] = {}
+        for holding in holdings:
+            if not holding.plain:
+                place, milli = kind_held(self._book.axis, node, holding.slot, holding.portion)
+                found[place] = found.get(place, 0) + milli
+        return tuple(sorted(found.items()))
+
+
+def _holding(need: Need, taken: Taken) -> Holding:
+    request = need.request + (f"/{name}" if (name := need.options[taken.option].name) else "")
+    return Holding("", taken.slot, taken.portion, need.label, is_plain(need), need.claim, request)
