@@ -36,6 +36,8 @@ from fairway.state.snapshot import Snapshot
 GIANT = 1 << 61
 """Added to the key of an infeasible node, at most twice: by what labels say, and by what the room says."""
 
+_GIANT = np.int64(GIANT)
+
 INFEASIBLE = 1 << 60
 """Every key from here on is infeasible."""
 
@@ -162,12 +164,14 @@ class Kernel:
 
         A shape that looks around gets one row at a time: ask again after the first was written down.
         """
-        column = self._capped(shape, self.column(shape))
-        if count == 1 or column.around:
-            best = int(column.keys.argmin()) if self.snapshot.size else -1
-            return [best] if best >= 0 and column.keys[best] < INFEASIBLE else []
         if not self.snapshot.size:
             return []
+        column = self.column(shape)
+        if self.cap_for is not None:
+            column = self._capped(shape, column)
+        if count == 1 or column.around:
+            best = int(column.keys.argmin())
+            return [best] if column.keys[best] < INFEASIBLE else []
         if self.hooks.trend == 1:
             return self._fill(shape, column, count)
         return self._merge(shape, column, count)
@@ -177,7 +181,7 @@ class Kernel:
         caps = None if self.cap_for is None else self.cap_for(shape)
         if caps is None:
             return column
-        return Column(column.base, column.keys + (caps <= 0) * np.int64(GIANT), around=column.around)
+        return Column(column.base, column.keys + (caps <= 0) * _GIANT, around=column.around)
 
     def room(self, shape: Shape, row: int) -> int:
         """How many like tasks a node can take, with its room in Python ints: one division per resource."""
@@ -246,8 +250,7 @@ class Kernel:
             self._renew(shape, column)
             return
         column.touched = self.snapshot.touched.end
-        chosen = np.array(rows, dtype=np.int64)
-        column.keys[chosen] = self._keys(shape, column.base[chosen], self.view(chosen))
+        column.keys[rows] = self._keys(shape, column.base[rows], self.view(rows))
 
     def _renew(self, shape: Shape, column: Column) -> None:
         column.touched = self.snapshot.touched.end
@@ -271,7 +274,7 @@ class Kernel:
         for feasible in self.hooks.feasible_static:
             for check in feasible(shape, view):
                 passes = passes & check.passes
-        base += ~passes * np.int64(GIANT)
+        base += ~passes * _GIANT
         return base
 
     def _keys(self, shape: Shape, base: IntColumn, view: NodeView) -> IntColumn:
@@ -293,14 +296,14 @@ class Kernel:
                 short |= ~check.passes
         scores = self.hooks.score
         if not scores:
-            return base + short * np.int64(GIANT)
+            return base + short * _GIANT
         score = scores[0](shape, view)
         for another in scores[1:]:
             score = score + another(shape, view)
         keys = fixed_point(score)
         keys <<= RANK_BITS
         np.subtract(base, keys, out=keys)
-        keys += short * np.int64(GIANT)
+        keys += short * _GIANT
         return keys
 
     def _limits(self, shape: Shape, view: NodeView) -> IntColumn | None:
@@ -396,6 +399,6 @@ def _merged(rows: list[int], keys: list[list[int]], count: int) -> list[int]:
 
 def fixed_point(score: FloatColumn) -> IntColumn:
     """Scores as integers, cut to what a key can hold."""
-    bounded = np.maximum(np.minimum(score, MAX_SCORE), -MAX_SCORE)
+    bounded: FloatColumn = score.clip(-MAX_SCORE, MAX_SCORE)
     bounded *= 1 << SCORE_BITS
     return np.rint(bounded, out=bounded).astype(np.int64)

@@ -33,7 +33,7 @@ class NodeView:
         if idle is not None:
             self.idle = idle
         else:
-            self.idle = snapshot.idle if rows is None else snapshot.idle.take(rows, axis=1)
+            self.idle = snapshot.idle if rows is None else snapshot.idle.take(rows, axis=1, mode="clip")
         self.size = self.idle.shape[1]
 
     @property
@@ -41,7 +41,7 @@ class NodeView:
         if self.rows is None:
             return self._snapshot.percent
         if self._percent is None:
-            self._percent = self._snapshot.percent.take(self.rows, axis=1)
+            self._percent = self._snapshot.percent.take(self.rows, axis=1, mode="clip")
         return self._percent
 
     @property

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
+import numpy as np
+
+from fairway.resources.columns import IntColumn
+
 T = TypeVar("T")
 
 _KEPT = 1 << 16
@@ -33,3 +37,35 @@ class Log(Generic[T]):
         if position < self._start:
             return None
         return self._entries[position - self._start :]
+
+
+class RowLog:
+    """A log of node rows in an array: what was logged since a position is a slice of it, ready to index with."""
+
+    __slots__ = ("_rows", "_start", "end")
+
+    def __init__(self) -> None:
+        self.end = 0
+        self._start = 0
+        self._rows = np.zeros(2 * _KEPT, dtype=np.int64)
+
+    def add(self, row: int) -> None:
+        at = self.end - self._start
+        if at == len(self._rows):
+            at = self._forget()
+        self._rows[at] = row
+        self.end += 1
+
+    def since(self, position: int) -> IntColumn | None:
+        """As in `Log`. What it returned stays as it is, whatever is logged later."""
+        if position < self._start:
+            return None
+        return self._rows[position - self._start : self.end - self._start]
+
+    def _forget(self) -> int:
+        """Keep the younger half, in an array of its own."""
+        rows = np.zeros(2 * _KEPT, dtype=np.int64)
+        rows[:_KEPT] = self._rows[_KEPT:]
+        self._rows = rows
+        self._start += _KEPT
+        return _KEPT

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.state.cluster import ClusterState
-from fairway.state.log import Log
+from fairway.state.log import Log, RowLog
 
 _MANY = 2
 """Where more than one in this many rows changed, all are computed again."""
@@ -26,7 +26,8 @@ class Snapshot:
         self.idle: NDArray[np.int64] = np.zeros((0, 0), dtype=np.int64)
         self.percent: NDArray[np.float64] = np.zeros((0, 0))
         self.rank: IntColumn = np.zeros(0, dtype=np.int64)
-        self.touched: Log[int] = Log()
+        self.size = 0
+        self.touched = RowLog()
         self.reshaped: Log[int] = Log()
         self.layout = 0
         self.total: list[int] = []
@@ -35,10 +36,6 @@ class Snapshot:
         self._rank_epoch = -1
         self._size_generation = -1
         self._scratched: set[int] = set()
-
-    @property
-    def size(self) -> int:
-        return int(self.idle.shape[1])
 
     @property
     def names(self) -> list[str]:
@@ -85,6 +82,7 @@ class Snapshot:
 
     def _rebuild(self, shape: tuple[int, int]) -> None:
         self.layout += 1
+        self.size = shape[1]
         self.idle = np.zeros(shape, dtype=np.int64)
         self.percent = np.zeros(shape)
         self.rank = np.zeros(shape[1], dtype=np.int64)
@@ -96,9 +94,9 @@ class Snapshot:
     def _update(self) -> None:
         nodes = self.state.nodes
         reshaped = nodes.reshaped.since(self._reshaped)
-        for rows, renew, log in (
-            (reshaped, self._resize, self.reshaped),
-            (self._rows_changed(), self._restore, self.touched),
+        for rows, renew, note in (
+            (reshaped, self._resize, self.reshaped.add),
+            (self._rows_changed(), self._restore, self.touched.add),
         ):
             if rows is None or len(rows) * _MANY > self.size:
                 self.layout += 1
@@ -106,7 +104,7 @@ class Snapshot:
             elif rows:
                 renew(np.array(rows, dtype=np.int64))
                 for row in rows:
-                    log.add(row)
+                    note(row)
 
     def _rows_changed(self) -> list[int] | None:
         rows = self.state.nodes.changed.since(self._changed)

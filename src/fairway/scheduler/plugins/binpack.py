@@ -31,16 +31,19 @@ class BinPack:
 
     def score(self, shape: Shape, nodes: NodeView) -> FloatColumn:
         """How full the node would be, in per cent, averaged by weight over what the task asks for."""
-        asked = [(row, amount, self._weights[row]) for row, amount in shape.vector if self._weights.get(row)]
-        whole = sum(weight for _, _, weight in asked)
-        if not whole:
-            return np.zeros(nodes.size)
-        part = self._arguments.weight / whole
         score: FloatColumn | None = None
-        for row, amount, weight in asked:
+        whole = 0
+        for row, amount in shape.vector:
+            weight = self._weights.get(row)
+            if not weight:
+                continue
+            whole += weight
             left = (nodes.idle[row] - amount) * nodes.percent[row]
-            left *= -weight * part
+            if weight != 1:
+                left *= weight
             score = left if score is None else score + left
-        assert score is not None
+        if score is None:
+            return np.zeros(nodes.size)
+        score *= -self._arguments.weight / whole
         score += 100.0 * self._arguments.weight
         return score
