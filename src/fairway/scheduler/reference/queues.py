@@ -24,6 +24,8 @@ class Queues:
     def key(self, queue: QueueRecord) -> tuple[Any, ...]:
         held, shares = self.held(queue), [Fraction(0)]
         for name, deserved in self._deserved.get(queue.name, {}).items():
+            if name == "pods" or not self.total.get(name):
+                continue
             shares.append(Fraction(held.get(name, 0), deserved) if deserved else Fraction(held.get(name, 0) > 0))
         share = max(shares) if self.shares_out() else Fraction(0)
         priority = -queue.priority if self.shares_out() else 0
