@@ -10,7 +10,7 @@ looked at once per cycle, before anything is placed: see `resuming`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -97,15 +97,21 @@ class HoldBook:
         elif hold.state is TaskState.RESERVED:
             self._flag(hold.row, -1)
 
-    def take_room(self, hold: Hold) -> None:
-        """RESERVED or PIPELINED becomes ALLOCATED: the room is there."""
-        if hold.state is TaskState.RESERVED:
-            self._unflag(hold)
-        else:
+    def take_room(self, hold: Hold, is_there: Callable[[Hold], bool]) -> bool:
+        """RESERVED or PIPELINED becomes ALLOCATED, if its room is there once its own claim is put aside."""
+        waits = hold.state
+        if waits is TaskState.PIPELINED:
             self._lift(hold, 1)
+        if not is_there(hold):
+            if waits is TaskState.PIPELINED:
+                self._lift(hold, -1)
+            return False
+        if waits is TaskState.RESERVED:
+            self._unflag(hold)
         hold.state = TaskState.ALLOCATED
         self._take(hold, 1)
         hold.job.count_ready(hold.task, 1)
+        return True
 
     def wait_again(self, hold: Hold, state: TaskState) -> None:
         """An ALLOCATED hold goes back to being nominated, or to being reserved because its room is gone."""
@@ -116,13 +122,6 @@ class HoldBook:
             self._flag(hold.row, 1)
         else:
             self._lift(hold, -1)
-
-    def room_for(self, hold: Hold, dimension: int) -> int:
-        """What a waiting hold may use on its row: what is idle, and what is kept there for itself."""
-        idle = int(self._session.snapshot.idle[dimension, hold.row])
-        if hold.task.state is not TaskState.PIPELINED or hold.state is not TaskState.PIPELINED:
-            return idle
-        return idle + self._owed(hold.row, dimension) - self._owed(hold.row, dimension, hold.task)
 
     def release(self, hold: Hold, reason: str) -> None:
         """The claim ends; the task waits like any other."""
@@ -181,9 +180,12 @@ class HoldBook:
             for task in job.holders():
                 record = state.hold_of(task)
                 since = self._session.now if record is None or record.since is None else record.since
-                self._insert(Hold(run, task, task.node, task.state, since))
+                hold = Hold(run, task, task.node, task.state, since)
+                self._insert(hold)
                 if task.state is TaskState.RESERVED:
                     self._reserved[task.node] += 1
+                elif task.state is TaskState.PIPELINED:
+                    self._be_there(hold, 1)
         self._publish()
 
     def _insert(self, hold: Hold) -> None:
@@ -230,11 +232,17 @@ class HoldBook:
             before = self._owed(row, dimension)
             claims[dimension] -= sign * amount
             snapshot.idle[dimension, row] += before - self._owed(row, dimension)
+        self._be_there(hold, -sign)
 
-    def _owed(self, row: int, dimension: int, but: Task | None = None) -> int:
+    def _be_there(self, hold: Hold, by: int) -> None:
+        """To rules between pods a nominated one counts as being on its node already."""
+        shape = hold.task.shape
+        if shape.minds_pods or shape.ports:
+            self._session.pods.place(shape, np.array([hold.row]), self._session.snapshot.size, by)
+
+    def _owed(self, row: int, dimension: int) -> int:
         """What nominations claim on a row beyond what is being released there."""
-        claimed = self._claims(row)[dimension] - (0 if but is None else but.shape.amounts.get(dimension, 0))
-        return max(0, claimed - int(self._session.state.nodes.releasing.data[dimension, row]))
+        return max(0, self._claims(row)[dimension] - int(self._session.state.nodes.releasing.data[dimension, row]))
 
     def _claims(self, row: int) -> list[int]:
         if row not in self._nominated:

@@ -212,6 +212,12 @@ class Kernel:
         checks = (*self.hooks.feasible_static, *self.hooks.feasible)
         return all(check.passes[0] for feasible in checks for check in feasible(shape, view))
 
+    def takes(self, shape: Shape, row: int) -> bool:
+        """Whether a node has everything that one more task needs, room too; reservations are another matter."""
+        idle = self.snapshot.idle
+        enough = all(idle[dimension, row] >= amount for dimension, amount in shape.vector)
+        return enough and self.passes(shape, row) and self.room(shape, row) > 0
+
     def may_ever(self, shape: Shape, row: int) -> bool:
         """Whether an empty node would do."""
         view = self.view(np.array([row]))

@@ -12,6 +12,7 @@ import numpy as np
 from fairway.resources.columns import IntColumn
 from fairway.state.podterms import CountColumn, PodTerms
 from fairway.state.shapes import HostPort, Shape
+from fairway.state.tasks import Task
 
 _NONE = np.zeros(0, dtype=np.int32)
 
@@ -24,6 +25,7 @@ class PodCounts:
         self._present: dict[int, CountColumn] = {}
         self._owners: dict[tuple[int, str], CountColumn] = {}
         self._ports: dict[int, list[HostPort]] = {}
+        self._freed: dict[int, list[HostPort]] = {}
         self.changes = 0
 
     def __bool__(self) -> bool:
@@ -43,23 +45,38 @@ class PodCounts:
         return [(term, key) for key in sorted(self._terms.repelling.get(term, ()))]
 
     def ports(self, known: dict[int, list[HostPort]]) -> Iterator[tuple[int, list[HostPort]]]:
-        """Host ports taken, by row: the state's and the session's."""
+        """Host ports taken, by row: the state's, less those that the session gave back, and the session's."""
         for row in known.keys() | self._ports.keys():
-            yield row, [*known.get(row, ()), *self._ports.get(row, ())]
+            taken = list(known.get(row, ()))
+            for port in self._freed.get(row, ()):
+                taken.remove(port)
+            yield row, [*taken, *self._ports.get(row, ())]
 
     def place(self, shape: Shape, rows: IntColumn, size: int, by: int) -> None:
         """Tasks of a shape were put on these rows (by 1) or taken off (by -1)."""
         for row in rows if shape.ports else ():
-            taken = self._ports.setdefault(int(row), [])
-            for port in shape.ports:
-                if by > 0:
-                    taken.append(port)
-                else:
-                    taken.remove(port)
-        if not shape.matched and not shape.rules.anti_affinity:
+            self._move_ports(int(row), shape.ports, by)
+        self._count(shape.matched, shape, rows, size, by)
+
+    def displace(self, task: Task, size: int, by: int) -> None:
+        """A pod that the state has on its node is gone (by -1) or back (by 1); its own matches count."""
+        self._move_ports(task.node, task.shape.ports, by)
+        self._count(task.matched, task.shape, np.array([task.node]), size, by)
+
+    def _move_ports(self, row: int, ports: tuple[HostPort, ...], by: int) -> None:
+        """What is given back may be the session's own, or the state's."""
+        into, out_of = (self._ports, self._freed) if by > 0 else (self._freed, self._ports)
+        for port in ports:
+            if port in out_of.get(row, ()):
+                out_of[row].remove(port)
+            else:
+                into.setdefault(row, []).append(port)
+
+    def _count(self, matched: tuple[int, ...], shape: Shape, rows: IntColumn, size: int, by: int) -> None:
+        if not matched and not shape.rules.anti_affinity:
             return
         self.changes += 1
-        for term in shape.matched:
+        for term in matched:
             column = self._present.get(term)
             if column is None:
                 column = self._present[term] = self.present(term, size).copy()

@@ -68,25 +68,20 @@ def _keep_limit(session: Session, jobs: list[JobRun]) -> None:
 
 def _settle(session: Session, job: JobRun) -> None:
     """Those who can take their room do; if that makes the job ready it is bound."""
+
+    def is_there(hold: Hold) -> bool:
+        return session.kernel.takes(hold.task.shape, hold.row)
+
     taken = []
     for hold in session.holds.of(job):
-        if hold.state is not TaskState.ALLOCATED and _room_now(session, hold):
-            nominated = hold.state is TaskState.PIPELINED
-            session.holds.take_room(hold)
-            if nominated:
-                taken.append(hold)
+        nominated = hold.state is TaskState.PIPELINED
+        if hold.state is not TaskState.ALLOCATED and session.holds.take_room(hold, is_there) and nominated:
+            taken.append(hold)
     if session.holds.of(job) and session.job_ready(job):
         session.holds.bind(job)
         return
     for hold in reversed(taken):
         session.holds.wait_again(hold, TaskState.PIPELINED)
-
-
-def _room_now(session: Session, hold: Hold) -> bool:
-    """Whether the node can take the task at once, its own claim put aside."""
-    shape = hold.task.shape
-    enough = all(session.holds.room_for(hold, dimension) >= amount for dimension, amount in shape.vector)
-    return enough and session.kernel.passes(shape, hold.row)
 
 
 def _broken(session: Session, hold: Hold) -> str:

@@ -379,22 +379,32 @@ class Session:
 
     def write(self, shape: Shape, tasks: list[Task], rows: list[int], sign: int) -> None:
         """Take (sign 1) or give back (sign -1) the room of like tasks on these rows, one task for each."""
+        self._write_room(shape, rows, sign)
+        if shape.minds_pods or shape.ports:
+            self.pods.place(shape, np.array(rows), self.snapshot.size, sign)
+        if self.devices.minds(shape):
+            self.devices.write(shape, tasks, rows, sign)
+
+    def displace(self, task: Task, sign: int) -> None:
+        """Pretend that a pod which is on its node is gone (sign -1), or back (sign 1)."""
+        self._write_room(task.shape, [task.node], sign)
+        self.pods.displace(task, self.snapshot.size, sign)
+        if self.devices.minds(task.shape):
+            self.devices.write(task.shape, [task], [task.node], sign)
+
+    def _write_room(self, shape: Shape, rows: list[int], sign: int) -> None:
         snapshot = self.snapshot
         if len(rows) == 1 or len(set(rows)) == 1:
             row = rows[0]
             snapshot.scratch(row)
             for dimension, amount in shape.vector:
                 snapshot.idle[dimension, row] -= sign * len(rows) * amount
-        else:
-            for row in dict.fromkeys(rows):
-                snapshot.scratch(row)
-            index = np.array(rows)
-            for dimension, amount in shape.vector:
-                np.subtract.at(snapshot.idle[dimension], index, sign * amount)
-        if shape.minds_pods or shape.ports:
-            self.pods.place(shape, np.array(rows), snapshot.size, sign)
-        if self.devices.minds(shape):
-            self.devices.write(shape, tasks, rows, sign)
+            return
+        for row in dict.fromkeys(rows):
+            snapshot.scratch(row)
+        index = np.array(rows)
+        for dimension, amount in shape.vector:
+            np.subtract.at(snapshot.idle[dimension], index, sign * amount)
 
     def charge_kinds(self, job: JobRun, tasks: Iterable[Task], sign: int) -> None:
         """Devices that tasks were just given (or are about to give back) count by kind in shares."""

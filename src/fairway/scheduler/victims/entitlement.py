@@ -3,7 +3,9 @@
 preempt, inside a queue: by default weighted namespace share first; inside one namespace or at equal shares job
 priority, then job share. With `priorityFirst` job priority comes first. In the priority step the claimant must be
 strictly higher; in a share step strictly lower even after the move, with the claimant's gang added and the victims
-removed. That is what keeps two jobs from evicting each other in turns.
+removed. That is what keeps two jobs from evicting each other in turns. For the same reason shares are equal only as
+long as nothing is taken from the other namespace: at equal shares a claimant takes one unit of each at most, for of two
+units the smaller could come back by share, and then the whole would begin again.
 
 reclaim, across queues: the claimant's queue stays within what it deserves, and the victim's queue is above its own in a
 dimension the claimant asks for; no queue goes below its guarantee.
@@ -29,12 +31,15 @@ from fairway.state.tasks import ACCOUNTED
 
 
 class Entitlement(Protocol):
-    """Which units a claimant may take. `candidates` is a first sieve; `allows` is exact, given what is taken."""
+    """Which units a claimant may take. `candidates` is a first sieve; `allows` is exact, given what is taken; where it
+    says no, `refuses_alike` tells whether it will to every unit of that kind, as long as not less is taken.
+    """
 
     action: str
 
     def candidates(self, index: VictimIndex) -> BoolColumn: ...
     def allows(self, unit: Unit, taken: Taken) -> bool: ...
+    def refuses_alike(self, unit: Unit, taken: Taken) -> bool: ...
     def reason(self, unit: Unit) -> str: ...
 
 
@@ -69,6 +74,8 @@ class PreemptEntitlement:
 
     def candidates(self, index: VictimIndex) -> BoolColumn:
         count = len(index.units)
+        if any(book.info.never_evict for book in self._claimant.queue.line):
+            return np.zeros(count, dtype=np.bool_)
         chosen: BoolColumn = index.usable[:count] & (index.queue[:count] == index.code(self._claimant.queue.name))
         lower = index.priority[:count] < self._claimant.priority if self._by_priority else np.zeros(count, np.bool_)
         same = index.priority[:count] == self._claimant.priority if self._by_priority else np.ones(count, np.bool_)
@@ -81,14 +88,20 @@ class PreemptEntitlement:
     def allows(self, unit: Unit, taken: Taken) -> bool:
         if unit.job is self._claimant.job:
             return False
-        steps = [self._namespace_step, self._priority_step, self._job_step]
-        if self._priority_first:
-            steps = [self._priority_step, self._namespace_step, self._job_step]
-        for step in steps:
+        first = self._first_steps(unit, taken)
+        return bool(self._job_step(unit, taken)) if first is None else first
+
+    def refuses_alike(self, unit: Unit, taken: Taken) -> bool:
+        return unit.job is not self._claimant.job and self._first_steps(unit, taken) is False
+
+    def _first_steps(self, unit: Unit, taken: Taken) -> bool | None:
+        """What namespaces and priorities say; None if they say nothing."""
+        steps = [self._namespace_step, self._priority_step]
+        for step in reversed(steps) if self._priority_first else steps:
             answer = step(unit, taken)
             if answer is not None:
                 return answer
-        return False
+        return None
 
     def reason(self, unit: Unit) -> str:
         """By which step the claimant is entitled."""
@@ -121,10 +134,11 @@ class PreemptEntitlement:
         if not self._by_share or unit.job.namespace == self._claimant.namespace:
             return None
         account = self._session.account(self._claimant.queue, unit.job.namespace)
-        standing = compare(self._mine, self._weighted(account))
+        gone = taken.of_namespace(unit.job.namespace)
+        standing = compare(self._mine, self._weighted(account, less=gone))
         if standing is Standing.EQUAL:
             return None
-        lost = plus(taken.of_namespace(unit.job.namespace), unit.amounts)
+        lost = plus(gone, taken.held_by(unit))
         return standing is Standing.LOWER and self._mine_after < self._weighted(account, less=lost)
 
     def _priority_step(self, unit: Unit, taken: Taken) -> bool | None:
@@ -135,11 +149,20 @@ class PreemptEntitlement:
     def _job_step(self, unit: Unit, taken: Taken) -> bool | None:
         if not self._by_share:
             return None
-        lost = plus(taken.of_job(unit.job), unit.amounts)
+        lost = plus(taken.of_job(unit.job), taken.held_by(unit))
         mine = share(plus(self._claimant.held, self._gang), self._total, 1, PODS)
-        held = _held(unit.job)
+        held = self._held(unit.job)
         before = share(self._claimant.held, self._total, 1, PODS) < share(held, self._total, 1, PODS)
         return before and mine < share(minus(held, lost), self._total, 1, PODS)
+
+    def _held(self, job: Job) -> Amounts:
+        """What a job holds, without those of it that were evicted for others."""
+        held: Amounts = []
+        for task in job.tasks:
+            if task.state in ACCOUNTED and task not in self._session.evicted:
+                add(held, task.shape.vector)
+                add(held, self._session.devices.kinds(task))
+        return held
 
     def _weighted(self, account: AccountBook, more: Amounts | None = None, less: Amounts | None = None) -> int:
         held = minus(plus(account.held, more or []), less or [])
@@ -173,23 +196,33 @@ class ReclaimEntitlement:
         book = self._session.queues[unit.job.queue]
         return self._gives(book, taken) and self._keeps_guarantees(book, unit, taken)
 
+    def refuses_alike(self, unit: Unit, taken: Taken) -> bool:
+        return True
+
     def reason(self, unit: Unit) -> str:
         return f"queue {unit.job.queue} holds more than it deserves, queue {self._claimant.queue.name} less"
 
     def _gives(self, book: QueueBook, taken: Taken) -> bool:
         """Above what it deserves in a dimension asked for, what is taken already taken off."""
-        if book is self._claimant.queue or not book.info.reclaimable or book.info.never_evict or book.deserved is None:
+        if book is self._claimant.queue or book.deserved is None or not self._may_be_taken_from(book):
             return False
         held = minus(book.held, taken.of_queue(book.name))
         return any(held[row] > book.deserved[row] for row in self._asked)
 
+    def _may_be_taken_from(self, book: QueueBook) -> bool:
+        """What a queue is marked with holds for those below it, too; `reclaimable` speaks to those outside of it."""
+        if any(above.info.never_evict for above in book.line):
+            return False
+        return all(above.info.reclaimable for above in book.line if above not in self._claimant.queue.line)
+
     def _keeps_guarantees(self, book: QueueBook, unit: Unit, taken: Taken) -> bool:
         for above in book.line:
-            lost = unit.amounts
+            lost = taken.held_by(unit)
             for name in taken.queues():
                 if above in self._session.queues[name].line:
                     lost = plus(lost, taken.of_queue(name))
-            held = minus(above.held, lost)
+            gained = self._gang if above in self._claimant.queue.line else []
+            held = plus(minus(above.held, lost), gained)
             if any(amount and held[row] < above.guarantee[row] for row, amount in enumerate(lost)):
                 return False
         return True
@@ -199,14 +232,6 @@ def above_deserved(book: QueueBook) -> bool:
     """Whether a queue holds more than it deserves of anything."""
     deserved = book.deserved
     return deserved is not None and any(held > deserved[row] for row, held in enumerate(book.held) if row != PODS)
-
-
-def _held(job: Job) -> Amounts:
-    held: Amounts = []
-    for task in job.tasks:
-        if task.state in ACCOUNTED:
-            add(held, task.shape.vector)
-    return held
 
 
 def plus(held: Amounts, more: Amounts) -> Amounts:

@@ -5,6 +5,8 @@ An *entry* is what one unit holds on one node. Columns of entries and of units a
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,6 +16,11 @@ from fairway.scheduler.victims.units import Unit, units_of
 from fairway.state.cluster import ClusterState
 from fairway.state.jobs import Job
 from fairway.state.ranks import NameRanks
+
+_UNIT_COLUMNS = (
+    *("priority", "started", "youngest", "begun", "pods", "queue", "namespace", "kind", "rank"),
+    *("usable", "system", "surplus"),
+)
 
 
 class VictimIndex:
@@ -29,16 +36,20 @@ class VictimIndex:
         self._free_units: list[int] = []
         self._free_entries: list[int] = []
         self._entries = 0
-        self._codes: dict[str, int] = {}
+        self._codes: dict[Hashable, int] = {}
         self._ranks = NameRanks()
         self._rank_epoch = 0
+        self._sorted: IntColumn | None = None
         self.units: list[Unit | None] = []
         self.priority = _column()
         self.started = _column()
+        self.youngest = _column()
         self.begun = _column()
         self.pods = _column()
         self.queue = _column()
         self.namespace = _column()
+        self.kind = _column()
+        """Units of one kind are of one queue, namespace and priority, and hold the same."""
         self.rank = _column()
         self.usable = np.zeros(0, dtype=np.bool_)
         self.system = np.zeros(0, dtype=np.bool_)
@@ -64,6 +75,8 @@ class VictimIndex:
         for job in dict.fromkeys(jobs):
             gone += self._remove(job)
             fresh += self._add(job)
+        if gone or fresh:
+            self._sorted = None
         for key in gone:
             self._ranks.remove(key)
         if fresh:
@@ -76,12 +89,26 @@ class VictimIndex:
         for number, unit in fresh:
             self.rank[number] = self._ranks[unit.key]
 
-    def code(self, name: str) -> int:
-        """A number for a queue or namespace name."""
+    def code(self, name: Hashable) -> int:
+        """A number for the name of a queue or namespace, or for a kind."""
         return self._codes.setdefault(name, len(self._codes))
 
-    def entries_of(self, number: int) -> list[int]:
-        return self._entries_of[number]
+    def unit(self, number: int) -> Unit:
+        unit = self.units[number]
+        assert unit is not None
+        return unit
+
+    def of_job(self, job: Job) -> list[int]:
+        return self._of_job.get(job, [])
+
+    def in_order(self) -> IntColumn:
+        """All living entries: by node, and on a node in the order in which units go."""
+        if self._sorted is None:
+            entries = np.flatnonzero(self.entry_alive)
+            units = self.entry_unit[entries]
+            keys = (self.rank[units], -self.started[units], self.priority[units], self.entry_row[entries])
+            self._sorted = entries[np.lexsort(keys)]
+        return self._sorted
 
     def _remove(self, job: Job) -> list[str]:
         keys = []
@@ -103,13 +130,15 @@ class VictimIndex:
         added = []
         for unit in units_of(job):
             number = self._new_unit()
-            self.units[number] = unit
+            self.units[number], unit.number = unit, number
             self.priority[number] = unit.priority
             self.started[number] = unit.started
+            self.youngest[number] = unit.youngest
             self.begun[number] = unit.begun
             self.pods[number] = len(unit.tasks)
             self.queue[number] = self.code(job.queue)
             self.namespace[number] = self.code(job.namespace)
+            self.kind[number] = self.code((job.queue, job.namespace, job.priority, tuple(unit.amounts)))
             self.usable[number] = not unit.protected
             self.system[number] = unit.system
             self.surplus[number] = unit.surplus
@@ -138,9 +167,7 @@ class VictimIndex:
             return self._free_units.pop()
         self.units.append(None)
         if len(self.units) > len(self.priority):
-            for name in ("priority", "started", "begun", "pods", "queue", "namespace", "rank"):
-                setattr(self, name, _grown(getattr(self, name)))
-            for name in ("usable", "system", "surplus"):
+            for name in _UNIT_COLUMNS:
                 setattr(self, name, _grown(getattr(self, name)))
         return len(self.units) - 1
 

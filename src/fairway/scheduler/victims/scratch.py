@@ -20,9 +20,8 @@ class Scratch:
         self._before: dict[int, NDArray[np.int64]] = {}
         self._units: dict[Unit, None] = {}
 
-    def evict(self, unit: Unit | None) -> None:
+    def evict(self, unit: Unit) -> None:
         """Pretend that the unit's pods are gone."""
-        assert unit is not None
         self._move(unit, -1)
         self._units[unit] = None
 
@@ -42,7 +41,10 @@ class Scratch:
         for row, before in self._before.items():
             snapshot.scratch(row)
             np.minimum(snapshot.idle[:, row], before, out=snapshot.idle[:, row])
-        self._session.devices.settle((task for unit in self._units for task in unit.tasks), nominated)
+        evicted = [task for unit in self._units for task in unit.tasks]
+        for task in evicted:
+            self._session.pods.displace(task, snapshot.size, 1)
+        self._session.devices.settle(evicted, nominated)
 
     def watch(self, row: int) -> None:
         """Remember a row that is about to be written to."""
@@ -52,4 +54,4 @@ class Scratch:
     def _move(self, unit: Unit, sign: int) -> None:
         for task in unit.tasks:
             self.watch(task.node)
-            self._session.write(task.shape, [task], [task.node], sign)
+            self._session.displace(task, sign)

@@ -1,12 +1,15 @@
 """Units of eviction: a surplus pod, or a whole gang.
 
-A job keeps its minimum or loses all of it: pods above the minimum (and above their role's) can be evicted one by one,
-the rest only together.
+A job keeps its minimum or loses everything: pods above the minimum (and above their role's) can be evicted one by one,
+the rest only together, and when it goes the surplus goes along (its `mates`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from fairway.clock import Micros
+from fairway.resources.columns import Vector
 from fairway.state.annotations import NEVER_EVICT
 from fairway.state.jobs import Job
 from fairway.state.queues import Amounts, add
@@ -19,23 +22,48 @@ SYSTEM_PRIORITY = min(SYSTEM_CLASSES.values())
 
 
 class Unit:
-    """Pods that are evicted together. `started` is the latest start among them, `begun` the sum of all starts."""
+    """Pods that are evicted together.
 
-    __slots__ = ("amounts", "begun", "job", "key", "priority", "protected", "started", "surplus", "system", "tasks")
+    `started` is the latest start among them, `youngest` the latest with the mates, `begun` the sum of all starts. The
+    key orders by the job's name, and in a job the surplus before the rest; so does `started`, which for a gang is
+    never later than that of its mates.
+    """
 
-    def __init__(self, job: Job, tasks: list[Task], *, surplus: bool) -> None:
+    __slots__ = (
+        "amounts",
+        "begun",
+        "job",
+        "key",
+        "mates",
+        "number",
+        "priority",
+        "protected",
+        "started",
+        "surplus",
+        "system",
+        "tasks",
+        "youngest",
+    )
+
+    def __init__(self, job: Job, tasks: list[Task], *, surplus: bool, mates: tuple[Unit, ...] = ()) -> None:
         starts = [start_of(task) for task in tasks]
         self.job = job
         self.tasks = tasks
         self.surplus = surplus
-        self.key = tasks[0].key if surplus or job.alone else f"{job.key}/"
+        self.mates = mates
+        self.number = -1
+        """Its number in the index."""
+        self.key = f"{job.key}\0{tasks[0].key}" if surplus else f"{job.key}\1{job.alone}"
         self.priority = job.priority
-        self.started = max(starts)
+        self.started: Micros = min([max(starts), *(mate.started for mate in mates)])
+        self.youngest: Micros = max([*starts, *(mate.youngest for mate in mates)])
         self.begun = sum(starts)
-        self.protected = (job.annotations or {}).get(NEVER_EVICT) == "true" or any(
-            not task.traits.preemptable or task.state not in EVICTABLE for task in tasks
+        self.protected: bool = (
+            (job.annotations or {}).get(NEVER_EVICT) == "true"
+            or any(not task.traits.preemptable or task.state not in EVICTABLE for task in tasks)
+            or any(mate.protected for mate in mates)
         )
-        self.system = any(is_system(task) for task in tasks)
+        self.system: bool = any(is_system(task) for task in tasks) or any(mate.system for mate in mates)
         self.amounts: Amounts = []
         for task in tasks:
             add(self.amounts, task.shape.vector)
@@ -46,25 +74,37 @@ class Unit:
         return self.priority, -self.started, self.key
 
     def __repr__(self) -> str:
-        return f"<Unit {self.key} x{len(self.tasks)}>"
+        return f"<Unit {self.job.key} {','.join(task.key for task in self.tasks)}>"
 
 
 class Taken:
-    """Units chosen for one claimant, and what they hold by queue, namespace and job."""
+    """Units chosen for one claimant, in the order of their choice, and what they hold by queue, namespace and job."""
 
-    def __init__(self) -> None:
-        self.units: list[Unit] = []
-        self.pods = 0
+    def __init__(self, more: Callable[[Task], Vector] | None = None) -> None:
+        """`more` tells what a pod holds besides what it asked for by name."""
+        self._more = more
         self._sums: dict[object, Amounts] = {}
+        self.units: dict[Unit, None] = {}
+        self.pods = 0
 
-    def add(self, unit: Unit, by: int = 1) -> None:
-        if by > 0:
-            self.units.append(unit)
-        else:
-            self.units.remove(unit)
-        self.pods += by * len(unit.tasks)
-        for key in (unit.job, ("queue", unit.job.queue), ("namespace", unit.job.namespace)):
-            add(self._sums.setdefault(key, []), tuple(enumerate(unit.amounts)), by)
+    def add(self, unit: Unit) -> None:
+        self.units[unit] = None
+        self._count(unit, 1)
+
+    def remove(self, unit: Unit) -> None:
+        del self.units[unit]
+        self._count(unit, -1)
+
+    def __contains__(self, unit: Unit) -> bool:
+        return unit in self.units
+
+    def held_by(self, unit: Unit) -> Amounts:
+        if self._more is None:
+            return unit.amounts
+        held = unit.amounts.copy()
+        for task in unit.tasks:
+            add(held, self._more(task))
+        return held
 
     def of_job(self, job: Job) -> Amounts:
         return self._sums.get(job, [])
@@ -77,6 +117,20 @@ class Taken:
 
     def queues(self) -> set[str]:
         return {unit.job.queue for unit in self.units}
+
+    def _count(self, unit: Unit, by: int) -> None:
+        self.pods += by * len(unit.tasks)
+        held = tuple(enumerate(self.held_by(unit)))
+        for key in (unit.job, ("queue", unit.job.queue), ("namespace", unit.job.namespace)):
+            add(self._sums.setdefault(key, []), held, by)
+
+
+def with_mates(units: Iterable[Unit]) -> dict[Unit, None]:
+    """The units and all who have to go along, mates before their gang."""
+    found: dict[Unit, None] = {}
+    for unit in units:
+        found.update(dict.fromkeys((*unit.mates, unit)))
+    return found
 
 
 def start_of(task: Task) -> Micros:
@@ -99,12 +153,14 @@ def units_of(job: Job) -> list[Unit]:
     if not any(task.state in EVICTABLE for task in placed):
         return []
     surplus = _surplus(job, placed)
-    rest = [task for task in placed if task not in surplus]
+    spare = set(surplus)
+    rest = [task for task in placed if task not in spare]
     units = [Unit(job, [task], surplus=True) for task in surplus]
-    return [*units, Unit(job, rest, surplus=False)] if rest else units
+    return [*units, Unit(job, rest, surplus=False, mates=tuple(units))] if rest else units
 
 
 def _surplus(job: Job, placed: list[Task]) -> list[Task]:
+    """Pods above the minimum. Protected ones make up the minimum first, as far as they go."""
     spare = job.ready - job.minimum
     if spare <= 0:
         return []
@@ -115,7 +171,7 @@ def _surplus(job: Job, placed: list[Task]) -> list[Task]:
         role = task.traits.role
         if len(chosen) == spare:
             break
-        if task.state in EVICTABLE and have[role] > least.get(role, 0):
+        if task.state in EVICTABLE and task.traits.preemptable and have[role] > least.get(role, 0):
             have[role] -= 1
             chosen.append(task)
     return chosen

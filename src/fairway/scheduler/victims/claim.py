@@ -1,0 +1,68 @@
+"""A claim: a job that wants room, what it may take for it, and what is found for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from fairway.resources.columns import BoolColumn
+from fairway.scheduler.books import UNLIMITED
+from fairway.scheduler.jobrun import JobRun, TaskRun, grouped
+from fairway.scheduler.session import Session
+from fairway.scheduler.victims.budgets import DisruptionBudgets
+from fairway.scheduler.victims.entitlement import Entitlement
+from fairway.scheduler.victims.index import VictimIndex
+from fairway.scheduler.victims.units import Taken, Unit
+from fairway.state.queues import Amounts
+from fairway.state.tasks import Task
+
+Place = tuple[Task, int]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """`tasks` are what has to be placed, all of them; `gang` is what they ask for together. `eligible` are, by number,
+    the units that protections leave and that the claimant may be entitled to.
+    """
+
+    session: Session
+    job: JobRun
+    tasks: list[Task]
+    gang: Amounts
+    entitlement: Entitlement
+    index: VictimIndex
+    eligible: BoolColumn
+    budgets: DisruptionBudgets
+
+    def nothing_taken(self) -> Taken:
+        devices = self.session.devices
+        return Taken(devices.kinds if devices.book.awake else None)
+
+    def allows(self, unit: Unit, taken: Taken) -> bool:
+        return self.entitlement.allows(unit, taken) and self.budgets.allow(unit.tasks)
+
+    def over_limits(self, taken: Taken) -> dict[int, int]:
+        """What the claimant's queues would hold above their limits, with what is taken off, by dimension."""
+        over: dict[int, int] = {}
+        lends = self.session.lends()
+        for book in self.job.queue.line:
+            limits = [book.capability] if lends else [book.capability, book.deserved or book.capability]
+            lost = [taken.of_queue(name) for name in taken.queues() if book in self.session.queues[name].line]
+            for row, amount in enumerate(self.gang):
+                given = sum(amounts[row] for amounts in lost if row < len(amounts))
+                limit = min(limit[row] for limit in limits)
+                if amount and limit < UNLIMITED and book.held[row] - given + amount > limit:
+                    over[row] = max(over.get(row, 0), book.held[row] - given + amount - limit)
+        return over
+
+    def runs(self) -> list[TaskRun]:
+        """The tasks in runs of like ones, one run for each shape."""
+        order = {task.shape: place for place, task in reversed(list(enumerate(self.tasks)))}
+        return grouped(sorted(self.tasks, key=lambda task: order[task.shape]))
+
+
+class Found(NamedTuple):
+    """Who has to go, in the order in which units go, and where the claimant's tasks will be."""
+
+    units: list[Unit]
+    places: list[Place]
