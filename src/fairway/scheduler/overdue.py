@@ -14,7 +14,7 @@ from fairway.scheduler.runtimes import Runtimes
 from fairway.scheduler.session import Session
 from fairway.scheduler.timeline import Promise, Timeline
 from fairway.scheduler.victims.budgets import DisruptionBudgets
-from fairway.scheduler.victims.units import Unit, units_of
+from fairway.scheduler.victims.units import Unit, units_of, with_mates
 from fairway.state.tasks import Task, TaskState
 
 REASON = "it has outlived its expected run time, and the room it keeps is promised"
@@ -25,9 +25,14 @@ def evict_overdue(session: Session, runtimes: Runtimes, timeline: Timeline) -> N
     for promise in timeline.promises:
         for task in _in_the_way(session, runtimes, timeline, promise):
             unit = _unit_of(task)
-            if unit is not None and not unit.protected and budgets.allow(unit.tasks):
-                budgets.spend(unit.tasks)
-                _evict(session, unit, promise)
+            if unit is None or unit.protected:
+                continue
+            going = [each for each in with_mates([unit]) if each.tasks[0] not in session.evicted]
+            tasks = [task for each in going for task in each.tasks]
+            if budgets.allow(tasks):
+                budgets.spend(tasks)
+                for each in going:
+                    _evict(session, each, promise)
 
 
 def _in_the_way(session: Session, runtimes: Runtimes, timeline: Timeline, promise: Promise) -> Iterator[Task]:
