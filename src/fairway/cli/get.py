@@ -87,8 +87,8 @@ def _jobs(jobs: Sequence[JobRow]) -> Table:
     for job in jobs:
         pods = str(job.pods) if job.phase != "running" else f"{job.placed}/{job.pods}"
         since = {"running": job.started, "finished": job.ended}.get(job.phase) or ""
-        mark = "starving; " if job.starving else ""
-        why = f"{mark}{job.reason}: {job.message}" if job.reason else ", ".join(job.nodes)
+        mark = ", starving" if job.starving else ""
+        why = f"{job.reason}{mark}" if job.phase == "waiting" else ", ".join(job.nodes)
         rows.add_row(job.job, job.queue, job.phase, pods, _time(since), why)
     return rows
 

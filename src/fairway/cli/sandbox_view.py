@@ -10,9 +10,8 @@ from rich.text import Text
 from fairway.app.sandbox.frame import Frame, RunningJob
 from fairway.app.sandbox.records import Happening
 from fairway.cli.plan_table import alike_rows
-from fairway.clock import format_rfc3339
+from fairway.clock import SECOND, Micros, format_rfc3339
 from fairway.scheduler.plan import QueueStanding
-from fairway.sim.spans import format_span
 
 STYLES = {"placed": "green", "finished": "blue", "evicted": "red", "lost": "red", "reserved": "yellow"}
 FEWEST = 3
@@ -29,8 +28,7 @@ def screen(frame: Frame, speed: str, url: str, width: int, height: int) -> Text:
     waiting = _listed(f"Waiting: {_jobs(len(frame.waiting))}", _waiting(frame, width))
     events = _listed("Events", [_event(one) for one in reversed(frame.happenings)])
     shares = _divide(room, [len(running), len(waiting), len(events)])
-    lists = [_cut(part, share) for part, share in zip((running, waiting, events), shares, strict=True)]
-    lines = [*head, *lists[0], *lists[1], *reserved, *lists[2]]
+    lines = [*head, *_cut(running, shares[0]), *_cut(waiting, shares[1]), *reserved, *events[: shares[2]]]
     lines += [Text("")] * (height - len(lines) - len(foot)) + foot
     for line in lines:
         line.truncate(width, overflow="ellipsis")
@@ -82,23 +80,20 @@ def _running(jobs: Sequence[RunningJob], width: int) -> list[Text]:
     kinds: dict[tuple[str, str], list[RunningJob]] = {}
     for job in jobs:
         kinds.setdefault((re.sub(r"\d+", "0", job.job), job.queue), []).append(job)
-    name_width = max(24, width * 3 // 8)
     lines = []
     for alike in kinds.values():
-        first, last = alike[0], alike[-1]
-        name = first.job if len(alike) == 1 else f"{first.job} and {len(alike) - 1} like it"
-        spans = sorted({_span(job.since) for job in (first, last)}, key=len)
+        name = alike[0].job if len(alike) == 1 else f"{alike[0].job} and {len(alike) - 1} more"
+        spans = [_span(job.since) for job in (alike[0], alike[-1])]
         nodes = sorted({node for job in alike for node in job.nodes})
-        placed = sum(job.placed for job in alike)
-        line = Text("  ").append(_fit(name, name_width)).append(f" {placed:>3} pods  ")
-        lines.append(line.append(_fit(" to ".join(spans), 14)).append(f" {', '.join(nodes)}", style="dim"))
+        line = Text("  ").append(_fit(name, width * 3 // 8)).append(f" {_pods(sum(job.placed for job in alike))}  ")
+        span = spans[0] if spans[0] == spans[1] else f"{spans[0]} to {spans[1]}"
+        lines.append(line.append(_fit(span, 12)).append(f" {', '.join(nodes)}", style="dim"))
     return lines
 
 
 def _waiting(frame: Frame, width: int) -> list[Text]:
-    name_width = max(24, width * 3 // 8)
     return [
-        Text("  ").append(_fit(name, name_width)).append(f" {why}", style="yellow" if "starving" in why else "dim")
+        Text("  ").append(_fit(name, width * 3 // 8)).append(f" {why}", style="yellow" if "starving" in why else "dim")
         for _, name, _, why in alike_rows(list(frame.waiting))
     ]
 
@@ -111,7 +106,7 @@ def _reserved(frame: Frame, width: int) -> list[Text]:
         return []
     lines = [Text("Reserved", style="bold")]
     for job, nodes in list(held.items())[:2]:
-        lines.append(Text(f"  {_fit(job, max(24, width * 3 // 8))} {', '.join(sorted(set(nodes)))}", style="yellow"))
+        lines.append(Text(f"  {_fit(job, width * 3 // 8)} {', '.join(sorted(set(nodes)))}", style="yellow"))
     if len(held) > 2:
         lines[-1].append(f"  and {len(held) - 2} jobs more", style="dim")
     return lines
@@ -165,8 +160,16 @@ def _heat(part: float) -> str:
     return "green" if part <= 1.0 else "red"
 
 
-def _span(since: int) -> str:
-    return format_span(since // 1_000_000 * 1_000_000)
+def _span(since: Micros) -> str:
+    """In its largest unit, below two hours in minutes."""
+    seconds = since // SECOND
+    if seconds < 120:
+        return f"{seconds}s"
+    return f"{seconds // 60}m" if seconds < 7200 else f"{seconds // 3600}h"
+
+
+def _pods(count: int) -> str:
+    return f"{count:>3} {'pod ' if count == 1 else 'pods'}"
 
 
 def _jobs(count: int) -> str:

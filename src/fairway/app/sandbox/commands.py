@@ -16,7 +16,7 @@ from fairway.api.scheduling import PodGroup
 from fairway.app.living import LivingCluster, is_ended
 from fairway.app.population import make_job
 from fairway.app.sandbox.journal import Journal, JournaledState
-from fairway.app.sandbox.runtimes import drawn, run_time
+from fairway.app.sandbox.runtimes import DRAWN, drawn, run_time
 from fairway.clock import Micros, to_datetime
 from fairway.errors import InputError
 from fairway.state.annotations import NOMINATED_SINCE, RESERVATIONS
@@ -31,7 +31,7 @@ MOST_OBJECTS = 50_000
 FLEET_GROUP = "cluster.open-cluster-management.io"
 JOB = "Job"
 """Not a kind of object: a group with its pods, or a pod alone."""
-_MANAGED = (RESERVATIONS, NOMINATED_SINCE)
+_MANAGED = (RESERVATIONS, NOMINATED_SINCE, DRAWN)
 
 
 class Applied(NamedTuple):

@@ -21,10 +21,14 @@ from fairway.sim.workload import ARRIVE, RUN
 from fairway.state.annotations import EXPECTED_RUNTIME, parse_runtime
 from fairway.state.reader import key_of
 
+DRAWN = "sim.fairway.dev/drawn-run"
+"""On a pod whose run time is drawn: what was drawn."""
+
 
 def run_time(pod: Pod, group: PodGroup | None) -> Micros:
     """Counted from the start of the run."""
-    text = pod.metadata.annotations.get(RUN)
+    notes = pod.metadata.annotations
+    text = notes.get(DRAWN) or notes.get(RUN)
     run = _expected(pod, group) if text is None else parse_span(text)
     deadline = pod.spec.active_deadline_seconds
     return run if deadline is None else min(run, deadline * SECOND)
@@ -53,7 +57,8 @@ def drawn(pod: Pod, at: Micros) -> Pod:
         span = parse_drawn(text)
     except InputError as error:
         raise InputError(f"pod {key_of(pod)}: annotation {RUN}: {error}") from None
-    return pod if not span.is_random else with_run(pod, span.draw(Random(f"{key_of(pod)}/{at}")))
+    run = span.draw(Random(f"{key_of(pod)}/{at}"))
+    return pod if not span.is_random else annotated(pod, {DRAWN: f"{run}us"})
 
 
 def arrives_after(pod: Pod) -> Micros:

@@ -15,7 +15,7 @@ from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
 from fairway.app.sandbox.records import Arrival, written
 from fairway.app.sandbox.runtimes import arrived, arrives_after, drawn, with_run
-from fairway.clock import Micros
+from fairway.clock import SECOND, Micros
 from fairway.resources.algebra import Resource
 from fairway.sim.jobs import SimJob
 from fairway.sim.scenario import Scenario, load_scenario
@@ -25,7 +25,7 @@ from fairway.state.annotations import GROUP_NAME
 from fairway.state.reader import group_of, key_of
 
 DEMO = "scenario.yaml"
-ROUND: Micros = 4 * 3600 * 1_000_000
+ROUND: Micros = 3 * 3600 * SECOND
 """The demo's jobs come again after this time."""
 
 
