@@ -1,0 +1,150 @@
+"""Streams of jobs driven through time: plans are carried out at once, runs end when they do, nothing else happens.
+
+Times are whole seconds after `BEGIN`. At equal times ends and arrivals come before the pass.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from fairway.api.kinds import ApiObject
+from fairway.api.pods import Pod
+from fairway.api.policy import Policy
+from fairway.clock import SECOND, parse_rfc3339, to_datetime
+from fairway.scheduler.decide import decide
+from fairway.scheduler.plan import Plan, Reservation
+from fairway.state import invariants
+from fairway.state.cluster import ClusterState
+from fairway.state.events import Deleted, Upserted
+from support import engine
+from support import objects as make
+from support.objects import BEGIN
+
+EXPECTED = "fairway.dev/expected-runtime"
+MOST_PASSES = 500
+
+
+@dataclass(frozen=True)
+class Work:
+    """A gang of like pods. `stated` is the run time that it states, None if it states none; `run` how long it takes."""
+
+    name: str
+    submit: int
+    run: int
+    stated: int | None = None
+    tasks: int = 1
+    cpu: int = 1
+    stating: str = "deadline"
+    """How it states it: by `deadline`, by the annotation of the `pod` or of the `group`."""
+
+    def objects(self) -> list[ApiObject]:
+        note = {} if self.stated is None else {EXPECTED: str(self.stated)}
+        spec = {} if self.stated is None or self.stating != "deadline" else {"activeDeadlineSeconds": self.stated}
+        group = make.group(self.name, minimum=self.tasks, created=self.submit)
+        if self.stating == "group":
+            group = replace(group, metadata=replace(group.metadata, annotations=note))
+        pods = make.gang(
+            self.name,
+            members=self.tasks,
+            created=self.submit,
+            annotations=note if self.stating == "pod" else {},
+            spec=spec,
+            **({"cpu": self.cpu} if self.cpu else {}),
+        )[1:]
+        return [group, *pods]
+
+
+@dataclass
+class Pass:
+    """One cycle and what it said."""
+
+    now: int
+    plan: Plan
+
+    @property
+    def promised(self) -> dict[str, int]:
+        """By job: its promised start."""
+        return {held.job.removeprefix("default/"): seconds(held.promised_start) for held in self._promises()}
+
+    @property
+    def soft(self) -> set[str]:
+        return {held.job.removeprefix("default/") for held in self._promises() if held.soft}
+
+    def _promises(self) -> list[Reservation]:
+        return [held for held in self.plan.reservations if held.promised_start is not None]
+
+
+@dataclass
+class Stream:
+    """What became of the works: when each started and where."""
+
+    state: ClusterState
+    policy: Policy
+    passes: list[Pass] = field(default_factory=list)
+    started: dict[str, int] = field(default_factory=dict)
+    places: dict[str, list[str]] = field(default_factory=dict)
+    evicted: list[str] = field(default_factory=list)
+    _ends: dict[str, int] = field(default_factory=dict)
+    _pods: dict[str, list[Pod]] = field(default_factory=dict)
+
+    def run(self, works: Iterable[Work]) -> "Stream":
+        coming = sorted(works, key=lambda work: (work.submit, work.name))
+        runs = {work.name: work for work in coming}
+        moments = {work.submit for work in coming}
+        while moments:
+            now = min(moments)
+            moments.discard(now)
+            for name in sorted(name for name, end in self._ends.items() if end == now):
+                self._end(name)
+            while coming and coming[0].submit == now:
+                self._arrive(coming.pop(0))
+            again = self._decide(now, runs)
+            moments |= {end for end in self._ends.values() if end > now}
+            if again is not None and (coming or self._ends):
+                moments.add(again)
+            assert len(self.passes) < MOST_PASSES
+        invariants.check(self.state)
+        return self
+
+    def _arrive(self, work: Work) -> None:
+        things = work.objects()
+        self._pods[work.name] = [thing for thing in things if isinstance(thing, Pod)]
+        self.state.upsert(things)
+
+    def _end(self, name: str) -> None:
+        del self._ends[name]
+        for pod in self._pods[name]:
+            self.state.apply(Deleted(pod))
+        self.state.apply(Deleted(make.group(name)))
+
+    def _decide(self, now: int, runs: Mapping[str, Work]) -> int | None:
+        at = BEGIN + now * SECOND
+        plan = decide(self.state, self.policy, at)
+        self.passes.append(Pass(now, plan))
+        self.evicted += [eviction.pod for eviction in plan.evictions]
+        for binding in plan.bindings:
+            name = binding.job.removeprefix("default/")
+            pod = next(pod for pod in self._pods[name] if binding.pod == f"default/{pod.metadata.name}")
+            spec = replace(pod.spec, node_name=binding.node)
+            status = replace(pod.status, phase="Running", start_time=to_datetime(at))
+            self.state.apply(Upserted(replace(pod, spec=spec, status=status)))
+            self.started[name] = now
+            self.places.setdefault(name, []).append(binding.node)
+            self._ends[name] = now + runs[name].run
+        if plan.recheck_at is None:
+            return None
+        return -(-(plan.recheck_at - BEGIN) // SECOND)
+
+
+def stream(nodes: Sequence[int], policy: Policy, works: Iterable[Work]) -> Stream:
+    """On nodes n00, n01... with so many cpus."""
+    state = engine.state_of([make.node(f"n{i:02d}", cpu=cpu, pods=20) for i, cpu in enumerate(nodes)])
+    return Stream(state, policy).run(works)
+
+
+def seconds(text: str | None) -> int:
+    assert text is not None
+    span = parse_rfc3339(text) - BEGIN
+    assert span % SECOND == 0, text
+    return span // SECOND
