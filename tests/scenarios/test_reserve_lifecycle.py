@@ -201,6 +201,17 @@ def test_a_reservation_ends_when_its_queue_closes():
     assert (reservations(found), released(found)) == ({}, {"big": "queue q is closed"})
 
 
+def test_a_rule_that_came_after_the_reservation_is_minded():
+    """Somebody came to the node who keeps off pods like the reserved one."""
+    state = state_of(full(), reserved(waiting("big", cpu=3, labels={"app": "a"}), ("big", "n1", "reserved")))
+    state.apply(Upserted(running("keeper", "n1", cpu=1, spec=make.anti_affinity(app="a"))))
+    state.apply(Deleted(running("on-n1", "n1", cpu=3)))
+    found = cycle(state, POLICY)
+    assert (bound(found), reservations(found)) == ({}, {"big": ("n1", "reserved")})
+    state.apply(Deleted(running("keeper", "n1", cpu=1)))
+    assert bound(cycle(state, POLICY)) == {"big": "n1"}
+
+
 def test_held_room_that_is_gone_is_waited_for_again():
     """A pod of another scheduler came to the node: what was held does not fit beside it any more."""
     group, *pods = waiting_gang("g", 2, cpu=4)

@@ -285,7 +285,7 @@ class ClusterState:
             if task.state in ON_NODE and task.node != NOWHERE:
                 self.terms.count(term, task.node, 1)
             task.matched = (*task.matched, term)
-            if task.state is TaskState.PENDING and task.key in self.tasks:
+            if task.state in WAITING and task.key in self.tasks:
                 task.shape = self._shaper.rematched(task.shape, task.matched)
                 self._ledger.mark(task.job)
 
@@ -425,7 +425,7 @@ class ClusterState:
             if placed:
                 self.terms.place(task, 1)
                 self.nodes.touch(task.node)
-            elif task.state is TaskState.PENDING:
+            if task.state in WAITING:
                 task.shape = self._shaper.rematched(task.shape, matched)
                 self._ledger.mark(task.job)
 

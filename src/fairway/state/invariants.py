@@ -254,7 +254,7 @@ def _check_matches(state: ClusterState) -> None:
             id for id, term in sorted(terms._terms.items()) if term.matches(namespace, labels, state.namespaces.labels)
         ]
         same(f"terms that match {task.key}", sorted(task.matched), matching)
-        if task.state is TaskState.PENDING:
+        if task.state in WAITING:
             alive = [id for id in task.shape.matched if id in terms._terms]
             same(f"terms that match the shape of {task.key}", alive, matching)
     for key, values in terms._postings.items():
