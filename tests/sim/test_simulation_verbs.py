@@ -116,7 +116,7 @@ def test_diff_says_who_gains(scenario: str, tmp_path: Path, capsys: pytest.Captu
     arguments = ("diff", scenario, "--policy", "default", "--policy", str(policy), "--seeds", "2", "--workers", "1")
     assert call(*arguments, "-o", str(tmp_path / "out")) == 0
     out = capsys.readouterr().out
-    assert "2 seeds" in out
+    assert "2 seeds" in " ".join(out.split())
     assert "mean wait by namespace" in out
     comparison = json.loads((tmp_path / "out" / "diff.json").read_text())
     assert comparison["seeds"] == [0, 1]

@@ -28,15 +28,18 @@ def decide(
     now: Micros,
     *,
     registry: Registry | None = None,
+    reasons: bool = True,
     meter: Meter = NO_METER,
 ) -> Plan:
-    """One cycle. `meter` learns when its phases end; benchmarks use it."""
+    """One cycle. Without `reasons` the plan does not say who waits and why: for those who only carry plans out, many
+    thousand times. `meter` learns when phases end; benchmarks use it.
+    """
     plugins = default_registry() if registry is None else registry
     dropped: dict[tuple[str, str], str] = {}
     with _collector_paused():
         while True:
             try:
-                return _decide(state, policy, now, plugins, dropped, meter)
+                return _decide(state, policy, now, plugins, dropped, meter, reasons=reasons)
             except PluginDroppedError as failure:
                 dropped[failure.plugin, failure.hook] = f"{failure}: left out of this cycle"
 
@@ -48,17 +51,17 @@ def _decide(
     registry: Registry,
     dropped: dict[tuple[str, str], str],
     meter: Meter,
+    *,
+    reasons: bool,
 ) -> Plan:
     session = Session(state, policy, now, registry, frozenset(dropped))
     session.warnings.extend(dropped.values())
     meter.mark("open")
     for action in policy.actions:
-        if action.name not in ACTIONS:
-            continue
         ACTIONS[action.name](session, action.arguments)
         meter.mark(action.name)
-    plan = make_plan(session)
-    if session.has_strangers:
+    plan = make_plan(session, reasons=reasons)
+    if reasons and session.has_strangers:
         len(plan.pending)  # asks them for keys, which may fail: better here than in the hands of a reader
     meter.mark("explain")
     return plan

@@ -56,7 +56,7 @@ class DeviceFit:
         if row not in self._allotments.book.nodes:
             return not asked.needs.needs
         if not asked.local:
-            return self._allotments.rooms.step(asked, row) is not None
+            return self._allotments.rooms.serves(asked, row)
         key = (asked.number, self._allotments.rooms.at(row), row)
         found = self._fits.get(key)
         if found is None:

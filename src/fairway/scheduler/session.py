@@ -407,10 +407,14 @@ class Session:
             np.subtract.at(snapshot.idle[dimension], index, sign * amount)
 
     def charge_kinds(self, job: JobRun, tasks: Iterable[Task], sign: int) -> None:
-        """Devices that tasks were just given (or are about to give back) count by kind in shares."""
+        """Devices that like tasks were just given (or are about to give back) count by kind in shares."""
+        amounts: dict[int, int] = {}
         for task in tasks:
-            if self.devices.minds(task.shape):
-                job.charge_more(self.devices.kinds(task), sign)
+            if not self.devices.minds(task.shape):
+                return
+            for place, amount in self.devices.kinds(task):
+                amounts[place] = amounts.get(place, 0) + amount
+        job.charge_more(tuple(amounts.items()), sign)
 
     def plugin(self, name: str) -> Any:
         """A plugin of the policy by name, or None."""

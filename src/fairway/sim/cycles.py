@@ -94,7 +94,7 @@ class Cycles:
     def _pass(self, at: Micros) -> None:
         del self._planned[at]
         begin = self._stopwatch()
-        plan = decide(self._cluster.state, self._policy, at)
+        plan = decide(self._cluster.state, self._policy, at, reasons=self._on_cycle is not None)
         self.spent.add(self._stopwatch() - begin)
         if self._on_cycle is not None:
             self._on_cycle(self.count, at, plan)

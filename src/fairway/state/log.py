@@ -56,6 +56,11 @@ class RowLog:
         self._rows[at] = row
         self.end += 1
 
+    def add_everything(self) -> None:
+        """All rows are to be looked at again: no reader finds what it has read up to."""
+        self.end += 1
+        self._start = self.end
+
     def since(self, position: int) -> IntColumn | None:
         """As in `Log`. What it returned stays as it is, whatever is logged later."""
         if position < self._start:

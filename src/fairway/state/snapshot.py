@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.state.cluster import ClusterState
-from fairway.state.log import Log, RowLog
+from fairway.state.log import RowLog
 
 _MANY = 2
 """Where more than one in this many rows changed, all are computed again."""
@@ -28,7 +28,7 @@ class Snapshot:
         self.rank: IntColumn = np.zeros(0, dtype=np.int64)
         self.size = 0
         self.touched = RowLog()
-        self.reshaped: Log[int] = Log()
+        self.reshaped = RowLog()
         self.layout = 0
         self.total: list[int] = []
         self._changed = -1
@@ -94,17 +94,17 @@ class Snapshot:
     def _update(self) -> None:
         nodes = self.state.nodes
         reshaped = nodes.reshaped.since(self._reshaped)
-        for rows, renew, note in (
-            (reshaped, self._resize, self.reshaped.add),
-            (self._rows_changed(), self._restore, self.touched.add),
+        for rows, renew, log in (
+            (reshaped, self._resize, self.reshaped),
+            (self._rows_changed(), self._restore, self.touched),
         ):
             if rows is None or len(rows) * _MANY > self.size:
-                self.layout += 1
                 renew(np.arange(self.size))
+                log.add_everything()
             elif rows:
                 renew(np.array(rows, dtype=np.int64))
                 for row in rows:
-                    note(row)
+                    log.add(row)
 
     def _rows_changed(self) -> list[int] | None:
         rows = self.state.nodes.changed.since(self._changed)

@@ -1,0 +1,76 @@
+"""What queues and namespaces hold and deserve, after the plan."""
+
+from __future__ import annotations
+
+from fairway.resources.quantity import format_amount
+from fairway.scheduler.books import SHARE_BITS, UNLIMITED, QueueBook, share
+from fairway.scheduler.plan import (
+    NamespaceStanding,
+    QueueStanding,
+)
+from fairway.scheduler.plugins.queuelimits import queue_share
+from fairway.scheduler.session import Session
+from fairway.state.cluster import PODS
+
+
+class Standings:
+    """What queues and namespaces hold and deserve, after the plan."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._rows = [
+            (row, name)
+            for row, name in enumerate(session.state.axis.names)
+            if row != PODS and row < len(session.total) and session.total[row] > 0
+        ]
+        self._infos = [
+            (book, book.info.weight, book.info.parent, "Open" if book.info.open else "Closed")
+            for _, book in sorted(session.queues.items())
+            if book.info.exists or any(book.held)
+        ]
+
+    def queues(self) -> list[QueueStanding]:
+        return [
+            QueueStanding(
+                name=book.name,
+                weight=weight,
+                deserved=self._amounts(book.deserved or []),
+                allocated=self._amounts(book.held),
+                share=_fraction(queue_share(book)),
+                requested=self._amounts([had + more for had, more in zip(book.had, book.requested, strict=True)]),
+                parent=parent,
+                state=state,
+            )
+            for book, weight, parent, state in self._infos
+        ]
+
+    def namespaces(self) -> list[NamespaceStanding]:
+        found = []
+        for _, book in sorted(self._session.queues.items()):
+            for namespace in sorted(self._namespaces(book)):
+                account = self._session.account(book, namespace)
+                found.append(
+                    NamespaceStanding(
+                        queue=book.name,
+                        namespace=namespace,
+                        weight=account.weight,
+                        allocated=self._amounts(account.held),
+                        share=_fraction(share(account.held, self._session.share_total, 1, PODS)),
+                        weighted_share=_fraction(share(account.held, self._session.share_total, account.weight, PODS)),
+                    )
+                )
+        return found
+
+    def _namespaces(self, book: QueueBook) -> set[str]:
+        return {*book.info.accounts, *book.namespaces()}
+
+    def _amounts(self, amounts: list[int]) -> dict[str, str]:
+        shown = {}
+        for row, name in self._rows:
+            amount = amounts[row] if row < len(amounts) else 0
+            shown[name] = "unlimited" if amount >= UNLIMITED else format_amount(name, max(amount, 0))
+        return shown
+
+
+def _fraction(units: int) -> float:
+    return round(units / (1 << SHARE_BITS), 6)

@@ -1,0 +1,71 @@
+"""What the statuses of groups and queues should say after the plan."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from fairway.scheduler.actions.enqueue import ADMITTED_PHASES
+from fairway.scheduler.jobrun import JobRun
+from fairway.scheduler.plan import (
+    GroupStatus,
+    QueueStatus,
+    Status,
+)
+from fairway.scheduler.session import Session
+from fairway.scheduler.waitingjobs import Row, WaitingJobs
+from fairway.state.jobs import Job
+from fairway.state.tasks import TaskState
+
+
+def statuses(session: Session, waiting: WaitingJobs, running: dict[str, int]) -> Status:
+    """Statuses of the groups that this plan changes or that wait, and of all queues."""
+    bound = {run.job: run for run, _, _ in session.bindings}
+    rows: dict[Job, Row] = {}
+    runs = dict(bound)
+    pending: Counter[str] = Counter()
+    for run, row in waiting.standing():
+        runs.setdefault(run.job, run)
+        rows[run.job] = row
+        pending[run.queue.name] += 1
+    touched = sorted((run for job, run in runs.items() if job.group), key=lambda run: run.key)
+    groups = tuple(_group_status(run, waiting, rows.get(run.job)) for run in touched)
+    started = Counter(run.queue.name for run in bound.values())
+    queues = tuple(
+        QueueStatus(
+            name=name,
+            state="Open" if book.info.open else "Closed",
+            pending=pending[name],
+            running=running[name],
+            inqueue=started[name],
+        )
+        for name, book in sorted(session.queues.items())
+        if book.info.exists
+    )
+    return Status(groups, queues)
+
+
+def _group_status(run: JobRun, waiting: WaitingJobs, row: Row | None) -> GroupStatus:
+    job = run.job
+    states = [task.state for task in job.tasks]
+    kept_out = row is not None and row.verdict is not None
+    if run.ready >= max(run.minimum, 1):
+        phase = "Running"
+    elif kept_out and job.phase not in ADMITTED_PHASES:
+        phase = "Pending"
+    else:
+        phase = "Inqueue"
+    conditions: tuple[dict[str, str], ...] = ()
+    if row is not None and phase != "Running":
+        reason, message, _ = waiting.reason(row)
+        conditions = ({"type": "Unschedulable", "status": "True", "reason": reason.value, "message": message},)
+    elif phase == "Running":
+        conditions = ({"type": "Scheduled", "status": "True", "reason": "GangReady", "message": ""},)
+    return GroupStatus(
+        name=job.key,
+        phase=phase,
+        running=sum(state is TaskState.RUNNING for state in states),
+        succeeded=sum(state is TaskState.SUCCEEDED for state in states),
+        failed=sum(state is TaskState.FAILED for state in states),
+        scheduled=run.ready,
+        conditions=conditions,
+    )
