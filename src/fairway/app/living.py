@@ -19,6 +19,7 @@ from fairway.sim.cluster import VirtualCluster
 from fairway.sim.jobs import SimJob, SimPod
 from fairway.sim.loop import Rank
 from fairway.state.events import Deleted, Upserted
+from fairway.state.reader import group_of
 
 FOREVER: Micros = 1 << 61
 """The run time of what never ends by itself."""
@@ -39,6 +40,11 @@ def bound_at(pod: Pod) -> Micros | None:
 
 def is_ended(pod: Pod) -> bool:
     return pod.status.phase in ("Succeeded", "Failed")
+
+
+def has_controller(pod: Pod) -> bool:
+    """Whether somebody makes the pod anew when it is gone before its end."""
+    return any(owner.controller for owner in pod.metadata.owner_references) or bool(group_of(pod))
 
 
 class LivingCluster(VirtualCluster):
@@ -119,7 +125,8 @@ class LivingCluster(VirtualCluster):
         life = (pod, pod.epoch)
         if seen.metadata.deletion_timestamp is not None:
             pod.leaving = True
-            self.loop.plan(from_datetime(seen.metadata.deletion_timestamp), Rank.RELEASE, self._gone, life)
+            go = self._gone if has_controller(seen) else self._go_for_good
+            self.loop.plan(from_datetime(seen.metadata.deletion_timestamp), Rank.RELEASE, go, life)
         elif seen.status.phase == "Pending":
             delay = self._timing.start_delay.draw(self._dice)
             self.loop.plan(pod.bound + delay, Rank.CHANGE, self._start, [life])
@@ -127,6 +134,11 @@ class LivingCluster(VirtualCluster):
             if pod.started is None:
                 pod.started = pod.bound
             self.loop.plan(pod.started + pod.run, Rank.RELEASE, self._end, [life])
+
+    def _go_for_good(self, life: tuple[SimPod, int]) -> None:
+        pod, epoch = life
+        if pod.epoch == epoch:
+            self.withdraw(pod)
 
     def _note_start(self, job: SimJob) -> None:
         placed = sorted(pod.bound for pod in job.pods if pod.node)

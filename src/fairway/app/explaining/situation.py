@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from fairway.api import kinds
 from fairway.api.kinds import ApiObject, ObjectKey
+from fairway.api.meta import ObjectMeta
 from fairway.api.namespaces import ResourceQuota
 from fairway.api.nodes import Node
 from fairway.api.pods import Pod
@@ -24,6 +25,7 @@ from fairway.scheduler.plan import Plan
 from fairway.sim.objects import running
 from fairway.state.cluster import ClusterState
 from fairway.state.events import Deleted, Upserted
+from fairway.state.queues import DEFAULT_QUEUE
 from fairway.state.reader import group_of, key_of
 
 
@@ -108,7 +110,9 @@ class Situation:
 
     def queue(self, name: str) -> Queue | None:
         found = self.objects.get(("Queue", "", name))
-        return found if isinstance(found, Queue) else None
+        if isinstance(found, Queue):
+            return found
+        return Queue(metadata=ObjectMeta(name=name)) if name == DEFAULT_QUEUE else None  # it is made where missing
 
     def queue_chain(self, name: str) -> list[Queue]:
         """A queue and those above it, as far as they exist."""

@@ -9,11 +9,12 @@ from msgspec.structs import replace
 
 from fairway.api import kinds
 from fairway.api.kinds import ApiObject, ObjectKey
+from fairway.api.meta import OwnerReference
 from fairway.api.nodes import Node
 from fairway.api.pods import Pod
 from fairway.api.requests import pod_request
 from fairway.api.scheduling import PodGroup
-from fairway.app.living import LivingCluster, is_ended
+from fairway.app.living import LivingCluster, has_controller, is_ended
 from fairway.app.population import make_job
 from fairway.app.sandbox.journal import Journal, JournaledState
 from fairway.app.sandbox.runtimes import DRAWN, drawn, run_time
@@ -31,6 +32,7 @@ MOST_OBJECTS = 50_000
 FLEET_GROUP = "cluster.open-cluster-management.io"
 JOB = "Job"
 """Not a kind of object: a group with its pods, or a pod alone."""
+OWNER = OwnerReference(kind="Sandbox", name="sandbox", controller=True)
 _MANAGED = (RESERVATIONS, NOMINATED_SINCE, DRAWN)
 
 
@@ -80,9 +82,8 @@ class Commands:
         created = thing.metadata.creation_timestamp or to_datetime(self._now)
         if known is not None and known.metadata.creation_timestamp is not None:
             created = known.metadata.creation_timestamp
-        meta = replace(thing.metadata, creation_timestamp=created)
-        stamped: ApiObject = replace(thing, metadata=meta)
-        return drawn(stamped, self._now) if isinstance(stamped, Pod) else stamped
+        stamped: ApiObject = replace(thing, metadata=replace(thing.metadata, creation_timestamp=created))
+        return drawn(controlled(stamped), self._now) if isinstance(stamped, Pod) else stamped
 
     def _check(self, things: Sequence[ApiObject]) -> None:
         """Refuse the whole request for the first thing that cannot be done."""
@@ -197,6 +198,13 @@ class Commands:
             self._state.apply(Deleted(thing))
         pods = {key_of(thing): thing.spec.node_name} if isinstance(thing, Pod) else {}
         self._journal.note(self._now, "deleted", title(kinds.key(thing)), pods=pods)
+
+
+def controlled(pod: Pod) -> Pod:
+    """The pod, owned by the sandbox if by nobody else: it makes evicted pods anew."""
+    if has_controller(pod):
+        return pod
+    return replace(pod, metadata=replace(pod.metadata, owner_references=(OWNER,)))
 
 
 def title(key: ObjectKey) -> str:

@@ -58,7 +58,7 @@ def create(store: Store, world: World, policy: Policy) -> None:
 class Sandbox:
     """A sandbox that goes on from what its file says. Methods may be called from any thread."""
 
-    def __init__(self, store: Store, policy: Policy | None = None) -> None:
+    def __init__(self, store: Store, policy: Policy | None = None, timing: TimingPart = TIMING) -> None:
         now = store.now
         if now is None:
             raise InputError(f"{store.path}: holds no sandbox yet")
@@ -72,7 +72,7 @@ class Sandbox:
         self._coming = 0
         story = Story()
         self._cluster = LivingCluster(
-            self._loop, self._state, NodePool(), self._journal, story, Evidence(now), TIMING, Random(0)
+            self._loop, self._state, NodePool(), self._journal, story, Evidence(now), timing, Random(0)
         )
         self._cluster.ended = lambda job: self._journal.ended(self._loop.now, job)
         cycles = Cycles(self._cluster, self.policy, "events", SECOND, self._journal, story, on_cycle=self._planned)

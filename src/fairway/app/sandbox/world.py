@@ -13,6 +13,7 @@ from fairway.api.kinds import ApiObject
 from fairway.api.manifests import load
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
+from fairway.app.sandbox.commands import controlled
 from fairway.app.sandbox.records import Arrival, written
 from fairway.app.sandbox.runtimes import arrived, arrives_after, drawn, with_run
 from fairway.clock import SECOND, Micros
@@ -63,7 +64,7 @@ def demo_round(number: int) -> list[Arrival]:
 
 def files_world(objects: Iterable[ApiObject], now: Micros) -> World:
     """The objects of files; jobs whose pods say when they arrive come then, all others are there from the start."""
-    things = [drawn(thing, now) if isinstance(thing, Pod) else thing for thing in objects]
+    things = [drawn(controlled(thing), now) if isinstance(thing, Pod) else thing for thing in objects]
     times: dict[str, Micros] = {}
     for pod in things:
         if isinstance(pod, Pod):
