@@ -74,7 +74,7 @@ class Snapshot:
             self._rebuild(shape)
         else:
             self._update()
-        if self._size_generation != nodes.size_generation:
+        if self._size_generation != nodes.size_generation or len(self.total) != len(nodes.axis):
             self._size_generation = nodes.size_generation
             self._add_up()
         self._changed, self._reshaped = nodes.changed.end, nodes.reshaped.end
