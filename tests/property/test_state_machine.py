@@ -1,0 +1,242 @@
+"""Any story of events leaves a state that equals a recomputation, and from which a cycle decides as from a new one.
+
+Objects of all kinds come, change and go in any order: nodes under running pods, groups before and after their pods,
+queues with jobs in them. Bindings are assumed, confirmed and forgotten in between.
+"""
+
+import json
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from fairway.api import kinds
+from fairway.api.kinds import ApiObject
+from fairway.scheduler.plan import Plan
+from fairway.state import invariants
+from fairway.state.cluster import ClusterState
+from fairway.state.events import Assumed, Confirmed, Deleted, Forgotten, Upserted
+from support import clusters, engine
+from support import objects as make
+
+NODES = ("n0", "n1", "n2", "n3")
+QUEUES = ("q0", "q1", "q2")
+GROUPS = ("g0", "g1", "p0")
+PODS = ("p0", "p1", "p2", "p3", "p4")
+NAMESPACES = ("a", "b")
+CLAIMS = ("c0", "c1")
+
+pods = st.sampled_from(PODS)
+namespaces = st.sampled_from(NAMESPACES)
+nodes = st.sampled_from(NODES)
+
+
+class Story(RuleBasedStateMachine):
+    """`objects` is what an API server would hold, `binding` what a driver has under way: pod to (node, confirmed)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.state = ClusterState()
+        self.objects: dict[kinds.ObjectKey, ApiObject] = {}
+        self.binding: dict[str, tuple[str, bool]] = {}
+
+    @initialize(node=clusters.node("n0"), kind=clusters.templates(), policy=clusters.policies())
+    def begin(self, node: ApiObject, kind: dict[str, Any], policy: Any) -> None:
+        self.policy = policy
+        self.kinds = [kind]
+        self.upsert(node)
+
+    def upsert(self, thing: ApiObject) -> None:
+        self.objects[kinds.key(thing)] = thing
+        self.state.apply(Upserted(thing))
+
+    def delete(self, thing: ApiObject) -> None:
+        self.objects.pop(kinds.key(thing), None)
+        self.state.apply(Deleted(thing))
+
+    # -- objects ----------------------------------------------------------------------------------------------
+
+    @rule(node=nodes.flatmap(clusters.node))
+    def upsert_node(self, node: ApiObject) -> None:
+        self.upsert(node)
+
+    @rule(name=nodes)
+    def delete_node(self, name: str) -> None:
+        self.delete(make.node(name))
+
+    @rule(queue=st.sampled_from(QUEUES).flatmap(lambda name: clusters.queue(name, [q for q in QUEUES if q < name])))
+    def upsert_queue(self, queue: ApiObject) -> None:
+        self.upsert(queue)
+
+    @rule(name=st.sampled_from(QUEUES))
+    def delete_queue(self, name: str) -> None:
+        self.delete(make.queue(name))
+
+    @rule(
+        name=st.sampled_from(GROUPS),
+        namespace=namespaces,
+        minimum=st.integers(0, 3),
+        queue=st.sampled_from((*QUEUES, "default", "nobody")),
+        created=st.none() | st.integers(0, 2),
+        phase=st.sampled_from(("", "Pending", "Inqueue", "Completed")),
+        priority_class=st.sampled_from(("", "high", "unknown")),
+        roles=st.sampled_from(({}, {}, {"driver": 1})),
+    )
+    def upsert_group(self, name: str, namespace: str, **fields: Any) -> None:
+        self.upsert(make.group(name, namespace, **fields))
+
+    @rule(name=st.sampled_from(GROUPS), namespace=namespaces)
+    def delete_group(self, name: str, namespace: str) -> None:
+        self.delete(make.group(name, namespace))
+
+    @rule(kind=clusters.templates())
+    def think_of_another_kind_of_pod(self, kind: dict[str, Any]) -> None:
+        self.kinds.append(kind)
+
+    @rule(
+        name=pods,
+        namespace=namespaces,
+        kind=st.integers(0, 9),
+        group=st.sampled_from(("", *GROUPS)),
+        queue=st.sampled_from(("", *QUEUES)),
+        claim=st.sampled_from((None, None, None, *CLAIMS)),
+        more=st.fixed_dictionaries({}, optional={"created": st.integers(0, 2), "annotations": st.just({"x": "y"})}),
+    )
+    def upsert_waiting_pod(
+        self, name: str, namespace: str, kind: int, claim: str | None, more: dict[str, Any], **fields: Any
+    ) -> None:
+        key = f"{namespace}/{name}"
+        if self.binding.get(key, ("", False))[1]:
+            return  # the API server has it bound by now
+        template = dict(self.kinds[kind % len(self.kinds)])
+        if claim is not None:
+            volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]
+            template["spec"] = {**template["spec"], "volumes": volumes}
+        self.upsert(make.pod(name, namespace, **template, **fields, **more))
+
+    @rule(
+        name=pods,
+        namespace=namespaces,
+        kind=st.integers(0, 9),
+        node=st.sampled_from((*NODES, "unknown")),
+        phase=st.sampled_from(("Running", "Running", "Pending", "Succeeded", "Failed", "Unknown")),
+        leaving=clusters.seldom,
+        group=st.sampled_from(("", *GROUPS)),
+    )
+    def upsert_placed_pod(self, name: str, namespace: str, kind: int, node: str, **fields: Any) -> None:
+        key = f"{namespace}/{name}"
+        chosen = self.binding.pop(key, (node, False))
+        template = self.kinds[kind % len(self.kinds)]
+        self.upsert(make.pod(name, namespace, **template, node=chosen[0] if chosen[1] else node, **fields))
+
+    @rule(name=pods, namespace=namespaces)
+    def delete_pod(self, name: str, namespace: str) -> None:
+        self.binding.pop(f"{namespace}/{name}", None)
+        self.delete(make.pod(name, namespace))
+
+    @rule(namespace=namespaces, weight=st.sampled_from((1, 2, "3", "none", -1)), name=st.sampled_from(("x", "y")))
+    def upsert_quota(self, namespace: str, weight: object, name: str) -> None:
+        self.upsert(make.quota(namespace, weight, name))
+
+    @rule(namespace=namespaces, name=st.sampled_from(("x", "y")))
+    def delete_quota(self, namespace: str, name: str) -> None:
+        self.delete(make.quota(namespace, 1, name))
+
+    @rule(name=namespaces, team=st.sampled_from(("red", "blue")))
+    def upsert_namespace(self, name: str, team: str) -> None:
+        self.upsert(make.namespace(name, team=team))
+
+    @rule(name=namespaces)
+    def delete_namespace(self, name: str) -> None:
+        self.delete(make.namespace(name))
+
+    @rule(name=st.sampled_from(("high", "usual")), value=st.integers(-1, 2))
+    def upsert_priority_class(self, name: str, value: int) -> None:
+        self.upsert(make.priority_class(name, value, default=name == "usual"))
+
+    @rule(name=st.sampled_from(("high", "usual")))
+    def delete_priority_class(self, name: str) -> None:
+        self.delete(make.priority_class(name, 0))
+
+    @rule(
+        name=st.sampled_from(CLAIMS),
+        namespace=namespaces,
+        spec=st.sampled_from(({}, {"volumeName": "v"}, {"storageClassName": "late"})),
+    )
+    def upsert_claim(self, name: str, namespace: str, spec: dict[str, str]) -> None:
+        self.upsert(make.made("PersistentVolumeClaim", name, namespace, spec=spec))
+
+    @rule(name=st.sampled_from(CLAIMS), namespace=namespaces)
+    def delete_claim(self, name: str, namespace: str) -> None:
+        self.delete(make.made("PersistentVolumeClaim", name, namespace, spec={}))
+
+    @rule(zone=st.sampled_from(("x", "y")))
+    def upsert_storage(self, zone: str) -> None:
+        terms = [{"matchExpressions": [make.expression("zone", "In", zone)]}]
+        required = {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}
+        self.upsert(make.made("PersistentVolume", "v", spec=required))
+        self.upsert(make.made("StorageClass", "late", provisioner="p", volumeBindingMode="WaitForFirstConsumer"))
+
+    # -- bindings ---------------------------------------------------------------------------------------------
+
+    def waiting(self) -> list[str]:
+        return sorted(
+            key for key, task in self.state.tasks.items() if task.state.name == "PENDING" and key not in self.binding
+        )
+
+    @precondition(lambda self: self.waiting())
+    @rule(index=st.integers(0, 9), node=nodes)
+    def assume(self, index: int, node: str) -> None:
+        waiting = self.waiting()
+        pod = waiting[index % len(waiting)]
+        self.binding[pod] = (node, False)
+        self.state.apply(Assumed(pod, node))
+
+    @precondition(lambda self: self.binding)
+    @rule(index=st.integers(0, 9), accepted=st.booleans())
+    def answer(self, index: int, accepted: bool) -> None:
+        """Of what is under way one is answered; an answer may be given twice."""
+        pod = sorted(self.binding)[index % len(self.binding)]
+        node, confirmed = self.binding[pod]
+        self.state.apply(Confirmed(pod) if accepted else Forgotten(pod))
+        if accepted:
+            self.binding[pod] = (node, True)
+        elif not confirmed:
+            del self.binding[pod]
+
+    # -- what must hold ---------------------------------------------------------------------------------------
+
+    @invariant()
+    def everything_kept_is_true(self) -> None:
+        invariants.check(self.state)
+
+    @rule()
+    def decide_as_from_a_new_state(self) -> None:
+        fresh = engine.state_of(list(self.objects.values()))
+        for pod, (node, confirmed) in sorted(self.binding.items()):
+            if pod not in fresh.tasks:
+                continue
+            fresh.apply(Assumed(pod, node))
+            if confirmed:
+                fresh.apply(Confirmed(pod))
+        assert text(engine.decided(self.state, self.policy)) == text(engine.decided(fresh, self.policy))
+
+    @rule()
+    def carry_a_plan_out(self) -> None:
+        for binding in engine.decided(self.state, self.policy).bindings[:3]:
+            self.binding[binding.pod] = (binding.node, False)
+            self.state.apply(Assumed(binding.pod, binding.node))
+
+
+def text(plan: Plan) -> str:
+    return json.dumps(plan.document(), indent=1)
+
+
+TestStory = Story.TestCase
+TestStory.settings = settings(
+    max_examples=40,
+    stateful_step_count=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
