@@ -111,7 +111,7 @@ class VirtualCluster:
     def _start(self, batch: Batch) -> None:
         ends: dict[Micros, Batch] = {}
         for pod, epoch in batch:
-            if pod.epoch != epoch:
+            if pod.epoch != epoch or pod.leaving:
                 continue
             pod.started = self.loop.now
             self.state.apply(Upserted(objects.running(pod.pod, pod.node, self.loop.now)))
