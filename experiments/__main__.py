@@ -1,4 +1,4 @@
-"""`python -m experiments [e1] [e3] [e4] [starvation]`: measure results again, beside the published ones."""
+"""`python -m experiments [e1] [e3] [e4] [starvation] [speed]`: measure results again, beside the published ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from rich.console import Console
 from rich.table import Table
 
-from experiments import e1, e3, e4, engine, starvation
+from experiments import e1, e3, e4, engine, speed, starvation
 from experiments.easy import simulate
 from experiments.easy_pool import simulate_pool
 from fairway.errors import InputError
@@ -118,11 +118,42 @@ def print_starvation() -> bool:
     return True
 
 
+def print_speed() -> bool:
+    columns = (
+        "run",
+        "seconds",
+        "at most",
+        "events",
+        "events/s",
+        "times a bare loop",
+        "in decide",
+        "cycle, 99 %",
+        "memory",
+    )
+    table = Table(*columns, title="What the simulator costs")
+    found = speed.costs()
+    for cost in found:
+        table.add_row(
+            cost.name,
+            f"{cost.speed.seconds:.1f}",
+            f"{cost.limit:g}",
+            f"{cost.speed.events}",
+            f"{cost.speed.events / cost.speed.seconds:.0f}",
+            f"{cost.ratio:.0f}",
+            percent(cost.speed.decide_seconds / cost.speed.seconds),
+            f"{cost.speed.cycle_p99 * 1000:.2f} ms",
+            f"{cost.speed.peak_memory / 2**20:.0f} MiB",
+        )
+    console.print(table)
+    return all(cost.speed.seconds <= cost.limit for cost in found)
+
+
 EXPERIMENTS: dict[str, Callable[[], bool]] = {
     "e1": print_e1,
     "e3": print_e3,
     "e4": print_e4,
     "starvation": print_starvation,
+    "speed": print_speed,
 }
 
 

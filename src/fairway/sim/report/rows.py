@@ -35,17 +35,19 @@ def gantt(report: RunReport, end: float) -> str:
         return '<p class="note">The run has too many pods or nodes to draw each of them.</p>'
     origin = parse_rfc3339(report.start)
     queues = {queue: svg.colour(index) for index, queue in enumerate(charts.queues)}
-    nodes: dict[str, list[tuple[int, str, Micros, Micros, str]]] = {}
+    nodes: dict[str, list[Entry]] = {}
+    lanes: dict[str, list[Micros]] = {}
     for bar in sorted(charts.bars, key=lambda bar: (bar.node, bar.start, bar.job)):
         text = f"{bar.job}{', evicted' if bar.evicted else ''}"
         css = f"{queues.get(bar.queue, 'c0')}{' evicted' if bar.evicted else ''}"
-        entries = nodes.setdefault(bar.node, [])
-        entries.append((_lane(entries, bar.start - origin), text, bar.start - origin, bar.end - origin, css))
+        lane = _lane(lanes.setdefault(bar.node, []), bar.start, bar.end)
+        entry = (lane, text, bar.start - origin, bar.end - origin, css)
+        nodes.setdefault(bar.node, []).append(entry)
     for outage in charts.outages:
         if outage.node in nodes:
             entry = (-1, f"{outage.node} was away", outage.start - origin, outage.end - origin, "away")
             nodes[outage.node].insert(0, entry)
-    if sum(max(lane for lane, *_ in entries) + 1 for entries in nodes.values()) > MAX_LANES:
+    if sum(map(len, lanes.values())) > MAX_LANES:
         return '<p class="note">The run has too many pods at once to draw each of them.</p>'
     names = [(f"dot {css}", queue) for queue, css in queues.items()]
     plot = _rows(end, list(nodes.items()), "Pods on nodes over time")
@@ -83,9 +85,11 @@ def _rows(end: float, rows: Sequence[tuple[str, Sequence[Entry]]], label: str) -
     )
 
 
-def _lane(entries: Sequence[Entry], start: Micros) -> int:
-    """The first lane that is free from `start` on."""
-    ends: dict[int, Micros] = {}
-    for lane, _, _, end, _ in entries:
-        ends[lane] = max(ends.get(lane, 0), end)
-    return next(lane for lane in range(len(ends) + 1) if ends.get(lane, 0) <= start)
+def _lane(ends: list[Micros], start: Micros, end: Micros) -> int:
+    """The first lane that is free from `start` on; it is taken until `end`."""
+    for lane, busy_until in enumerate(ends):
+        if busy_until <= start:
+            ends[lane] = end
+            return lane
+    ends.append(end)
+    return len(ends) - 1
