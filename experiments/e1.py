@@ -80,7 +80,10 @@ def compare(starts: Sequence[Start], published: dict[int, tuple[Micros, tuple[in
 def kth(schedule: Scheduler) -> KthResult:
     """The KTH SP2 log with its users' estimates."""
     jobs = _jobs(open_trace(data_file("swf", "KTH-SP2-1996-2.1-cln.swf.gz"), "swf", TraceFaults("KTH")))
-    starts = schedule(jobs, KTH_PROCESSORS)
+    return kth_result(schedule(jobs, KTH_PROCESSORS))
+
+
+def kth_result(starts: Sequence[Start]) -> KthResult:
     slowdowns = [_slowdown(start) for start in starts]
     promised = [start for start in starts if start.promised is not None]
     return KthResult(

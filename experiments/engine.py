@@ -7,6 +7,8 @@ from pathlib import Path
 from experiments.data import data_file
 from experiments.easy import Job, Start
 from fairway.api.policy import Policy, parse_policy
+from fairway.clock import Micros, parse_rfc3339
+from fairway.scheduler.plan import Plan
 from fairway.scheduler.registry import default_registry
 from fairway.sim.jobs import SimPod
 from fairway.sim.run import RunResult, Simulation
@@ -31,7 +33,15 @@ class Watched:
         self.starts: list[Start] = []
         self._bind = self.simulation.cluster.bind
         self.simulation.cluster.bind = self._watch  # type: ignore[method-assign]
+        self.simulation.cycles.on_cycle = self._note_promises
+        self._promises: dict[str, Micros] = {}
+        """By job: the first start that it was promised."""
         self.result: RunResult = self.simulation.run()
+
+    def _note_promises(self, _: int, __: Micros, plan: Plan) -> None:
+        for entry in plan.reservations:
+            if entry.promised_start is not None and entry.job not in self._promises:
+                self._promises[entry.job] = parse_rfc3339(entry.promised_start) - self.simulation.scenario.start
 
     def _watch(self, places: list[tuple[SimPod, str, dict[str, str]]]) -> None:
         self._bind(places)
@@ -44,7 +54,8 @@ class Watched:
             run=places[0][0].run,
         )
         hosts = tuple(sorted(_number(node) for _, node, _ in places))
-        self.starts.append(Start(facts, self.simulation.loop.now - origin, hosts, None))
+        promised = self._promises.pop(job.key, None)
+        self.starts.append(Start(facts, self.simulation.loop.now - origin, hosts, promised))
 
 
 def _number(node: str) -> int:

@@ -61,7 +61,9 @@ class Cycles:
         self._recorder = recorder
         self._story = story
         self._stopwatch = stopwatch
-        self._on_cycle = on_cycle
+        self.on_cycle = on_cycle
+        """Told of each plan before it is carried out."""
+        self._reasons = on_cycle is not None
         self._planned: dict[Micros, int] = {}
         self._held: dict[str, str] = {}
         """By job: the reservations that were written to it last."""
@@ -94,10 +96,10 @@ class Cycles:
     def _pass(self, at: Micros) -> None:
         del self._planned[at]
         begin = self._stopwatch()
-        plan = decide(self._cluster.state, self._policy, at, reasons=self._on_cycle is not None)
+        plan = decide(self._cluster.state, self._policy, at, reasons=self._reasons)
         self.spent.add(self._stopwatch() - begin)
-        if self._on_cycle is not None:
-            self._on_cycle(self.count, at, plan)
+        if self.on_cycle is not None:
+            self.on_cycle(self.count, at, plan)
         self.count += 1
         effect = self._carry_out(plan)
         self._idle = 0 if effect or self._loop.next_time is not None else self._idle + 1
