@@ -61,7 +61,7 @@ def _decide(
         ACTIONS[action.name](session, action.arguments)
         meter.mark(action.name)
     plan = make_plan(session, reasons=reasons)
-    if reasons and session.has_strangers:
+    if reasons and session.plugins.has_strangers:
         len(plan.pending)  # asks them for keys, which may fail: better here than in the hands of a reader
     meter.mark("explain")
     return plan

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from fairway.devices.book import DeviceBook, Plain
 from fairway.devices.requests import DeviceNeeds, Need
 from fairway.devices.room import WHOLE
+from fairway.devices.slotbits import MOST_LINES, Lines
 from fairway.devices.wishes import ByClass, ByKind
 from fairway.resources.columns import Vector
 from fairway.state.asks import CLASS_PREFIX
@@ -21,6 +22,8 @@ class Asked(NamedTuple):
     named: Vector
     """What the shape's own vector says of classes."""
     lines: Vector | None
+    classes: Lines
+    """The same as classes and units, where there are several lines and all are of classes."""
     local: bool
     """Whether more of a device counts than which classes select it: then nodes are not alike."""
 
@@ -58,7 +61,7 @@ class DeviceAsks:
         needs, named = self._needs(shape), self.named(shape)
         number = self._numbers.setdefault((needs, named), len(self._numbers))
         local = bool(needs.rules) or any(need.claim for need in needs.needs)
-        return Asked(number, needs, named, self._lines(needs), local)
+        return Asked(number, needs, named, self._lines(needs), _classes(needs), local)
 
     def named(self, shape: Shape) -> Vector:
         """The part of a shape's vector that is about classes."""
@@ -82,6 +85,13 @@ class DeviceAsks:
                 return None
             found.append((place, option.units * WHOLE))
         return tuple(found)
+
+
+def _classes(needs: DeviceNeeds) -> Lines:
+    found = [(need.options[0].wish, need.options[0]) for need in needs.needs]
+    if not 1 < len(found) <= MOST_LINES or any(not isinstance(wish, ByClass) or opt.milli for wish, opt in found):
+        return ()
+    return tuple((need.label, need.options[0].units) for need in needs.needs)
 
 
 def _name(need: Need) -> str:

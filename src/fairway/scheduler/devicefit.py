@@ -14,7 +14,8 @@ import numpy as np
 from fairway.api.affinity import NodeSelector
 from fairway.devices.requests import DeviceNeeds
 from fairway.devices.room import Room
-from fairway.resources.columns import BoolColumn, IntColumn, Vector
+from fairway.devices.slotbits import serves
+from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.allotments import Allotments
 from fairway.scheduler.deviceasks import Asked
 from fairway.scheduler.view import NodeView
@@ -48,6 +49,12 @@ class DeviceFit:
             return passes
         passes = np.ones(view.size, dtype=np.bool_) if passes is None else passes
         rows = view.all_rows()
+        if asked.classes:
+            bits = self._allotments.book.columns.bits
+            known = doubtful & bits.here[rows]
+            free = self._allotments.rooms.free[rows]
+            passes &= ~known | serves(bits, free, rows, asked.classes)
+            doubtful &= ~known
         for index in np.flatnonzero(doubtful & passes):
             passes[index] = self.fits(asked, int(rows[index]))
         return passes
@@ -56,7 +63,7 @@ class DeviceFit:
         if row not in self._allotments.book.nodes:
             return not asked.needs.needs
         if not asked.local:
-            return self._allotments.rooms.serves(asked, row)
+            return self._allotments.rooms.step(asked, row) is not None
         key = (asked.number, self._allotments.rooms.at(row), row)
         found = self._fits.get(key)
         if found is None:
@@ -80,13 +87,7 @@ class DeviceFit:
 
     def _doubtful(self, asked: Asked, shape: Shape, view: NodeView) -> BoolColumn | None:
         """Rows that have to be asked; None if there are none."""
-        awkward = self._awkward_in(view)
-        if asked.simple:
-            doubtful = awkward
-        elif asked.lines is None:
-            doubtful = np.ones(view.size, dtype=np.bool_)
-        else:
-            doubtful = awkward | ~_enough_in_any_case(asked.lines, view)
+        doubtful = self._awkward_in(view) if asked.simple else np.ones(view.size, dtype=np.bool_)
         if not doubtful.any():
             return None
         for place, amount in shape.vector:
@@ -129,13 +130,3 @@ class DeviceFit:
 
 def _selects(selector: NodeSelector, name: str, labels: Mapping[str, str]) -> bool:
     return any(term_holds(term, name, labels) for term in selector.node_selector_terms)
-
-
-def _enough_in_any_case(lines: Vector, view: NodeView) -> BoolColumn:
-    """Lines in order of what there is for them: if each has enough even when all before it took from the same."""
-    there = view.idle[[place for place, _ in lines]]
-    order = there.argsort(axis=0, kind="stable")
-    asked = np.array([amount for _, amount in lines])[order].cumsum(axis=0)
-    short: BoolColumn = np.take_along_axis(there, order, axis=0) < asked
-    enough: BoolColumn = np.logical_not(np.logical_or.reduce(short, axis=0))
-    return enough

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from fairway.devices.book import DeviceBook, is_plain
 from fairway.devices.columns import kind_held
-from fairway.devices.flow import can_serve
 from fairway.devices.node import Holding, NodeDevices, portion_milli
 from fairway.devices.requests import Need
 from fairway.devices.room import Portion, Room
@@ -25,7 +24,6 @@ from fairway.scheduler.deviceasks import Asked
 from fairway.scheduler.deviceloss import Losses
 
 _NO_ROOM = object()
-_MOST_SUBSETS = 6
 
 
 class Moved(NamedTuple):
@@ -59,6 +57,8 @@ class DeviceRooms:
         self._known: dict[tuple[int, Hashable], Room] = {}
         self._steps: dict[tuple[int, Room], Step | None] = {}
         self._moved: dict[Hashable, Moved] = {}
+        self.free = book.columns.bits.free.copy()
+        """For the rows of `SlotBits`: the slots of which nothing is taken."""
 
     def at(self, row: int) -> Room:
         """What is free on a row that has devices."""
@@ -70,6 +70,7 @@ class DeviceRooms:
 
     def go(self, row: int, room: Room) -> None:
         self._at[row] = room
+        self.free[row] = room.free_slots()
 
     def step(self, asked: Asked, row: int, room: Room | None = None) -> Step | None:
         """What a task is given on a row (or in a room that its row may come to); None if it cannot be served."""
@@ -82,16 +83,6 @@ class DeviceRooms:
         if found is _NO_ROOM:
             found = self._steps[key] = self._step(asked, node, where)
         return found  # type: ignore[return-value]
-
-    def serves(self, asked: Asked, row: int) -> bool:
-        """Whether a task could be served on a row, without choosing what it would be given."""
-        node = self._book.nodes[row]
-        if node.awkward or asked.lines is None:
-            return self.step(asked, row) is not None
-        lines = [(node.mask(need.options[0].wish), need.options[0].units) for need in asked.needs.needs]
-        if node.inventory.singles and len(lines) <= _MOST_SUBSETS:
-            return _halls_condition(lines, self.at(row).free_slots())
-        return can_serve([units for _, units in lines], _buckets(node, self.at(row), [mask for mask, _ in lines]))
 
     def held(self, row: int, holdings: tuple[Holding, ...], vector: Vector, sign: int) -> Step:
         """What it means to a row that something is taken (or given back) which was not chosen here."""
@@ -191,27 +182,6 @@ class DeviceRooms:
                 place, milli = kind_held(self._book.axis, node, holding.slot, holding.portion)
                 found[place] = found.get(place, 0) + milli
         return tuple(sorted(found.items()))
-
-
-def _halls_condition(lines: list[tuple[int, int]], free: int) -> bool:
-    """Single devices serve all lines exactly if those that any of some lines could take suffice for those lines."""
-    unions = [(0, 0)]
-    for mask, units in lines:
-        more = [(together | mask, wanted + units) for together, wanted in unions]
-        if any((together & free).bit_count() < wanted for together, wanted in more):
-            return False
-        unions += more
-    return True
-
-
-def _buckets(node: NodeDevices, room: Room, masks: list[int]) -> dict[int, int]:
-    found: dict[int, int] = {}
-    for slot, facts in enumerate(node.inventory.slots):
-        free = facts.quantity - room.used[slot]
-        if free > 0:
-            lines = sum((mask >> slot & 1) << line for line, mask in enumerate(masks))
-            found[lines] = found.get(lines, 0) + free
-    return found
 
 
 def _holding(need: Need, taken: Taken) -> Holding:

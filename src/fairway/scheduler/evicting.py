@@ -84,7 +84,7 @@ class _Evictor:
         session = self._session
         eligible = entitlement.candidates(index).copy()
         hook = {"preempt": "preemptable", "reclaim": "reclaimable"}[entitlement.action]
-        if any(getattr(plugin, "name", "") == "conformance" for plugin in session.protectors(hook)):
+        if any(getattr(plugin, "name", "") == "conformance" for plugin in session.plugins.protectors(hook)):
             eligible &= ~index.system[: len(eligible)]
         if self._arguments.min_runtime:
             self._spare_young(eligible, index)
@@ -103,7 +103,7 @@ class _Evictor:
             eligible &= ~young
 
     def _ask_strangers(self, job: JobRun, hook: str, eligible: BoolColumn, index: VictimIndex) -> None:
-        for protects in self._session.strangers(hook):
+        for protects in self._session.plugins.strangers(hook):
             numbers = np.flatnonzero(eligible).tolist()
             allowed = set(protects(job, [task for number in numbers for task in index.unit(number).tasks]))
             for number in numbers:

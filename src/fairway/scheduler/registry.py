@@ -46,8 +46,8 @@ class Registry:
         self.catalog.register_plugin(name, arguments, _meaning(plugin), hooks)
         self._classes[name] = plugin
 
-    def knows(self, name: str) -> bool:
-        return name in self._classes
+    def plugin_class(self, name: str) -> type[Any]:
+        return self._classes[name]
 
     def build(self, config: PluginConfig, failures: Failures) -> Any:
         """A fresh plugin for one cycle. The class stands in for one that cannot be made: it still has the hooks."""

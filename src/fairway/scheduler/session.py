@@ -21,13 +21,13 @@ from fairway.scheduler.allotments import Allotments
 from fairway.scheduler.books import AccountBook, QueueBook
 from fairway.scheduler.devicefit import DeviceFit
 from fairway.scheduler.devicequeues import DeviceQueues
-from fairway.scheduler.guard import Failures, guarded
 from fairway.scheduler.holds import HoldBook
 from fairway.scheduler.hooks import Check, Key
 from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.kernel import Columns, Kernel, NodeHooks
 from fairway.scheduler.outcome import Outcomes
 from fairway.scheduler.plan import Eviction
+from fairway.scheduler.pluginset import Dropped, PluginSet
 from fairway.scheduler.podcounts import PodCounts
 from fairway.scheduler.registry import Registry
 from fairway.scheduler.statement import Statement
@@ -47,14 +47,6 @@ if TYPE_CHECKING:
 
 CapFor = Callable[[Shape], IntColumn | None]
 
-_FOLLOWS = {
-    "feasible_static": "feasible",
-    "limit": "feasible",
-    "looks_around": "feasible",
-    "score_static": "score",
-}
-"""Hooks without a flag of their own, and whose flag they follow."""
-
 
 class Session:
     """See the module."""
@@ -65,7 +57,7 @@ class Session:
         policy: Policy,
         now: Micros,
         registry: Registry,
-        dropped: frozenset[tuple[str, str]] = frozenset(),
+        dropped: Dropped = frozenset(),
     ) -> None:
         self.state = state
         self.policy = policy
@@ -75,7 +67,9 @@ class Session:
         self.total = self.snapshot.total
         self.share_total = self._share_total()
         """What shares are parts of: devices count by kind, not by every class that could take them."""
-        self.failures = Failures()
+        self.plugins = PluginSet(policy, registry, dropped)
+        self.failures = self.plugins.failures
+        self.hooks = self.plugins.hooks
         self.pods = PodCounts(state.terms)
         self._dropped = dropped
         self._registry = registry
@@ -85,11 +79,6 @@ class Session:
         self._bound_seen = 0
         self.notes: dict[Job, str] = {}
         """What is to be said of a waiting job besides its reason."""
-        self._plugins = [
-            (config, registry.build(config, self.failures))
-            for config in policy.plugins()
-            if registry.knows(config.name)
-        ]
         self._open_hooks()
         devices = self.plugin("devices")
         self.devices = Allotments(book, self.snapshot, devices.chain if devices else DEFAULT_CHAIN)
@@ -111,30 +100,9 @@ class Session:
         """Where promises stand: what those made before a job leave to it; answers that mean the same are equal."""
         self.holders: dict[Job, JobRun] = {}
         self.holds = HoldBook(self)
-        for config, plugin in self._plugins:
-            if hasattr(plugin, "open"):
-                self._open(config.name, plugin)
-
-    def _open(self, name: str, plugin: Any) -> None:
-        if getattr(plugin, "built_in", False):
-            plugin.open(self)
-        else:
-            self.failures.attempt(name, lambda: plugin.open(self))
+        self.plugins.open(self)
 
     # -- hooks ------------------------------------------------------------------------------------------------
-
-    def hooks(self, name: str) -> list[Callable[..., Any]]:
-        """The implementations of a hook, tier by tier, those switched off left out."""
-        flag = _FOLLOWS.get(name, name)
-        found = []
-        for config, plugin in self._plugins:
-            call = getattr(plugin, name, None)
-            if call is None or not config.enabled(flag) or (config.name, name) in self._dropped:
-                continue
-            if not getattr(plugin, "built_in", False):
-                call = guarded(config.name, name, call, self.failures)
-            found.append(call)
-        return found
 
     def _open_hooks(self) -> None:
         self._queue_keys = self.hooks("queue_key")
@@ -142,24 +110,13 @@ class Session:
         self._job_keys = self.hooks("job_key")
         self._task_keys = self.hooks("task_key")
         self._overused = self.hooks("overused")
-        self._strangers_overused = [call for call in self._overused if not _is_ours(call)]
+        self._strangers_overused = self.plugins.strangers("overused")
         self._allocatable = self.hooks("allocatable")
         self._enqueueable = self.hooks("enqueueable")
         self._job_valid = self.hooks("job_valid")
         self._job_ready = self.hooks("job_ready")
         self._on_allocate = self.hooks("on_allocate")
-        self.lines_are_alike = self._only_built_in("job_key", "task_key", "job_valid", "enqueueable")
-
-    @property
-    def has_strangers(self) -> bool:
-        return any(not getattr(plugin, "built_in", False) for _, plugin in self._plugins)
-
-    def _only_built_in(self, *names: str) -> bool:
-        """Whether none but our own plugins have these hooks: then the jobs of a line really are alike."""
-        return all(
-            getattr(plugin, "built_in", False) or not any(hasattr(plugin, name) for name in names)
-            for _, plugin in self._plugins
-        )
+        self.lines_are_alike = self.plugins.only_ours_have("job_key", "task_key", "job_valid", "enqueueable")
 
     def _node_hooks(self) -> NodeHooks:
         return NodeHooks(
@@ -169,26 +126,15 @@ class Session:
             score_static=self.hooks("score_static"),
             score=self.hooks("score"),
             looks_around=self.hooks("looks_around"),
-            trend=self._trend(),
+            trend=self.plugins.trend(),
         )
-
-    def _trend(self) -> int | None:
-        trends = {
-            getattr(plugin, "trend", None)
-            for config, plugin in self._plugins
-            if hasattr(plugin, "score") and config.enabled("score") and (config.name, "score") not in self._dropped
-        } - {0}
-        if not self._only_built_in("feasible"):
-            return None  # whether a node is feasible may change with every task on it
-        return trends.pop() if len(trends) == 1 else None
 
     def _columns(self) -> Columns:
         """Kept columns fit one policy and one set of working plugins; a guarded plugin's answers are not kept."""
         key = (self.policy.tiers, self._dropped)
         kept = self.state.cache.get("columns")
         generation = self.devices.book.generation
-        ours = all(getattr(plugin, "built_in", False) for _, plugin in self._plugins)
-        if kept is None or kept[0] != key or not ours:
+        if kept is None or kept[0] != key or self.plugins.has_strangers:
             kept = self.state.cache["columns"] = (key, Columns())
         columns = kept[1]
         assert isinstance(columns, Columns)
@@ -253,11 +199,11 @@ class Session:
 
     def lends(self) -> bool:
         """Whether idle share goes to others than those who deserve it."""
-        return any(getattr(plugin, "lends", False) for _, plugin in self._plugins)
+        return any(getattr(plugin, "lends", False) for plugin in self.plugins.all())
 
     def not_allowed(self, job: JobRun) -> Verdict:
         """Why the queue may not take the job's next step."""
-        for _, plugin in self._plugins:
+        for plugin in self.plugins.all():
             if hasattr(plugin, "not_allowed"):
                 verdict: Verdict = plugin.not_allowed(job)
                 if not verdict.ok:
@@ -322,7 +268,7 @@ class Session:
         """Work out what each queue deserves, once per cycle: after jobs were let in, before anything is placed."""
         if not self._divided:
             self._divided = True
-            for _, plugin in self._plugins:
+            for plugin in self.plugins.all():
                 if hasattr(plugin, "divide"):
                     plugin.divide(self)
 
@@ -369,14 +315,6 @@ class Session:
         else:
             self.outcomes.lines[job.line] = verdict
 
-    def protectors(self, hook: str) -> list[Any]:
-        """Our own plugins that protect pods from being evicted."""
-        return [getattr(call, "__self__", None) for call in self.hooks(hook) if _is_ours(call)]
-
-    def strangers(self, hook: str) -> list[Callable[..., Any]]:
-        """What plugins of others have to say at a hook."""
-        return [call for call in self.hooks(hook) if not _is_ours(call)]
-
     def write(self, shape: Shape, tasks: list[Task], rows: list[int], sign: int) -> None:
         """Take (sign 1) or give back (sign -1) the room of like tasks on these rows, one task for each."""
         self._write_room(shape, rows, sign)
@@ -418,7 +356,7 @@ class Session:
 
     def plugin(self, name: str) -> Any:
         """A plugin of the policy by name, or None."""
-        return next((plugin for config, plugin in self._plugins if config.name == name), None)
+        return self.plugins.named(name)
 
 
 def no_devices(shape: Shape, nodes: NodeView) -> Iterable[Check]:
@@ -427,11 +365,6 @@ def no_devices(shape: Shape, nodes: NodeView) -> Iterable[Check]:
         return ()
     text = "the policy has no plugin devices"
     return (Check(np.zeros(nodes.size, dtype=np.bool_), text, Reason.DEVICE_UNAVAILABLE),)
-
-
-def _is_ours(call: Callable[..., Any]) -> bool:
-    """Our own plugins' answer to `overused` follows from `allocatable`; only others' must be asked."""
-    return getattr(getattr(call, "__self__", None), "built_in", False)
 
 
 def _first_no(verdicts: Iterable[Verdict]) -> Verdict:

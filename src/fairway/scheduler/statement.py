@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairway.scheduler.jobrun import JobRun, TaskRun
+from fairway.state.tasks import Task
 
 if TYPE_CHECKING:
     from fairway.scheduler.session import Session
@@ -19,6 +20,7 @@ class Placed(NamedTuple):
 
     job: JobRun
     run: TaskRun
+    tasks: list[Task]
     rows: list[int]
 
 
@@ -54,8 +56,8 @@ class Statement:
 
     def put(self, job: JobRun, run: TaskRun, rows: list[int]) -> None:
         """Place the run's next tasks on these rows."""
-        self._entries.append(Placed(job, run, rows))
         tasks = run.tasks[run.placed : run.placed + len(rows)]
+        self._entries.append(Placed(job, run, tasks, rows))
         self._session.write(run.shape, tasks, rows, 1)
         run.placed += len(rows)
         job.charge(run, len(rows))
@@ -65,8 +67,7 @@ class Statement:
     def rollback(self, checkpoint: int = 0) -> None:
         """Take back everything since the checkpoint, last first."""
         while len(self._entries) > checkpoint:
-            job, run, rows = self._entries.pop()
-            tasks = run.tasks[run.placed - len(rows) : run.placed]
+            job, run, tasks, rows = self._entries.pop()
             self._session.charge_kinds(job, tasks, -1)
             self._session.write(run.shape, tasks, rows, -1)
             run.placed -= len(rows)
@@ -75,14 +76,8 @@ class Statement:
 
     def commit(self) -> None:
         """Keep it: the tasks are bound in the order in which they were placed."""
-        done: dict[TaskRun, int] = {}
-        for _, run, rows in self._entries:
-            done[run] = done.get(run, 0) + len(rows)
-        start = {run: run.placed - count for run, count in done.items()}
-        for job, run, rows in self._entries:
-            first = start[run]
-            start[run] = first + len(rows)
+        for job, run, tasks, rows in self._entries:
             if not run.charged:
                 self._session.holds.move(run.tasks[0])
-            self._session.bind(job, run.tasks[first : first + len(rows)], rows)
+            self._session.bind(job, tasks, rows)
         self._entries.clear()

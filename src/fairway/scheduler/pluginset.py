@@ -1,0 +1,140 @@
+"""The plugins of a policy, and their hooks tier by tier.
+
+Plugins are made anew for every cycle, so that a plan that is read late still asks the plugins it was made with. Which
+of them have which hooks is the same in every cycle of a policy, and is found out once (`Layout`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from fairway.api.policy import PluginConfig, Policy
+from fairway.scheduler.guard import Failures, guarded
+from fairway.scheduler.registry import Registry
+
+Dropped = frozenset[tuple[str, str]]
+"""(plugin, hook) pairs that are left out of a cycle, for they have failed in it."""
+
+_FOLLOWS = {
+    "feasible_static": "feasible",
+    "limit": "feasible",
+    "looks_around": "feasible",
+    "score_static": "score",
+}
+"""Hooks without a flag of their own, and whose flag they follow."""
+
+
+class Layout:
+    """What is the same in every cycle: the plugins' classes in the order of the tiers, and who has which hook."""
+
+    def __init__(self, configs: tuple[PluginConfig, ...], classes: tuple[type[Any], ...]) -> None:
+        self.configs = configs
+        self._classes = classes
+        self.ours = tuple(is_ours(plugin) for plugin in classes)
+        self.names = {config.name: place for place, config in enumerate(configs)}
+        self._hooks: dict[str, tuple[int, ...]] = {}
+
+    def having(self, hook: str) -> tuple[int, ...]:
+        """The places of the plugins that have a hook and may use it."""
+        found = self._hooks.get(hook)
+        if found is None:
+            flag = _FOLLOWS.get(hook, hook)
+            found = self._hooks[hook] = tuple(
+                place
+                for place, (config, plugin) in enumerate(zip(self.configs, self._classes, strict=True))
+                if config.enabled(flag) and hasattr(plugin, hook)
+            )
+        return found
+
+    def only_ours_have(self, *hooks: str) -> bool:
+        return all(
+            ours or not any(hasattr(plugin, hook) for hook in hooks)
+            for ours, plugin in zip(self.ours, self._classes, strict=True)
+        )
+
+
+@lru_cache(maxsize=16)
+def layout_of(policy: _Key, registry: Registry) -> Layout:
+    configs = tuple(policy.policy.plugins())
+    return Layout(configs, tuple(registry.plugin_class(config.name) for config in configs))
+
+
+class _Key:
+    """A policy by identity: policies are immutable, and comparing two costs more than a look-up should."""
+
+    __slots__ = ("policy",)
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Key) and other.policy is self.policy
+
+    def __hash__(self) -> int:
+        return id(self.policy)
+
+
+class PluginSet:
+    """The plugins of one cycle."""
+
+    def __init__(self, policy: Policy, registry: Registry, dropped: Dropped) -> None:
+        self.failures = Failures()
+        self._dropped = dropped
+        self._layout = layout_of(_Key(policy), registry)
+        self._plugins = [registry.build(config, self.failures) for config in self._layout.configs]
+        self.has_strangers = not all(self._layout.ours)
+        self.only_ours_have = self._layout.only_ours_have
+
+    def all(self) -> list[Any]:
+        return self._plugins
+
+    def named(self, name: str) -> Any:
+        """A plugin by name, or None."""
+        place = self._layout.names.get(name)
+        return None if place is None else self._plugins[place]
+
+    def open(self, session: Any) -> None:
+        """A cycle begins."""
+        for place in self._layout.having("open"):
+            plugin, name = self._plugins[place], self._layout.configs[place].name
+            if self._layout.ours[place]:
+                plugin.open(session)
+            else:
+                self.failures.attempt(name, lambda plugin=plugin: plugin.open(session))  # type: ignore[misc]
+
+    def hooks(self, name: str) -> list[Callable[..., Any]]:
+        """The implementations of a hook, those switched off or dropped left out."""
+        return [self._call(place, name) for place in self._asked(name)]
+
+    def strangers(self, name: str) -> list[Callable[..., Any]]:
+        """What plugins of others have to say at a hook."""
+        return [self._call(place, name) for place in self._asked(name) if not self._layout.ours[place]]
+
+    def protectors(self, name: str) -> list[Any]:
+        """Our own plugins that have this hook."""
+        return [self._plugins[place] for place in self._asked(name) if self._layout.ours[place]]
+
+    def trend(self) -> int | None:
+        """How the sum of the scores of a node moves as the node fills, if all agree (see `hooks.Scores`)."""
+        if not self.only_ours_have("feasible"):
+            return None  # whether a node is feasible may change with every task on it
+        trends = {getattr(self._plugins[place], "trend", None) for place in self._asked("score")} - {0}
+        return trends.pop() if len(trends) == 1 else None
+
+    def _asked(self, hook: str) -> tuple[int, ...]:
+        places = self._layout.having(hook)
+        if not self._dropped:
+            return places
+        return tuple(place for place in places if (self._layout.configs[place].name, hook) not in self._dropped)
+
+    def _call(self, place: int, hook: str) -> Callable[..., Any]:
+        call: Callable[..., Any] = getattr(self._plugins[place], hook)
+        if self._layout.ours[place]:
+            return call
+        return guarded(self._layout.configs[place].name, hook, call, self.failures)
+
+
+def is_ours(plugin: Any) -> bool:
+    return bool(getattr(plugin, "built_in", False))
