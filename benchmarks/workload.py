@@ -15,7 +15,7 @@ from fairway.api.nodes import Node, NodeStatus
 from fairway.api.pods import Container, Pod, PodSpec, PodStatus, ResourceRequirements
 from fairway.api.scheduling import PodGroup, PodGroupSpec, Queue, QueueSpec
 
-_START = datetime(2026, 1, 1, tzinfo=UTC)
+START = datetime(2026, 1, 1, tzinfo=UTC)
 GROUP = "scheduling.k8s.io/group-name"
 QUEUE = "scheduling.volcano.sh/queue-name"
 
@@ -78,7 +78,7 @@ class Workload:
             shape = int(self.shape_of_job[job % len(self.shape_of_job)])
             queue = f"queue-{job % size.queues:03}"
             namespace = f"team-{job // size.queues % size.namespaces:02}-{job % size.queues:03}"
-            created = _START + timedelta(seconds=job)
+            created = START + timedelta(seconds=job)
             name = f"{prefix}-{job:06}"
             if size.gang > 1:
                 yield PodGroup(

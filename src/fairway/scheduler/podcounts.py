@@ -60,8 +60,10 @@ class PodCounts:
 
     def displace(self, task: Task, size: int, by: int) -> None:
         """A pod that the state has on its node is gone (by -1) or back (by 1); its own matches count."""
-        self._move_ports(task.node, task.shape.ports, by)
-        self._count(task.matched, task.shape, np.array([task.node]), size, by)
+        if task.shape.ports:
+            self._move_ports(task.node, task.shape.ports, by)
+        if task.matched or task.shape.anti_affinity:
+            self._count(task.matched, task.shape, np.array([task.node]), size, by)
 
     def _move_ports(self, row: int, ports: tuple[HostPort, ...], by: int) -> None:
         """What is given back may be the session's own, or the state's."""

@@ -6,8 +6,6 @@ Everything is tried out on the session's scratch paper, and nothing of it remain
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from fairway.scheduler.jobrun import TaskRun
 from fairway.scheduler.session import Session
 from fairway.scheduler.victims.blockers import passes_now
@@ -57,44 +55,41 @@ class _Choice:
 
     def _spared(self) -> list[Place] | None:
         """Spare everybody who can be; who goes along with a gang is only asked once the gang is spared."""
-        still_fits, counted = self._fit_test()
+        rooms = self._countable()
         bound = {mate for gang in self._taken.units for mate in gang.mates}
         again = True
         while again:
             again = False
             for unit in reversed(list(self._taken.units)):
-                if unit not in bound and self._spare(unit, still_fits):
+                if unit not in bound and self._spare(unit, rooms):
                     bound -= set(unit.mates)
-                    again = not counted  # where rules between pods decide, one who stays may let another stay
+                    again = rooms is None  # where rules between pods decide, one who stays may let another stay
         placed, left = place(self._session, self._runs)
         take_back(self._session, placed)
         return placed if left is None else None
 
-    def _spare(self, unit: Unit, still_fits: Callable[[Unit], bool]) -> bool:
+    def _countable(self) -> Rooms | None:
+        """Of like tasks for which nothing but room matters it is enough to count the room."""
+        shape = self._runs[0].shape
+        if len(self._runs) > 1 or passes_now(self._session, shape) is not None:
+            return None
+        rooms = Rooms(self._session, shape)
+        return rooms if rooms.counts else None
+
+    def _spare(self, unit: Unit, rooms: Rooms | None) -> bool:
         """Whether the unit can stay."""
+        if rooms is not None and rooms.without(unit.tasks) < self._runs[0].left:
+            return False
         self._scratch.restore(unit)
         self._hunt.give_back(unit)
-        if not self._claim.over_limits(self._taken) and still_fits(unit):
+        if not self._claim.over_limits(self._taken) and (rooms is not None or self._places()):
+            if rooms is not None:
+                rooms.update({task.node for task in unit.tasks})
             return True
         self._scratch.evict(unit)
         self._taken.add(unit)
         self._claim.budgets.spend(unit.tasks)
-        still_fits(unit)
         return False
-
-    def _fit_test(self) -> tuple[Callable[[Unit], bool], bool]:
-        """Whether the gang places after a unit came or went. Of like tasks it is enough to count the room."""
-        shape, count = self._runs[0].shape, self._runs[0].left
-        if len(self._runs) > 1 or passes_now(self._session, shape) is not None:
-            return lambda _: self._places(), False
-        rooms = Rooms(self._session, shape)
-
-        def counted(unit: Unit) -> bool:
-            for row in {task.node for task in unit.tasks}:
-                rooms.update(row)
-            return rooms.total >= count
-
-        return counted, True
 
     def _places(self) -> bool:
         placed, left = place(self._session, self._runs)

@@ -7,6 +7,7 @@ is lost, then by name.
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 import numpy as np
@@ -45,59 +46,96 @@ def cost_of(session: Session, units: list[Unit], taken: Taken, row: int) -> Cost
     )
 
 
-def least_costs(
-    session: Session, index: VictimIndex, entries: IntColumn, shape: Shape, open_: BoolColumn
-) -> list[Cost]:
-    """For all nodes at once what room for a task costs at least, cheapest first: mates are not counted here.
+class Costs:
+    """What room on each node costs, the cheapest first."""
+
+    def __init__(self, columns: tuple[IntColumn, ...] = ()) -> None:
+        """Columns of priority, pods, work, rank and row."""
+        self._columns = columns
+        self._order = np.lexsort(columns[3::-1]).tolist() if columns else []
+        self._at = 0
+        self._heap: list[Cost] = []
+        self._next = self._sorted()
+
+    def pop(self) -> Cost | None:
+        if self._heap and (self._next is None or self._heap[0] <= self._next):
+            return heappop(self._heap)
+        cost = self._next
+        if cost is not None:
+            self._at += 1
+            self._next = self._sorted()
+        return cost
+
+    def push(self, cost: Cost) -> None:
+        heappush(self._heap, cost)
+
+    def _sorted(self) -> Cost | None:
+        if self._at >= len(self._order):
+            return None
+        at = self._order[self._at]
+        return Cost(*[int(column[at]) for column in self._columns])
+
+
+def least_costs(session: Session, index: VictimIndex, entries: IntColumn, shape: Shape, open_: BoolColumn) -> Costs:
+    """For all nodes at once what room for a task costs at least: mates are not counted here.
 
     `entries` are those of eligible units, by node and in order. A node without enough of them is not listed.
     """
     idle, rows = session.snapshot.idle, index.entry_row[entries]
-    request = np.array([amount for _, amount in shape.vector], dtype=np.int64)
-    dimensions = [dimension for dimension, _ in shape.vector]
-    room = idle[dimensions]
-    short = room < request[:, None]
-    given = index.entry_amounts[dimensions][:, entries]
-    useful = (short[:, rows] & (given > 0)).any(axis=0) & open_[rows]
-    rows, entries, given = rows[useful], entries[useful], given[:, useful]
+    usable = open_[rows]
+    if not usable.all():
+        rows, entries = rows[usable], entries[usable]
+    short, given, room = [], [], []
+    for dimension, amount in shape.vector:
+        missing = amount - idle[dimension]
+        if (missing > 0).any():
+            short.append(missing > 0)
+            given.append(np.where((missing > 0)[rows], index.entry_amounts[dimension, entries], 0))
+            room.append(missing)
+    if not len(rows) or not short:
+        return Costs()
+    useful = np.logical_or.reduce([part > 0 for part in given])
+    rows, entries = rows[useful], entries[useful]
     if not len(rows):
-        return []
-    given = np.where(short[:, rows], given, 0)
-    running = given.cumsum(axis=1)
+        return Costs()
+    given = [part[useful] for part in given]
     first = np.flatnonzero(np.r_[True, rows[1:] != rows[:-1]])
     start = np.repeat(first, np.diff(np.r_[first, len(rows)]))
-    so_far = running - np.where(start > 0, running[:, start - 1], 0)
-    enough = (so_far + room[:, rows] >= request[:, None]).all(axis=0)
+    over, enough = [], np.ones(len(rows), dtype=np.bool_)
+    for part, missing in zip(given, room, strict=True):
+        running = part.cumsum()
+        left = running - (running[start] - part[start]) - missing[rows]
+        over.append(left)
+        enough &= left >= 0
     ends = np.flatnonzero(enough)
-    nodes, where = np.unique(rows[ends], return_index=True)
-    ends = ends[where]
-    over = so_far[:, ends] + room[:, nodes] - request[:, None]
-    return _ranked(session, index, nodes, start[ends], ends, index.entry_unit[entries], given, over)
+    if not len(ends):
+        return Costs()
+    ends = ends[np.r_[True, rows[ends][1:] != rows[ends][:-1]]]
+    left_over = np.stack([part[ends] for part in over])
+    return _ranked(session, index, start[ends], ends, index.entry_unit[entries], np.stack(given), left_over, rows[ends])
 
 
 def _ranked(
     session: Session,
     index: VictimIndex,
-    nodes: IntColumn,
     starts: IntColumn,
     ends: IntColumn,
     units: IntColumn,
     given: Amounts,
     over: Amounts,
-) -> list[Cost]:
-    """Spare in reverse on all nodes in step, then sort. `over` is what is freed beyond the need."""
+    nodes: IntColumn,
+) -> Costs:
+    """Spare in reverse on all nodes in step. `over` is what is freed beyond the need."""
     pods = np.zeros(len(nodes), dtype=np.int64)
     work = np.zeros(len(nodes), dtype=np.int64)
-    for back in range(int((ends - starts).max(initial=-1)) + 1):
+    for back in range(int((ends - starts).max()) + 1):
         at = np.maximum(ends - back, starts)
         there = ends - back >= starts
         gives = given[:, at]
         spare = there & (over >= gives).all(axis=0)
-        over = over - np.where(spare, gives, 0)
-        kept = there & ~spare
+        over = over - gives * spare
         unit = units[at]
-        pods += np.where(kept, index.pods[unit], 0)
-        work += np.where(kept, session.now * index.pods[unit] - index.begun[unit], 0)
-    priority, rank = index.priority[units[ends]], session.snapshot.rank[nodes]
-    order = np.lexsort((rank, work, pods, priority))
-    return [Cost(*map(int, (priority[i], pods[i], work[i], rank[i], nodes[i]))) for i in order]
+        kept = (there & ~spare) * index.pods[unit]
+        pods += kept
+        work += session.now * kept - (kept > 0) * index.begun[unit]
+    return Costs((index.priority[units[ends]], pods, work, session.snapshot.rank[nodes], nodes))

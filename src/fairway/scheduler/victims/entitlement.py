@@ -13,7 +13,6 @@ dimension the claimant asks for; no queue goes below its guarantee.
 
 from __future__ import annotations
 
-from enum import Enum, auto
 from typing import Protocol
 
 import numpy as np
@@ -41,18 +40,6 @@ class Entitlement(Protocol):
     def allows(self, unit: Unit, taken: Taken) -> bool: ...
     def refuses_alike(self, unit: Unit, taken: Taken) -> bool: ...
     def reason(self, unit: Unit) -> str: ...
-
-
-class Standing(Enum):
-    LOWER = auto()
-    EQUAL = auto()
-    HIGHER = auto()
-
-
-def compare(mine: int, theirs: int) -> Standing:
-    if mine == theirs:
-        return Standing.EQUAL
-    return Standing.LOWER if mine < theirs else Standing.HIGHER
 
 
 class PreemptEntitlement:
@@ -121,10 +108,9 @@ class PreemptEntitlement:
             if namespace == self._claimant.namespace:
                 continue
             theirs = self._weighted(self._session.account(self._claimant.queue, namespace))
-            standing = compare(self._mine, theirs)
-            if standing is Standing.LOWER and self._mine_after < theirs:
+            if self._mine_after < theirs:
                 more.append(index.code(namespace))
-            elif standing is Standing.EQUAL:
+            elif self._mine == theirs:
                 level.append(index.code(namespace))
         column = index.namespace[:count]
         tied = np.isin(column, level) if self._by_share else np.ones(count, dtype=np.bool_)
@@ -135,11 +121,9 @@ class PreemptEntitlement:
             return None
         account = self._session.account(self._claimant.queue, unit.job.namespace)
         gone = taken.of_namespace(unit.job.namespace)
-        standing = compare(self._mine, self._weighted(account, less=gone))
-        if standing is Standing.EQUAL:
-            return None
-        lost = plus(gone, taken.held_by(unit))
-        return standing is Standing.LOWER and self._mine_after < self._weighted(account, less=lost)
+        if self._mine_after < self._weighted(account, less=plus(gone, taken.held_by(unit))):
+            return True
+        return None if self._mine == self._weighted(account, less=gone) else False
 
     def _priority_step(self, unit: Unit, taken: Taken) -> bool | None:
         if not self._by_priority or unit.priority == self._claimant.priority:

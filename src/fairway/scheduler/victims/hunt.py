@@ -8,14 +8,13 @@ node is taken, and only few are ever looked at one by one. `reference.py` beside
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from heapq import heappop, heappush
 
 import numpy as np
 
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.victims.blockers import Blockers, passes_now
 from fairway.scheduler.victims.claim import Claim
-from fairway.scheduler.victims.costs import Cost, cost_of, least_costs
+from fairway.scheduler.victims.costs import Costs, cost_of, least_costs
 from fairway.scheduler.victims.rooms import Rooms
 from fairway.scheduler.victims.scratch import Scratch
 from fairway.scheduler.victims.units import Taken, Unit, with_mates
@@ -85,23 +84,22 @@ class Hunt:
             else:
                 before, rows = rooms.at(seemed.row), _rows_of(found)
                 changed |= rows
-                for row in rows:
-                    rooms.update(row)
+                rooms.update(rows)
                 if rooms.at(seemed.row) == before:
                     rooms.open[seemed.row] = False  # something else limits it
                 self._look_again(shape, rows, rooms, costs)
         return True
 
-    def _all_costs(self, shape: Shape, rooms: Rooms, changed: Iterable[int]) -> _Costs:
+    def _all_costs(self, shape: Shape, rooms: Rooms, changed: Iterable[int]) -> Costs:
         """What all nodes cost now; those where somebody was taken are looked at one by one."""
         self._drop_ineligible()
         untouched = rooms.open.copy()
         untouched[list(changed)] = False
-        costs = _Costs(least_costs(self._session, self._index, self._entries, shape, untouched))
+        costs = least_costs(self._session, self._index, self._entries, shape, untouched)
         self._look_again(shape, changed, rooms, costs)
         return costs
 
-    def _look_again(self, shape: Shape, rows: Iterable[int], rooms: Rooms, costs: _Costs) -> None:
+    def _look_again(self, shape: Shape, rows: Iterable[int], rooms: Rooms, costs: Costs) -> None:
         for row in rows:
             found = self._units_on(shape, row, rooms.at(row)) if rooms.open[row] else None
             if found is not None:
@@ -145,7 +143,7 @@ class Hunt:
         blockers, around = self._blockers_of(shape)
         moody = bool(shape.rules.affinity or shape.rules.spread)
         known = np.zeros(len(open_), dtype=np.bool_) if moody else passes & open_
-        costs = _Costs(least_costs(self._session, self._index, self._entries, shape, known))
+        costs = least_costs(self._session, self._index, self._entries, shape, known)
         for row in np.flatnonzero(open_ & ~known):
             found = self._units_for(shape, int(row), blockers, around(int(row)))
             if found:
@@ -254,27 +252,6 @@ class Hunt:
 
 def _rows_of(units: list[Unit]) -> set[int]:
     return {task.node for unit in with_mates(units) for task in unit.tasks}
-
-
-class _Costs:
-    """The cheapest first, out of a sorted list and of what has been worked out since."""
-
-    def __init__(self, ordered: list[Cost]) -> None:
-        self._ordered = ordered
-        self._at = 0
-        self._heap: list[Cost] = []
-
-    def pop(self) -> Cost | None:
-        left = self._at < len(self._ordered)
-        if self._heap and (not left or self._heap[0] <= self._ordered[self._at]):
-            return heappop(self._heap)
-        if not left:
-            return None
-        self._at += 1
-        return self._ordered[self._at - 1]
-
-    def push(self, cost: Cost) -> None:
-        heappush(self._heap, cost)
 
 
 def _spared(chosen: list[tuple[int, dict[int, int]]], missing: dict[int, int]) -> list[int]:
