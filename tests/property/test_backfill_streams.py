@@ -23,10 +23,10 @@ def planning(mode: str, **arguments: str) -> Policy:
 @st.composite
 def whole_hosts(draw: st.DrawFn) -> list[Job]:
     jobs = []
-    for number in range(draw(st.integers(1, 12))):
+    for number in range(draw(st.integers(4, 14))):
         walltime = draw(st.integers(1, 9))
         run = draw(st.integers(1, walltime))
-        jobs.append(Job(number, draw(st.integers(0, 9)), draw(st.integers(1, HOSTS)), walltime, run))
+        jobs.append(Job(number, draw(st.integers(0, 4)), draw(st.integers(1, HOSTS)), walltime, run))
     return jobs
 
 
@@ -49,17 +49,17 @@ def test_easy_is_the_textbook_easy(jobs: list[Job]) -> None:
 def works(draw: st.DrawFn, *, exact: bool, unknown: bool) -> list[Work]:
     """Jobs of all sizes. Not all state a run time if `unknown`; they take as long as stated if `exact`."""
     found = []
-    for number in range(draw(st.integers(2, 12))):
+    for number in range(draw(st.integers(5, 14))):
         stated = draw(st.integers(1, 9))
         states = not unknown or draw(st.integers(0, 3)) > 0
         found.append(
             Work(
                 f"j{number:02d}",
-                draw(st.integers(0, 9)),
+                draw(st.integers(0, 4)),
                 stated if exact else draw(st.integers(1, stated)),
                 stated if states else None,
-                tasks=draw(st.integers(1, 3)),
-                cpu=draw(st.integers(0 if unknown else 1, 3)),
+                tasks=draw(st.integers(1, 2)),
+                cpu=draw(st.integers(0 if unknown else 1, 4)),
                 stating=draw(st.sampled_from(["deadline", "pod", "group"])),
             )
         )
@@ -67,7 +67,7 @@ def works(draw: st.DrawFn, *, exact: bool, unknown: bool) -> list[Work]:
 
 
 def nodes() -> st.SearchStrategy[list[int]]:
-    return st.lists(st.integers(1, 4), min_size=1, max_size=4).map(lambda sizes: [3, *sizes, 3, 3])
+    return st.lists(st.integers(1, 4), max_size=2).map(lambda sizes: [4, *sizes, 4])
 
 
 def first_in_line(found: Stream, jobs: Sequence[Work], now: int) -> str | None:
