@@ -119,7 +119,8 @@ class Cluster:
                 yield Pod(metadata=meta, spec=PodSpec(containers=(Container(name="main", resources=resources),)))
 
     def _asked(self, random: np.random.Generator, *, by_class: bool) -> dict[str, str]:
-        first, second = (int(i) for i in random.choice(self.size.classes, 2, replace=False))
+        first = int(random.integers(self.size.classes))
+        second = (first + 7) % self.size.classes
         both = random.random() < self.size.two_classes
         common = {"cpu": "2", "memory": "4Gi"}
         if not by_class:

@@ -38,6 +38,7 @@ class DeviceBook:
         self._state = state
         self.nodes: dict[int, NodeDevices] = {}
         self.columns = DeviceColumns(state)
+        self._structures: dict[Hashable, int] = {}
         self._layouts: dict[Hashable, int] = {}
         self.generation = 0
         """Rises when what pods ask for may mean something else: classes, claims or templates changed."""
@@ -163,6 +164,7 @@ class DeviceBook:
             selected = self.classes.selections(inventory)
             self.nodes[row] = NodeDevices(inventory, selected, self._matcher, listed)
             self.nodes[row].source = (devices, counters, listed)
+            self.nodes[row].structure = self._structures.setdefault(inventory.structure(), len(self._structures))
 
     def _refill(self, row: int) -> None:
         """Who holds what on a row: what is recorded, what claims hold, and then those nobody wrote down."""
@@ -250,9 +252,10 @@ class DeviceBook:
 
     def layout(self, node: NodeDevices) -> int:
         """A number for all nodes on which the same can be taken by the same, in the same order."""
-        if node.layout_number < 0:
-            node.layout_number = self._layouts.setdefault(node.layout(), len(self._layouts))
-        return node.layout_number
+        if node.layout < 0:
+            layout = (node.structure, node.plain, tuple(node.takes))
+            node.layout = self._layouts.setdefault(layout, len(self._layouts))
+        return node.layout
 
     def class_places(self, node: NodeDevices) -> list[tuple[int, ...]]:
         """For each slot the dimensions of those classes that could take it and that somebody asks for."""

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from fairway.devices.locating import KIND_PREFIX
 from fairway.devices.node import ClassNames, NodeDevices, Standing, Tally, in_use, portion_milli
 from fairway.devices.room import WHOLE, Portion
+from fairway.devices.slotbits import SlotBits
 from fairway.resources.columns import Axis
 from fairway.state.asks import CLASS_PREFIX
 from fairway.state.cluster import ClusterState
@@ -88,6 +89,7 @@ class DeviceColumns:
         self._kinds: Counter[tuple[ClassNames, int]] = Counter()
         self._too_long: Counter[ClassNames] = Counter()
         self._rows: dict[int, _Row] = {}
+        self.bits = SlotBits()
         self._ours: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._known_names = 0
 
@@ -134,6 +136,7 @@ class DeviceColumns:
             self._publish(row, nodes.get(row))
 
     def _publish(self, row: int, node: NodeDevices | None) -> None:
+        self.bits.put(row, node)
         old = self._rows.pop(row, None)
         if node is None:
             if old is not None:

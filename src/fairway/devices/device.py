@@ -96,8 +96,11 @@ class Device(msgspec.Struct, frozen=True):
 
     def numa(self) -> str | None:
         """The NUMA node it is on, if it says so."""
-        found = (self.lookup(key) for key in NUMA_KEYS)
-        return next((value.text for value in found if value is not None), None)
+        for key in NUMA_KEYS:
+            value = self.attributes.get(qualified(key, self.driver))
+            if value is not None:
+                return value.text
+        return None
 
 
 def qualified(name: str, driver: str) -> str:

@@ -7,7 +7,7 @@ while it is held they cannot. A group whose members are not all there, or that c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import NamedTuple
 
 from fairway.devices.device import Device
@@ -38,7 +38,7 @@ class Slot(NamedTuple):
 class Inventory:
     """The slots of a node; nothing here changes. What is taken of them is in a `Room`."""
 
-    __slots__ = ("counters", "groups_of", "slots")
+    __slots__ = ("counters", "groups_of", "singles", "slots")
 
     def __init__(self, devices: Iterable[Device], counters: Counters = NO_COUNTERS) -> None:
         ordered = sorted(devices, key=lambda device: (device.driver, device.pool, device.name))
@@ -60,6 +60,8 @@ class Inventory:
             )
             for index, device in enumerate(units)
         )
+        self.singles = all(slot.quantity == 1 for slot in self.slots)
+        """Whether no device has several units."""
         groups: list[list[int]] = [[] for _ in self.slots]
         for index, slot in enumerate(self.slots):
             if slot.group:
@@ -70,10 +72,13 @@ class Inventory:
     def __len__(self) -> int:
         return len(self.slots)
 
-    def is_plain(self, index: int) -> bool:
-        """Whether taking it has no effect on what can be had of other slots."""
-        slot = self.slots[index]
-        return not slot.group and not slot.counters and not self.groups_of[index]
+    def structure(self) -> Hashable:
+        """Equal for nodes whose devices differ in nothing but names and attributes."""
+        return tuple(
+            (slot.device.kind, slot.device.numa(), slot.quantity, slot.shareable, slot.leaves, slot.counters)
+            + ((slot.capacity, above) if slot.capacity or above else ())
+            for slot, above in zip(self.slots, self.groups_of, strict=True)
+        )
 
 
 def _slots_of(device: Device) -> int:

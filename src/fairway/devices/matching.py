@@ -147,7 +147,7 @@ class Search:
         """Take the first slot in this order with which the rest can be served, as much of it as that allows."""
         wanted = self.left[line]
         asked = self.lines[line]
-        if asked.whole and not asked.spread and not self._rules[line]:
+        if asked.whole and not asked.spread and not self._rules[line] and wanted == asked.wanted:
             for slot in candidates:
                 if self.room.units(slot) >= wanted and self._try(line, slot, wanted):
                     return True

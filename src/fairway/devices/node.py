@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -48,6 +48,7 @@ class NodeDevices:
     __slots__ = (
         "_by_record",
         "_candidates",
+        "_masks",
         "_matcher",
         "accounts",
         "awkward",
@@ -55,12 +56,13 @@ class NodeDevices:
         "holdings",
         "inventory",
         "kinds",
-        "layout_number",
+        "layout",
         "lost",
         "plain",
         "room",
         "selected",
         "source",
+        "structure",
         "takes",
     )
 
@@ -77,6 +79,7 @@ class NodeDevices:
         self.awkward = any(slot.group or slot.counters or slot.shareable for slot in inventory.slots)
         """Whether how much is free does not say yet what can be had."""
         self.source: tuple[object, ...] = ()
+        self.structure = -1
         self.kinds = frozenset(slot.device.kind for slot in inventory.slots)
         self.plain: frozenset[str] = listed & self.kinds
         """Kinds that the node lists as extended resources."""
@@ -100,36 +103,25 @@ class NodeDevices:
                     fits = _longest(names) <= longest
                     self.takes[slot] = names if fits else frozenset(n for n in names if len(n) <= longest)
         self._candidates: dict[Wish, tuple[int, ...]] = {}
-        self.layout_number = -1
+        self._masks: dict[Wish, int] = {}
+        self.layout = -1
 
     def is_of(self, *source: object) -> bool:
         """Whether it was made from the same devices."""
         return self.source == source
-
-    def layout(self) -> Hashable:
-        """Equal for nodes on which the same classes can take the same, in the same order."""
-        groups = self.inventory.groups_of
-        return tuple(
-            (
-                takes,
-                slot.device.kind,
-                slot.device.kind in self.plain,
-                slot.device.numa(),
-                slot.quantity,
-                slot.shareable,
-                slot.leaves,
-                slot.counters,
-                slot.capacity,
-                above,
-            )
-            for takes, slot, above in zip(self.takes, self.inventory.slots, groups, strict=True)
-        )
 
     def candidates(self, wish: Wish) -> tuple[int, ...]:
         """The slots that a wish means and that whoever has it may have, in stable order."""
         found = self._candidates.get(wish)
         if found is None:
             found = self._candidates[wish] = tuple(self._find(wish))
+        return found
+
+    def mask(self, wish: Wish) -> int:
+        """The same as bits."""
+        found = self._masks.get(wish)
+        if found is None:
+            found = self._masks[wish] = sum(1 << slot for slot in self.candidates(wish))
         return found
 
     def _find(self, wish: Wish) -> list[int]:

@@ -38,13 +38,14 @@ class Share(NamedTuple):
 class Room:
     """See the module. `take` and `give` are each other's inverse and check nothing: ask `fits` first."""
 
-    __slots__ = ("counters", "inventory", "shares", "used")
+    __slots__ = ("_free", "counters", "inventory", "shares", "used")
 
     def __init__(self, inventory: Inventory) -> None:
         self.inventory = inventory
         self.used: list[int] = [0] * len(inventory)
         self.shares: dict[int, Share] = {}
         self.counters: list[int] = list(inventory.counters)
+        self._free = -1
 
     def copy(self) -> Room:
         other = Room.__new__(Room)
@@ -52,6 +53,16 @@ class Room:
         other.used = self.used.copy()
         other.shares = self.shares.copy()
         other.counters = self.counters.copy()
+        other._free = -1
+        return other
+
+    def taking(self, index: int, units: int) -> Room:
+        """The room after whole units of a slot were taken, where no slot has anything to do with another."""
+        other = Room.__new__(Room)
+        other.inventory, other.shares, other.counters = self.inventory, self.shares, self.counters
+        other.used = self.used.copy()
+        other.used[index] += units
+        other._free = -1 if self._free < 0 else self._free & ~(1 << index)
         return other
 
     def of(self, inventory: Inventory) -> Room:
@@ -63,6 +74,14 @@ class Room:
     def key(self) -> Hashable:
         """Equal exactly where the same things are taken."""
         return tuple(self.used), tuple(sorted(self.shares.items())) if self.shares else ()
+
+    def free_slots(self) -> int:
+        """A bit for every slot that nothing is taken of."""
+        if self._free < 0:
+            self._free = sum(
+                1 << index for index, used in enumerate(self.used) if not used and index not in self.shares
+            )
+        return self._free
 
     def touched(self, index: int) -> bool:
         return self.used[index] > 0 or index in self.shares
@@ -123,6 +142,7 @@ class Room:
         self._change(index, portion, -1)
 
     def _change(self, index: int, portion: Portion, sign: int) -> None:
+        self._free = -1
         slot = self.inventory.slots[index]
         if portion.units:
             self.used[index] += sign * portion.units

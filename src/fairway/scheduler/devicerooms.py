@@ -57,7 +57,10 @@ class DeviceRooms:
         self._known: dict[tuple[int, Hashable], Room] = {}
         self._steps: dict[tuple[int, Room], Step | None] = {}
         self._moved: dict[Hashable, Moved] = {}
-        self.free = book.columns.bits.free.copy()
+        self._lists: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._first_steps: dict[Hashable, tuple[tuple[Holding, ...], bool, Moved, Vector]] = {}
+        self._bits = book.columns.bits
+        self.free = self._bits.free.copy()
         """For the rows of `SlotBits`: the slots of which nothing is taken."""
 
     def at(self, row: int) -> Room:
@@ -70,7 +73,8 @@ class DeviceRooms:
 
     def go(self, row: int, room: Room) -> None:
         self._at[row] = room
-        self.free[row] = room.free_slots()
+        if self._bits.here[row]:
+            self.free[row] = room.free_slots()
 
     def step(self, asked: Asked, row: int, room: Room | None = None) -> Step | None:
         """What a task is given on a row (or in a room that its row may come to); None if it cannot be served."""
@@ -96,36 +100,44 @@ class DeviceRooms:
     # -- working out --------------------------------------------------------------------------------------------
 
     def _step(self, asked: Asked, node: NodeDevices, room: Room) -> Step | None:
-        taken = self._simple(asked, node, room)
-        if taken is None:
-            where = room.of(node.inventory) if asked.local else room
-            taken = solve(where, asked.needs, node.candidates, self._chain, self._losses.on(node))
+        if asked.simple and not node.awkward and (step := self._first_fit(asked, node, room)) is not None:
+            return step
+        where = room.of(node.inventory) if asked.local else room
+        taken = solve(where, asked.needs, node.candidates, self._chain, self._losses.on(node))
         if taken is None:
             return None
         needs = asked.needs.needs
         holdings = tuple(_holding(needs[choice.need], choice) for choice in taken)
         return self._made(node, room, holdings, asked.named, 1)
 
-    def _simple(self, asked: Asked, node: NodeDevices, room: Room) -> tuple[Taken, ...] | None:
-        """First-fit for one line of whole units where devices are independent: no search is needed."""
-        if node.awkward or not asked.simple or not asked.needs.needs:
+    def _first_fit(self, asked: Asked, node: NodeDevices, room: Room) -> Step | None:
+        """The first device that serves the whole of one line, where devices are independent: no search is needed."""
+        if not asked.needs.needs:
             return None
         need = asked.needs.needs[0]
         if (need.strategy or self._chain) != DEFAULT_CHAIN:
             return None
-        candidates, units, used = node.candidates(need.options[0].wish), need.options[0].units, room.used
-        slots, some = node.inventory.slots, list[Taken]()
-        for slot in candidates:
+        units, used, slots = need.options[0].units, room.used, node.inventory.slots
+        for slot in self._candidates(asked, node):
             if slots[slot].quantity - used[slot] >= units:
-                return (Taken(0, 0, slot, Portion(units)),)
-        for slot in candidates:
-            free = min(units, slots[slot].quantity - used[slot])
-            if free > 0:
-                some.append(Taken(0, 0, slot, Portion(free)))
-                units -= free
-            if not units:
-                return tuple(some)
+                after = self._interned(node, room.taking(slot, units))
+                kind = slots[slot].device.kind
+                key = (asked.number, slot, node.takes[slot], kind, kind in node.plain)
+                known = self._first_steps.get(key)
+                if known is None:
+                    holdings = (_holding(need, Taken(0, 0, slot, Portion(units))),)
+                    moved = self._moves(node, room, after, holdings, asked.named, 1)
+                    known = self._first_steps[key] = (holdings, True, moved, self.kinds(node, holdings))
+                return Step(room, after, *known)
         return None
+
+    def _candidates(self, asked: Asked, node: NodeDevices) -> tuple[int, ...]:
+        """The candidates of the one line; the same for nodes that are alike."""
+        key = (asked.number, self._book.layout(node))
+        found = self._lists.get(key)
+        if found is None:
+            found = self._lists[key] = node.candidates(asked.needs.needs[0].options[0].wish)
+        return found
 
     def _made(self, node: NodeDevices, room: Room, holdings: tuple[Holding, ...], vector: Vector, sign: int) -> Step:
         after = room.copy()
