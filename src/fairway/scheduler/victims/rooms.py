@@ -51,7 +51,7 @@ class Rooms:
         back: dict[int, dict[int, int]] = {}
         for task in tasks:
             here = back.setdefault(task.node, {})
-            for dimension, amount in task.shape.vector:
+            for dimension, amount in (*task.shape.vector, *self._session.devices.book.freed(task)):
                 here[dimension] = here.get(dimension, 0) + amount
         lost = (int(self._rooms[row]) - self._room(row, taken) for row, taken in back.items() if self.open[row])
         return self.total - sum(lost)
