@@ -83,13 +83,15 @@ class JobRun:
 
     @property
     def held(self) -> Amounts:
-        """What the job holds; worked out when first asked for, kept true from then on."""
+        """What the job holds; worked out when first asked for, kept true from then on. Few jobs are ever asked."""
         if self._held is None:
             self._held = [0] * len(self.queue.held)
             if self.started:
                 for task in self.job.tasks:
                     if task.state in ACCOUNTED:
                         add(self._held, task.shape.vector)
+            for run in self.runs:
+                add(self._held, run.shape.vector, run.placed)
         return self._held
 
     @property
@@ -110,7 +112,10 @@ class JobRun:
         self._runs = grouped(tasks)
 
     def left(self) -> int:
-        return sum(run.left for run in self.runs)
+        left = 0
+        for run in self.runs:
+            left += len(run.tasks) - run.placed
+        return left
 
     def charge(self, run: TaskRun, count: int) -> None:
         """`count` more tasks of a run have a place; negative takes it back."""
@@ -118,7 +123,9 @@ class JobRun:
         if self.role_ready is not None:
             self.role_ready[run.role] = self.role_ready.get(run.role, 0) + count
         if run.charged:
-            self._charge(run.shape.vector, count)
+            if self._held is not None:
+                add(self._held, run.shape.vector, count)
+            self._charge_above(run.shape.vector, count)
 
     def count_ready(self, task: Task, by: int) -> None:
         """A held task got room, or lost it."""
@@ -143,6 +150,9 @@ class JobRun:
 
     def _charge(self, vector: Vector, count: int) -> None:
         add(self.held, vector, count)
+        self._charge_above(vector, count)
+
+    def _charge_above(self, vector: Vector, count: int) -> None:
         add(self.account.held, vector, count)
         self.queue.charge(vector, count)
 

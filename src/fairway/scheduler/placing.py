@@ -43,7 +43,7 @@ class Placer:
         """After a placed step: the job itself if more of it waits, and whoever stood behind it."""
         following = [] if job.line is None else self._behind(job)
         job.line = None
-        if any(run.left for run in job.runs):
+        if job.left():
             following.append(job)
         return following
 
@@ -89,7 +89,9 @@ class Placer:
         allowed &= self._place(job, statement, job.minimum - job.ready, None)
         if not self._session.job_ready(job):
             self._place_held(job, statement)
-        if self._session.job_ready(job) and statement.checkpoint():
+            if not self._session.job_ready(job):
+                return Step.NO_ROOM if allowed else Step.NOT_ALLOWED
+        if statement.checkpoint():
             return Step.PLACED
         return Step.NO_ROOM if allowed else Step.NOT_ALLOWED
 

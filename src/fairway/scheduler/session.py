@@ -216,7 +216,10 @@ class Session:
         )
 
     def job_ready(self, job: JobRun) -> bool:
-        return all(ready(job) for ready in self._job_ready)
+        for ready in self._job_ready:  # noqa: SIM110 - asked several times for every step
+            if not ready(job):
+                return False
+        return True
 
     def job_valid(self, job: JobRun) -> Verdict:
         return _first_no(valid(job) for valid in self._job_valid)

@@ -130,7 +130,7 @@ class ClusterState:
         """A group's own class counts; without one, its most important pod."""
         if job.priority_class and self.priorities.known(job.priority_class):
             return self.priorities.value(job.priority_class)
-        return max((task.priority for task in job.tasks), default=0)
+        return max([task.priority for task in job.tasks], default=0)
 
     def jobs(self) -> Iterator[Job]:
         """Every job: the groups, then the pods that are alone."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from fairway.clock import Micros
 from fairway.resources.columns import Vector
 from fairway.state.holds import HoldRecord
-from fairway.state.tasks import HOLDING, READY, STARTED, Task, TaskState
+from fairway.state.tasks import HOLDING, LOST, READY, STARTED, Task, TaskState
 
 LAST = 1 << 62
 """The creation time, for ordering, of what does not say when it was created."""
@@ -69,37 +69,40 @@ class Job:
     @property
     def waits_since(self) -> Micros | None:
         """When its wait began: at creation, or when it was last ready. None if nobody knows."""
-        known = [moment for moment in (self.created, self.last_ready) if moment is not None]
-        return max(known, default=None)
+        if self.created is None or self.last_ready is None:
+            return self.created if self.last_ready is None else self.last_ready
+        return max(self.created, self.last_ready)
 
     def waiting(self) -> list[Task]:
         """The tasks without a place, in task order: priority, then name."""
-        return sorted(
-            (task for task in self.tasks if task.state is TaskState.PENDING),
-            key=lambda task: (-task.priority, task.key),
-        )
+        return _in_order([task for task in self.tasks if task.state is TaskState.PENDING])
 
     def holders(self) -> list[Task]:
         """The tasks with a claim to room somewhere, in task order."""
-        held = (task for task in self.tasks if task.state in HOLDING)
-        return sorted(held, key=lambda task: (-task.priority, task.key))
+        return _in_order([task for task in self.tasks if task.state in HOLDING])
 
     def has_started(self) -> bool:
         """Whether some task runs, ran, or has a claim to room."""
-        return any(task.state in STARTED for task in self.tasks)
+        return bool([task for task in self.tasks if task.state in STARTED])
 
     def members(self) -> int:
         """Pods that can still make up the gang: all but the failed and the leaving."""
-        return sum(task.state not in (TaskState.FAILED, TaskState.RELEASING) for task in self.tasks)
+        return len([task for task in self.tasks if task.state not in LOST])
 
     def members_by_role(self) -> dict[str, int]:
-        return _by_role(task for task in self.tasks if task.state not in (TaskState.FAILED, TaskState.RELEASING))
+        return _by_role(task for task in self.tasks if task.state not in LOST)
 
     def ready_by_role(self) -> dict[str, int]:
         return _by_role(task for task in self.tasks if task.state in READY)
 
     def __repr__(self) -> str:
         return f"<Job {self.key} {self.ready}/{self.minimum} ready, {self.pending} pending>"
+
+
+def _in_order(tasks: list[Task]) -> list[Task]:
+    if len(tasks) > 1:
+        tasks.sort(key=lambda task: (-task.priority, task.key))
+    return tasks
 
 
 def _by_role(tasks: Iterable[Task]) -> dict[str, int]:

@@ -91,6 +91,9 @@ HOLDING = WAITING - {_S.PENDING}
 
 FINISHED = frozenset({_S.SUCCEEDED, _S.FAILED})
 
+LOST = frozenset({_S.FAILED, _S.RELEASING})
+"""States of a pod that can no longer make up its gang."""
+
 
 class Traits(NamedTuple):
     """What decides how a task may be treated, apart from where it fits. Equal ones are shared by tasks."""

@@ -148,7 +148,7 @@ class Place(NamedTuple):
 
 
 def patience(job: Job) -> Micros | None:
-    text = (job.annotations or {}).get(STARVING_AFTER)
+    text = job.annotations.get(STARVING_AFTER) if job.annotations else None
     return None if text is None else parse_span(text)
 
 

@@ -44,7 +44,8 @@ class QueueLimits:
         """Under the capability of the queue and of all above it; within its share too, while nothing is lent."""
         assert self._session is not None
         for book in queue.line:
-            count = book.room_under(book.capability, shape.vector, count)
+            if book.info.capability:
+                count = book.room_under(book.capability, shape.vector, count)
             if not self._session.lending and book.deserved is not None:
                 count = book.room_under(book.deserved, self._session.device_queues.asked(shape), count)
         return self._beside_guarantees(queue, shape.vector, count) if self._session.lending else count
