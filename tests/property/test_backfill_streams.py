@@ -6,18 +6,10 @@ from experiments.easy import Job, simulate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairway.api.policy import Policy
 from fairway.clock import SECOND
-from support import engine
-from support.streams import Stream, Work, stream
+from support.streams import Stream, Work, planning, stream
 
 HOSTS = 4
-
-
-def planning(mode: str, **arguments: str) -> Policy:
-    """First come, first served, nodes by name: nothing but run times decides."""
-    backfill = {"name": "backfill", "arguments": {"mode": mode, **arguments}}
-    return engine.policy(actions=[{"name": "allocate"}, backfill], plugins=["gang", "predicates"])  # type: ignore[arg-type]
 
 
 @st.composite

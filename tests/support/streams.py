@@ -5,6 +5,7 @@ Times are whole seconds after `BEGIN`. At equal times ends and arrivals come bef
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -19,10 +20,28 @@ from fairway.state.cluster import ClusterState
 from fairway.state.events import Deleted, Upserted
 from support import engine
 from support import objects as make
+from support.contention import Action
 from support.objects import BEGIN
 
 EXPECTED = "fairway.dev/expected-runtime"
 MOST_PASSES = 500
+
+
+def planning(mode: str, *before: Action, plugins: Sequence[str] = ("gang", "predicates"), **arguments: Any) -> Policy:
+    """Actions `before`, then allocate and backfill in a mode. By these plugins only age and names decide."""
+    listed = [*before, "allocate", ("backfill", {"mode": mode, **arguments})]
+    actions = [{"name": a} if isinstance(a, str) else {"name": a[0], "arguments": dict(a[1])} for a in listed]
+    return engine.policy(actions=actions, plugins=plugins)  # type: ignore[arg-type]
+
+
+def lasting(span: object) -> dict[str, Any]:
+    """What a pod that states its expected run time says."""
+    return {"annotations": {EXPECTED: str(span)}}
+
+
+def limited(span: int) -> dict[str, Any]:
+    """What a pod says that is ended after this time."""
+    return {"spec": {"activeDeadlineSeconds": span}}
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairway.clock import Micros
+from fairway.clock import SECOND, Micros
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.gains import Gains, Rooms
 from fairway.scheduler.jobrun import JobRun, TaskRun, grouped
@@ -30,6 +30,9 @@ from fairway.state.shapes import Shape
 from fairway.state.tasks import ON_NODE, Task, TaskState
 
 FOREVER: Micros = 1 << 62
+HORIZON: Micros = 1000 * 366 * 86_400 * SECOND
+"""What ends later than this from now is taken to stay for ever."""
+
 AT_ONCE = 64
 """Moments looked at together."""
 
@@ -103,6 +106,8 @@ class Timeline:
         return task.shape.best_effort or is_system(task) or task.key not in self._session.state.tasks
 
     def _end(self, row: int, task: Task, end: Micros, *, sure: bool) -> None:
+        if end > self._session.now + HORIZON:
+            return
         self._ends.add(end, row, task.shape.vector)
         if not sure:
             self._unsure.add(end, row, task.shape.vector)
@@ -190,15 +195,16 @@ class Timeline:
 
     def _keep(self, job: JobRun, places: Places, start: Micros, runtime: Runtime | None) -> Promise:
         end = FOREVER if runtime is None else start + runtime.span
+        ends = end <= self._session.now + HORIZON
         for task, row in places:
             self._taken.add(start, row, task.shape.vector, -1)
-            if runtime is not None:
+            if ends:
                 self._taken.add(end, row, task.shape.vector)
                 self._moments.add(end)
         rows = [row for _, row in places]
         soft = not self._is_sure(places, start)
         found = Promise(job, places, start, soft, soft and bool(self._estimated[rows].any()))
-        if runtime is not None and (soft or not runtime.certain):
+        if runtime is not None and ends and (soft or not runtime.certain):
             self._estimated[rows] |= runtime.estimated
             for task, row in places:
                 self._unsure.add(end, row, task.shape.vector)
