@@ -48,8 +48,7 @@ def create(store: Store, world: World, policy: Policy) -> None:
     """Begin a sandbox in a new file."""
     with store.transaction():
         store.set("policy", policy_text(policy))
-        store.set("demo", "1" if world.demo else "")
-        store.set("rounds", "1")
+        store.set("rounds", "1" if world.demo else "0")
         store.add_arrivals(world.arrivals)
         store.write_objects({kinds.key(thing): thing for thing in world.objects})
         store.set("now", str(world.start))
@@ -69,7 +68,10 @@ class Sandbox:
         self._state = JournaledState(lambda: self._loop.now)
         self._journal = Journal()
         self._arrived: list[int] = []
+        self._announced: list[Arrival] = []
         self._coming = 0
+        self._rounds = int(store.setting("rounds") or 0)
+        """How many rounds of the demo have begun; 0 where it is not the demo."""
         story = Story()
         self._cluster = LivingCluster(
             self._loop, self._state, NodePool(), self._journal, story, Evidence(now), timing, Random(0)
@@ -194,6 +196,14 @@ class Sandbox:
             self._commands.apply(objects)
         except InputError as error:
             self._journal.note(self._loop.now, "refused", str(error))
+        if not self._coming and self._rounds:
+            self._begin_round()
+
+    def _begin_round(self) -> None:
+        """The demo's jobs have all come: they come again, under other names."""
+        self._announced = demo_round(self._rounds)
+        self._rounds += 1
+        self._expect(self._announced)
 
     def _planned(self, number: int, at: Micros, plan: Plan) -> None:
         self._journal.planned(at, plan)
@@ -212,20 +222,14 @@ class Sandbox:
             store.remove_arrivals(self._arrived)
             store.add_happenings(journal.happenings)
             store.add_outcomes(journal.outcomes)
-            if not self._coming and store.setting("demo"):
-                self._begin_round()
+            store.add_arrivals(self._announced)
+            store.set("rounds", str(self._rounds))
             store.set("now", str(self._loop.now))
         state.changed.clear()
         self._arrived.clear()
+        self._announced.clear()
         journal.happenings.clear()
         journal.outcomes.clear()
-
-    def _begin_round(self) -> None:
-        """The demo's jobs have all come: they come again, under other names, in its next round."""
-        number = int(self._store.setting("rounds") or 1)
-        self._store.add_arrivals(demo_round(number))
-        self._store.set("rounds", str(number + 1))
-        self._expect(self._store.arrivals())
 
 
 def _kept_policy(store: Store) -> Policy:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from msgspec.structs import replace
+
 from fairway.api import kinds
 from fairway.api.kinds import ApiObject, ObjectKey
 from fairway.api.pods import Pod
@@ -36,7 +38,8 @@ class JournaledState(ClusterState):
     def apply(self, event: Event) -> None:
         match event:
             case Upserted(thing):
-                self._keep(kinds.key(thing), thing)
+                key = kinds.key(thing)
+                self._keep(key, _with_story(thing, self.objects.get(key)) if isinstance(thing, Pod) else thing)
             case Deleted(thing):
                 key = kinds.key(thing)
                 if self.objects.pop(key, None) is not None:
@@ -53,6 +56,18 @@ class JournaledState(ClusterState):
     def _keep(self, key: ObjectKey, thing: ApiObject) -> None:
         self.objects[key] = thing
         self.changed[key] = thing
+
+
+def _with_story(pod: Pod, known: ApiObject | None) -> Pod:
+    """The pod with what it no longer says of itself, as long as it stays where it is: when it was bound and began."""
+    if not isinstance(known, Pod) or not pod.spec.node_name or known.spec.node_name != pod.spec.node_name:
+        return pod
+    status = replace(
+        pod.status,
+        conditions=pod.status.conditions or known.status.conditions,
+        start_time=pod.status.start_time or known.status.start_time,
+    )
+    return replace(pod, status=status)
 
 
 class Journal:

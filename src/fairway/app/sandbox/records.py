@@ -42,7 +42,8 @@ class Arrival(NamedTuple):
 
     at: Micros
     objects: list[msgspec.Raw]
-    number: int = 0
+    number: int
+    """By which it is known until it has come."""
 
 
 class _Named(msgspec.Struct, rename="camel"):

@@ -127,8 +127,8 @@ class Store:
         return [Arrival(at, msgspec.json.decode(body, type=list[msgspec.Raw]), number) for number, at, body in rows]
 
     def add_arrivals(self, arrivals: Iterable[Arrival]) -> None:
-        rows = [(arrival.at, msgspec.json.encode(arrival.objects)) for arrival in arrivals]
-        self._connection.executemany("INSERT INTO arrivals (at, body) VALUES (?, ?)", rows)
+        rows = [(arrival.number, arrival.at, msgspec.json.encode(arrival.objects)) for arrival in arrivals]
+        self._connection.executemany("INSERT INTO arrivals VALUES (?, ?, ?)", rows)
 
     def remove_arrivals(self, numbers: Iterable[int]) -> None:
         self._connection.executemany("DELETE FROM arrivals WHERE number = ?", [(number,) for number in numbers])

@@ -16,7 +16,7 @@ from fairway.api.scheduling import PodGroup
 from fairway.app.sandbox.commands import controlled
 from fairway.app.sandbox.records import Arrival, written
 from fairway.app.sandbox.runtimes import arrived, arrives_after, drawn, with_run
-from fairway.clock import SECOND, Micros
+from fairway.clock import SECOND, Micros, to_datetime
 from fairway.resources.algebra import Resource
 from fairway.sim.jobs import SimJob
 from fairway.sim.scenario import Scenario, load_scenario
@@ -50,15 +50,18 @@ def demo_world() -> World:
 
 
 def demo_round(number: int) -> list[Arrival]:
-    """The jobs of the demo, as they come in its round of this number; those of later rounds have other names."""
+    """The jobs of the demo, as they come in its round of this number; those of later rounds have other names.
+
+    A round begins when all jobs of the one before have come, so the numbers of its arrivals are free again.
+    """
     scenario = demo_scenario()
     nodes = load([str(scenario.resolve(name)) for name in scenario.file.cluster.manifests]).objects
     capacity = Resource.sum(Resource.parse(node.allocatable) for node in nodes if hasattr(node, "allocatable"))
     streams = arrivals(scenario, scenario.file.seed + number, dict(capacity.amounts), TraceFaults("demo"))
     prefix = f"r{number + 1}-" if number else ""
     return [
-        Arrival(arrival.at + number * ROUND, [written(thing) for thing in _objects(arrival.make(), prefix)])
-        for arrival in heapq.merge(*streams, key=lambda arrival: arrival.at)
+        Arrival(arrival.at + number * ROUND, [written(thing) for thing in _objects(arrival.make(), prefix)], place)
+        for place, arrival in enumerate(heapq.merge(*streams, key=lambda arrival: arrival.at))
     ]
 
 
@@ -77,14 +80,24 @@ def files_world(objects: Iterable[ApiObject], now: Micros) -> World:
         if times.get(key, 0):
             coming.setdefault(key, []).append(arrived(thing) if isinstance(thing, Pod) else thing)
         else:
-            there.append(thing)
+            there.append(_created(thing, now))
     ordered = sorted(coming, key=lambda key: times[key])
     return World(
         now,
         there,
-        [Arrival(now + times[key], [written(thing) for thing in coming[key]]) for key in ordered],
+        [
+            Arrival(now + times[key], [written(thing) for thing in coming[key]], place)
+            for place, key in enumerate(ordered)
+        ],
         demo=False,
     )
+
+
+def _created(thing: ApiObject, at: Micros) -> ApiObject:
+    if thing.metadata.creation_timestamp is not None:
+        return thing
+    made: ApiObject = replace(thing, metadata=replace(thing.metadata, creation_timestamp=to_datetime(at)))
+    return made
 
 
 def _job_key(thing: ApiObject) -> str:
