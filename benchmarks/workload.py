@@ -116,5 +116,5 @@ class Workload:
                 containers=(Container(name="main", resources=ResourceRequirements(requests=requests)),),
                 node_name="" if index is None else f"node-{index % self.size.nodes:05}",
             ),
-            status=PodStatus(phase="Pending" if index is None else "Running"),
+            status=PodStatus(phase="Pending") if index is None else PodStatus(phase="Running", start_time=created),
         )

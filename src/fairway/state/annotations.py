@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 
 from fairway.clock import SECOND, Micros
@@ -18,11 +19,19 @@ NOMINATED_SINCE = "fairway.dev/nominated-since"
 NEVER_EVICT = "fairway.dev/never-evict"
 """On a queue, a group or a pod: `"true"` and its pods are never victims."""
 
+KEPT = (EXPECTED_RUNTIME, STARVING_AFTER, NEVER_EVICT)
+"""Those of a job that are looked up later; everything else is read when its object comes."""
+
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _PART = re.compile(r"(\d+(?:\.\d+)?)([smhd]?)", re.ASCII)
 _WHOLE = re.compile(r"(?:\d+(?:\.\d+)?[smhd])+|\d+(?:\.\d+)?", re.ASCII)
 _LONGEST = 100 * 366 * 86400
 MAX_TEXT = 64
+
+
+def kept(annotations: Mapping[str, str]) -> dict[str, str] | None:
+    """What a job keeps of its object's annotations; None, as with nearly all, is nothing."""
+    return {name: annotations[name] for name in KEPT if name in annotations} or None
 
 
 def parse_span(text: str) -> Micros | None:

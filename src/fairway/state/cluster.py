@@ -20,6 +20,7 @@ from fairway.api.volumes import PersistentVolume, PersistentVolumeClaim, Storage
 from fairway.clock import Micros, from_datetime
 from fairway.resources.columns import Axis
 from fairway.state import reader
+from fairway.state.annotations import kept
 from fairway.state.asks import device_record
 from fairway.state.events import Assumed, Confirmed, Deleted, Event, Forgotten, Upserted
 from fairway.state.facts import DeviceFact, DeviceFacts, fact_key
@@ -40,6 +41,10 @@ from fairway.state.waiting import WaitingIndex
 
 CPU, MEMORY, PODS = 0, 1, 2
 """The rows that every axis begins with."""
+
+
+_NO_LABELS: dict[str, str] = {}
+"""One for all pods without labels."""
 
 
 class ClusterState:
@@ -188,17 +193,18 @@ class ClusterState:
 
     def _read(self, key: str, pod: Pod) -> Task:
         traits = self._traits.of(pod)
-        created = pod.metadata.creation_timestamp
+        stamp = pod.metadata.creation_timestamp
+        created = None if stamp is None else from_datetime(stamp)
         task = Task(
             key,
-            self._job_of(key, pod),
+            self._job_of(key, pod, created),
             self._shaper.blank,
             priority=pod.spec.priority
             if pod.spec.priority is not None
             else self.priorities.value(traits.priority_class),
-            created=None if created is None else from_datetime(created),
+            created=created,
             traits=traits,
-            labels=pod.metadata.labels,
+            labels=pod.metadata.labels or _NO_LABELS,
         )
         started = pod.status.start_time
         task.started = None if started is None else from_datetime(started)
@@ -229,14 +235,13 @@ class ClusterState:
         task.matched = task.shape.matched
         self._tell((term, other) for term, other in told if other is not task)
 
-    def _job_of(self, key: str, pod: Pod) -> Job:
+    def _job_of(self, key: str, pod: Pod, created: Micros | None) -> Job:
         group = reader.group_of(pod)
         if group:
             return self._group(group, pod.metadata.namespace)
         job = Job(key, pod.metadata.namespace, reader.queue_of(pod), alone=True)
-        created = pod.metadata.creation_timestamp
-        job.created = None if created is None else from_datetime(created)
-        job.annotations = pod.metadata.annotations or None
+        job.created = created
+        job.annotations = kept(pod.metadata.annotations)
         job.reservations = read_reservations(pod.metadata.annotations, pod.metadata.namespace) or None
         return job
 
@@ -337,7 +342,7 @@ class ClusterState:
         job.minimum_resources = self._shaper.vector(spec.min_resources) if spec.min_resources else None
         job.created = None if meta.creation_timestamp is None else from_datetime(meta.creation_timestamp)
         job.phase = group.status.phase
-        job.annotations = meta.annotations or None
+        job.annotations = kept(meta.annotations)
         self._runtime_faults.read(f"podgroup {job.key}", meta.annotations)
         job.last_ready = _last_ready(group)
         self._rehold(job, read_reservations(meta.annotations, meta.namespace))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from sys import intern
 
 from fairway.clock import Micros
 from fairway.resources.columns import Vector
@@ -44,8 +45,8 @@ class Job:
     def __init__(self, key: str, namespace: str, queue: str, *, alone: bool = False) -> None:
         self.key = key
         self.alone = alone
-        self.namespace = namespace
-        self.queue = queue
+        self.namespace = intern(namespace)
+        self.queue = intern(queue)
         self.group = False
         self.minimum = 1
         self.minimum_resources: Vector | None = None
