@@ -454,6 +454,8 @@ class ClusterState:
             if not task.traits.explicit_priority:
                 task.priority = self.priorities.value(task.traits.priority_class)
             self._ledger.mark(task.job)
+        for job in self.groups.values():
+            self._ledger.mark(job)
 
     def _upsert_budget(self, budget: PodDisruptionBudget) -> None:
         self.budgets[f"{budget.metadata.namespace}/{budget.metadata.name}"] = budget
