@@ -77,6 +77,11 @@ def _check_jobs(state: ClusterState) -> None:
         same(f"key of group {key}", job.key, key)
         holds(f"group {key} has neither object nor pods", job.group or bool(job.tasks))
         holds(f"group {key} is marked as a lone pod", not job.alone)
+    named = Counter(task.traits.priority_class for task in state.tasks.values())
+    named.update(job.priority_class for job in state.groups.values())
+    same(
+        "priority classes that are named", state._classes_named, {name: count for name, count in named.items() if name}
+    )
 
 
 def _priority(state: ClusterState, job: Job) -> int:
@@ -201,6 +206,7 @@ def _check_waiting(state: ClusterState) -> None:
         if job not in fresh:
             same(f"waiting tasks of job {job.key}", waiting.started[job][1].tasks, job.waiting())
     same("signatures in use", set(waiting._signatures.values()), set(users))
+    same("groups without pods", set(waiting.empty), {job for job in state.groups.values() if not job.tasks})
     in_lines = []
     for key, signature in waiting._signatures.items():
         holds("a signature is filed under another's key", signature.key == key)
