@@ -3,23 +3,12 @@
 import pytest
 
 from fairway.api.policy import Policy
-from fairway.scheduler.plan import Plan, Reservation
 from support import engine
 from support.contention import DAY, annotated, cycle, notes, plan, running, waiting, waiting_gang
 from support.objects import anti_affinity, at, group, node, pod, priority_class, queue
-from support.streams import lasting, limited, planning
+from support.streams import busy, lasting, limited, planning, promises
 
 EASY = planning("easy")
-
-
-def promises(found: Plan) -> dict[str, Reservation]:
-    """By pod."""
-    return {held.pod.removeprefix("default/"): held for held in found.reservations if held.promised_start is not None}
-
-
-def busy(name: str, on: str, left: int, cpu: int = 2, **rest: object) -> object:
-    """A pod that runs and will end, for sure, in so many seconds."""
-    return running(name, on, started=DAY - 10, cpu=cpu, **limited(10 + left), **rest)
 
 
 def head(cpu: int = 2, **rest: object) -> object:
@@ -82,9 +71,9 @@ def test_a_long_job_may_use_what_the_promise_does_not_need():
         waiting("late", created=2, cpu=1, **limited(9999)),
     ]
     found = plan(node("n1", cpu=4), busy("r", "n1", 30), jobs, policy=EASY)
-    assert engine.bound(found) == {"late": "n1"}
+    assert engine.bound(found) == {"long": "n1"}
     assert promises(found)["head"].promised_start == at(DAY + 30)
-    assert engine.reasons(found)["long"] == "NodeResourceReserved"
+    assert engine.reasons(found)["late"] == "NodeResourceReserved"
 
 
 def test_the_head_itself_waits_for_room_and_not_for_its_own_promise():

@@ -20,7 +20,7 @@ from fairway.state.cluster import ClusterState
 from fairway.state.events import Deleted, Upserted
 from support import engine
 from support import objects as make
-from support.contention import Action
+from support.contention import DAY, Action, running
 from support.objects import BEGIN
 
 EXPECTED = "fairway.dev/expected-runtime"
@@ -42,6 +42,16 @@ def lasting(span: object) -> dict[str, Any]:
 def limited(span: int) -> dict[str, Any]:
     """What a pod says that is ended after this time."""
     return {"spec": {"activeDeadlineSeconds": span}}
+
+
+def busy(name: str, on: str, left: int, cpu: int = 2, **rest: Any) -> Pod:
+    """A pod that has run for ten seconds at `NOW`, and ends for sure in so many seconds."""
+    return running(name, on, started=DAY - 10, cpu=cpu, **limited(10 + left), **rest)
+
+
+def promises(plan: Plan) -> dict[str, Reservation]:
+    """Promised starts by pod."""
+    return {held.pod.removeprefix("default/"): held for held in plan.reservations if held.promised_start is not None}
 
 
 @dataclass(frozen=True)
