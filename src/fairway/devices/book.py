@@ -21,7 +21,7 @@ from fairway.devices.room import WHOLE
 from fairway.devices.solving import solve
 from fairway.devices.wishes import ByKind, ClaimMatcher
 from fairway.resources.columns import Axis, Vector
-from fairway.state.asks import ClaimAsk, DeviceAsks
+from fairway.state.asks import CLASS_PREFIX, ClaimAsk, DeviceAsks
 from fairway.state.cluster import ClusterState
 from fairway.state.facts import Changed
 from fairway.state.shapes import Shape
@@ -69,16 +69,17 @@ class DeviceBook:
         if changes is None or changed is None or reshaped is None:
             self._retire()
             self._learn_everything()
-            rebuilt, refilled = set(range(len(nodes))), set[int]()
+            rebuilt, refilled, reselected = set(range(len(nodes))), set[int](), set[int]()
         else:
-            redrawn, reselected = self._learn(changes)
+            redrawn, reselected, asked_for = self._learn(changes)
             rebuilt = {*reshaped, *redrawn}
-            refilled = {*changed, *reselected, *self._locator.take_claimed_rows()}
+            refilled = {*changed, *asked_for, *self._locator.take_claimed_rows()}
+            refilled |= {row for row in reselected if nodes.tasks[row]}
         for row in sorted(rebuilt):
             self._rebuild(row)
         for row in sorted(rebuilt | refilled):
             self._refill(row)
-        self.columns.publish(rebuilt | refilled, self.nodes)
+        self.columns.publish(rebuilt | refilled, self.nodes, reselected & set(self.nodes))
         self._facts, self._changed, self._reshaped = facts.end, nodes.changed.end, nodes.reshaped.end
 
     def _forget(self) -> None:
@@ -110,9 +111,11 @@ class DeviceBook:
         self._locator.take_claimed_rows()
         self._renew_needs()
 
-    def _learn(self, changes: Iterable[Changed]) -> tuple[set[int], set[int]]:
-        """Take in what changed; returns rows whose devices are others now, and rows where others select them."""
-        facts, rows, reselected = self._state.devices, set[int](), set[int]()
+    def _learn(self, changes: Iterable[Changed]) -> tuple[set[int], set[int], set[int]]:
+        """Take in what changed; returns rows whose devices are others now, and rows where others select them: classes
+        that nobody asks for, and that somebody does.
+        """
+        facts, rows, reselected, asked_for = self._state.devices, set[int](), set[int](), set[int]()
         for kind, key in dict.fromkeys(changes):
             if kind is ResourceSlice:
                 slice_ = facts.slices.get(key)
@@ -123,13 +126,14 @@ class DeviceBook:
                 else:
                     self._locator.upsert_claim(claim)
             elif kind is ResourceClass:
-                reselected |= self._reclass(key)
+                known = self.axis.find(CLASS_PREFIX + key) is not None
+                (asked_for if known else reselected).update(self._reclass(key))
             elif kind is DeviceClass:
                 for node in self.nodes.values():
                     node.select(node.selected)
             if kind in (ResourceClass, ResourceClaim, DeviceClass, ResourceClaimTemplate):
                 self._renew_needs()
-        return rows, reselected
+        return rows, reselected, asked_for
 
     def _renew_needs(self) -> None:
         self.generation += 1

@@ -120,8 +120,11 @@ class DeviceColumns:
 
     # -- counting rows ----------------------------------------------------------------------------------------
 
-    def publish(self, rows: set[int], nodes: Mapping[int, NodeDevices]) -> None:
-        """These rows, and all of them if the axis has gained a class, are counted and written anew."""
+    def publish(self, rows: set[int], nodes: Mapping[int, NodeDevices], reselected: set[int] | None = None) -> None:
+        """These rows, and all of them if the axis has gained a class, are counted and written anew.
+
+        Rows that were only `reselected` by classes that nobody asks for have the same amounts as before.
+        """
         axis = self._state.axis
         if any(name.startswith(CLASS_PREFIX) for name in axis.names[self._known_names :]):
             rows = rows | set(nodes)
@@ -134,8 +137,10 @@ class DeviceColumns:
         self._state.nodes.reach()
         for row in sorted(rows):
             self._publish(row, nodes.get(row))
+        for row in sorted((reselected or set()) - rows):
+            self._publish(row, nodes[row], write=False)
 
-    def _publish(self, row: int, node: NodeDevices | None) -> None:
+    def _publish(self, row: int, node: NodeDevices | None, *, write: bool = True) -> None:
         self.bits.put(row, node)
         old = self._rows.pop(row, None)
         if node is None:
@@ -147,7 +152,8 @@ class DeviceColumns:
         if old is None or old != new:
             self._count(old or _NOTHING, -1)
             self._count(new, 1)
-        self._write(row, *self._amounts(row, node))
+        if write:
+            self._write(row, *self._amounts(row, node))
 
     def _counted(self, node: NodeDevices) -> _Row:
         axis = self._state.axis

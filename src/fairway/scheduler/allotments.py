@@ -19,7 +19,7 @@ from fairway.devices.room import Room
 from fairway.devices.strategies import DEFAULT_CHAIN, Chain
 from fairway.errors import InvariantError
 from fairway.resources.columns import BoolColumn, Vector
-from fairway.scheduler.deviceasks import DeviceAsks
+from fairway.scheduler.deviceasks import Asked, DeviceAsks
 from fairway.scheduler.deviceloss import Losses
 from fairway.scheduler.devicerooms import DeviceRooms, Step
 from fairway.scheduler.view import NodeView
@@ -91,24 +91,26 @@ class Allotments:
     def write(self, shape: Shape, tasks: Sequence[Task], rows: Sequence[int], sign: int) -> None:
         """Give tasks their devices (sign 1), or take them back, in step with the room that was just written."""
         pairs = list(zip(tasks, rows, strict=True))
-        for task, row in pairs if sign > 0 else reversed(pairs):
-            if sign > 0:
-                self._give(shape, task, row)
-            else:
+        if sign < 0:
+            for task, _ in reversed(pairs):
                 self._take_back(shape, task)
-
-    def _give(self, shape: Shape, task: Task, row: int) -> None:
-        if task in self._let_go:
-            self._undo(shape, self._let_go.pop(task))
             return
-        asked = self.asks.of(shape)
+        for task, row in pairs:
+            if task in self._let_go:
+                self._undo(shape, self._let_go.pop(task))
+            else:
+                self._given[task] = self._give(self.asks.of(shape), row)
+
+    def _give(self, asked: Asked, row: int) -> Given:
         step = self.rooms.step(asked, row) if row in self.book.nodes else None
+        if step is None:
+            return Given(row, None)
+        self._go(row, step)
         claims: tuple[str, ...] = ()
-        if step is not None:
-            self._go(row, step)
+        if asked.needs.shared:
             claims = tuple(claim for claim in asked.needs.shared if claim not in self.asks.claimed)
             self.asks.claimed.update(dict.fromkeys(claims, row))
-        self._given[task] = Given(row, step, claims)
+        return Given(row, step, claims)
 
     def _take_back(self, shape: Shape, task: Task) -> None:
         given = self._given.pop(task, None)

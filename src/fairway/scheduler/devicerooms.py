@@ -19,6 +19,7 @@ from fairway.devices.requests import Need
 from fairway.devices.room import Portion, Room
 from fairway.devices.solving import Taken, solve
 from fairway.devices.strategies import DEFAULT_CHAIN, Chain
+from fairway.devices.wishes import ByClass
 from fairway.resources.columns import Vector
 from fairway.scheduler.deviceasks import Asked
 from fairway.scheduler.deviceloss import Losses
@@ -57,8 +58,8 @@ class DeviceRooms:
         self._known: dict[tuple[int, Hashable], Room] = {}
         self._steps: dict[tuple[int, Room], Step | None] = {}
         self._moved: dict[Hashable, Moved] = {}
-        self._lists: dict[tuple[int, int], tuple[int, ...]] = {}
-        self._first_steps: dict[Hashable, tuple[tuple[Holding, ...], bool, Moved, Vector]] = {}
+        self._holdings: dict[tuple[int, int], tuple[Holding, ...]] = {}
+        self._meanings: dict[Hashable, tuple[Moved, Vector]] = {}
         self._bits = book.columns.bits
         self.free = self._bits.free.copy()
         """For the rows of `SlotBits`: the slots of which nothing is taken."""
@@ -112,32 +113,31 @@ class DeviceRooms:
 
     def _first_fit(self, asked: Asked, node: NodeDevices, room: Room) -> Step | None:
         """The first device that serves the whole of one line, where devices are independent: no search is needed."""
-        if not asked.needs.needs:
+        line = asked.needs.needs[0] if asked.needs.needs else None
+        if line is None or (line.strategy or self._chain) != DEFAULT_CHAIN:
             return None
-        need = asked.needs.needs[0]
-        if (need.strategy or self._chain) != DEFAULT_CHAIN:
+        wish, units = line.options[0].wish, line.options[0].units
+        if not isinstance(wish, ByClass):
             return None
-        units, used, slots = need.options[0].units, room.used, node.inventory.slots
-        for slot in self._candidates(asked, node):
-            if slots[slot].quantity - used[slot] >= units:
+        name, used = wish.class_name, room.used
+        for slot, (names, facts) in enumerate(zip(node.takes, node.inventory.slots, strict=True)):
+            if name in names and facts.quantity - used[slot] >= units:
                 after = self._interned(node, room.taking(slot, units))
-                kind = slots[slot].device.kind
-                key = (asked.number, slot, node.takes[slot], kind, kind in node.plain)
-                known = self._first_steps.get(key)
-                if known is None:
-                    holdings = (_holding(need, Taken(0, 0, slot, Portion(units))),)
-                    moved = self._moves(node, room, after, holdings, asked.named, 1)
-                    known = self._first_steps[key] = (holdings, True, moved, self.kinds(node, holdings))
-                return Step(room, after, *known)
+                return self._first_step(asked, line, node, room, after, slot)
         return None
 
-    def _candidates(self, asked: Asked, node: NodeDevices) -> tuple[int, ...]:
-        """The candidates of the one line; the same for nodes that are alike."""
-        key = (asked.number, self._book.layout(node))
-        found = self._lists.get(key)
-        if found is None:
-            found = self._lists[key] = node.candidates(asked.needs.needs[0].options[0].wish)
-        return found
+    def _first_step(self, asked: Asked, line: Need, node: NodeDevices, room: Room, after: Room, slot: int) -> Step:
+        holdings = self._holdings.get((asked.number, slot))
+        if holdings is None:
+            taken = Taken(0, 0, slot, Portion(line.options[0].units))
+            holdings = self._holdings[asked.number, slot] = (_holding(line, taken),)
+        kind = node.inventory.slots[slot].device.kind
+        key = (asked.number, node.takes[slot], kind, kind in node.plain)
+        known = self._meanings.get(key)
+        if known is None:
+            moved = self._moves(node, room, after, holdings, asked.named, 1)
+            known = self._meanings[key] = (moved, self.kinds(node, holdings))
+        return Step(room, after, holdings, True, *known)
 
     def _made(self, node: NodeDevices, room: Room, holdings: tuple[Holding, ...], vector: Vector, sign: int) -> Step:
         after = room.copy()
