@@ -46,7 +46,7 @@ def test_a_reservation_made_in_this_cycle_is_promised_too():
 def test_a_reservation_made_after_allocate_is_promised_in_the_same_cycle():
     policy = acting("allocate", RESERVE, ("backfill", {"mode": "easy"}))
     found = plan(node("n1", cpu=3), busy("a", "n1", 30, cpu=3), waiting("big", cpu=3), policy=policy)
-    assert [held.promised_start for held in found.reservations if not held.anew] == [at(DAY + 30)]
+    assert [(held.promised_start, held.anew) for held in found.reservations] == [(at(DAY + 30), False)]
 
 
 def test_the_promise_of_a_gang_is_when_all_of_it_has_room():

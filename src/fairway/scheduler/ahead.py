@@ -38,7 +38,11 @@ def allocate_ahead(session: Session, arguments: BackfillArguments) -> None:
 
 
 def promise_reservations(session: Session) -> None:
-    """Say when the room of reservations will be there, where that is known: whatever the mode, for all to see."""
+    """Say when the room of reservations will be there, where that is known: whatever the mode, for all to see.
+
+    A job that got places of its own after it was promised a start needs that promise no more.
+    """
+    session.promises = {job: promise for job, promise in session.promises.items() if not _has_places(session, job)}
     waiting = [hold for hold in session.holds if hold.state is TaskState.RESERVED and hold.promise is None]
     if not waiting:
         return
@@ -49,6 +53,11 @@ def promise_reservations(session: Session) -> None:
         promise = timeline.promise_at(job, tuple((hold.task, hold.row) for hold in mine))
         for hold in mine:
             hold.promise = promise
+
+
+def _has_places(session: Session, job: JobRun) -> bool:
+    holder = session.holders.get(job.job)
+    return holder is not None and bool(session.holds.of(holder))
 
 
 @dataclass(frozen=True, slots=True)

@@ -209,6 +209,7 @@ class ClusterState:
         started = pod.status.start_time
         task.started = None if started is None else from_datetime(started)
         self.tasks[key] = task
+        self._runtime_faults.read(f"pod {key}", pod.metadata.annotations)
         self._name_class(traits.priority_class, 1)
         nomination = read_nomination(pod)
         if nomination is not None:
