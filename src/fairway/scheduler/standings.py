@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairway.resources.quantity import format_amount
+from fairway.resources.quantity import INT64_MAX, format_amount
 from fairway.scheduler.books import SHARE_BITS, UNLIMITED, QueueBook, share
 from fairway.scheduler.plan import (
     NamespaceStanding,
@@ -68,7 +68,7 @@ class Standings:
         shown = {}
         for row, name in self._rows:
             amount = amounts[row] if row < len(amounts) else 0
-            shown[name] = "unlimited" if amount >= UNLIMITED else format_amount(name, max(amount, 0))
+            shown[name] = "unlimited" if amount >= UNLIMITED else format_amount(name, min(max(amount, 0), INT64_MAX))
         return shown
 
 

@@ -28,7 +28,7 @@ from fairway.state.tasks import Task
 UNLIMITED_PODS = 1 << 40
 """The pod count of a node that does not state one."""
 
-MAX_ALLOCATABLE = 1 << 60
+MAX_ALLOCATABLE = 1 << 50
 """What a node reports above this counts as this: sums over nodes must stay exact."""
 
 

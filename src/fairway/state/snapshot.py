@@ -132,7 +132,9 @@ class Snapshot:
         counted = nodes.alive[:size] & nodes.ready[:size] & nodes.schedulable[:size]
         ours = nodes.allocatable.data[:, :size] - nodes.foreign.data[:, :size]
         np.maximum(ours, 0, out=ours)
-        self.total = [int(amount) for amount in ours[:, counted].sum(axis=1)]
+        high, low = np.divmod(ours[:, counted], 1 << 32)
+        sums = zip(high.sum(axis=1), low.sum(axis=1), strict=True)
+        self.total = [(int(above) << 32) + int(below) for above, below in sums]
 
 
 def snapshot_of(state: ClusterState) -> Snapshot:
