@@ -20,7 +20,7 @@ class Standings:
         self._session = session
         self._rows = [
             (row, name)
-            for row, name in enumerate(session.state.axis.names)
+            for row, name in sorted(enumerate(session.state.axis.names), key=_rank)
             if row != PODS and row < len(session.total) and session.total[row] > 0
         ]
         self._infos = [
@@ -70,6 +70,12 @@ class Standings:
             amount = amounts[row] if row < len(amounts) else 0
             shown[name] = "unlimited" if amount >= UNLIMITED else format_amount(name, min(max(amount, 0), INT64_MAX))
         return shown
+
+
+def _rank(dimension: tuple[int, str]) -> tuple[int, str]:
+    """cpu and memory first, the others by name: in no case by who spoke of one first."""
+    row, name = dimension
+    return min(row, PODS), name
 
 
 def _fraction(units: int) -> float:

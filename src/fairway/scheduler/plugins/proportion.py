@@ -67,8 +67,7 @@ class Proportion(QueueLimits):
         return book.held[row] + pending
 
     def _warn_of_guarantees(self, session: Session) -> None:
-        for row, total in enumerate(session.total):
+        for name, row in sorted((name, row) for row, name in enumerate(session.state.axis.names)):
             promised = sum(self.guaranteed(book, row) for book in self.top())
-            if row != PODS and promised > total:
-                name = session.state.axis.names[row]
+            if row != PODS and promised > session.total[row]:
                 session.warnings.append(f"the queues' guarantees of {name} exceed the cluster and are scaled down")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairway.resources.columns import Vector
-from fairway.resources.quantity import format_amount
+from fairway.resources.quantity import INT64_MAX, format_amount
 from fairway.scheduler.books import SHARE_BITS, UNLIMITED, QueueBook
 from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.session import Session
@@ -74,7 +74,7 @@ class QueueLimits:
     def enqueueable(self, job: JobRun) -> Verdict:
         """The minimum fits under the capability, and leaves the others' guarantees alone."""
         assert self._session is not None
-        need = self._minimum(job)
+        need = sorted(self._minimum(job), key=lambda asked: self._name(asked[0]))
         for book in job.queue.line:
             for row, amount in need:
                 if amount and book.held[row] + amount > book.capability[row]:
@@ -99,11 +99,11 @@ class QueueLimits:
                 need = []  # a ready job goes on one by one; the others have to be placed together
             add(need, self._session.device_queues.asked(run.shape), max(1, min(run.left, missing)))
             for book in job.queue.line:
-                row = _over(book, book.capability, need)
+                row = self._over(book, book.capability, need)
                 if row is not None:
                     return self._over_limit(Reason.QUEUE_CAPABILITY, job, book, row, book.capability[row])
             for book in job.queue.line:
-                row = None if book.deserved is None else _over(book, book.deserved, need)
+                row = None if book.deserved is None else self._over(book, book.deserved, need)
                 if row is not None and book.deserved is not None:
                     return self._over_limit(Reason.QUEUE_OVERUSED, job, book, row, book.deserved[row])
         return YES
@@ -112,17 +112,24 @@ class QueueLimits:
         found = [self.books[name] for name in sorted(book.info.children) if name in self.books]
         return [child for child in found if child.parent is book]
 
-    def _over_limit(self, reason: Reason, job: JobRun, book: QueueBook, row: int, limit: int) -> Verdict:
+    def _name(self, row: int) -> str:
         assert self._session is not None
-        name = self._session.state.axis.names[row]
+        return self._session.state.axis.names[row]
+
+    def _over(self, book: QueueBook, limits: Amounts, need: Amounts) -> int | None:
+        """The dimension, first by name, in which a limit would be broken."""
+        over = [row for row, amount in enumerate(need) if amount and book.held[row] + amount > limits[row]]
+        return min(over, key=self._name, default=None)
+
+    def _over_limit(self, reason: Reason, job: JobRun, book: QueueBook, row: int, limit: int) -> Verdict:
+        name = self._name(row)
         what = "capability" if reason is Reason.QUEUE_CAPABILITY else "deserved share"
-        have, most = format_amount(name, max(book.held[row], 0)), format_amount(name, limit)
+        have, most = _text(name, book.held[row]), _text(name, limit)
         return Verdict(False, reason, self.name, f"queue {book.name} holds {have} of {most} {name}, its {what}")
 
     def _no(self, job: JobRun, row: int, amount: int, what: str, limit: int) -> Verdict:
-        assert self._session is not None
-        name = self._session.state.axis.names[row]
-        asked, most = format_amount(name, amount), format_amount(name, max(limit, 0))
+        name = self._name(row)
+        asked, most = _text(name, amount), _text(name, limit)
         detail = f"its minimum of {asked} {name} {what} ({most})"
         return Verdict(False, Reason.NOT_ENQUEUED, self.name, detail)
 
@@ -150,8 +157,8 @@ def queue_share(queue: QueueBook) -> int:
     return most
 
 
-def _over(book: QueueBook, limits: Amounts, need: Amounts) -> int | None:
-    return next((row for row, amount in enumerate(need) if amount and book.held[row] + amount > limits[row]), None)
+def _text(name: str, amount: int) -> str:
+    return format_amount(name, min(max(amount, 0), INT64_MAX))
 
 
 def _smallest(job: JobRun, row: int, count: int) -> int:
