@@ -127,6 +127,15 @@ def test_the_order_is_worked_out_anew_after_each_placement(tmp_path):
     assert [binding["pod"].split("/")[1] for binding in plan["bindings"]] == case["expect_order"]
 
 
+def test_the_order_of_objects_changes_neither_the_order_of_resources_nor_that_of_warnings(tmp_path):
+    extended = [{"x.io/b": 2}, {"x.io/a": 1}, {"gpu": 1}, {"ephemeral_storage": "1G"}]
+    objects = [make.node(f"n{i}", cpu=4, **more) for i, more in enumerate(extended)]
+    objects += [make.queue(f"q{i}", deserved={"cpu": 1}, guarantee=more) for i, more in enumerate(extended)]
+    objects += [make.pod(f"p{i}", queue=f"q{i}", cpu=1, **more) for i, more in enumerate(extended * 2)]
+    plan = both_ways(objects, tmp_path).plan
+    assert list(plan["queues"][0]["deserved"]) == ["cpu", "ephemeral-storage", make.GPU, "x.io/a", "x.io/b"]
+
+
 def test_the_hash_seed_of_the_process_changes_nothing(tmp_path):
     objects = [make.node(f"n{i}", cpu=4, gpu=1, labels={"zone": f"z{i % 2}"}) for i in range(4)]
     objects += [make.queue(f"q{i}", i + 1, deserved={"cpu": 1}) for i in range(4)]
