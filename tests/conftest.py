@@ -1,5 +1,20 @@
-"""Makes `support`, what several test folders share, importable from all of them."""
+"""What holds for all tests: `support` is importable from every folder, and no property test looks at the clock.
+
+Where a submission is checked (`CI` is set) the examples are the same in every run: a new example that fails there would
+stop somebody whose change has nothing to do with it. Everywhere else they are drawn anew.
+"""
+
+import os
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 pytest.register_assert_rewrite("support")
+
+settings.register_profile(
+    "fairway",
+    deadline=None,
+    derandomize=bool(os.environ.get("CI")),
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("fairway")
