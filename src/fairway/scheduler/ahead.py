@@ -65,11 +65,11 @@ class _Caps:
     """What promises leave; equal ones leave the same."""
 
     timeline: Timeline
-    window: Micros | None
+    reach: int | None
     made: int
 
     def __call__(self, shape: Shape) -> IntColumn | None:
-        return self.timeline.caps(shape, self.window, self.made)
+        return self.timeline.caps(shape, self.reach, self.made)
 
 
 class _Planner:
@@ -131,7 +131,8 @@ class _Planner:
             session.promises[job] = promise
 
     def _caps_for(self, job: JobRun) -> _Caps:
-        return _Caps(self._timeline, self._window(job), self._made.get(job, len(self._timeline.promises)))
+        made = self._made.get(job, len(self._timeline.promises))
+        return _Caps(self._timeline, self._timeline.reach(self._window(job), made), made)
 
     def _window(self, job: JobRun) -> Micros | None:
         """For how long the job may keep what it gets: for ever, if nobody vouches for its end. None if unknown."""

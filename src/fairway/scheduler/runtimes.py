@@ -18,6 +18,9 @@ from fairway.state.annotations import EXPECTED_RUNTIME, NEVER_EVICT, parse_runti
 from fairway.state.cluster import ClusterState
 from fairway.state.tasks import Task
 
+FOREIGN = ""
+"""The queue of pods of other schedulers, which belong to none."""
+
 
 class Runtime(NamedTuple):
     """`span` is what to reckon with; after `sure` it is over whatever happens, None if nobody sees to that."""
@@ -55,6 +58,8 @@ class Runtimes:
         self.evicts = arguments.mode != "besteffort" and arguments.overrun == "evict"
         """Whether runs that outlive their expected time have to go."""
         self._spans: dict[str, Micros | None] = {}
+        self._spared = {FOREIGN, *(queue.name for queue in state.queues if queue.never_evict)}
+        """Queues whose pods are never evicted, or not by us."""
 
     def of(self, task: Task) -> Runtime | None:
         """None if nothing is known."""
@@ -92,15 +97,10 @@ class Runtimes:
 
     def may_evict(self, task: Task) -> bool:
         """Whether nobody has marked the pod as one that is never evicted."""
-        protected = (task.job.annotations or {}).get(NEVER_EVICT) == "true"
-        ours = task.key in self._state.tasks
-        return (
-            ours
-            and task.traits.preemptable
-            and not protected
-            and not is_system(task)
-            and not self._state.queues.get(task.job.queue).never_evict
-        )
+        job = task.job
+        if not task.traits.preemptable or job.queue in self._spared or is_system(task):
+            return False
+        return not job.annotations or job.annotations.get(NEVER_EVICT) != "true"
 
     def _estimate(self, task: Task) -> Runtime | None:
         if not self._estimates:

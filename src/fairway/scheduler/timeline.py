@@ -221,32 +221,39 @@ class Timeline:
 
     # -- what promises leave to others ----------------------------------------------------------------------------
 
-    def caps(self, shape: Shape, window: Micros | None, made: int) -> IntColumn | None:
-        """How many tasks of a shape each node may take now, for a run of this length (None: nobody knows), if the
-        first `made` promises are to be kept; None if they do not matter.
+    def reach(self, window: Micros | None, made: int) -> int | None:
+        """How many of the first `made` promises begin before a run of this length, begun now, is over; None if nobody
+        knows how long it is.
+        """
+        if window is None:
+            return None
+        until = _later(self._session.now, window)
+        return sum(start < until for start, _ in self._starts[:made])
+
+    def caps(self, shape: Shape, reach: int | None, made: int) -> IntColumn | None:
+        """How many tasks of a shape each node may take now, for runs that reach so far, if the first `made` promises
+        are to be kept; None if they do not matter.
 
         Where something is promised no run of unknown length may begin: the node could promise nothing any more.
         """
         if shape.best_effort:
-            window = FOREVER
-        caps = np.full(self._session.snapshot.size, FOREVER, dtype=np.int64)
-        if window is None:
-            caps[[row for promise in self.promises[:made] for _, row in promise.places]] = 0
-            return caps if made else None
-        least = self._least(_later(self._session.now, window), made)
-        if least is None:
+            reach = made
+        if reach == 0 or not made:
             return None
+        caps = np.full(self._session.snapshot.size, FOREVER, dtype=np.int64)
+        if reach is None:
+            caps[[row for promise in self.promises[:made] for _, row in promise.places]] = 0
+            return caps
+        least = self._least(reach, made)
         rows = np.flatnonzero((least < 0).any(axis=0))
         caps[rows] = self._rooms(self._session.snapshot.idle[:, rows] + least[:, rows], shape)
         return caps
 
-    def _least(self, until: Micros, made: int) -> IntTable | None:
-        """The least that there will be, compared with now, where promises begin before a moment."""
-        starts = sorted({start for start, _ in self._starts[:made] if start < until})
-        if not starts:
-            return None
-        key = (len(starts), made)
+    def _least(self, reach: int, made: int) -> IntTable:
+        """The least that there will be, compared with now, where the earliest of the promises begin."""
+        key = (reach, made)
         if key not in self._known_least:
+            starts = sorted(start for start, _ in self._starts[:made])[:reach]
             gains = self._ends.at(starts) + self._taken.at(starts, self._starts[made - 1][1])
             self._known_least[key] = gains.min(axis=0)
         return self._known_least[key]
