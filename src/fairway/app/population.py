@@ -63,8 +63,8 @@ def make_job(key: str, group: PodGroup | None, members: list[Pod], run_time: Run
     return job
 
 
-def settle(population: Population, cluster: LivingCluster, cycles: Cycles) -> None:
-    """Bring a population to life on an empty cluster."""
+def settle(population: Population, cluster: LivingCluster, cycles: Cycles, passes: list[Micros] | None = None) -> None:
+    """Bring a population to life on an empty cluster. `passes`: when the scheduler was to decide; else it does now."""
     for node in population.nodes:
         cluster.pool.add(node)
     cluster.apply(population.nodes)
@@ -77,7 +77,7 @@ def settle(population: Population, cluster: LivingCluster, cycles: Cycles) -> No
             held[job.key] = carrier.annotations[RESERVATIONS]
         nominated |= {key_of(pod): pod.status.nominated_node_name for pod in pods if pod.status.nominated_node_name}
         cluster.take_up(job, pods)
-    cycles.take_over(held, nominated)
+    cycles.take_over(held, nominated, passes)
 
 
 def _unplaced(pod: Pod) -> Pod:

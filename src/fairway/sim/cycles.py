@@ -72,19 +72,31 @@ class Cycles:
         self._start = self._loop.now
         cluster.changed = self.wake
 
-    def take_over(self, held: dict[str, str], nominated: dict[str, str]) -> None:
-        """What the objects of a cluster that is taken up in mid-life already carry: reservations by job, as they
-        are written there, and nodes by nominated pod."""
+    @property
+    def passes(self) -> list[Micros]:
+        """When the scheduler decides next, as far as is planned."""
+        return sorted(self._planned)
+
+    def take_over(self, held: dict[str, str], nominated: dict[str, str], passes: list[Micros] | None = None) -> None:
+        """What a cluster that is taken up in mid-life already carries: reservations by job, as they are written
+        there, and nodes by nominated pod. `passes` are those that were planned; without them there is one now."""
         self._held, self._nominated = held, nominated
+        if passes is not None:
+            self._cancel_passes()
+            for at in passes:
+                self._plan_pass(at)
 
     def wake(self) -> None:
         """Something changed: have a pass, now or at the next fixed time, if there is anything to decide."""
         if self._cluster.waiting:
             self._plan_pass(self._loop.now if self._mode != "interval" else self._next_fixed(self._loop.now))
         elif self._planned:
-            for number in self._planned.values():
-                self._loop.cancel(number)
-            self._planned.clear()
+            self._cancel_passes()
+
+    def _cancel_passes(self) -> None:
+        for number in self._planned.values():
+            self._loop.cancel(number)
+        self._planned.clear()
 
     def _plan_pass(self, at: Micros) -> None:
         if at not in self._planned:

@@ -11,6 +11,8 @@ from pathlib import Path
 from random import Random
 from threading import RLock
 
+import msgspec
+
 from fairway.api import kinds
 from fairway.api.kinds import ApiObject, ObjectKey
 from fairway.api.policy import Policy, parse_policy
@@ -77,7 +79,9 @@ class Sandbox:
             self._loop, self._state, NodePool(), self._journal, story, Evidence(now), timing, Random(0)
         )
         self._cluster.ended = lambda job: self._journal.ended(self._loop.now, job)
-        cycles = Cycles(self._cluster, self.policy, "events", SECOND, self._journal, story, on_cycle=self._planned)
+        self._cycles = Cycles(
+            self._cluster, self.policy, "events", SECOND, self._journal, story, on_cycle=self._planned
+        )
         self._commands = Commands(self._cluster, self._state, self._journal)
         self._framer = Framer(self._cluster, self._state, self.policy)
         population = populate(store.objects(), run_time)
@@ -86,7 +90,9 @@ class Sandbox:
             for job, pods in population.jobs
             if RESERVATIONS in (pods[0] if job.group is None else job.group).metadata.annotations
         }
-        settle(population, self._cluster, cycles)
+        planned = store.setting("passes")
+        passes = msgspec.json.decode(planned, type=list[Micros]) if planned and policy is None else None
+        settle(population, self._cluster, self._cycles, passes)
         self._expect(store.arrivals())
         if policy is not None:
             with store.transaction():
@@ -224,6 +230,7 @@ class Sandbox:
             store.add_outcomes(journal.outcomes)
             store.add_arrivals(self._announced)
             store.set("rounds", str(self._rounds))
+            store.set("passes", msgspec.json.encode(self._cycles.passes).decode())
             store.set("now", str(self._loop.now))
         state.changed.clear()
         self._arrived.clear()

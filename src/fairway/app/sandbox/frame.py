@@ -36,6 +36,14 @@ class RunningJob(Shown, frozen=True):
     """For how long it has run."""
 
 
+class StartingJob(Shown, frozen=True):
+    """A job that has come and gets its places with the next cycle."""
+
+    job: str
+    queue: str
+    pods: int
+
+
 class NodeUse(Shown, frozen=True):
     name: str
     allocatable: dict[str, str]
@@ -58,6 +66,7 @@ class Frame(Shown, frozen=True):
     queues: tuple[QueueStanding, ...]
     namespaces: tuple[NamespaceStanding, ...]
     running: tuple[RunningJob, ...]
+    starting: tuple[StartingJob, ...]
     waiting: tuple[Pending, ...]
     reservations: tuple[Reservation, ...]
     happenings: tuple[Happening, ...]
@@ -98,6 +107,7 @@ class Framer:
             queues=tuple(plan.queues),
             namespaces=tuple(plan.namespaces),
             running=tuple(self._running()),
+            starting=tuple(self._starting(plan)),
             waiting=tuple(plan.pending),
             reservations=plan.reservations,
             happenings=tuple(store.happenings(RECENT)),
@@ -140,6 +150,14 @@ class Framer:
             by_job.setdefault(pod.job.key, []).append(pod.node)
         jobs = [self._cluster.jobs[key] for key in by_job]
         return [self._row(job, by_job[job.key]) for job in sorted(jobs, key=lambda job: (-(job.start or 0), job.key))]
+
+    def _starting(self, plan: Plan) -> list[StartingJob]:
+        started = {pod.job.key for pod in self._cluster.placed()}
+        pods: dict[str, int] = {}
+        for binding in plan.bindings:
+            if binding.job not in started:
+                pods[binding.job] = pods.get(binding.job, 0) + 1
+        return [StartingJob(job, self._cluster.jobs[job].queue, count) for job, count in pods.items()]
 
     def _row(self, job: SimJob, nodes: list[str]) -> RunningJob:
         now = self._cluster.loop.now

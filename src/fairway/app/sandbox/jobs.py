@@ -15,7 +15,7 @@ class JobRow(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
     job: str
     queue: str
     phase: str
-    """waiting, running or finished; a job that has some of its pods and waits for more is running."""
+    """waiting, starting, running or finished; a job that has some of its pods and waits for more is running."""
     pods: int
     placed: int = 0
     position: int = 0
@@ -29,9 +29,10 @@ class JobRow(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
 
 
 def job_rows(frame: Frame, outcomes: Sequence[Outcome]) -> list[JobRow]:
-    """Waiting in the order of their lines, then running, then finished, the latest first."""
+    """Waiting in the order of their lines, starting, running, then finished, the latest first."""
     waiting = {pending.job: pending for pending in frame.waiting}
     running = {job.job: job for job in frame.running}
+    starting = {job.job for job in frame.starting}
     rows = [
         JobRow(
             job=job.job,
@@ -44,8 +45,9 @@ def job_rows(frame: Frame, outcomes: Sequence[Outcome]) -> list[JobRow]:
             starving=job.starving,
         )
         for job in frame.waiting
-        if job.job not in running
+        if job.job not in running and job.job not in starting
     ]
+    rows += [JobRow(job=job.job, queue=job.queue, phase="starting", pods=job.pods) for job in frame.starting]
     for job in frame.running:
         more = waiting.get(job.job)
         rows.append(
