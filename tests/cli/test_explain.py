@@ -1,0 +1,107 @@
+"""`fairway explain` on manifests, as its user sees it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+Fairway = Callable[..., Any]
+CLUSTER = """
+apiVersion: v1
+kind: Node
+metadata: {name: n1}
+status: {allocatable: {cpu: "8", memory: 32Gi, nvidia.com/gpu: "4"}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: busy, namespace: team, creationTimestamp: 2026-01-01T00:00:00Z}
+spec:
+  nodeName: n1
+  activeDeadlineSeconds: 3600
+  containers: [{name: main, resources: {limits: {nvidia.com/gpu: "3"}}}]
+status: {phase: Running, startTime: 2026-01-01T00:10:00Z}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: train, namespace: team, creationTimestamp: 2026-01-01T00:20:00Z}
+spec:
+  containers: [{name: main, resources: {limits: {nvidia.com/gpu: "2"}}}]
+"""
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> str:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(CLUSTER)
+    return str(path)
+
+
+def test_why_what_would_help_and_when(fairway: Fairway, cluster: str) -> None:
+    result = fairway("explain", "train", "-f", cluster, "--now", "2026-01-01T00:30:00Z")
+    assert (result.code, result.err) == (0, "")
+    lines = [line.rstrip() for line in result.out.splitlines()]
+    assert lines[0] == "team/train waits in queue default"
+    assert lines[1] == "  InsufficientResources: 0/1 nodes fit: 1 insufficient nvidia.com/gpu"
+    assert "  in line                 place 1 of 1 in its queue, priority 0" in lines
+    assert "  1. ask for at most 1 nvidia.com/gpu instead of 2" in lines
+    assert "  2. wait for the end of team/busy (known to end by 2026-01-01T01:10:00Z)" in lines
+    assert "  starts at 2026-01-01T01:10:00Z (in 40m) if nothing else arrives." in lines
+    assert max(map(len, lines)) <= 80
+    assert any("Tried without effect: " in line for line in lines)
+
+
+def test_for_programs(fairway: Fairway, cluster: str) -> None:
+    arguments = ("explain", "team/train", "-f", cluster, "--now", "2026-01-01T00:30:00Z", "-o")
+    said = json.loads(fairway(*arguments, "json").out)
+    assert (said["job"], said["standing"], said["reason"]) == ("team/train", "waiting", "InsufficientResources")
+    assert said["nodes"] == {"insufficient nvidia.com/gpu": 1}
+    assert (said["position"], said["line"], said["minimum"]) == (1, 1, 1)
+    assert [change["kind"] for change in said["counterfactual"]["changes"]] == ["request", "ends"]
+    assert said["counterfactual"]["changes"][1]["pods"] == ["team/busy"]
+    assert said["counterfactual"]["complete"] is True
+    assert said["forecast"]["start"] == "2026-01-01T01:10:00Z"
+    assert said["forecast"]["estimate"] is False
+    assert yaml.safe_load(fairway(*arguments, "yaml").out) == said
+
+
+def test_the_same_question_has_the_same_answer(fairway: Fairway, cluster: str) -> None:
+    arguments = ("explain", "train", "-f", cluster, "--now", "2026-01-01T00:30:00Z", "-o", "json")
+    assert fairway(*arguments).out == fairway(*arguments).out
+
+
+def test_a_job_that_runs_and_one_that_starts(fairway: Fairway, cluster: str) -> None:
+    running = fairway("explain", "busy", "-f", cluster).out
+    assert running.startswith("team/busy has all its places in queue default\n")
+    assert "busy on n1" in running
+    assert "What would start it now" not in running
+    more = fairway("explain", "train", "-f", cluster, "--now", "2026-01-01T00:30:00Z", "--policy", "nowhere.yaml")
+    assert more.code == 2
+    assert "nowhere.yaml" in more.err
+
+
+def test_a_job_that_is_not_there(fairway: Fairway, cluster: str) -> None:
+    result = fairway("explain", "tarin", "-f", cluster)
+    assert (result.code, result.out) == (2, "")
+    assert result.err == "Error: tarin: there is no such job, expected one of team/busy, team/train\n"
+
+
+def test_faults_of_files_are_told_as_everywhere(fairway: Fairway, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {containers: 3}\n")
+    result = fairway("explain", "x", "-f", str(bad))
+    assert result.code == 2
+    assert f"{bad}:4: spec.containers:" in result.err
+
+
+def test_without_files_a_sandbox_is_asked(fairway: Fairway, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    result = fairway("explain", "x", "--sandbox", "http://127.0.0.1:1")
+    assert result.code == 2
+    assert "no sandbox answers at http://127.0.0.1:1" in result.err
+    assert "start one with `fairway sandbox`" in result.err
+    result = fairway("explain", "x", "--now", "2026-01-01T00:00:00Z")
+    assert result.code == 2
+    assert "--policy, --now and --scheduler-name go with -f" in result.err
