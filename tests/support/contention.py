@@ -100,11 +100,13 @@ def nominated(pod: Pod, node: str, since: int | None = DAY - 60) -> Pod:
     return named if since is None else annotated(named, nominated_since=make.at(since))  # type: ignore[no-any-return]
 
 
-def budget(name: str, labels: Mapping[str, str], *, allowed: int | None = None, **spec: Any) -> ApiObject:
+def budget(
+    name: str, labels: Mapping[str, str], *, namespace: str = "default", allowed: int | None = None, **spec: Any
+) -> ApiObject:
     """A PodDisruptionBudget; `allowed` is what its status says."""
     status = {} if allowed is None else {"disruptionsAllowed": allowed}
     spec = {"selector": {"matchLabels": dict(labels)}, **spec}
-    return make.made("PodDisruptionBudget", name, "default", spec=spec, status=status)
+    return make.made("PodDisruptionBudget", name, namespace, spec=spec, status=status)
 
 
 def cycle(state: ClusterState, policy: Policy, at: int = DAY) -> Plan:
