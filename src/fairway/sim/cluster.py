@@ -127,10 +127,12 @@ class VirtualCluster:
         job.left -= len(ending)
         for pod in ending:
             self._leave_node(pod, evicted=False)
+        for pod in ending if job.left else ending[:1]:  # of a job that is over, one tells how long it ran
+            began = now if pod.started is None else pod.started
+            self.state.apply(Upserted(objects.succeeded(pod.pod, pod.node, began, now)))
         if job.left:
             for pod in ending:
                 pod.epoch += 1
-                self.state.apply(Upserted(objects.succeeded(pod.pod, pod.node)))
             self._recorder.released(now, job.key, total([pod.amounts for pod in ending]), len(ending))
         else:
             self._finish(job, max(now - (pod.started or now) for pod in ending))

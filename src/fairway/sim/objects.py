@@ -20,8 +20,10 @@ def running(pod: Pod, node: str, at: Micros) -> Pod:
     return replace(pod, spec=replace(pod.spec, node_name=node), status=status)
 
 
-def succeeded(pod: Pod, node: str) -> Pod:
-    return replace(pod, spec=replace(pod.spec, node_name=node), status=PodStatus(phase="Succeeded"))
+def succeeded(pod: Pod, node: str, began: Micros, ended: Micros) -> Pod:
+    over = Condition(type="Ready", status="False", reason="PodCompleted", last_transition_time=to_datetime(ended))
+    status = PodStatus(phase="Succeeded", start_time=to_datetime(began), conditions=(over,))
+    return replace(pod, spec=replace(pod.spec, node_name=node), status=status)
 
 
 def leaving(pod: Pod, node: str, until: Micros) -> Pod:
