@@ -9,7 +9,7 @@ from fairway.devices.columns import NONE, add_up, moved
 from fairway.devices.node import Holding, NodeDevices, Standing, portion_milli
 from fairway.devices.record import Entry, written
 from fairway.devices.room import WHOLE
-from fairway.resources.quantity import Quantity
+from fairway.resources.quantity import Format, Quantity
 from fairway.scheduler.plan import ClassStanding, DeviceChoice
 from fairway.scheduler.session import Session
 from fairway.state.tasks import Task
@@ -67,7 +67,11 @@ def _choice(node: NodeDevices, holding: Holding) -> DeviceChoice:
 def _consumed(node: NodeDevices, holding: Holding) -> dict[str, str]:
     """What a claim takes of a shared device's capacity."""
     names = (name for name, _ in node.inventory.slots[holding.slot].capacity)
-    return {name: str(Quantity(part)) for name, part in zip(names, holding.portion.capacity, strict=False)}
+    return {name: _shorter(part) for name, part in zip(names, holding.portion.capacity, strict=False)}
+
+
+def _shorter(nanos: int) -> str:
+    return min(str(Quantity(nanos, Format.BINARY_SI)), str(Quantity(nanos)), key=len)
 
 
 def _milli(node: NodeDevices, holding: Holding) -> int:

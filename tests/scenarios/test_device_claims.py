@@ -1,0 +1,237 @@
+"""Asking by ResourceClaim: what is claimed of which device, and where a pod with a claim may go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairway.api.devices import ResourceClaim
+from fairway.api.kinds import ApiObject
+from fairway.scheduler.plan import Plan
+from fairway.state.events import Upserted
+from support.devices import DRIVER, asking, device_node, held, kind_class, published, resource_slice, standings
+from support.engine import bound, decided, reasons, state_of, waiting
+from support.engine import policy as make_policy
+from support.objects import made, pod
+
+POLICY = make_policy(devices={})
+
+
+def device_class(name: str = "gpu", *expressions: str) -> ApiObject:
+    return made("DeviceClass", name, spec={"selectors": [{"cel": {"expression": text}} for text in expressions]})
+
+
+def exactly(name: str = "r", device_class: str = "gpu", **rest: Any) -> dict[str, Any]:
+    selectors = [{"cel": {"expression": text}} for text in rest.pop("selectors", ())]
+    return {"name": name, "exactly": {"deviceClassName": device_class, "selectors": selectors, **rest}}
+
+
+def claim(name: str, *requests: dict[str, Any], constraints: Any = (), status: Any = None) -> ApiObject:
+    spec = {"devices": {"requests": list(requests), "constraints": list(constraints)}}
+    return made("ResourceClaim", name, "default", spec=spec, **({"status": status} if status else {}))
+
+
+def template(name: str, *requests: dict[str, Any]) -> ApiObject:
+    return made("ResourceClaimTemplate", name, "default", spec={"spec": {"devices": {"requests": list(requests)}}})
+
+
+def claiming(name: str, claim: str = "", template: str = "", **rest: Any) -> ApiObject:
+    entry = {"resourceClaimName": claim} if claim else {"resourceClaimTemplateName": template}
+    return pod(name, cpu=1, spec={"resourceClaims": [{"name": "c", **entry}]}, **rest)
+
+
+def allocated(name: str, node: str, *devices: str, request: str = "r") -> dict[str, Any]:
+    results = [{"request": request, "driver": DRIVER, "pool": node, "device": d} for d in devices]
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    return {"allocation": {"devices": {"results": results}, "nodeSelector": {"nodeSelectorTerms": [term]}}}
+
+
+def gpu(name: str, memory: str = "40Gi", **attributes: Any) -> dict[str, Any]:
+    typed = {key: {"string": value} if isinstance(value, str) else value for key, value in attributes.items()}
+    return published(name, attributes={"kind": {"string": "gpu"}, **typed}, capacity={"memory": {"value": memory}})
+
+
+def plan(*objects: Any) -> Plan:
+    return decided(state_of(device_class(), *objects), POLICY)
+
+
+def given(plan: Plan) -> dict[str, list[tuple[str, str]]]:
+    return {
+        binding.pod.removeprefix("default/"): [(d.request, d.device) for d in binding.devices]
+        for binding in plan.bindings
+    }
+
+
+NODE = [device_node("n1"), resource_slice("s1", "n1", gpu("a"), gpu("b", "80Gi"), gpu("c"))]
+
+
+def test_a_claim_is_served_and_says_all_that_its_allocation_needs() -> None:
+    found = plan(NODE, claim("c", exactly(count=2)), claiming("p", "c"))
+    (binding,) = found.bindings
+    assert msgspec.to_builtins(list(binding.devices)) == [
+        {
+            "class": "gpu",
+            "device": name,
+            "quantity": 1,
+            "claim": "default/c",
+            "request": "r",
+            "driver": DRIVER,
+            "pool": "n1",
+        }
+        for name in ("a", "b")
+    ]
+    assert binding.annotations == {}, "the allocation records it"
+
+
+def test_pods_of_a_template_get_devices_of_their_own() -> None:
+    found = plan(NODE, template("t", exactly()), [claiming(f"p{i}", template="t") for i in range(4)])
+    assert given(found) == {"p0": [("r", "a")], "p1": [("r", "b")], "p2": [("r", "c")]}
+    assert reasons(found) == {"p3": "DeviceUnavailable"}
+
+
+@pytest.mark.parametrize(
+    ("expression", "device"),
+    [
+        (f'device.capacity["{DRIVER}"].memory.compareTo(quantity("60Gi")) >= 0', "b"),
+        (f'device.attributes["{DRIVER}"].kind == "gpu"', "a"),
+        (f'device.driver == "{DRIVER}" && !("tape" in device.attributes["other.example.com"])', "a"),
+        (f'device.attributes["{DRIVER}"].absent == 1', ""),
+        (f'device.attributes["{DRIVER}"].kind == 3', ""),
+    ],
+)
+def test_selectors_in_cel(expression: str, device: str) -> None:
+    found = plan(NODE, claim("c", exactly(selectors=[expression])), claiming("p", "c"))
+    assert given(found) == ({"p": [("r", device)]} if device else {})
+
+
+def test_the_device_classs_own_selectors_count_too() -> None:
+    large = device_class("large", f'device.capacity["{DRIVER}"].memory.isGreaterThan(quantity("60Gi"))')
+    found = plan(NODE, large, claim("c", exactly(device_class="large")), claiming("p", "c"))
+    assert given(found) == {"p": [("r", "b")]}
+
+
+@pytest.mark.parametrize(
+    ("objects", "reason", "text"),
+    [
+        ([claim("c", exactly(device_class="gone"))], "ClassNotFound", "device class gone does not exist"),
+        ([claim("c", exactly(selectors=["1 +"]))], "ClassNotFound", "does not compile"),
+        ([], "DeviceUnavailable", "resource claim default/c does not exist"),
+    ],
+)
+def test_what_is_not_there(objects: list[ApiObject], reason: str, text: str) -> None:
+    found = waiting(plan(NODE, objects, claiming("p", "c")))["p"]
+    assert found.reason == reason
+    assert text in found.message
+
+
+def test_a_resource_class_stands_in_for_a_device_class() -> None:
+    found = plan(NODE, kind_class("by-kind", "gpu"), claim("c", exactly(device_class="by-kind")), claiming("p", "c"))
+    assert given(found) == {"p": [("r", "a")]}
+
+
+def test_first_available_takes_the_first_that_can_be_had() -> None:
+    wanted = {
+        "name": "r",
+        "firstAvailable": [
+            {"name": "many", "deviceClassName": "gpu", "count": 4},
+            {"name": "two", "deviceClassName": "gpu", "count": 2},
+        ],
+    }
+    found = plan(NODE, claim("c", wanted), claiming("p", "c"))
+    assert given(found) == {"p": [("r/two", "a"), ("r/two", "b")]}
+
+
+def test_all_devices_of_a_node() -> None:
+    everything = claim("c", exactly(allocationMode="All"))
+    assert given(plan(NODE, everything, claiming("p", "c"))) == {"p": [("r", "a"), ("r", "b"), ("r", "c")]}
+    busy = claim("other", exactly(), status=allocated("other", "n1", "b"))
+    assert reasons(plan(NODE, everything, busy, claiming("p", "c"))) == {"p": "DeviceUnavailable"}
+
+
+def test_constraints_over_attributes() -> None:
+    numa = [gpu("a", numa="0"), gpu("b", numa="1"), gpu("c", numa="1")]
+    node = [device_node("n1"), resource_slice("s1", "n1", *numa)]
+    requests = [exactly("x"), exactly("y")]
+    same = claim("c", *requests, constraints=[{"matchAttribute": f"{DRIVER}/numa"}])
+    assert given(plan(node, same, claiming("p", "c"))) == {"p": [("x", "b"), ("y", "c")]}
+    apart = claim("c", *requests, constraints=[{"distinctAttribute": f"{DRIVER}/numa"}])
+    assert given(plan(node, apart, claiming("p", "c"))) == {"p": [("x", "a"), ("y", "b")]}
+
+
+def test_taints_keep_away_those_who_do_not_tolerate_them() -> None:
+    tainted = {**gpu("a"), "taints": [{"key": "broken", "value": "fan", "effect": "NoExecute"}]}
+    node = [device_node("n1"), resource_slice("s1", "n1", tainted)]
+    assert reasons(plan(node, claim("c", exactly()), claiming("p", "c"))) == {"p": "DeviceUnavailable"}
+    patient = exactly(tolerations=[{"key": "broken", "operator": "Exists"}])
+    assert given(plan(node, claim("c", patient), claiming("p", "c"))) == {"p": [("r", "a")]}
+
+
+def test_an_allocated_claim_holds_its_devices_and_pins_its_pods() -> None:
+    nodes = [NODE, device_node("n2"), resource_slice("s2", "n2", gpu("z"))]
+    shared = claim("c", exactly(), status=allocated("c", "n1", "a"))
+    found = plan(nodes, shared, claiming("p", "c"), claim("own", exactly(count=3)), claiming("q", "own"))
+    assert bound(found) == {"p": "n1"}
+    assert reasons(found) == {"q": "DeviceUnavailable"}
+    assert held(state_of(device_class(), nodes, shared, claiming("p", "c"))) == {"n1/a": [("c", 1)]}
+
+
+def test_pods_that_share_a_claim_follow_each_other() -> None:
+    nodes = [NODE, device_node("n0"), device_node("n2"), resource_slice("s2", "n2", gpu("z"))]
+    pods = [claiming(f"p{i}", "c", created=i) for i in range(3)]
+    found = plan(nodes, claim("c", exactly()), pods)
+    assert len(set(bound(found).values())) == 1
+    assert sorted(map(len, given(found).values())) == [0, 0, 1], "the first allocates it, the others use it"
+
+
+def test_shared_capacity_is_cut_as_claims_ask() -> None:
+    shared = {**gpu("a", "40Gi"), "allowMultipleAllocations": True}
+    node = [device_node("n1"), resource_slice("s1", "n1", shared)]
+    part = {"capacity": {"requests": {"memory": "15Gi"}}}
+    pods = [claiming(f"p{i}", template="t") for i in range(3)]
+    found = plan(node, template("t", exactly(**part)), pods)
+    assert given(found) == {"p0": [("r", "a")], "p1": [("r", "a")]}
+    assert reasons(found) == {"p2": "DeviceUnavailable"}
+    assert found.bindings[0].devices[0].consumed == {f"{DRIVER}/memory": "15Gi"}
+
+
+def test_partitions_never_use_more_than_their_board_has() -> None:
+    def partition(name: str, slices: int) -> dict[str, Any]:
+        counters = {"slices": {"value": str(slices)}}
+        return {**gpu(name), "consumesCounters": [{"counterSet": "board", "counters": counters}]}
+
+    devices = [partition("a-whole", 7), partition("b-half", 4), partition("c-half", 3), partition("d-half", 3)]
+    node = [device_node("n1"), resource_slice("s1", "n1", *devices, counters={"board": {"slices": 7}})]
+    assert given(plan(node, claim("c", exactly(count=2)), claiming("p", "c"))) == {
+        "p": [("r", "b-half"), ("r", "c-half")]
+    }
+    assert reasons(plan(node, claim("c", exactly(count=3)), claiming("p", "c"))) == {"p": "DeviceUnavailable"}
+    first = plan(node, claim("c", exactly()), claiming("p", "c"), claim("d", exactly()), claiming("q", "d"))
+    assert given(first) == {"p": [("r", "a-whole")]}
+
+
+def test_a_claim_and_a_class_never_get_the_same_device() -> None:
+    node = [device_node("n1"), resource_slice("s1", "n1", gpu("a"), gpu("b"))]
+    world = [kind_class("any", "gpu"), node, claim("c", exactly())]
+    found = plan(
+        world,
+        claiming("p", "c", created=1),
+        asking("q", classes={"any": 1}, created=2),
+        asking("r", classes={"any": 1}, created=3),
+    )
+    assert given(found) == {"p": [("r", "a")], "q": [("", "b")]}
+    assert reasons(found) == {"r": "DeviceUnavailable"}
+    assert [(c.allocatable, c.requested) for c in found.resource_classes] == [(2, 2)]
+
+
+def test_a_claim_that_is_allocated_later_is_seen() -> None:
+    state = state_of(device_class(), kind_class("any", "gpu"), NODE, claim("c", exactly()), claiming("p", "c"))
+    assert given(decided(state, POLICY)) == {"p": [("r", "a")]}
+    state.apply(Upserted(claim("c", exactly(), status=allocated("c", "n1", "b"))))
+    assert standings(state) == {"any": (3, 1)}
+    found = decided(state, POLICY)
+    assert (bound(found), given(found)) == ({"p": "n1"}, {"p": []})
+    gone = msgspec.structs.replace(claim("c", exactly()), status=ResourceClaim().status)
+    state.apply(Upserted(gone))
+    assert standings(state) == {"any": (3, 0)}
