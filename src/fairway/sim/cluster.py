@@ -94,7 +94,7 @@ class VirtualCluster:
             self._on_node.setdefault(node, {})[pod.key] = pod
             self._story.bound(now, pod.key, job.key, job.queue, node)
             if delay:
-                self.state.apply(Assumed(pod.key, node))
+                self.state.apply(Assumed(pod.key, node, tuple(sorted(notes.items()))))
                 self.state.apply(Confirmed(pod.key))
             batch.append((pod, pod.epoch))
         self.waiting -= len(batch)

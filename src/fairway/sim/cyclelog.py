@@ -56,8 +56,8 @@ class CycleLog:
                 self._write({"upsert": _NAMES[type(thing)], "object": thing})
             case Deleted(thing):
                 self._write({"delete": _NAMES[type(thing)], "object": thing})
-            case Assumed(pod, node):
-                self._write({"assumed": pod, "node": node})
+            case Assumed(pod, node, record):
+                self._write({"assumed": pod, "node": node, **({"record": dict(record)} if record else {})})
             case Confirmed(pod):
                 self._write({"confirmed": pod})
             case Forgotten(pod):
@@ -138,7 +138,7 @@ def _event(place: str, line: dict[str, Any]) -> Event:
         if "delete" in line:
             return Deleted(_object(line["delete"], line["object"]))
         if "assumed" in line:
-            return Assumed(line["assumed"], line["node"])
+            return Assumed(line["assumed"], line["node"], tuple(line.get("record", {}).items()))
         if "confirmed" in line:
             return Confirmed(line["confirmed"])
         return Forgotten(line["forgotten"])
