@@ -17,9 +17,8 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
-sandbox: $(READY)  ## run the main job on an example cluster
-	@echo 'The embedded cluster comes later; until then this plans one cycle on examples/cluster.'
-	@$(BIN)/python -m fairway.cli.main plan -f examples/cluster
+sandbox: $(READY)  ## run an embedded cluster with the real scheduler; without a terminal, the demo and its report
+	@if [ -t 1 ]; then $(BIN)/python -m fairway.cli.main sandbox; else $(BIN)/python -m fairway.cli.main sandbox --once; fi
 
 test: $(READY)  ## run the tests
 	$(BIN)/python -m pytest -q -n auto --dist loadfile

@@ -102,7 +102,7 @@ def test_stopped_or_not_the_same_things_happen(tmp_path: Path, jobs: list[Job], 
             stopped = reopened(stopped)
     after(stopped, 1200)
     assert told(stopped) == told(calm)
-    assert stopped.outcomes(10_000) == calm.outcomes(10_000)
+    assert sorted(map(repr, stopped.outcomes(10_000))) == sorted(map(repr, calm.outcomes(10_000)))
     assert sorted(map(repr, stopped.objects())) == sorted(map(repr, calm.objects()))
     check_lives(stopped.happenings(10_000))
     stopped.close()

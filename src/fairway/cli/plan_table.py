@@ -79,13 +79,13 @@ def _print_pending(out: Console, pending: list[Pending]) -> None:
         return
     out.print(f"Waiting: {_count(len(pending), 'job')}")
     rows = table("#", "job", "pods", "why", numbers=("#", "pods"))
-    for row in alike_rows(pending)[:MOST_ROWS]:
+    for row in _alike(pending)[:MOST_ROWS]:
         rows.add_row(*row)
     out.print(rows)
-    _print_rest(out, len(alike_rows(pending)))
+    _print_rest(out, len(_alike(pending)))
 
 
-def alike_rows(pending: list[Pending]) -> list[tuple[str, str, str, str]]:
+def _alike(pending: list[Pending]) -> list[tuple[str, str, str, str]]:
     """Neighbours that wait for the same reason, apart from a number in their name, share a row."""
     rows: list[tuple[str, str, str, str]] = []
     alike: list[Pending] = []

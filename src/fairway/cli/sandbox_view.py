@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from rich.text import Text
 
 from fairway.app.sandbox.frame import Frame, RunningJob
 from fairway.app.sandbox.records import Happening
-from fairway.cli.plan_table import alike_rows
 from fairway.clock import SECOND, Micros, format_rfc3339
-from fairway.scheduler.plan import QueueStanding
+from fairway.scheduler.plan import Pending, QueueStanding
+
+J = TypeVar("J")
 
 STYLES = {"placed": "green", "finished": "blue", "evicted": "red", "lost": "red", "reserved": "yellow"}
 FEWEST = 3
@@ -25,7 +27,7 @@ def screen(frame: Frame, speed: str, url: str, width: int, height: int) -> Text:
     reserved = _reserved(frame, width)
     room = max(3 * (FEWEST + 1), height - len(head) - len(reserved) - len(foot))
     running = _listed(f"Running: {_jobs(len(frame.running))}", _running(frame.running, width))
-    waiting = _listed(f"Waiting: {_jobs(len(frame.waiting))}", _waiting(frame, width))
+    waiting = _listed(f"Waiting: {_jobs(len(frame.waiting))}", _waiting(frame.waiting, width))
     events = _listed("Events", [_event(one) for one in reversed(frame.happenings)])
     shares = _divide(room, [len(running), len(waiting), len(events)])
     lines = [*head, *_cut(running, shares[0]), *_cut(waiting, shares[1]), *reserved, *events[: shares[2]]]
@@ -76,26 +78,43 @@ def _holds(queue: QueueStanding) -> list[str]:
 
 
 def _running(jobs: Sequence[RunningJob], width: int) -> list[Text]:
-    """Jobs of a kind, by name without their numbers, in one line."""
-    kinds: dict[tuple[str, str], list[RunningJob]] = {}
-    for job in jobs:
-        kinds.setdefault((re.sub(r"\d+", "0", job.job), job.queue), []).append(job)
+    """Jobs of a kind in one line."""
     lines = []
-    for alike in kinds.values():
-        name = alike[0].job if len(alike) == 1 else f"{alike[0].job} and {len(alike) - 1} more"
+    for alike in _by_kind(jobs, lambda job: (_bare(job.job), job.queue)):
         spans = [_span(job.since) for job in (alike[0], alike[-1])]
         nodes = sorted({node for job in alike for node in job.nodes})
-        line = Text("  ").append(_fit(name, width * 3 // 8)).append(f" {_pods(sum(job.placed for job in alike))}  ")
+        line = Text("  ").append(_fit(_several([job.job for job in alike]), width * 3 // 8))
+        line.append(f" {_pods(sum(job.placed for job in alike))}  ")
         span = spans[0] if spans[0] == spans[1] else f"{spans[0]} to {spans[1]}"
         lines.append(line.append(_fit(span, 12)).append(f" {', '.join(nodes)}", style="dim"))
     return lines
 
 
-def _waiting(frame: Frame, width: int) -> list[Text]:
-    return [
-        Text("  ").append(_fit(name, width * 3 // 8)).append(f" {why}", style="yellow" if "starving" in why else "dim")
-        for _, name, _, why in alike_rows(list(frame.waiting))
-    ]
+def _waiting(jobs: Sequence[Pending], width: int) -> list[Text]:
+    """Jobs of a kind that wait for the same reason in one line, in the order of the line."""
+    lines = []
+    for alike in _by_kind(jobs, lambda job: (_bare(job.job), job.queue, job.reason, job.starving)):
+        line = Text("  ").append(_fit(_several([job.job for job in alike]), width * 3 // 8)).append(" ")
+        if alike[0].starving:
+            line.append("starving; ", style="yellow")
+        lines.append(line.append(f"{alike[0].reason}: {alike[0].message}", style="dim"))
+    return lines
+
+
+def _by_kind(jobs: Sequence[J], kind: Callable[[J], tuple[object, ...]]) -> list[list[J]]:
+    kinds: dict[tuple[object, ...], list[J]] = {}
+    for job in jobs:
+        kinds.setdefault(kind(job), []).append(job)
+    return list(kinds.values())
+
+
+def _bare(job: str) -> str:
+    """A name without its numbers."""
+    return re.sub(r"\d+", "0", job)
+
+
+def _several(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
 def _reserved(frame: Frame, width: int) -> list[Text]:
