@@ -2,7 +2,8 @@
 
     python -m benchmarks.antiaffinity [NODES]
 
-As many pods as nodes, in applications of 100 pods each that select themselves: lone pods, and gangs of 10.
+As many pods as nodes, lone and in gangs of 10. The pods of an application are alike and select themselves:
+applications of 100 pods, which are 50 kinds of pods, and of 10, which are 500.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import sys
 from collections.abc import Iterator
 
 import msgspec
+import numpy as np
 
 from benchmarks.policies import SCORES, policy_for
 from benchmarks.timing import Paired, paired, quiet, seconds
@@ -26,43 +28,53 @@ from fairway.state.cluster import ClusterState
 
 WANTED = 2.0
 HOSTNAME = "kubernetes.io/hostname"
-_APPLICATION = 100
-_REPEAT = 3
+_REPEAT = 5
 
 
-def measure(nodes: int, gang: int, score: str) -> Paired:
+class Applications:
+    """A cluster, and a backlog in which every so many pods are one application."""
+
+    def __init__(self, nodes: int, gang: int, pods_each: int) -> None:
+        self._workload = Workload(Size(nodes=nodes, pods=nodes, gang=gang))
+        self._pods_each = pods_each
+        jobs = np.arange(self._workload.size.jobs)
+        self._workload.shape_of_job = jobs * gang // pods_each % self._workload.size.shapes
+
+    def cluster(self) -> Iterator[ApiObject]:
+        for thing in self._workload.cluster():
+            if isinstance(thing, Node):
+                metadata = msgspec.structs.replace(thing.metadata, labels={HOSTNAME: thing.metadata.name})
+                thing = msgspec.structs.replace(thing, metadata=metadata)
+            yield thing
+
+    def backlog(self, *, apart: bool) -> Iterator[ApiObject]:
+        count = 0
+        for thing in self._workload.backlog():
+            if isinstance(thing, Pod):
+                labels = {"app": f"app-{count // self._pods_each}"}
+                count += 1
+                metadata = msgspec.structs.replace(thing.metadata, labels=labels)
+                spec = msgspec.structs.replace(thing.spec, affinity=_keep_off(labels)) if apart else thing.spec
+                thing = msgspec.structs.replace(thing, metadata=metadata, spec=spec)
+            yield thing
+
+
+def measure(applications: Applications, score: str) -> Paired:
     """Pods with the rule against plain ones; the cluster is loaded anew each time."""
-    workload, policy = Workload(Size(nodes=nodes, pods=nodes, gang=gang)), policy_for(score)
-    return paired(lambda: _cycle(workload, policy, apart=True), lambda: _cycle(workload, policy, apart=False), _REPEAT)
+    policy = policy_for(score)
+    return paired(
+        lambda: _cycle(applications, policy, apart=True),
+        lambda: _cycle(applications, policy, apart=False),
+        _REPEAT,
+    )
 
 
-def _cycle(workload: Workload, policy: Policy, *, apart: bool) -> float:
+def _cycle(applications: Applications, policy: Policy, *, apart: bool) -> float:
     state = ClusterState()
-    state.upsert(_named(workload.cluster()))
-    state.upsert(_labelled(workload, apart=apart))
+    state.upsert(applications.cluster())
+    state.upsert(applications.backlog(apart=apart))
     with quiet():
         return seconds(lambda: decide(state, policy, 0))
-
-
-def _named(cluster: Iterator[ApiObject]) -> Iterator[ApiObject]:
-    for thing in cluster:
-        if isinstance(thing, Node):
-            metadata = msgspec.structs.replace(thing.metadata, labels={HOSTNAME: thing.metadata.name})
-            thing = msgspec.structs.replace(thing, metadata=metadata)
-        yield thing
-
-
-def _labelled(workload: Workload, *, apart: bool) -> Iterator[ApiObject]:
-    """The backlog; every so many pods are one application."""
-    count = 0
-    for thing in workload.backlog():
-        if isinstance(thing, Pod):
-            labels = {"app": f"app-{count // _APPLICATION}"}
-            count += 1
-            metadata = msgspec.structs.replace(thing.metadata, labels=labels)
-            spec = msgspec.structs.replace(thing.spec, affinity=_keep_off(labels)) if apart else thing.spec
-            thing = msgspec.structs.replace(thing, metadata=metadata, spec=spec)
-        yield thing
 
 
 def _keep_off(labels: dict[str, str]) -> Affinity:
@@ -74,10 +86,12 @@ def _keep_off(labels: dict[str, str]) -> Affinity:
 
 def main(nodes: int) -> None:
     print(f"{nodes} pods that keep off their like against plain ones, on {nodes} nodes (wanted: at most {WANTED})")
-    for gang in (1, 10):
+    for gang, pods_each in ((1, 100), (10, 100), (1, 10), (10, 10)):
+        applications = Applications(nodes, gang, pods_each)
         for score in SCORES:
-            ratio, apart, plain = measure(nodes, gang, score)
-            print(f"  {score:8} gangs of {gang:2}: {ratio:.2f} ({apart:.2f} s against {plain:.2f} s)")
+            ratio, apart, plain = measure(applications, score)
+            title = f"{score:8} gangs of {gang:2}, applications of {pods_each:3}"
+            print(f"  {title}: {ratio:.2f} ({apart:.2f} s against {plain:.2f} s)", flush=True)
 
 
 if __name__ == "__main__":

@@ -184,13 +184,18 @@ class Kernel:
         return Column(column.base, column.keys + (caps <= 0) * _GIANT, around=column.around)
 
     def room(self, shape: Shape, row: int) -> int:
-        """How many like tasks a node can take, with its room in Python ints: one division per resource."""
+        """How many like tasks a node can take."""
+        limits = self._limits(shape, self.view(np.array([row])))
+        room = self._room(shape, row)
+        return room if limits is None else min(room, int(limits[0]))
+
+    def _room(self, shape: Shape, row: int) -> int:
+        """How many the room alone allows, in Python ints: one division per resource."""
         idle = self.snapshot.idle
-        room = min(int(idle[dimension, row]) // amount for dimension, amount in shape.vector)
+        room = min([int(idle[dimension, row]) // amount for dimension, amount in shape.vector])
         if shape.best_effort and self.reserved is not None:
             room = min(room, int(idle[PODS, row] - self.reserved_slots[row]))
-        limits = self._limits(shape, self.view(np.array([row])))
-        return room if limits is None else min(room, int(limits[0]))
+        return room
 
     def limits(self, shape: Shape) -> IntColumn | None:
         """How many like tasks each node can take at most, whatever its room; None if that does not limit."""
@@ -329,12 +334,14 @@ class Kernel:
     def _fill(self, shape: Shape, column: Column, count: int) -> list[int]:
         """Packing: a node gets better as it fills, so the best one is filled before the next is looked at."""
         keys, chosen, hidden = column.keys, list[int](), list[tuple[int, int]]()
+        limits = self.limits(shape)
         while len(chosen) < count:
             best = int(keys.argmin())
             key = int(keys[best])
             if key >= INFEASIBLE:
                 break
-            chosen += [best] * min(self.room(shape, best), count - len(chosen))
+            room = self._room(shape, best) if limits is None else min(self._room(shape, best), int(limits[best]))
+            chosen += [best] * min(room, count - len(chosen))
             hidden.append((best, key))
             keys[best] = 2 * GIANT
         for row, key in hidden:

@@ -32,6 +32,14 @@ class PodCounts:
         """Whether there are any terms to mind."""
         return len(self._terms) > 0
 
+    def anywhere(self, term: int) -> bool:
+        """False if no pod that the term matches is, or was, on any node."""
+        return term in self._present or len(self._terms.present.get(term, _NONE)) > 0
+
+    def owned_anywhere(self, owned: tuple[int, str]) -> bool:
+        """The same for pods that own an anti-affinity."""
+        return owned in self._owners or len(self._terms.owners.get(owned, _NONE)) > 0
+
     def present(self, term: int, size: int) -> CountColumn:
         column = self._present.get(term)
         return _sized(self._terms.present.get(term, _NONE) if column is None else column, size)

@@ -41,7 +41,10 @@ class BinPack:
             left = (nodes.idle[row] - amount) * nodes.percent[row]
             if weight != 1:
                 left *= weight
-            score = left if score is None else score + left
+            if score is None:
+                score = left
+            else:
+                score += left
         if score is None:
             return np.zeros(nodes.size)
         score *= -self._arguments.weight / whole

@@ -50,12 +50,16 @@ def checks(shape: Shape, nodes: NodeView) -> Iterator[Check]:
     if rules.affinity:
         yield Check(_together(shape, nodes), texts.POD_AFFINITY_TEXT)
     for term, key in rules.anti_affinity:
-        here = _in_domain(nodes.pods.present(term, nodes.snapshot.size), key, nodes.snapshot)
-        yield Check(nodes.picked(here == 0), texts.POD_ANTI_AFFINITY_TEXT)
+        if not nodes.pods.anywhere(term):
+            continue
+        here = _in_domain(nodes.pods.present(term, nodes.snapshot.size), key, nodes)
+        yield Check(here == 0, texts.POD_ANTI_AFFINITY_TEXT)
     for term in shape.matched:
         for owned in nodes.pods.owned_terms(term):
-            owners = _in_domain(nodes.pods.owners(owned, nodes.snapshot.size), owned[1], nodes.snapshot)
-            yield Check(nodes.picked(owners == 0), texts.EXISTING_ANTI_AFFINITY_TEXT)
+            if not nodes.pods.owned_anywhere(owned):
+                continue
+            owners = _in_domain(nodes.pods.owners(owned, nodes.snapshot.size), owned[1], nodes)
+            yield Check(owners == 0, texts.EXISTING_ANTI_AFFINITY_TEXT)
     for spread in rules.spread:
         if spread.hard:
             yield Check(nodes.picked(_spread_passes(shape, spread, nodes)), texts.SPREAD_TEXT)
@@ -65,7 +69,7 @@ def preference_score(shape: Shape, nodes: NodeView) -> FloatColumn:
     """0 to 100: how well the preferred pod affinities are met, compared with the other nodes."""
     raw = np.zeros(nodes.snapshot.size)
     for wish in shape.rules.preferred:
-        here = _in_domain(nodes.pods.present(wish.term, nodes.snapshot.size), wish.topology_key, nodes.snapshot)
+        here = _everywhere(nodes.pods.present(wish.term, nodes.snapshot.size), wish.topology_key, nodes.snapshot)
         raw += wish.weight * here
     return _normalised(raw, nodes)
 
@@ -75,8 +79,7 @@ def spread_score(shape: Shape, nodes: NodeView) -> FloatColumn:
     raw = np.zeros(nodes.snapshot.size)
     for spread in shape.rules.spread:
         if not spread.hard:
-            here = _in_domain(nodes.pods.present(spread.term, nodes.snapshot.size), spread.topology_key, nodes.snapshot)
-            raw -= here
+            raw -= _everywhere(nodes.pods.present(spread.term, nodes.snapshot.size), spread.topology_key, nodes.snapshot)
     return _normalised(raw, nodes)
 
 
@@ -94,7 +97,7 @@ def _together(shape: Shape, nodes: NodeView) -> BoolColumn:
     labelled = np.ones(size, dtype=np.bool_)
     anybody = False
     for term, key in shape.rules.affinity:
-        near = _in_domain(nodes.pods.present(term, size), key, nodes.snapshot) > 0
+        near = _everywhere(nodes.pods.present(term, size), key, nodes.snapshot) > 0
         anybody = anybody or bool(near.any())
         found &= near
         labelled &= _codes(key, nodes.snapshot) != ABSENT
@@ -134,11 +137,21 @@ def _counts(shape: Shape, spread: Spread, snapshot: Snapshot) -> BoolColumn:
     return included
 
 
-def _in_domain(counts: CountColumn, key: str, snapshot: Snapshot) -> NDArray[np.int64]:
-    """For each node, how many are counted in its domain; 0 for a node without the key."""
-    codes = _codes(key, snapshot)
+def _in_domain(counts: CountColumn, key: str, nodes: NodeView) -> NDArray[np.integer]:
+    """For each node in view, how many are counted in its domain; 0 for a node without the key."""
+    snapshot = nodes.snapshot
     if snapshot.state.nodes.labels.is_unique(key, snapshot.size):
-        return np.where(codes != ABSENT, counts, 0).astype(np.int64)
+        if nodes.rows is not None:
+            counts = counts[nodes.rows]
+        labelled: BoolColumn = nodes.pick(_codes(key, snapshot)) != ABSENT
+        return counts * labelled
+    everywhere = _everywhere(counts, key, snapshot)
+    return everywhere if nodes.rows is None else everywhere[nodes.rows]
+
+
+def _everywhere(counts: CountColumn, key: str, snapshot: Snapshot) -> NDArray[np.int64]:
+    """The same for all nodes, for those who compare them."""
+    codes = _codes(key, snapshot)
     by_domain = np.bincount(codes, weights=counts, minlength=1).astype(np.int64)
     by_domain[ABSENT] = 0
     return by_domain[codes]
