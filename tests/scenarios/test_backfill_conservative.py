@@ -59,6 +59,19 @@ def test_those_ahead_are_not_said_to_wait_for_those_behind():
     assert engine.waiting(found)["j1"].nodes == {"node(s) resource was(were) reserved": 1}
 
 
+def test_nor_those_who_have_no_start_in_sight_for_those_behind_them():
+    cluster = [node("n1", cpu=2), node("n2", cpu=2), busy("a", "n1", 30), busy("b", "n2", 20, cpu=1)]
+    on_n1 = {"activeDeadlineSeconds": 99, "nodeSelector": {HOST: "n1"}}
+    jobs = [
+        waiting("head", cpu=2, spec=on_n1),
+        waiting("giant", created=1, cpu=5, **limited(50)),
+        waiting("third", created=2, cpu=2, **limited(40)),
+    ]
+    found = plan(cluster, jobs, policy=CONSERVATIVE)
+    assert promises(found)["third"].promised_start == at(DAY + 20)
+    assert engine.waiting(found)["giant"].nodes == {"insufficient cpu": 2}
+
+
 def test_a_run_of_unknown_length_is_never_over():
     jobs = [waiting("who-knows", cpu=2), waiting("behind", created=1, cpu=2, **limited(10))]
     found = plan(node("n1", cpu=2), busy("r", "n1", 30), jobs, policy=CONSERVATIVE)

@@ -4,7 +4,7 @@ import pytest
 
 from fairway.api.policy import Policy
 from support import engine
-from support.contention import DAY, annotated, cycle, notes, plan, running, waiting, waiting_gang
+from support.contention import DAY, annotated, cycle, nominated, notes, plan, running, waiting, waiting_gang
 from support.objects import anti_affinity, at, group, node, pod, priority_class, queue
 from support.streams import busy, lasting, limited, planning, promises
 
@@ -275,3 +275,18 @@ def test_the_mode_besteffort_looks_at_no_run_time():
     assert engine.bound(found) == {"long": "n1"}
     assert promises(found) == {}
     assert found.recheck_at is None
+
+
+def test_room_that_is_being_made_for_another_is_not_promised():
+    policy = planning("easy", ("preempt", {}), plugins=("priority", "gang", "drf", "predicates"))
+    leaving = running("victim", "n1", cpu=2, leaving=True)
+    claimant = nominated(waiting("claimant", priority=9, cpu=2, **limited(5)), "n1")
+    found = plan(node("n1", cpu=2), node("n2", cpu=2), busy("r", "n2", 40), leaving, claimant, head(), policy=policy)
+    assert (promises(found)["head"].node, promises(found)["head"].promised_start) == ("n2", at(DAY + 40))
+
+
+def test_a_rule_between_pods_that_is_broken_now_keeps_a_node_from_being_promised():
+    cluster = [node("n1", cpu=2), node("n2", cpu=2)]
+    runs = [busy("a", "n1", 10, ports=[80]), busy("b", "n2", 40)]
+    found = plan(cluster, runs, head(ports=[80]), policy=EASY)
+    assert (promises(found)["head"].node, promises(found)["head"].promised_start) == ("n2", at(DAY + 40))

@@ -173,3 +173,10 @@ def test_runs_of_centuries_do_no_harm():
     starts = sorted(held.promised_start or "" for held in promises(found).values())
     assert starts[0].startswith("2125-")
     assert len(starts) == 10, "what lies a thousand years ahead is not promised"
+
+
+def test_nor_do_estimates_of_millennia():
+    policy = planning("easy", estimate="user-history", safetyFactor=100)
+    ancient = finished("train-1", 90 * 365 * 86_400)
+    found = plan(node("n1", cpu=2), ancient, begun(), head(), policy=policy)
+    assert promises(found) == {}

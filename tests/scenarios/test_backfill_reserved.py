@@ -163,3 +163,14 @@ def test_an_unreadable_run_time_is_none():
     run = annotated(running("a", "n1", started=DAY - 10, cpu=3), expected_runtime="soon")
     found = plan(node("n1", cpu=3), run, starving(), policy=reserving("easy"))
     assert promises(found) == {}
+
+
+def test_room_that_is_held_for_a_gang_is_free_at_no_known_time():
+    """However short the run of the one that holds it will be: when it begins is not known."""
+    gang = [
+        reserved(group("big", minimum=2, created=0), ("big-0", "n1", "allocated"), ("big-1", "n2", "reserved")),
+        *(waiting(f"big-{i}", group="big", cpu=2, **limited(5)) for i in range(2)),
+    ]
+    cluster = [node("n1", cpu=2), node("n2", cpu=2), running("u", "n2", cpu=2)]
+    found = plan(cluster, gang, waiting("head", created=DAY, cpu=2, **limited(9)), policy=reserving("easy"))
+    assert promises(found) == {}
