@@ -290,3 +290,17 @@ def test_a_rule_between_pods_that_is_broken_now_keeps_a_node_from_being_promised
     runs = [busy("a", "n1", 10, ports=[80]), busy("b", "n2", 40)]
     found = plan(cluster, runs, head(ports=[80]), policy=EASY)
     assert (promises(found)["head"].node, promises(found)["head"].promised_start) == ("n2", at(DAY + 40))
+
+
+def test_a_head_that_its_share_does_not_allow_is_not_passed_by():
+    """With shares lent, the head is refused within its share first; nobody behind it may use the node meanwhile."""
+    lent = planning("easy", plugins=("gang", "predicates", "proportion"))
+    found = plan(
+        node("n1", cpu=3),
+        busy("r", "n1", 30),
+        head(cpu=3),
+        waiting("long", created=1, cpu=1, **limited(9999)),
+        policy=lent,
+    )
+    assert engine.bound(found) == {}
+    assert promises(found)["head"].promised_start == at(DAY + 30)

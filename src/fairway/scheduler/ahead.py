@@ -105,12 +105,19 @@ class _Planner:
                 order.replace_top(*self._placer.next_in_line(job))
                 continue
             order.replace_top()
-            if step is Step.NOT_ALLOWED:
+            if step is Step.NOT_ALLOWED and self._may_start_later(job):
                 deferred.append(job)
             else:
-                self._placer.give_up(job, step)
+                self._placer.give_up(job, Step.NO_ROOM)
                 self._promise(job)
         return deferred
+
+    def _may_start_later(self, job: JobRun) -> bool:
+        """Whether a job that is not allowed may still start in this cycle, on what is lent. One that has no room even
+        then cannot start: it must have its promise before those behind it are placed.
+        """
+        session = self._session
+        return session.lending or not session.lends() or self._placer.would_fit_if_lent(job)
 
     def finish(self, deferred: list[JobRun]) -> None:
         for job in deferred:

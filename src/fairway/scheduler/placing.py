@@ -39,6 +39,18 @@ class Placer:
             statement.rollback()
         return step
 
+    def would_fit_if_lent(self, job: JobRun) -> bool:
+        """Whether a job that its share does not allow could start on what others leave idle. Nothing is placed."""
+        session, statement = self._session, self._session.statement()
+        session.lending = True
+        if session.job_ready(job):
+            fits = any(run.left and statement.allocate(job, run, 1) for run in job.runs)
+        else:
+            fits = self._begin(job, statement) is not Step.NO_ROOM
+        session.lending = False
+        statement.rollback()
+        return bool(fits)
+
     def next_in_line(self, job: JobRun) -> list[JobRun]:
         """After a placed step: the job itself if more of it waits, and whoever stood behind it."""
         following = [] if job.line is None else self._behind(job)
