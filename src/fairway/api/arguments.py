@@ -24,8 +24,9 @@ class BackfillArguments(Arguments, frozen=True):
     overrun: Annotated[
         Literal["evict", "allow"],
         setting(
-            "What happens to a job that outlives its expected run time: it is evicted, so that promises "
-            "hold, or it may go on, and promises are soft."
+            "What happens to a job that outlives its expected run time. With `evict` it is evicted as soon as its "
+            "room is promised to another, so that promises hold. With `allow` it goes on: its end is put off to twice "
+            "its time, then to twice that, and promises that rest on it are soft, which means that they may move."
         ),
     ] = "evict"
     estimate: Annotated[
