@@ -2,14 +2,17 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from fairway.api.meta import Condition
+from fairway.api.pods import PodStatus
 from fairway.api.policy import parse_policy
 from fairway.app.explaining.forecast import forecast
 from fairway.app.explaining.model import Forecast
 from fairway.app.sandbox.engine import Sandbox, create
 from fairway.app.sandbox.store import Store
 from fairway.app.sandbox.world import World
-from fairway.clock import SECOND, format_rfc3339
+from fairway.clock import SECOND, format_rfc3339, to_datetime
 from fairway.scheduler.registry import default_registry
 from fairway.sim.scenario.model import TimingPart
 from support.engine import flat, policy
@@ -117,6 +120,24 @@ def test_a_pod_that_is_leaving_is_gone_at_the_end_of_its_grace() -> None:
 def test_a_run_past_its_deadline_is_over_at_any_moment() -> None:
     overdue = since(pod("a", node="n", cpu=4, **ends(5)), 3600)
     assert foreseen("w", node("n", cpu=4), overdue, pod("w", cpu=4)).start == format_rfc3339(NOW)
+
+
+def test_past_runs_of_the_same_name_make_an_estimate() -> None:
+    done = [
+        replace(
+            since(pod(f"train-{i}", phase="Succeeded", cpu=4), 7200),  # type: ignore[arg-type]
+            status=PodStatus(
+                phase="Succeeded",
+                start_time=to_datetime(NOW - 7200 * SECOND),
+                conditions=(Condition("Ready", "False", last_transition_time=to_datetime(NOW - (6600 - i) * SECOND)),),
+            ),
+        )
+        for i in range(3)
+    ]
+    there = since(pod("train-7", node="n", cpu=4), 60)
+    found = foreseen("w", node("n", cpu=4), done, there, pod("w", cpu=4))
+    assert found.start == format_rfc3339(NOW + (601 * 3 // 2 - 60) * SECOND + SECOND // 2)
+    assert (found.estimate, found.unknown_count) == (True, 0)
 
 
 def test_the_job_that_starves_is_served_by_its_reservation() -> None:

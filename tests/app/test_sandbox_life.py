@@ -210,3 +210,13 @@ def test_explaining_asks_a_copy() -> None:
     assert said.forecast.start == format_rfc3339(NOW + 602 * SECOND)
     assert sandbox.last_happening() == before
     assert phases(sandbox)["b"] == "InsufficientResources"
+
+
+def test_run_times_are_learnt_from_what_has_run() -> None:
+    runs = [pod(f"train-{i}", cpu=4, created=i, annotations=MINUTE) for i in range(3)]
+    sandbox = after(made(node("n", cpu=4), runs, pod("w", cpu=4, created=9)), 130)
+    assert phases(sandbox)["train-2"] == "running"
+    found = sandbox.explain("w").forecast
+    assert found is not None
+    assert found.estimate
+    assert found.start == format_rfc3339(NOW + (126 + 93) * SECOND)  # half as long again as the median, to be safe

@@ -40,10 +40,15 @@ class RunHistory:
     def note(self, pod: Pod, job: str) -> None:
         """A pod has succeeded: remember how long it ran, if its status says so."""
         began, ended = pod.status.start_time, _end(pod)
-        if began is None or ended is None or ended <= from_datetime(began):
+        if began is not None and ended is not None:
+            self.add(pod.metadata.namespace, job, from_datetime(began), ended)
+
+    def add(self, namespace: str, job: str, began: Micros, ended: Micros) -> None:
+        """Remember a run."""
+        if ended <= began:
             return
-        key = (pod.metadata.namespace, stem(job))
-        runs = _with(self._runs.pop(key, []), _Run(ended, from_datetime(began), job))
+        key = (namespace, stem(job))
+        runs = _with(self._runs.pop(key, []), _Run(ended, began, job))
         self._runs[key] = sorted(runs)[-KEPT:]
         if len(self._runs) > MAX_NAMES:
             del self._runs[next(iter(self._runs))]

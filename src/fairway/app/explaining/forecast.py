@@ -15,7 +15,7 @@ from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
 from fairway.app.explaining.model import Forecast, UnknownEnd
 from fairway.app.explaining.runs import Runs
-from fairway.app.explaining.situation import Situation
+from fairway.app.explaining.situation import Situation, job_of
 from fairway.app.living import FOREVER, LivingCluster
 from fairway.app.population import populate, settle
 from fairway.clock import SECOND, Micros, format_rfc3339
@@ -29,7 +29,6 @@ from fairway.sim.scenario.model import TimingPart
 from fairway.sim.spans import format_span
 from fairway.sim.story import Story
 from fairway.state.cluster import ClusterState
-from fairway.state.reader import group_of, key_of
 
 HORIZON: Micros = 90 * 86_400 * SECOND
 MOST_DECISIONS = 1_000
@@ -113,7 +112,7 @@ class _Roll:
     def _run_time(self, pod: Pod, group: PodGroup | None) -> Micros:
         runtime = self._runs.known(pod)
         if runtime is not None and not runtime.certain:
-            self._uncertain.add(_job_of(pod))
+            self._uncertain.add(job_of(pod))
         return self._runs.span(pod)
 
     def _say(self) -> Forecast:
@@ -150,10 +149,6 @@ class _Roll:
         endless = [pod for pod in self._cluster.pods.values() if pod.node and pod.run >= FOREVER and not pod.leaving]
         others = [pod for pod in endless if pod.job.key != self._job]
         return [UnknownEnd(pod.key, pod.node) for pod in sorted(others, key=lambda pod: pod.key)]
-
-
-def _job_of(pod: Pod) -> str:
-    return group_of(pod) or key_of(pod)
 
 
 def _runs(count: int) -> str:

@@ -7,6 +7,7 @@ the cluster that the objects were taken from never hears of it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from fairway.api import kinds
 from fairway.api.kinds import ApiObject, ObjectKey
@@ -29,6 +30,14 @@ from fairway.state.queues import DEFAULT_QUEUE
 from fairway.state.reader import group_of, key_of
 
 
+class PastRun(NamedTuple):
+    namespace: str
+    job: str
+    """Its name in the namespace."""
+    began: Micros
+    ended: Micros
+
+
 class Situation:
     """The objects of a cluster, a policy and a time, with a state to try changes on."""
 
@@ -38,13 +47,18 @@ class Situation:
         policy: Policy,
         now: Micros,
         scheduler_names: Iterable[str] | None = None,
+        past: Iterable[PastRun] = (),
     ) -> None:
+        """`past` are runs of which no object tells any more, and from which run times may be estimated."""
         self.policy = policy
         self.now = now
         self.scheduler_names = None if scheduler_names is None else tuple(scheduler_names)
         self.objects: dict[ObjectKey, ApiObject] = {kinds.key(thing): thing for thing in objects}
         self.state = ClusterState(self.scheduler_names)
         self.state.upsert(self.objects.values())
+        self.past = tuple(past)
+        for run in self.past:
+            self.state.history.add(*run)
 
     def decide(self) -> Plan:
         return decide(self.state, self.policy, self.now)
@@ -59,7 +73,7 @@ class Situation:
             pod = objects["Pod", namespace, name]
             assert isinstance(pod, Pod)
             objects["Pod", namespace, name] = running(pod, binding.node, self.now)
-        return Situation(objects.values(), self.policy, self.now, self.scheduler_names)
+        return Situation(objects.values(), self.policy, self.now, self.scheduler_names, self.past)
 
     def effect(self, job: str, changed: Sequence[ApiObject]) -> Effect | None:
         """What `decide` would do for a job if these objects were as given; None if it would still wait."""
@@ -93,15 +107,11 @@ class Situation:
         return [pod for pod in self.pods_of(job) if not pod.spec.node_name and not is_ended(pod)]
 
     def pods_of(self, job: str) -> list[Pod]:
-        return [pod for pod in self._pods() if (group_of(pod) or key_of(pod)) == job]
+        return [pod for pod in self._pods() if job_of(pod) == job]
 
     def placed_pods(self, *, without: str) -> list[Pod]:
         """All pods that have a node and have not ended, but for those of one job."""
-        return [
-            pod
-            for pod in self._pods()
-            if pod.spec.node_name and not is_ended(pod) and (group_of(pod) or key_of(pod)) != without
-        ]
+        return [pod for pod in self._pods() if pod.spec.node_name and not is_ended(pod) and job_of(pod) != without]
 
     def group_of(self, job: str) -> PodGroup | None:
         namespace, name = job.split("/", 1)
@@ -132,6 +142,11 @@ class Situation:
 
     def _pods(self) -> Iterable[Pod]:
         return (thing for thing in self.objects.values() if isinstance(thing, Pod))
+
+
+def job_of(pod: Pod) -> str:
+    """The key of the job that a pod belongs to."""
+    return group_of(pod) or key_of(pod)
 
 
 def effect_on(plan: Plan, job: str) -> Effect | None:

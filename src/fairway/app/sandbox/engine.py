@@ -17,6 +17,7 @@ from fairway.api import kinds
 from fairway.api.kinds import ApiObject, ObjectKey
 from fairway.api.policy import Policy, parse_policy
 from fairway.app.explaining import Explanation, Situation, explain
+from fairway.app.explaining.situation import PastRun
 from fairway.app.living import LivingCluster
 from fairway.app.population import populate, settle
 from fairway.app.sandbox.commands import Applied, Commands
@@ -32,6 +33,7 @@ from fairway.scheduler.plan import Plan
 from fairway.scheduler.registry import default_registry
 from fairway.sim.assertions import Evidence
 from fairway.sim.cycles import Cycles
+from fairway.sim.jobs import SimJob
 from fairway.sim.loop import EventLoop, Rank
 from fairway.sim.nodes import NodePool
 from fairway.sim.policies import policy_text
@@ -42,6 +44,8 @@ from fairway.state.annotations import RESERVATIONS
 
 TIMING = TimingPart(start_delay=Drawn("fixed", 2 * SECOND, 2 * SECOND), grace=Span(10 * SECOND))
 """Pods run two seconds after they got their place, and have ten to leave."""
+PAST = 1_000
+"""Jobs that have ended whose run times are remembered."""
 MOST_STEPS = 5_000
 """Events that happen in one go; whoever waits for the sandbox gets a turn after them."""
 
@@ -78,7 +82,9 @@ class Sandbox:
         self._cluster = LivingCluster(
             self._loop, self._state, NodePool(), self._journal, story, Evidence(now), timing, Random(0)
         )
-        self._cluster.ended = lambda job: self._journal.ended(self._loop.now, job)
+        self._cluster.ended = self._ended
+        for run in map(_past_run, store.outcomes(PAST)):
+            self._state.history.add(*run)
         self._cycles = Cycles(
             self._cluster, self.policy, "events", SECOND, self._journal, story, on_cycle=self._planned
         )
@@ -149,7 +155,8 @@ class Sandbox:
         """Asked of a copy: the sandbox goes on meanwhile."""
         with self._lock:
             objects, now = list(self._state.objects.values()), self._loop.now
-        return explain(Situation(objects, self.policy, now), job)
+            past = [_past_run(outcome) for outcome in self._store.outcomes(PAST)]
+        return explain(Situation(objects, self.policy, now, past=past), job)
 
     def frame(self) -> Frame:
         """What there is to see now."""
@@ -211,6 +218,10 @@ class Sandbox:
         self._rounds += 1
         self._expect(self._announced)
 
+    def _ended(self, job: SimJob) -> None:
+        self._journal.ended(self._loop.now, job)
+        self._state.history.add(*_past_run(self._journal.outcomes[-1]))
+
     def _planned(self, number: int, at: Micros, plan: Plan) -> None:
         self._journal.planned(at, plan)
         held: dict[str, dict[str, str]] = {}
@@ -237,6 +248,10 @@ class Sandbox:
         self._announced.clear()
         journal.happenings.clear()
         journal.outcomes.clear()
+
+
+def _past_run(outcome: Outcome) -> PastRun:
+    return PastRun(outcome.namespace, outcome.job.split("/", 1)[1], outcome.started, outcome.ended)
 
 
 def _kept_policy(store: Store) -> Policy:
