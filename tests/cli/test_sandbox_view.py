@@ -14,7 +14,8 @@ from support.objects import gang, node, pod, pods, queue
 from support.sandboxes import after, made, running_for
 
 URL = "http://127.0.0.1:7333"
-EAGER = {"actions": ["enqueue", {"name": "reserve", "arguments": {"starvingJobTimeThreshold": 3600}}, "allocate"]}
+ARGUMENTS = {"starvingJobTimeThreshold": 3600, "reservedNodePercent": 100}
+EAGER = {"actions": ["enqueue", {"name": "reserve", "arguments": ARGUMENTS}, "allocate"]}
 
 
 def busy() -> Sandbox:
