@@ -28,6 +28,14 @@ class Asked(NamedTuple):
     """Whether more of a device counts than which classes select it: then nodes are not alike."""
 
     @property
+    def part(self) -> int:
+        """Thousandths of one device, where that is all that is asked for and nobody says how to choose it."""
+        needs = self.needs.needs
+        if len(needs) != 1 or needs[0].strategy or len(needs[0].options) != 1:
+            return 0
+        return needs[0].options[0].milli
+
+    @property
     def simple(self) -> bool:
         """Whether the columns tell everything, where devices are independent of each other."""
         return self.lines is not None and len(self.lines) <= 1

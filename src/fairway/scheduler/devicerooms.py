@@ -6,7 +6,7 @@ task is given in a room, and what that means to the columns, is worked out once 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +25,9 @@ from fairway.scheduler.deviceasks import Asked
 from fairway.scheduler.deviceloss import Losses
 
 _NO_ROOM = object()
+
+
+Prefer = Callable[[Asked, int, NodeDevices, Room], int | None]
 
 
 class Moved(NamedTuple):
@@ -60,6 +63,9 @@ class DeviceRooms:
         self._moved: dict[Hashable, Moved] = {}
         self._holdings: dict[tuple[int, int], tuple[Holding, ...]] = {}
         self._meanings: dict[Hashable, tuple[Moved, Vector]] = {}
+        self._parts: dict[tuple[int, Room, int], Step] = {}
+        self.prefer: Prefer | None = None
+        """Who chooses the device of which to take a part, if not the strategies."""
         self._bits = book.columns.bits
         self.free = self._bits.free.copy()
         """For the rows of `SlotBits`: the slots of which nothing is taken."""
@@ -83,11 +89,23 @@ class DeviceRooms:
         where = self.at(row) if room is None else room
         if asked.local:
             return self._step(asked, node, where)
+        if self.prefer is not None and asked.part:
+            slot = self.prefer(asked, row, node, where)
+            return None if slot is None else self.part(asked, node, where, slot)
         key = (asked.number, where)
         found = self._steps.get(key, _NO_ROOM)
         if found is _NO_ROOM:
             found = self._steps[key] = self._step(asked, node, where)
         return found  # type: ignore[return-value]
+
+    def part(self, asked: Asked, node: NodeDevices, room: Room, slot: int) -> Step:
+        """A part of a certain device, for those who ask for no more than that."""
+        key = (asked.number, room, slot)
+        found = self._parts.get(key)
+        if found is None:
+            taken = Taken(0, 0, slot, Portion(milli=asked.part))
+            found = self._parts[key] = self._made(node, room, (_holding(asked.needs.needs[0], taken),), asked.named, 1)
+        return found
 
     def held(self, row: int, holdings: tuple[Holding, ...], vector: Vector, sign: int) -> Step:
         """What it means to a row that something is taken (or given back) which was not chosen here."""

@@ -131,7 +131,8 @@ class Session:
 
     def _columns(self) -> Columns:
         """Kept columns fit one policy and one set of working plugins; a guarded plugin's answers are not kept."""
-        key = (self.policy.tiers, self._dropped)
+        fgd = self.plugin("fgd")
+        key = (self.policy.tiers, self._dropped, None if fgd is None else fgd.basis(self.state))
         kept = self.state.cache.get("columns")
         generation = self.devices.book.generation
         if kept is None or kept[0] != key or self.plugins.has_strangers:

@@ -35,6 +35,7 @@ from fairway.state.nodes import NodeTable
 from fairway.state.podterms import PodTerms
 from fairway.state.queues import DEFAULT_QUEUE, QueueTree
 from fairway.state.shaper import Shaper
+from fairway.state.shapes import Shape
 from fairway.state.tasks import ACCOUNTED, FINISHED, NOWHERE, ON_NODE, WAITING, Task, TaskState
 from fairway.state.volumes import VolumeBook
 from fairway.state.waiting import WaitingIndex
@@ -136,6 +137,10 @@ class ClusterState:
         if job.priority_class and self.priorities.known(job.priority_class):
             return self.priorities.value(job.priority_class)
         return max([task.priority for task in job.tasks], default=0)
+
+    def shapes(self) -> Iterable[Shape]:
+        """Every shape that a task has."""
+        return self._shaper.shapes()
 
     def jobs(self) -> Iterator[Job]:
         """Every job: the groups, then the pods that are alone."""

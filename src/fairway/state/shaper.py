@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -44,6 +44,9 @@ class Shaper:
 
     def __len__(self) -> int:
         return len(self._shapes)
+
+    def shapes(self) -> Iterable[Shape]:
+        return self._shapes.values()
 
     def vector(self, quantities: Mapping[str, str]) -> Vector:
         return self._axis.vector(Resource.parse(quantities))

@@ -9,6 +9,7 @@ from fairway.scheduler.plugins.capacity import Capacity
 from fairway.scheduler.plugins.conformance import Conformance
 from fairway.scheduler.plugins.devices import Devices
 from fairway.scheduler.plugins.drf import Drf
+from fairway.scheduler.plugins.fgd import Fgd
 from fairway.scheduler.plugins.gang import Gang
 from fairway.scheduler.plugins.nodeorder import NodeOrder
 from fairway.scheduler.plugins.predicates import Predicates
@@ -17,5 +18,5 @@ from fairway.scheduler.plugins.proportion import Proportion
 
 BUILT_IN: dict[str, type[Any]] = {
     plugin.name: plugin
-    for plugin in (BinPack, Capacity, Conformance, Devices, Drf, Gang, NodeOrder, Predicates, Priority, Proportion)
+    for plugin in (BinPack, Capacity, Conformance, Devices, Drf, Fgd, Gang, NodeOrder, Predicates, Priority, Proportion)
 }

@@ -79,7 +79,9 @@ def spread_score(shape: Shape, nodes: NodeView) -> FloatColumn:
     raw = np.zeros(nodes.snapshot.size)
     for spread in shape.rules.spread:
         if not spread.hard:
-            raw -= _everywhere(nodes.pods.present(spread.term, nodes.snapshot.size), spread.topology_key, nodes.snapshot)
+            raw -= _everywhere(
+                nodes.pods.present(spread.term, nodes.snapshot.size), spread.topology_key, nodes.snapshot
+            )
     return _normalised(raw, nodes)
 
 

@@ -1,0 +1,108 @@
+"""Place pods where they fragment the devices least: the fragmentation gradient of FGD (USENIX ATC 2023).
+
+A node scores int(100 * sigmoid((F before - F after) / 1000)). A pod that asks for a part of a device is given the one
+after which F is least, the first of those; that choice is made here unless the class or the pod names a strategy.
+"""
+
+from __future__ import annotations
+
+from math import exp
+
+import numpy as np
+
+from fairway.api.arguments import FgdArguments
+from fairway.devices.node import NodeDevices
+from fairway.devices.room import Portion, Room
+from fairway.scheduler.deviceasks import Asked
+from fairway.scheduler.fragments import Fragments, Typical, typical_pods
+from fairway.scheduler.hooks import FloatColumn
+from fairway.scheduler.session import Session
+from fairway.scheduler.view import NodeView
+from fairway.state.cluster import CPU, PODS, ClusterState
+from fairway.state.shapes import Shape
+
+_MOST = 100.0
+"""Where the sigmoid is flat for all that a score can tell."""
+
+
+class Fgd:
+    name = "fgd"
+    built_in = True
+    trend: int | None = None
+
+    def __init__(self, arguments: FgdArguments) -> None:
+        self._weight = arguments.weight
+        self._session: Session | None = None
+        self._typical: Typical = ()
+        self._fragments = Fragments(())
+
+    def basis(self, state: ClusterState) -> Typical:
+        """What scores rest on besides the node: columns are kept only while it stays the same."""
+        self._typical = typical_pods(state.shapes())
+        self._fragments = Fragments(self._typical)
+        return self._typical
+
+    def open(self, session: Session) -> None:
+        self._session = session
+        session.devices.rooms.prefer = self.prefer
+
+    def score(self, shape: Shape, nodes: NodeView) -> FloatColumn:
+        session = self._session
+        assert session is not None
+        rows = [int(row) for row in nodes.all_rows()]
+        asked = session.devices.asks.of(shape) if session.devices.minds(shape) else None
+        free = nodes.idle[CPU]
+        own = next((amount for row, amount in shape.vector if row == CPU), 0)
+        before, after = self._fragments.steps(free), self._fragments.steps(free - own)
+        added = session.snapshot.idle[PODS].take(rows) - nodes.idle[PODS]
+        scores = np.full(len(rows), 50.0)
+        for index, row in enumerate(rows):
+            node = session.devices.book.nodes.get(row)
+            if node is not None:
+                scores[index] = self._score(asked, node, row, int(added[index]), int(before[index]), int(after[index]))
+        return scores * self._weight
+
+    def _score(self, asked: Asked | None, node: NodeDevices, row: int, added: int, before: int, after: int) -> int:
+        assert self._session is not None
+        rooms = self._session.devices.rooms
+        room = rooms.at(row)
+        for _ in range(added if asked else 0):
+            step = rooms.step(asked, row, room) if asked else None
+            if step is None:
+                return 0
+            room = step.after
+        then: Room | None = room
+        if asked is not None:
+            then = self._best(asked, node, room, after)
+            if then is None:
+                step = rooms.step(asked, row, room)
+                then = None if step is None else step.after
+        if then is None:
+            return 0
+        gained = int(self._fragments.table(node, room)[before]) - int(self._fragments.table(node, then)[after])
+        return int(100 / (1 + exp(-max(-_MOST, min(_MOST, gained / self._fragments.pods / 1000)))))
+
+    def _best(self, asked: Asked, node: NodeDevices, room: Room, step: int) -> Room | None:
+        slot = self._slot(asked, node, room, step)
+        assert self._session is not None
+        return None if slot is None else self._session.devices.rooms.part(asked, node, room, slot).after
+
+    def prefer(self, asked: Asked, row: int, node: NodeDevices, room: Room) -> int | None:
+        """The device of which to take a part; the room of the task is written already."""
+        assert self._session is not None
+        return self._slot(asked, node, room, self._fragments.step(int(self._session.snapshot.idle[CPU, row])))
+
+    def _slot(self, asked: Asked, node: NodeDevices, room: Room, step: int) -> int | None:
+        """None where it is not a part of one device that is asked for, or the choice is not ours."""
+        assert self._session is not None
+        milli = asked.part
+        if not milli:
+            return None
+        rooms, best = self._session.devices.rooms, None
+        for slot in node.candidates(asked.needs.needs[0].options[0].wish):
+            if room.fits(slot, Portion(milli=milli)):
+                after = rooms.part(asked, node, room, slot).after
+                fragmented = int(self._fragments.table(node, after)[step])
+                if best is None or fragmented < best[0]:
+                    best = (fragmented, slot)
+        return None if best is None else best[1]
