@@ -51,9 +51,7 @@ class ReserveArguments(Arguments, frozen=True):
     ] = None
     reservation_timeout: Annotated[
         Seconds,
-        setting(
-            "A reservation not used after this time is released, and the job may reserve again. 0 is never."
-        ),
+        setting("A reservation not used after this time is released, and the job may reserve again. 0 is never."),
     ] = 86_400
     min_starving_after: Annotated[
         Seconds | None,
@@ -84,9 +82,9 @@ class EvictionArguments(Arguments, frozen=True):
 
 
 class DrfArguments(Arguments, frozen=True):
-    priority_first: Annotated[
-        bool, setting("Compare the priority of jobs before the shares of their namespaces.")
-    ] = False
+    priority_first: Annotated[bool, setting("Compare the priority of jobs before the shares of their namespaces.")] = (
+        False
+    )
 
 
 class ProportionArguments(Arguments, frozen=True):
@@ -108,13 +106,9 @@ class NodeOrderArguments(Arguments, frozen=True):
     ] = 0
     balanced_allocation: Annotated[
         Weight,
-        setting(
-            "Weight of preferring nodes whose resources are used evenly.", aliases=["balancedresource.weight"]
-        ),
+        setting("Weight of preferring nodes whose resources are used evenly.", aliases=["balancedresource.weight"]),
     ] = 1
-    node_affinity: Annotated[
-        Weight, setting("Weight of preferred node affinity.", aliases=["nodeaffinity.weight"])
-    ] = 2
+    node_affinity: Annotated[Weight, setting("Weight of preferred node affinity.", aliases=["nodeaffinity.weight"])] = 2
     pod_affinity: Annotated[
         Weight, setting("Weight of preferred pod affinity and anti-affinity.", aliases=["podaffinity.weight"])
     ] = 2
@@ -132,18 +126,14 @@ class BinPackArguments(Arguments, frozen=True):
     memory: Annotated[Weight, setting("Weight of memory within it.", aliases=["binpack.memory"])] = 1
     resources: Annotated[
         Mapping[str, Weight],
-        setting(
-            "Weights of further resources within it, by resource name.", aliases=["binpack.resources"], each=1
-        ),
+        setting("Weights of further resources within it, by resource name.", aliases=["binpack.resources"], each=1),
     ] = {}
 
 
 class DevicesArguments(Arguments, frozen=True):
     strategy: Annotated[
         tuple[DeviceStrategy, ...],
-        setting(
-            "How devices are chosen on a node: the first strategy decides, the next ones break its ties."
-        ),
+        setting("How devices are chosen on a node: the first strategy decides, the next ones break its ties."),
     ] = ("first-fit",)
 
 

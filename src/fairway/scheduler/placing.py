@@ -42,12 +42,14 @@ class Placer:
     def would_fit_if_lent(self, job: JobRun) -> bool:
         """Whether a job that its share does not allow could start on what others leave idle. Nothing is placed."""
         session, statement = self._session, self._session.statement()
+        session.keep_promises(job)
         session.lending = True
         if session.job_ready(job):
             fits = any(run.left and statement.allocate(job, run, 1) for run in job.runs)
         else:
             fits = self._begin(job, statement) is not Step.NO_ROOM
         session.lending = False
+        session.keep_promises(None)
         statement.rollback()
         return bool(fits)
 
