@@ -190,3 +190,15 @@ def test_a_waiting_claimant_says_what_it_waits_for():
     found = plan(make.node("n1", cpu=1), leaving("victim"), claimant(), policy=POLICY)
     assert reasons(found) == {"mine": "WaitingForRelease"}
     assert "it has places on n1 and waits for room there" in notes(found, "mine")
+
+
+def test_a_ready_job_waits_for_the_room_that_is_made_for_more_of_it():
+    """Its victim still leaves: until then nobody else gets the room, and the nomination stands."""
+    group = make.group("g", minimum=1, created=0)
+    runs = running("g-0", "n1", group="g", cpu=1, priority=10)
+    more = nominated(waiting("g-1", group="g", cpu=1, priority=10), "n1")
+    state = state_of(make.node("n1", cpu=2), group, runs, more, leaving("victim"), waiting("other", cpu=1))
+    found = cycle(state, POLICY)
+    assert (bound(found), nominations(found), released(found)) == ({}, {"g-1": "n1"}, {})
+    state.apply(Deleted(leaving("victim")))
+    assert bound(cycle(state, POLICY)) == {"g-1": "n1"}

@@ -10,6 +10,7 @@ from support.contention import (
     annotated,
     budget,
     evicted,
+    nominated,
     nominations,
     notes,
     plan,
@@ -628,3 +629,25 @@ def test_preempt_before_allocate_serves_jobs_that_have_started_too():
     job = running_gang("g", ["n1"], minimum=2, cpu=1, priority=10)
     found = plan(one_node(2), job, low("a"), waiting("g-1", group="g", cpu=1, priority=10), policy=policy)
     assert evicted(found) == ["a"]
+
+
+def test_a_job_that_has_just_been_evicted_claims_nothing_in_that_cycle():
+    gang = running_gang("g", ["n1"], cpu=1, priority=5)
+    more = waiting("g-1", group="g", cpu=1, priority=5)
+    found = plan(nodes("n1", "n2", cpu=1), gang, more, low("a", "n2", priority=6), high(priority=6), policy=POLICY)
+    assert (evicted(found), nominations(found)) == (["g-0"], {"high": "n1"})
+    found = plan(nodes("n1", "n2", cpu=1), gang, more, low("a", "n2"), high(priority=6), policy=POLICY)
+    assert (evicted(found), nominations(found)) == (["a"], {"high": "n2"})
+
+
+def test_a_job_for_which_others_go_is_nobodys_victim():
+    """mid takes a's room for one more pod of it; the next claimant leaves mid alone then."""
+    mid = running_gang("mid", ["n1", "n1"], minimum=1, cpu=1, priority=5)
+    more = waiting("mid-2", group="mid", cpu=1, priority=5, created=0)
+    late = high("late", priority=9, namespace="default")
+    cluster = [make.node("n1", cpu=3), low("a", priority=0)]
+    found = plan(cluster, mid, more, policy=POLICY)
+    assert (evicted(found), nominations(found)) == (["a"], {"mid-2": "n1"})
+    standing = nominated(more, "n1")
+    found = plan(make.node("n1", cpu=3), low("a", leaving=True), mid, standing, late, policy=POLICY)
+    assert evicted(found) == []

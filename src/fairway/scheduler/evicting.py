@@ -24,6 +24,7 @@ from fairway.scheduler.victims.index import VictimIndex, victim_index
 from fairway.scheduler.victims.scratch import Scratch
 from fairway.scheduler.victims.units import Unit
 from fairway.state.queues import Amounts, add
+from fairway.state.tasks import TaskState
 
 EntitlementFor = Callable[[JobRun, Amounts], Entitlement | None]
 """The claimant's entitlement, None if it may not act at all."""
@@ -58,6 +59,8 @@ class _Evictor:
 
     def evict_for(self, job: JobRun) -> bool:
         """Evict for a job and nominate it; False if that is not possible or not allowed."""
+        if any(task in self._session.evicted for task in job.job.tasks):
+            return False  # it has just lost what it had
         tasks = claimed_tasks(self._session, job)
         if not tasks:
             return False
@@ -91,6 +94,9 @@ class _Evictor:
         for gone in session.evicted:
             for number in index.of_job(gone.job):
                 eligible[number] &= gone not in index.unit(number).tasks
+        for hold in session.holds:
+            if hold.state is TaskState.PIPELINED:  # others have gone for it: it shall have the use of that
+                eligible[index.of_job(hold.job.job)] = False
         self._ask_strangers(job, hook, eligible, index)
         return eligible
 

@@ -137,13 +137,16 @@ class HoldBook:
         self.released.append(Released(hold.task.key, self._session.snapshot.names[hold.row], reason))
 
     def bind(self, job: JobRun) -> None:
-        """The job is ready: tasks with room are bound, other claims are no longer needed."""
+        """The job is ready: tasks with room are bound, and reservations without are no longer needed. Room that others
+        make for a task is still its own.
+        """
         for hold in self.of(job):
             if hold.state is TaskState.ALLOCATED:
                 self._drop(hold)
                 self._session.bind(job, [hold.task], [hold.row])
         for hold in self.of(job):
-            self.release(hold, "the job is ready without it")
+            if hold.state is TaskState.RESERVED:
+                self.release(hold, "the job is ready without it")
 
     def move(self, task: Task) -> None:
         """A held task was placed elsewhere by a statement that is being committed: the claim ends, the charge stays."""

@@ -1,0 +1,265 @@
+"""The promises of preempt, reclaim and reserve on random full clusters, one cycle at a time.
+
+No node is over-committed; victims are minimal, entitled by protections, and each is evicted for somebody who then gets
+the room; guarantees and disruption budgets are kept; reserved nodes take nobody new, and nothing is reserved while a
+more important job could run.
+"""
+
+from collections import Counter
+from typing import Any
+
+from hypothesis import HealthCheck, assume, given, note, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from fairway.api.pods import Pod
+from fairway.api.scheduling import PodGroup
+from fairway.scheduler.plan import Plan
+from fairway.scheduler.victims.budgets import DisruptionBudgets
+from fairway.scheduler.victims.units import Unit, units_of
+from fairway.state.cluster import ClusterState
+from fairway.state.events import Deleted, Upserted
+from fairway.state.tasks import ON_NODE, TaskState
+from support.contended import contended, evicting_policies
+from support.contention import acting, cycle, nominated, reserved
+from support.engine import flat, policy, state_of
+
+some = settings(
+    max_examples=100,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
+)
+
+RESERVE = ("reserve", {"starvingJobTimeThreshold": 1, "reservedNodePercent": 60})
+
+
+@st.composite
+def all_actions(draw: st.DrawFn) -> Any:
+    evicting = draw(st.sampled_from((("preempt",), ("reclaim",), ("preempt", "reclaim"), ())))
+    return acting("enqueue", RESERVE, "allocate", *evicting, "backfill", drf={"priorityFirst": draw(st.booleans())})
+
+
+def over_committed(state: ClusterState, plan: Plan) -> list[str]:
+    """Nodes that hold more than they have once the plan is carried out: pods, bindings and reservations with room."""
+    held: dict[str, Counter[int]] = {name: Counter() for name in state.nodes.rows}
+    ports: dict[str, list[Any]] = {name: [] for name in state.nodes.rows}
+    placed = {(binding.pod, binding.node) for binding in plan.bindings}
+    placed |= {(entry.pod, entry.node) for entry in plan.reservations if entry.state == "allocated"}
+    for task in [*state.tasks.values(), *state.foreign.values()]:
+        if task.state in ON_NODE - {TaskState.ALLOCATED}:
+            placed.add((task.key, state.nodes.names[task.node]))
+    for pod, node in placed:
+        task = state.tasks.get(pod) or state.foreign[pod]
+        held[node].update(dict(task.shape.vector))
+        ports[node] += task.shape.ports
+    return [
+        name
+        for name, amounts in held.items()
+        for whole in [dict(state.nodes.allocatable.at(state.nodes.rows[name]))]
+        if any(amount > whole.get(dimension, 0) for dimension, amount in amounts.items())
+        or len(ports[name]) != len(set(ports[name]))
+    ]
+
+
+@some
+@given(contended(), all_actions())
+def test_no_node_is_over_committed(objects, policy):
+    state = state_of(objects)
+    plan = cycle(state, policy)
+    assert over_committed(state, plan) == []
+    promised: dict[str, Counter[int]] = {}
+    for entry in plan.reservations:
+        promised.setdefault(entry.node, Counter()).update(dict(state.tasks[entry.pod].shape.vector))
+    for node, amounts in promised.items():
+        whole = dict(state.nodes.allocatable.at(state.nodes.rows[node]))
+        assert all(amount <= whole.get(dimension, 0) for dimension, amount in amounts.items()), node
+
+
+# -- victims ------------------------------------------------------------------------------------------------------
+
+
+def victims_of(state: ClusterState, plan: Plan) -> list[Unit]:
+    """The units that the plan evicts."""
+    gone = {eviction.pod for eviction in plan.evictions}
+    jobs = {state.tasks[pod].job for pod in gone}
+    return [unit for job in jobs for unit in units_of(job) if {task.key for task in unit.tasks} <= gone]
+
+
+def key_of(thing: Any) -> str:
+    return f"{thing.metadata.namespace}/{thing.metadata.name}"
+
+
+def job_of(thing: Any) -> str:
+    if isinstance(thing, PodGroup):
+        return key_of(thing)
+    group = thing.metadata.annotations.get("scheduling.k8s.io/group-name")
+    return f"{thing.metadata.namespace}/{group}" if group else key_of(thing)
+
+
+def only_claimant(objects: list[Any], claimant: str) -> list[Any]:
+    """The cluster without the others who wait."""
+    return [
+        thing for thing in objects if not isinstance(thing, Pod) or thing.spec.node_name or job_of(thing) == claimant
+    ]
+
+
+def places_without(objects: list[Any], claimant: str, gone: set[str]) -> bool:
+    """Whether the claimant can be placed with these pods gone, whatever its queue says."""
+    left = [thing for thing in objects if not isinstance(thing, Pod) or key_of(thing) not in gone]
+    plugins = ("priority", "gang", "predicates", "nodeorder")
+    plan = cycle(state_of(left), policy(actions="allocate", plugins=plugins))
+    return any(binding.job == claimant for binding in plan.bindings)
+
+
+@some
+@given(contended(), evicting_policies())
+def test_no_victim_can_be_spared(objects, policy):
+    """Put any unit back, and the claimant's gang cannot be placed. Looked at where there is one claimant."""
+    state = state_of(objects)
+    plan = cycle(state, policy)
+    claimants = {eviction.for_ for eviction in plan.evictions}
+    assume(len(claimants) == 1)
+    (claimant,) = claimants
+    assume(state.queues[state.tasks[plan.evictions[0].pod].job.queue].capability == {})
+    alone = only_claimant(objects, claimant)
+    gone = {eviction.pod for eviction in plan.evictions}
+    assume(not plan.placed)
+    note(f"{claimant} evicts {sorted(gone)}")
+    assert places_without(alone, claimant, gone)
+    units = victims_of(state, plan)
+    assert {task.key for unit in units for task in unit.tasks} == gone
+    for unit in units:
+        if not any(unit in gang.mates for gang in units):
+            assert not places_without(alone, claimant, gone - {task.key for task in unit.tasks}), unit
+
+
+@some
+@given(contended(), evicting_policies())
+def test_jobs_lose_their_surplus_or_everything(objects, policy):
+    state = state_of(objects)
+    plan = cycle(state, policy)
+    lost = Counter(state.tasks[eviction.pod].job for eviction in plan.evictions)
+    for job, count in lost.items():
+        running = [task for task in job.tasks if task.state in (TaskState.RUNNING, TaskState.BOUND)]
+        kept = len(running) - count
+        assert kept == 0 or kept >= min(job.minimum, len(running)), job
+
+
+@some
+@given(contended(), evicting_policies())
+def test_every_eviction_has_somebody_who_gets_the_room(objects, policy):
+    """Victims are gone in the next cycle: then every claimant is bound, and nobody came between."""
+    state = state_of(objects)
+    plan = cycle(state, policy)
+    assume(plan.evictions)
+    pods = {key_of(thing): thing for thing in flat(objects) if isinstance(thing, Pod)}
+    claimants = {eviction.for_ for eviction in plan.evictions}
+    nominees = {entry.pod: entry for entry in plan.nominations}
+    assert claimants == {state.tasks[pod].job.key for pod in nominees}
+    for binding in plan.bindings:
+        pod = pods[binding.pod]
+        state.apply(Upserted(replace(pod, spec=replace(pod.spec, node_name=binding.node))))
+    for pod, entry in nominees.items():
+        state.apply(Upserted(nominated(pods[pod], entry.node)))
+    for eviction in plan.evictions:
+        state.apply(Deleted(pods[eviction.pod]))
+    following = cycle(state, policy)
+    bound = {binding.pod: binding.node for binding in following.bindings}
+    assert nominees.keys() <= bound.keys()
+    assert over_committed(state, following) == []
+
+
+@some
+@given(contended(), evicting_policies())
+def test_protections_and_budgets_are_kept(objects, policy):
+    state = state_of(objects)
+    allowed = DisruptionBudgets(state)
+    plan = cycle(state, policy)
+    tasks = [state.tasks[eviction.pod] for eviction in plan.evictions]
+    assert allowed.allow(tasks)
+    assert len({task.key for task in tasks}) == len(tasks)
+    for task in tasks:
+        assert task.traits.preemptable
+        assert (task.job.annotations or {}).get("fairway.dev/never-evict") != "true"
+        assert task.state in (TaskState.RUNNING, TaskState.BOUND)
+    for eviction, task in zip(plan.evictions, tasks, strict=True):
+        assert eviction.for_ != task.job.key
+        claimant = next(other for other in state.jobs() if other.key == eviction.for_)
+        assert (claimant.queue == task.job.queue) is (eviction.action == "preempt")
+
+
+@some
+@given(contended(), evicting_policies("reclaim"))
+def test_reclaim_leaves_every_queue_its_guarantee_and_takes_within_what_is_deserved(objects, policy):
+    state = state_of(objects)
+    plan = cycle(state, policy)
+    gained: dict[str, Counter[int]] = {}
+    lost: dict[str, Counter[int]] = {}
+    for eviction in plan.evictions:
+        task = state.tasks[eviction.pod]
+        lost.setdefault(task.job.queue, Counter()).update(dict(task.shape.vector))
+    for pod in {entry.pod for entry in plan.nominations}:
+        task = state.tasks[pod]
+        gained.setdefault(task.job.queue, Counter()).update(dict(task.shape.vector))
+    for name, amounts in lost.items():
+        queue = state.queues[name]
+        for dimension, guaranteed in queue.guarantee.items():
+            if amounts[dimension]:
+                assert queue.held[dimension] - amounts[dimension] >= guaranteed, name
+    assert not lost.keys() & gained.keys()
+
+
+# -- reservations -------------------------------------------------------------------------------------------------
+
+
+@some
+@given(contended(plain=True), all_actions())
+def test_nothing_is_reserved_while_a_more_important_job_could_run(objects, policy):
+    state = state_of(objects)
+    plan = cycle(state, policy)
+    assume(plan.reservations)
+    without = cycle(state_of(objects), acting("enqueue", "allocate", drf=_drf(policy)))
+    placed = max((state.tasks[binding.pod].job.priority for binding in without.bindings), default=None)
+    for entry in plan.reservations:
+        if placed is not None:
+            assert state.tasks[entry.pod].job.priority >= placed, entry
+
+
+def _drf(policy: Any) -> dict[str, Any]:
+    drf = next(plugin for plugin in policy.plugins() if plugin.name == "drf")
+    return {"priorityFirst": drf.arguments.priority_first}
+
+
+@some
+@given(contended(), all_actions(), st.data())
+def test_a_reserved_node_takes_nobody_new_but_its_own(objects, policy, data):
+    """One waiting pod has a node reserved; whatever the actions do, nobody else who asks for something comes there."""
+    lone = [thing for thing in objects if isinstance(thing, Pod) and job_of(thing) == key_of(thing)]
+    pending = [pod for pod in lone if not pod.spec.node_name]
+    assume(pending)
+    owner = data.draw(st.sampled_from(pending))
+    nodes = [thing.metadata.name for thing in objects if type(thing).__name__ == "Node"]
+    node = data.draw(st.sampled_from(nodes))
+    held = reserved(owner, (key_of(owner), node, "reserved"))
+    state = state_of([held if thing is owner else thing for thing in objects])
+    plan = cycle(state, policy)
+    standing = [entry for entry in plan.reservations if entry.pod == key_of(owner)]
+    assume(standing and standing[0].node == node and standing[0].state == "reserved")
+    assume(not plan.released)
+    for entry in [*plan.bindings, *plan.nominations]:
+        assert entry.node != node or state.tasks[entry.pod].shape.best_effort, entry
+
+
+@some
+@given(contended(), all_actions())
+def test_reservations_make_their_jobs_ready_and_keep_to_the_limit(objects, policy):
+    state = state_of(objects)
+    plan = cycle(state, policy)
+    by_job = Counter(entry.job for entry in plan.reservations)
+    for name, count in by_job.items():
+        job = next(other for other in state.jobs() if other.key == name)
+        assert job.ready + count >= job.minimum, name
+        assert job.ready < job.minimum, name
+    nodes = {entry.node for entry in plan.reservations}
+    ready = int((state.nodes.ready & state.nodes.schedulable & state.nodes.alive).sum())
+    assert len(nodes) <= -(-ready * 60 // 100)
