@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from fairway.resources.algebra import Default, Resource
+from fairway.resources.algebra import Resource
+from fairway.resources.comparison import Default
 
 IntColumn = NDArray[np.int64]
 BoolColumn = NDArray[np.bool_]
@@ -99,11 +100,13 @@ class Table:
 
     def less_equal(self, limit: Vector, default: Default = Default.ZERO) -> BoolColumn:
         """Where the node is at most the limit in every dimension; `default` stands in for one the limit lacks."""
-        return (self.data <= self._dense(limit, default)[:, None]).all(axis=0)
+        below: BoolColumn = np.logical_and.reduce(self.data <= self._dense(limit, default)[:, None], axis=0)
+        return below
 
     def less_partly(self, other: Vector, default: Default = Default.ZERO) -> BoolColumn:
         """Where the node is below the other in some dimension."""
-        return (self.data < self._dense(other, default)[:, None]).any(axis=0)
+        below: BoolColumn = np.logical_or.reduce(self.data < self._dense(other, default)[:, None], axis=0)
+        return below
 
     def _dense(self, vector: Vector, default: Default) -> NDArray[np.int64]:
         missing = INFINITE if default is Default.INFINITY else 0

@@ -119,9 +119,7 @@ def parse_amount(name: str, value: str | int | float) -> int:
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise QuantityError(str(value), "expected a number or a text such as 2, 500m or 2Gi")
-    if (
-        isinstance(value, int) and abs(value) > INT64_MAX
-    ):  # before it becomes text: it may be millions of digits
+    if isinstance(value, int) and abs(value) > INT64_MAX:  # before it becomes text: it may be millions of digits
         raise QuantityError(hex(value)[:32], "does not fit an int64")
     quantity = parse_quantity(value if isinstance(value, str) else repr(value))
     if quantity.nanos < 0:
