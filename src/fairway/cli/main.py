@@ -19,7 +19,7 @@ VERBS = {
     "plan": "decide once on manifests, and say why the rest waits",
     "explain": "why a job waits, what would start it now, and when it starts",
     "queues": "the shares of queues and namespaces after one cycle",
-    "classes": "the devices each class selects, who holds them, near misses",
+    "classes": "which devices classes select, who holds them, what nearly fits",
     "place": "choose clusters for placements, and say why",
     "sandbox": "an embedded cluster and the real scheduler, live; no Kubernetes",
     "apply": "make or change objects of the sandbox that runs",
