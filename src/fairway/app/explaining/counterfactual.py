@@ -15,7 +15,7 @@ from fairway.app.explaining.search import Asker, SearchLimit
 from fairway.app.explaining.situation import Situation
 from fairway.scheduler.plan import Plan
 
-MOST_DECISIONS = 500
+MOST_DECISIONS = 300
 """How often `decide` is asked at most."""
 
 

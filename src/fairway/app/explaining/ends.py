@@ -17,6 +17,8 @@ from fairway.state.reader import key_of
 
 MOST_PODS = 4_000
 """Of more pods than these, only the ones that end first are looked at."""
+ROUNDS = 12
+"""Runs that are found one by one; where it takes more, those that end first are named together."""
 NAMED = 6
 
 
@@ -33,7 +35,7 @@ def _ends(question: Question) -> Change | None:
     def works(pods: Sequence[Pod]) -> bool:
         return question.works([_ended(pod) for pod in pods])
 
-    found = smallest_set(ordered[:MOST_PODS], works)
+    found = smallest_set(ordered[:MOST_PODS], works, ROUNDS)
     if not found:
         return None
     keys = sorted(map(key_of, found))
@@ -47,9 +49,10 @@ def _ended(pod: Pod) -> Pod:
 
 
 def _text(keys: list[str], last: Micros) -> str:
+    fewer = "; fewer may do" if len(keys) > ROUNDS else ""
     named = ", ".join(keys[:NAMED]) + (f" and {len(keys) - NAMED} more" if len(keys) > NAMED else "")
     if last >= FOREVER:
         when = "not all have a known end" if len(keys) > 1 else "its end is not known"
     else:
         when = f"{'all known' if len(keys) > 1 else 'known'} to end by {format_rfc3339(last)}"
-    return f"wait for the end of {named} ({when})"
+    return f"wait for the end of {named} ({when}{fewer})"

@@ -19,7 +19,6 @@ from fairway.app.explaining.situation import Situation, job_of
 from fairway.app.living import FOREVER, LivingCluster
 from fairway.app.population import populate, settle
 from fairway.clock import SECOND, Micros, format_rfc3339
-from fairway.scheduler.plan import Plan
 from fairway.sim.assertions import Evidence
 from fairway.sim.cycles import Cycles
 from fairway.sim.loop import EventLoop
@@ -90,24 +89,18 @@ class _Roll:
             TimingPart(),
             Random(0),
         )
-        self._cycles = Cycles(
-            self._cluster, situation.policy, "events", SECOND, self._watch, story, on_cycle=self._count
-        )
-        self._passes = 0
+        self._cycles = Cycles(self._cluster, situation.policy, "events", SECOND, self._watch, story)
 
     def run(self) -> Forecast:
         population = populate(self._situation.objects.values(), self._run_time)
         settle(population, self._cluster, self._cycles)
         horizon = self._situation.now + HORIZON
-        while self._watch.started is None and self._passes < MOST_DECISIONS:
+        while self._watch.started is None and self._cycles.count < MOST_DECISIONS:
             when = self._loop.next_time
             if when is None or when > horizon:
                 break
             self._loop.step()
         return self._say()
-
-    def _count(self, number: int, at: Micros, plan: Plan) -> None:
-        self._passes += 1
 
     def _run_time(self, pod: Pod, group: PodGroup | None) -> Micros:
         runtime = self._runs.known(pod)
@@ -119,14 +112,14 @@ class _Roll:
         unknown = self._unknown()
         count = len(unknown)
         found = self._started(count) if self._watch.started is not None else self._not_started(count)
-        return replace(found, unknown_ends=tuple(unknown[:NAMED]), unknown_count=count, decisions=self._passes)
+        return replace(found, unknown_ends=tuple(unknown[:NAMED]), unknown_count=count, decisions=self._cycles.count)
 
     def _started(self, unknown: int) -> Forecast:
         start = self._watch.started or 0
         estimate = bool(self._watch.ended & self._uncertain)
         sure = " (an estimate: it rests on run times that nobody enforces)" if estimate else ""
         taken = f"; {_runs(unknown)} no known end, taken to go on" if unknown else ""
-        text = f"starts {self._when(start)}{sure} if nothing else arrives{taken}"
+        text = f"starts {self._when(start, 'at ')}{sure} if nothing else arrives{taken}"
         return Forecast(text, start=format_rfc3339(start), estimate=estimate)
 
     def _not_started(self, unknown: int) -> Forecast:
@@ -135,14 +128,16 @@ class _Roll:
             text = f"not before {self._when(seen)}, which is as far as was looked"
         elif unknown:
             text = f"not before one of the runs ends of which no end is known ({_runs(unknown)} none)"
-            text += f"; all else that is known has happened {self._when(seen)}" if seen > self._situation.now else ""
+            text += (
+                f"; all else that is known has happened {self._when(seen, 'by ')}" if seen > self._situation.now else ""
+            )
         else:
             text = "not at all as things are: when everything that is known has happened, it still waits"
         return Forecast(text, not_before=format_rfc3339(seen), estimate=bool(self._uncertain))
 
-    def _when(self, moment: Micros) -> str:
+    def _when(self, moment: Micros, word: str = "") -> str:
         now = self._situation.now
-        return "now" if moment <= now else f"at {format_rfc3339(moment)} (in {format_span(moment - now)})"
+        return "now" if moment <= now else f"{word}{format_rfc3339(moment)} (in {format_span(moment - now)})"
 
     def _unknown(self) -> list[UnknownEnd]:
         """Runs that go on for ever, at the end of the look ahead."""

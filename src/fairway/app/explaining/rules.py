@@ -18,6 +18,9 @@ from fairway.scheduler.nodematch import tolerates
 MOST_TAINTS = 20
 """Kinds of taints that are tried one by one."""
 
+ROUNDS = 12
+"""Nodes that are found one by one."""
+
 Edit = Callable[[Pod], Pod]
 
 
@@ -107,7 +110,7 @@ def _nodes_back(question: Question, nodes: list[Node], verb: str) -> Change | No
     def works(chosen: Sequence[Node]) -> bool:
         return question.works([_back(node) for node in chosen])
 
-    found = smallest_set(nodes, works)
+    found = smallest_set(nodes, works, ROUNDS)
     if not found:
         return None
     names = ", ".join(node.metadata.name for node in found)

@@ -58,24 +58,35 @@ def _least(low: int, high: int, works: Callable[[int], bool]) -> int:
     return high
 
 
-def smallest_set(items: Sequence[T], works: Callable[[Sequence[T]], bool]) -> list[T] | None:
+def smallest_set(items: Sequence[T], works: Callable[[Sequence[T]], bool], rounds: int) -> list[T] | None:
     """A set of items none of which can be spared, of the earliest items that do; None if not even all work.
 
     The shortest beginning of the list that works ends with an item that is needed. It is kept, and what still has to
-    come before it is found in the same way, until the kept ones are enough.
+    come before it is found in the same way, until the kept ones are enough. After so many `rounds`, which find one
+    item each, what is known to be enough is returned, though less may be.
     """
     kept: list[T] = []
-    enough = list(items)
-    if not enough or not works(enough):
+    enough = _beginning(items, works)
+    if enough is None:
         return None
-    while not works(kept):
+    while len(kept) < rounds and not works(kept):
         rest = enough[len(kept) :]
         if not rest:
             return enough
         needed = _shortest(kept, rest, works)
         enough = [*kept, rest[needed - 1], *rest[: needed - 1]]
         kept.append(rest[needed - 1])
-    return kept
+    return kept if len(kept) < rounds or works(kept) else enough
+
+
+def _beginning(items: Sequence[T], works: Callable[[Sequence[T]], bool]) -> list[T] | None:
+    """A beginning of the list that works, and is not much longer than it must be: long ones are dear to ask about."""
+    size = 4
+    while size < len(items):
+        if works(items[:size]):
+            return list(items[:size])
+        size *= 4
+    return list(items) if items and works(items) else None
 
 
 def _shortest(kept: list[T], rest: list[T], works: Callable[[Sequence[T]], bool]) -> int:

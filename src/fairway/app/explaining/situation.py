@@ -79,8 +79,7 @@ class Situation:
         """What `decide` would do for a job if these objects were as given; None if it would still wait."""
         for thing in changed:
             self.state.apply(Upserted(thing))
-        plan = self.decide()
-        found = effect_on(plan, job)
+        found = effect_on(decide(self.state, self.policy, self.now, reasons=False), job)
         for thing in reversed(changed):
             before = self.objects.get(kinds.key(thing))
             self.state.apply(Deleted(thing) if before is None else Upserted(before))
