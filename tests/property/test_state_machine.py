@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from fairway.api import kinds
 from fairway.api.kinds import ApiObject
+from fairway.api.policy import Policy
 from fairway.scheduler.plan import Plan
 from fairway.state import invariants
 from fairway.state.cluster import ClusterState
@@ -26,6 +27,11 @@ GROUPS = ("g0", "g1", "p0")
 PODS = ("p0", "p1", "p2", "p3", "p4")
 NAMESPACES = ("a", "b")
 CLAIMS = ("c0", "c1")
+ACTIONS = (
+    "enqueue, allocate, backfill",
+    "enqueue, reserve, allocate, reclaim, backfill",
+    "enqueue, allocate, preempt, reclaim, backfill",
+)
 
 pods = st.sampled_from(PODS)
 namespaces = st.sampled_from(NAMESPACES)
@@ -41,10 +47,18 @@ class Story(RuleBasedStateMachine):
         self.objects: dict[kinds.ObjectKey, ApiObject] = {}
         self.binding: dict[str, tuple[str, bool]] = {}
 
-    @initialize(node=clusters.node("n0"), kind=clusters.templates(), policy=clusters.policies())
-    def begin(self, node: ApiObject, kind: dict[str, Any], policy: Any) -> None:
+    @initialize(
+        node=clusters.node("n0"),
+        kind=clusters.templates(),
+        policy=clusters.policies(ACTIONS),
+        narrow=clusters.sometimes,
+    )
+    def begin(self, node: ApiObject, kind: dict[str, Any], policy: Policy, narrow: bool) -> None:
+        """With `narrow` the scheduler has a name of its own, and most pods are somebody else's."""
         self.policy = policy
         self.kinds = [kind]
+        self.names = ["fairway"] if narrow else None
+        self.state = ClusterState(self.names)
         self.upsert(node)
 
     def upsert(self, thing: ApiObject) -> None:
@@ -82,9 +96,12 @@ class Story(RuleBasedStateMachine):
         phase=st.sampled_from(("", "Pending", "Inqueue", "Completed")),
         priority_class=st.sampled_from(("", "high", "unknown")),
         roles=st.sampled_from(({}, {}, {"driver": 1})),
+        reserved=st.lists(st.tuples(pods, nodes, st.sampled_from(("reserved", "allocated"))), max_size=2),
     )
-    def upsert_group(self, name: str, namespace: str, **fields: Any) -> None:
-        self.upsert(make.group(name, namespace, **fields))
+    def upsert_group(self, name: str, namespace: str, reserved: list[tuple[str, str, str]], **fields: Any) -> None:
+        records = [{"pod": pod, "node": node, "state": state, "since": make.at(0)} for pod, node, state in reserved]
+        notes = {"fairway.dev/reservations": json.dumps(records)} if records else {}
+        self.upsert(make.group(name, namespace, annotations=notes, **fields))
 
     @rule(name=st.sampled_from(GROUPS), namespace=namespaces)
     def delete_group(self, name: str, namespace: str) -> None:
@@ -101,18 +118,20 @@ class Story(RuleBasedStateMachine):
         group=st.sampled_from(("", *GROUPS)),
         queue=st.sampled_from(("", *QUEUES)),
         claim=st.sampled_from((None, None, None, *CLAIMS)),
-        more=st.fixed_dictionaries({}, optional={"created": st.integers(0, 2), "annotations": st.just({"x": "y"})}),
+        more=st.fixed_dictionaries({}, optional={"created": st.integers(0, 2), "nominated": nodes}),
+        ours=st.booleans(),
     )
     def upsert_waiting_pod(
-        self, name: str, namespace: str, kind: int, claim: str | None, more: dict[str, Any], **fields: Any
+        self, name: str, namespace: str, kind: int, claim: str | None, ours: bool, more: dict[str, Any], **fields: Any
     ) -> None:
         key = f"{namespace}/{name}"
         if self.binding.get(key, ("", False))[1]:
             return  # the API server has it bound by now
-        template = dict(self.kinds[kind % len(self.kinds)])
+        template = self.kind(kind, ours)
         if claim is not None:
-            volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]
-            template["spec"] = {**template["spec"], "volumes": volumes}
+            template["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]
+        if not ours and self.names:
+            self.binding.pop(key, None)
         self.upsert(make.pod(name, namespace, **template, **fields, **more))
 
     @rule(
@@ -123,12 +142,17 @@ class Story(RuleBasedStateMachine):
         phase=st.sampled_from(("Running", "Running", "Pending", "Succeeded", "Failed", "Unknown")),
         leaving=clusters.seldom,
         group=st.sampled_from(("", *GROUPS)),
+        ours=st.booleans(),
     )
-    def upsert_placed_pod(self, name: str, namespace: str, kind: int, node: str, **fields: Any) -> None:
-        key = f"{namespace}/{name}"
-        chosen = self.binding.pop(key, (node, False))
-        template = self.kinds[kind % len(self.kinds)]
-        self.upsert(make.pod(name, namespace, **template, node=chosen[0] if chosen[1] else node, **fields))
+    def upsert_placed_pod(self, name: str, namespace: str, kind: int, node: str, ours: bool, **fields: Any) -> None:
+        chosen, confirmed = self.binding.pop(f"{namespace}/{name}", (node, False))
+        template = self.kind(kind, ours)
+        self.upsert(make.pod(name, namespace, **template, node=chosen if confirmed else node, **fields))
+
+    def kind(self, index: int, ours: bool) -> dict[str, Any]:
+        template = dict(self.kinds[index % len(self.kinds)])
+        template["spec"] = {**template["spec"], "schedulerName": "fairway" if ours else "default-scheduler"}
+        return template
 
     @rule(name=pods, namespace=namespaces)
     def delete_pod(self, name: str, namespace: str) -> None:
@@ -213,7 +237,7 @@ class Story(RuleBasedStateMachine):
 
     @rule()
     def decide_as_from_a_new_state(self) -> None:
-        fresh = engine.state_of(list(self.objects.values()))
+        fresh = engine.state_of(list(self.objects.values()), scheduler_names=self.names)
         for pod, (node, confirmed) in sorted(self.binding.items()):
             if pod not in fresh.tasks:
                 continue
@@ -221,6 +245,10 @@ class Story(RuleBasedStateMachine):
             if confirmed:
                 fresh.apply(Confirmed(pod))
         assert text(engine.decided(self.state, self.policy)) == text(engine.decided(fresh, self.policy))
+
+    def teardown(self) -> None:
+        if hasattr(self, "policy"):
+            self.decide_as_from_a_new_state()
 
     @rule()
     def carry_a_plan_out(self) -> None:

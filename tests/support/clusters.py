@@ -179,7 +179,7 @@ def clusters(draw: st.DrawFn) -> list[ApiObject]:
 
 
 @st.composite
-def policies(draw: st.DrawFn) -> Policy:
+def policies(draw: st.DrawFn, actions: tuple[str, ...] = ("enqueue, allocate, backfill",)) -> Policy:
     """Policies of allocation: ways to share, to order and to score."""
     arguments: dict[str, dict[str, Any]] = {"priority": {}, "gang": {}, "predicates": {}}
     arguments["drf"] = {"priorityFirst": draw(sometimes)}
@@ -195,4 +195,4 @@ def policies(draw: st.DrawFn) -> Policy:
         }
     if draw(st.booleans()):
         arguments["binpack"] = {"resources": {make.GPU: draw(st.integers(0, 3))}}
-    return engine.policy(plugins=(), **arguments)
+    return engine.policy(actions=draw(st.sampled_from(actions)), plugins=(), **arguments)

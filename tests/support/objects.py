@@ -86,6 +86,7 @@ def pod(
     annotations: Mapping[str, str] | None = None,
     spec: Mapping[str, Any] | None = None,
     ports: Sequence[int] = (),
+    nominated: str = "",
     **requests: Any,
 ) -> ApiObject:
     """A pod with one container; `spec` adds any other field of its spec."""
@@ -116,7 +117,7 @@ def pod(
         namespace,
         metadata=metadata,
         spec={"containers": [container], "nodeName": node, **(spec or {})},
-        status={"phase": phase or ("Running" if node else "Pending")},
+        status={"phase": phase or ("Running" if node else "Pending"), "nominatedNodeName": nominated},
     )
 
 
@@ -131,12 +132,14 @@ def group(
     roles: Mapping[str, int] | None = None,
     priority_class: str = "",
     resources: Mapping[str, Any] | None = None,
+    annotations: Mapping[str, str] | None = None,
 ) -> ApiObject:
+    times = {} if created is None else {"creationTimestamp": at(created)}
     return made(
         "PodGroup",
         name,
         namespace,
-        metadata={} if created is None else {"creationTimestamp": at(created)},
+        metadata={**times, "annotations": dict(annotations or {})},
         spec={
             "minMember": minimum,
             "queue": queue,
