@@ -76,6 +76,26 @@ def test_reservations_survive_and_end(tmp_path: Path) -> None:
     assert [job for _, _, job in story(sandbox, "reserved")] == ["big", "rival"]
 
 
+def test_a_reservation_that_ends_with_the_restart_is_taken_off_its_job(tmp_path: Path) -> None:
+    """The new policy reserves nothing: what the old one wrote on the job must not stay there."""
+    busy = pod("busy", cpu=2, created=0)
+    sandbox = after(
+        made(node("n", cpu=2), busy, pod("big", cpu=2), path=tmp_path / "s.db", with_policy=busy_policy()), 70
+    )
+    (big,) = [thing for thing in sandbox.objects() if thing.metadata.name == "big"]
+    assert "fairway.dev/reservations" in big.metadata.annotations
+    sandbox.discard()
+    sandbox = after(Sandbox(Store(sandbox.path), policy()), 71)
+    (big,) = [thing for thing in sandbox.objects() if thing.metadata.name == "big"]
+    assert "fairway.dev/reservations" not in big.metadata.annotations
+    assert Sandbox(_closed(sandbox)).policy == policy()
+
+
+def _closed(sandbox: Sandbox) -> Store:
+    sandbox.close()
+    return Store(sandbox.path)
+
+
 Job = tuple[int, int, int, int]
 
 

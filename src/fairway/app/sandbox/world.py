@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator
-from importlib.resources import as_file, files
+from pathlib import Path
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -25,7 +25,7 @@ from fairway.sim.workload import arrivals
 from fairway.state.annotations import GROUP_NAME
 from fairway.state.reader import group_of, key_of
 
-DEMO = "scenario.yaml"
+DEMO = Path(__file__).parent / "demo" / "scenario.yaml"
 ROUND: Micros = 3 * 3600 * SECOND
 """The demo's jobs come again after this time."""
 
@@ -39,8 +39,7 @@ class World(NamedTuple):
 
 def demo_scenario() -> Scenario:
     """The scenario that comes with Fairway: a small cluster with GPUs, two teams, and their day."""
-    with as_file(files("fairway.app.sandbox") / "demo") as folder:
-        return load_scenario(folder / DEMO)
+    return load_scenario(DEMO)
 
 
 def demo_world() -> World:
