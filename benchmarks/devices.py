@@ -1,7 +1,7 @@
 """What devices cost: `decide` with classes against the same pods asking for a plain resource, and adding a class.
 
-5,000 nodes with 8 devices each, 50 overlapping classes, 10,000 pods. Nodes come in a few models, as in a data centre, or,
-at worst, no two nodes are alike. Run it: `python -m benchmarks.devices`.
+5,000 nodes with 8 devices each, 50 overlapping classes, 10,000 pods. Nodes come in a few models, as in a data centre,
+or, at worst, no two nodes are alike. Run it: `python -m benchmarks.devices`.
 """
 
 from __future__ import annotations

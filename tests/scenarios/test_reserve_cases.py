@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fairway.api.kinds import ApiObject
+from fairway.scheduler.holding.reserving import raw_score, tens
 from fairway.scheduler.registry import default_registry
-from fairway.scheduler.reserving import raw_score, tens
 from fairway.scheduler.session import Session
 from support import objects as make
 from support.cli import invoke, write

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairway.scheduler.gains import Gains
+from fairway.scheduler.promising.gains import Gains
 
 DIMENSIONS, NODES = 3, 4
 

@@ -49,9 +49,7 @@ class _Reader:
             unknown = peer_of("argument", key) or f"unknown argument{did_you_mean(key, names)}"
             self._complain(entry.line, key, unknown)
         elif setting.is_map:
-            self._take_entries(
-                setting, key, entry if entry_key is None else Marked(entry.line, {entry_key: entry})
-            )
+            self._take_entries(setting, key, entry if entry_key is None else Marked(entry.line, {entry_key: entry}))
         elif setting.name in self.lines:
             self._complain(entry.line, key, f"given twice, first in line {self.lines[setting.name]}")
         else:
@@ -122,9 +120,7 @@ def describe(entry: Marked) -> str:
         return f"the list {shortened(', '.join(map(str, value)))}" if value else "an empty list"
     if isinstance(value, str):
         return f"the text {shortened(value)!r}"
-    return (
-        shortened(str(value)) if isinstance(value, float) else shortened(msgspec.json.encode(value).decode())
-    )
+    return shortened(str(value)) if isinstance(value, float) else shortened(msgspec.json.encode(value).decode())
 
 
 def shortened(text: str) -> str:

@@ -77,15 +77,11 @@ class Catalog:
     def register_action(self, name: str, arguments: type[Arguments], meaning: str) -> None:
         _register(self._actions, "action", Entry(name, arguments, meaning))
 
-    def register_plugin(
-        self, name: str, arguments: type[Arguments], meaning: str, hooks: Collection[str] = ()
-    ) -> None:
+    def register_plugin(self, name: str, arguments: type[Arguments], meaning: str, hooks: Collection[str] = ()) -> None:
         """`hooks` are the extension points it implements, those without a flag left out."""
         for hook in hooks:
             if hook not in FLAGS.values():
-                raise InputError(
-                    f"plugin {name!r}: unknown hook {hook!r}{did_you_mean(hook, FLAGS.values())}"
-                )
+                raise InputError(f"plugin {name!r}: unknown hook {hook!r}{did_you_mean(hook, FLAGS.values())}")
         _register(self._plugins, "plugin", Entry(name, arguments, meaning, tuple(hooks)))
 
 

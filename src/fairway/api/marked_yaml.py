@@ -169,8 +169,6 @@ def _scalar(event: yaml.ScalarEvent) -> Scalar:
     if construct is None:
         return str(event.value)
     if len(event.value) > MAX_NUMBER:
-        raise _Unreadable(
-            _line(event), f"a number of {len(event.value)} characters, expected at most {MAX_NUMBER}"
-        )
+        raise _Unreadable(_line(event), f"a number of {len(event.value)} characters, expected at most {MAX_NUMBER}")
     value: Scalar = construct(yaml.ScalarNode(tag, event.value))
     return value

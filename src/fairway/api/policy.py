@@ -89,8 +89,7 @@ def default_policy(catalog: Catalog) -> Policy:
     """What a new user would want: fair, gangs whole, starving jobs served, idle share lent and taken back."""
     actions = tuple(ActionConfig(name, catalog.actions[name].arguments()) for name in DEFAULT_ACTIONS)
     tiers = tuple(
-        tuple(PluginConfig(name, catalog.plugins[name].arguments()) for name in tier)
-        for tier in DEFAULT_TIERS
+        tuple(PluginConfig(name, catalog.plugins[name].arguments()) for name in tier) for tier in DEFAULT_TIERS
     )
     return Policy(actions, tiers)
 

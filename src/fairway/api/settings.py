@@ -27,9 +27,7 @@ class Arguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
     """The arguments of one action or plugin; this class itself is for those that take none."""
 
 
-def setting(
-    meaning: str, *, unit: str = "", aliases: Collection[str] = (), each: int | None = None
-) -> msgspec.Meta:
+def setting(meaning: str, *, unit: str = "", aliases: Collection[str] = (), each: int | None = None) -> msgspec.Meta:
     """What a field means to a user.
 
     `aliases` are other names it is read by. For a map, `<alias>.<key>` is read as one of its entries, and a
@@ -114,9 +112,7 @@ def _bare(info: inspect.Type) -> inspect.Type:
 def _unit(kind: inspect.Type) -> str:
     """The unit of what is optional is the unit of what it is when given."""
     if isinstance(kind, inspect.UnionType):
-        return next(
-            (str(t.extra["unit"]) for t in kind.types if isinstance(t, inspect.Metadata) and t.extra), ""
-        )
+        return next((str(t.extra["unit"]) for t in kind.types if isinstance(t, inspect.Metadata) and t.extra), "")
     return ""
 
 

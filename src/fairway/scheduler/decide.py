@@ -16,8 +16,8 @@ from fairway.scheduler.actions import ACTIONS
 from fairway.scheduler.guard import PluginDroppedError
 from fairway.scheduler.meter import NO_METER, Meter
 from fairway.scheduler.plan import Plan
-from fairway.scheduler.planning import make_plan
 from fairway.scheduler.registry import Registry, default_registry
+from fairway.scheduler.reporting.planning import make_plan
 from fairway.scheduler.session import Session
 from fairway.state.cluster import ClusterState
 

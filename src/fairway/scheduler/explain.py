@@ -14,6 +14,7 @@ import numpy as np
 from fairway.resources.columns import BoolColumn
 from fairway.scheduler.hooks import Check
 from fairway.scheduler.jobrun import JobRun
+from fairway.scheduler.nodes.view import NodeView
 from fairway.scheduler.session import Session
 from fairway.scheduler.statement import Statement
 from fairway.scheduler.verdict import (
@@ -25,7 +26,6 @@ from fairway.scheduler.verdict import (
     insufficient,
     no_devices,
 )
-from fairway.scheduler.view import NodeView
 from fairway.state.asks import CLASS_PREFIX
 from fairway.state.shapes import Shape
 from fairway.state.tasks import TaskState

@@ -21,8 +21,8 @@ import numpy as np
 
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.hooks import Check, FloatColumn
+from fairway.scheduler.nodes.view import NodeView
 from fairway.scheduler.verdict import Reason, Verdict
-from fairway.scheduler.view import NodeView
 from fairway.state.tasks import Task
 
 GIANT_SCORE = 1e6

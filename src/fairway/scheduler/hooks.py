@@ -23,8 +23,8 @@ from fairway.state.tasks import Task
 if TYPE_CHECKING:
     from fairway.scheduler.books import AccountBook, QueueBook
     from fairway.scheduler.jobrun import JobRun
+    from fairway.scheduler.nodes.view import NodeView
     from fairway.scheduler.session import Session
-    from fairway.scheduler.view import NodeView
 
 FloatColumn = NDArray[np.float64]
 Key = Any

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.hooks import Check, FloatColumn
-from fairway.scheduler.podcounts import PodCounts
-from fairway.scheduler.view import NodeView
+from fairway.scheduler.nodes.podcounts import PodCounts
+from fairway.scheduler.nodes.view import NodeView
 from fairway.state.cluster import PODS
 from fairway.state.ranks import RANK_BITS
 from fairway.state.shapes import Shape

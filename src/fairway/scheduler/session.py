@@ -17,22 +17,22 @@ from fairway.clock import Micros
 from fairway.devices.book import device_book
 from fairway.devices.strategies import DEFAULT_CHAIN
 from fairway.resources.columns import IntColumn
-from fairway.scheduler.allotments import Allotments
+from fairway.scheduler.allotting.allotments import Allotments
+from fairway.scheduler.allotting.fit import DeviceFit
+from fairway.scheduler.allotting.queues import DeviceQueues
 from fairway.scheduler.books import AccountBook, QueueBook
-from fairway.scheduler.devicefit import DeviceFit
-from fairway.scheduler.devicequeues import DeviceQueues
-from fairway.scheduler.holds import HoldBook
+from fairway.scheduler.holding.holds import HoldBook
 from fairway.scheduler.hooks import Check, Key
 from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.kernel import Columns, Kernel, NodeHooks
+from fairway.scheduler.nodes.podcounts import PodCounts
+from fairway.scheduler.nodes.view import NodeView
 from fairway.scheduler.outcome import Outcomes
 from fairway.scheduler.plan import Eviction
 from fairway.scheduler.pluginset import Dropped, PluginSet
-from fairway.scheduler.podcounts import PodCounts
 from fairway.scheduler.registry import Registry
 from fairway.scheduler.statement import Statement
 from fairway.scheduler.verdict import STAGE, YES, Reason, Verdict
-from fairway.scheduler.view import NodeView
 from fairway.state.asks import CLASS_PREFIX
 from fairway.state.cluster import PODS, ClusterState
 from fairway.state.jobs import Job
@@ -43,7 +43,7 @@ from fairway.state.tasks import Task, TaskState
 from fairway.state.waiting import Entry, Line, Signature
 
 if TYPE_CHECKING:
-    from fairway.scheduler.timeline import Promise
+    from fairway.scheduler.promising.timeline import Promise
 
 CapFor = Callable[[Shape], IntColumn | None]
 

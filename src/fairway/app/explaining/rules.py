@@ -13,7 +13,7 @@ from fairway.api.pods import Pod
 from fairway.app.explaining.model import Change
 from fairway.app.explaining.question import Attempt, Attempts, Question
 from fairway.app.explaining.search import smallest_set
-from fairway.scheduler.nodematch import tolerates
+from fairway.scheduler.nodes.nodematch import tolerates
 
 MOST_TAINTS = 20
 """Kinds of taints that are tried one by one."""

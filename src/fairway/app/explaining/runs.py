@@ -13,7 +13,7 @@ from fairway.api.pods import Pod
 from fairway.app.explaining.situation import Situation
 from fairway.app.living import FOREVER
 from fairway.clock import Micros, from_datetime
-from fairway.scheduler.runtimes import Runtime, Runtimes
+from fairway.scheduler.promising.runtimes import Runtime, Runtimes
 from fairway.state.reader import key_of
 
 

@@ -8,13 +8,13 @@ second either, for room only shrinks here; what was merely not allowed is tried 
 from __future__ import annotations
 
 from fairway.api.settings import Arguments
-from fairway.scheduler.ahead import allocate_ahead
 from fairway.scheduler.candidates import candidates
+from fairway.scheduler.holding.resuming import resume
 from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.order import Order
 from fairway.scheduler.outcome import Step
 from fairway.scheduler.placing import Placer
-from fairway.scheduler.resuming import resume
+from fairway.scheduler.promising.ahead import allocate_ahead
 from fairway.scheduler.session import Session
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fairway.api.arguments import EvictionArguments
 from fairway.api.settings import Arguments
-from fairway.scheduler.evicting import evict_for_claimants
 from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.session import Session
 from fairway.scheduler.victims.entitlement import ReclaimEntitlement, above_deserved
+from fairway.scheduler.victims.evicting import evict_for_claimants
 from fairway.state.queues import Amounts
 
 

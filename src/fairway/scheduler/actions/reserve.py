@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from fairway.api.arguments import ReserveArguments
 from fairway.api.settings import Arguments
+from fairway.scheduler.holding.reserving import Places
+from fairway.scheduler.holding.resuming import broken, resume
+from fairway.scheduler.holding.starving import condition_ready, next_starving, starving
+from fairway.scheduler.holding.trial import highest_priority_placed
 from fairway.scheduler.jobrun import JobRun
-from fairway.scheduler.reserving import Places
-from fairway.scheduler.resuming import broken, resume
 from fairway.scheduler.session import Session
-from fairway.scheduler.starving import condition_ready, next_starving, starving
-from fairway.scheduler.trial import highest_priority_placed
 from fairway.state.tasks import TaskState
 
 

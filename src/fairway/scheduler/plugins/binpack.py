@@ -6,8 +6,8 @@ import numpy as np
 
 from fairway.api.arguments import BinPackArguments
 from fairway.scheduler.hooks import FloatColumn
+from fairway.scheduler.nodes.view import NodeView
 from fairway.scheduler.session import Session
-from fairway.scheduler.view import NodeView
 from fairway.state.cluster import CPU, MEMORY
 from fairway.state.shapes import Shape
 

@@ -13,9 +13,9 @@ from fairway.devices.requests import CLASS_MISSING
 from fairway.resources.columns import IntColumn
 from fairway.scheduler.hooks import Check
 from fairway.scheduler.jobrun import JobRun
+from fairway.scheduler.nodes.view import NodeView
 from fairway.scheduler.session import Session
 from fairway.scheduler.verdict import DEVICES_TEXT, YES, Reason, Verdict
-from fairway.scheduler.view import NodeView
 from fairway.state.shapes import Shape
 
 

@@ -7,9 +7,9 @@ import numpy as np
 from fairway.api.affinity import Taint
 from fairway.api.arguments import NodeOrderArguments
 from fairway.scheduler.hooks import FloatColumn
-from fairway.scheduler.nodematch import term_column, tolerates
+from fairway.scheduler.nodes.nodematch import term_column, tolerates
+from fairway.scheduler.nodes.view import NodeView
 from fairway.scheduler.plugins import podrules
-from fairway.scheduler.view import NodeView
 from fairway.state.cluster import CPU, MEMORY, PODS
 from fairway.state.shapes import Shape
 

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairway.resources.columns import BoolColumn
-from fairway.scheduler import nodematch
 from fairway.scheduler import verdict as texts
 from fairway.scheduler.hooks import Check, FloatColumn
-from fairway.scheduler.view import NodeView
+from fairway.scheduler.nodes import nodematch
+from fairway.scheduler.nodes.view import NodeView
 from fairway.state.labels import ABSENT
 from fairway.state.podterms import CountColumn
 from fairway.state.shapes import Shape, Spread

@@ -13,12 +13,12 @@ import numpy as np
 from fairway.api.affinity import Taint
 from fairway.api.settings import Arguments
 from fairway.resources.columns import BoolColumn, IntColumn
-from fairway.scheduler import nodematch
 from fairway.scheduler import verdict as texts
 from fairway.scheduler.hooks import Check
+from fairway.scheduler.nodes import nodematch
+from fairway.scheduler.nodes.view import NodeView
 from fairway.scheduler.plugins import podrules
 from fairway.scheduler.session import Session
-from fairway.scheduler.view import NodeView
 from fairway.state.shapes import Shape, ports_clash
 
 _CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")

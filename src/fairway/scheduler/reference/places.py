@@ -11,7 +11,7 @@ from fairway.api.nodes import Node
 from fairway.api.policy import Policy
 from fairway.api.selectors import matches
 from fairway.resources.algebra import Resource
-from fairway.scheduler.nodematch import tolerates
+from fairway.scheduler.nodes.nodematch import tolerates
 from fairway.scheduler.reference.cluster import Amounts, Cluster, Task, add_up
 from fairway.state.labels import term_holds
 

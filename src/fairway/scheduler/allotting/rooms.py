@@ -21,8 +21,8 @@ from fairway.devices.solving import Taken, solve
 from fairway.devices.strategies import DEFAULT_CHAIN, Chain
 from fairway.devices.wishes import ByClass
 from fairway.resources.columns import Vector
-from fairway.scheduler.deviceasks import Asked
-from fairway.scheduler.deviceloss import Losses
+from fairway.scheduler.allotting.asks import Asked
+from fairway.scheduler.allotting.loss import Losses
 
 _NO_ROOM = object()
 

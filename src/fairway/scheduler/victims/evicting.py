@@ -9,16 +9,16 @@ import numpy as np
 from fairway.api.arguments import EvictionArguments
 from fairway.clock import SECOND
 from fairway.resources.columns import BoolColumn
-from fairway.scheduler.claimants import Claimants, claimed_tasks
+from fairway.scheduler.holding.resuming import resume
 from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.order import Order
 from fairway.scheduler.plan import Eviction
-from fairway.scheduler.resuming import resume
 from fairway.scheduler.session import Session
 from fairway.scheduler.verdict import Reason, Verdict
 from fairway.scheduler.victims import choice
 from fairway.scheduler.victims.budgets import DisruptionBudgets
 from fairway.scheduler.victims.claim import Claim, Found
+from fairway.scheduler.victims.claimants import Claimants, claimed_tasks
 from fairway.scheduler.victims.entitlement import Entitlement
 from fairway.scheduler.victims.index import VictimIndex, victim_index
 from fairway.scheduler.victims.scratch import Scratch

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairway.resources.columns import BoolColumn, IntColumn
-from fairway.scheduler.podcounts import PodCounts
+from fairway.scheduler.nodes.podcounts import PodCounts
 from fairway.state.snapshot import Snapshot
 
 

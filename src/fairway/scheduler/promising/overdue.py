@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fairway.scheduler.evicting import charge_off
 from fairway.scheduler.plan import Eviction
-from fairway.scheduler.runtimes import Runtimes
+from fairway.scheduler.promising.runtimes import Runtimes
+from fairway.scheduler.promising.timeline import Promise, Timeline
 from fairway.scheduler.session import Session
-from fairway.scheduler.timeline import Promise, Timeline
 from fairway.scheduler.victims.budgets import DisruptionBudgets
+from fairway.scheduler.victims.evicting import charge_off
 from fairway.scheduler.victims.units import Unit, units_of, with_mates
 from fairway.state.tasks import Task, TaskState
 

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from fairway.api.arguments import ReserveArguments
 from fairway.resources.columns import BoolColumn, IntColumn, Vector
-from fairway.scheduler.holds import Hold
+from fairway.scheduler.holding.holds import Hold
+from fairway.scheduler.holding.missing import missing_tasks
+from fairway.scheduler.holding.reservable import most_reserved, reservable_nodes, scoring_nodes
 from fairway.scheduler.hooks import FloatColumn
 from fairway.scheduler.jobrun import JobRun
-from fairway.scheduler.missing import missing_tasks
-from fairway.scheduler.reservable import most_reserved, reservable_nodes, scoring_nodes
 from fairway.scheduler.session import Session
 from fairway.scheduler.verdict import Reason
 from fairway.state.shapes import Shape

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from fairway.clock import format_rfc3339
-from fairway.scheduler.ahead import promise_reservations
-from fairway.scheduler.devicechoice import NO_CHOICES, choices, class_standings, given
+from fairway.scheduler.allotting.choice import NO_CHOICES, choices, class_standings, given
 from fairway.scheduler.plan import (
     Binding,
     Nomination,
@@ -14,12 +13,13 @@ from fairway.scheduler.plan import (
     Reservation,
     Sources,
 )
-from fairway.scheduler.recheck import recheck_at
+from fairway.scheduler.promising.ahead import promise_reservations
+from fairway.scheduler.promising.timeline import Promise
+from fairway.scheduler.reporting.recheck import recheck_at
+from fairway.scheduler.reporting.standings import Standings
+from fairway.scheduler.reporting.statuses import statuses
+from fairway.scheduler.reporting.waitingjobs import WaitingJobs
 from fairway.scheduler.session import Session
-from fairway.scheduler.standings import Standings
-from fairway.scheduler.statuses import statuses
-from fairway.scheduler.timeline import Promise
-from fairway.scheduler.waitingjobs import WaitingJobs
 from fairway.state.tasks import Task, TaskState
 
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 from fairway.clock import SECOND
 from fairway.scheduler.admission import admission
-from fairway.scheduler.holds import Hold
+from fairway.scheduler.holding.holds import Hold
+from fairway.scheduler.holding.reservable import most_reserved
 from fairway.scheduler.jobrun import JobRun
-from fairway.scheduler.reservable import most_reserved
 from fairway.scheduler.session import Session
 from fairway.state.tasks import TaskState
 

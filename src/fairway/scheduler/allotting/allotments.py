@@ -19,10 +19,10 @@ from fairway.devices.room import Room
 from fairway.devices.strategies import DEFAULT_CHAIN, Chain
 from fairway.errors import InvariantError
 from fairway.resources.columns import BoolColumn, Vector
-from fairway.scheduler.deviceasks import Asked, DeviceAsks
-from fairway.scheduler.deviceloss import Losses
-from fairway.scheduler.devicerooms import DeviceRooms, Step
-from fairway.scheduler.view import NodeView
+from fairway.scheduler.allotting.asks import Asked, DeviceAsks
+from fairway.scheduler.allotting.loss import Losses
+from fairway.scheduler.allotting.rooms import DeviceRooms, Step
+from fairway.scheduler.nodes.view import NodeView
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import Snapshot
 from fairway.state.tasks import Task

@@ -8,14 +8,14 @@ from typing import NamedTuple
 from fairway.clock import format_rfc3339
 from fairway.scheduler.admission import admission
 from fairway.scheduler.explain import Why, explain
+from fairway.scheduler.holding.starving import is_starving
 from fairway.scheduler.hooks import Key
 from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.plan import (
     Pending,
 )
+from fairway.scheduler.promising.timeline import Promise
 from fairway.scheduler.session import Session
-from fairway.scheduler.starving import is_starving
-from fairway.scheduler.timeline import Promise
 from fairway.scheduler.verdict import Reason, Verdict
 from fairway.state.jobs import Job
 from fairway.state.waiting import Entry, Line, LineKey, Signature, patience

@@ -11,8 +11,8 @@ from fairway.scheduler.plan import (
     QueueStatus,
     Status,
 )
+from fairway.scheduler.reporting.waitingjobs import Row, WaitingJobs
 from fairway.scheduler.session import Session
-from fairway.scheduler.waitingjobs import Row, WaitingJobs
 from fairway.state.jobs import Job
 from fairway.state.tasks import TaskState
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fairway.clock import SECOND, Micros
+from fairway.scheduler.holding.starving import next_starvation
 from fairway.scheduler.session import Session
-from fairway.scheduler.starving import next_starvation
 from fairway.state.tasks import TaskState
 
 

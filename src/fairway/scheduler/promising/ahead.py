@@ -13,15 +13,15 @@ from fairway.api.arguments import BackfillArguments
 from fairway.clock import Micros
 from fairway.resources.columns import IntColumn
 from fairway.scheduler.candidates import everybody
+from fairway.scheduler.holding.missing import missing_tasks
 from fairway.scheduler.jobrun import JobRun
-from fairway.scheduler.missing import missing_tasks
 from fairway.scheduler.order import Order
 from fairway.scheduler.outcome import Step
-from fairway.scheduler.overdue import evict_overdue
 from fairway.scheduler.placing import Placer
-from fairway.scheduler.runtimes import Runtimes
+from fairway.scheduler.promising.overdue import evict_overdue
+from fairway.scheduler.promising.runtimes import Runtimes
+from fairway.scheduler.promising.timeline import FOREVER, Timeline
 from fairway.scheduler.session import Session
-from fairway.scheduler.timeline import FOREVER, Timeline
 from fairway.state.shapes import Shape
 from fairway.state.tasks import TaskState
 

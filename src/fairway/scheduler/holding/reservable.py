@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fairway.api.arguments import ReserveArguments
 from fairway.resources.columns import BoolColumn
-from fairway.scheduler.nodematch import equals
+from fairway.scheduler.nodes.nodematch import equals
 from fairway.scheduler.session import Session
 
 

@@ -21,8 +21,8 @@ from fairway.scheduler.plan import Released
 from fairway.state.tasks import Task, TaskState
 
 if TYPE_CHECKING:
+    from fairway.scheduler.promising.timeline import Promise
     from fairway.scheduler.session import Session
-    from fairway.scheduler.timeline import Promise
 
 
 class Hold:

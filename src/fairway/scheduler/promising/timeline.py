@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from fairway.clock import SECOND, Micros
 from fairway.resources.columns import BoolColumn, IntColumn
-from fairway.scheduler.gains import Gains, Rooms
 from fairway.scheduler.jobrun import JobRun, TaskRun, grouped
 from fairway.scheduler.kernel import INFEASIBLE
 from fairway.scheduler.plugins.podrules import one_per_node
-from fairway.scheduler.runtimes import Runtime, Runtimes
+from fairway.scheduler.promising.gains import Gains, Rooms
+from fairway.scheduler.promising.runtimes import Runtime, Runtimes
 from fairway.scheduler.session import Session
 from fairway.scheduler.verdict import Reason
 from fairway.scheduler.victims.units import is_system

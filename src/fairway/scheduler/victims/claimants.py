@@ -8,8 +8,8 @@ from fairway.api.arguments import EvictionArguments
 from fairway.clock import SECOND
 from fairway.scheduler.admission import admission
 from fairway.scheduler.candidates import in_line, is_for_backfill
+from fairway.scheduler.holding.missing import missing_tasks
 from fairway.scheduler.jobrun import JobRun
-from fairway.scheduler.missing import missing_tasks
 from fairway.scheduler.session import Session
 from fairway.state.tasks import Task
 from fairway.state.waiting import Line

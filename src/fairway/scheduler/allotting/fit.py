@@ -16,9 +16,9 @@ from fairway.devices.requests import DeviceNeeds
 from fairway.devices.room import Room
 from fairway.devices.slotbits import serves
 from fairway.resources.columns import BoolColumn, IntColumn
-from fairway.scheduler.allotments import Allotments
-from fairway.scheduler.deviceasks import Asked
-from fairway.scheduler.view import NodeView
+from fairway.scheduler.allotting.allotments import Allotments
+from fairway.scheduler.allotting.asks import Asked
+from fairway.scheduler.nodes.view import NodeView
 from fairway.state.labels import term_holds
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import Snapshot

@@ -1,0 +1,1 @@
+"""Claims to room: reservations for starving jobs, nominations, and what becomes of both."""
