@@ -69,7 +69,7 @@ def test_nobody_is_evicted_for_a_device_that_nobody_holds() -> None:
 
 
 def test_the_room_of_victims_is_not_given_away_while_they_leave() -> None:
-    """The nominee waits for the device; a newcomer gets the one that is free, and nobody the one that is being freed."""
+    """The nominee waits for its device; a newcomer gets the one that is free, nobody the one that is being freed."""
     node = device_node("n1", gpu("a", memory="32G"), gpu("b", memory="8G"))
     leaving = running("v", "a", leaving=True)
     nominee = asking("p", classes={"high": 1}, spec=URGENT)

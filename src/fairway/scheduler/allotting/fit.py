@@ -59,6 +59,12 @@ class DeviceFit:
             passes[index] = self.fits(asked, int(rows[index]))
         return passes
 
+    def is_told_by_columns(self, shape: Shape) -> bool:
+        """Whether how much is left says everywhere what can be had."""
+        if not self._allotments.minds(shape):
+            return True
+        return self._allotments.asks.of(shape).simple and not self._awkward.any()
+
     def fits(self, asked: Asked, row: int) -> bool:
         if row not in self._allotments.book.nodes:
             return not asked.needs.needs

@@ -66,7 +66,7 @@ class _Evictor:
             return False
         gang = [0] * len(job.queue.held)
         for task in tasks:
-            add(gang, task.shape.vector)
+            add(gang, self._session.device_queues.asked(task.shape))
         entitlement = self._entitlement(job, gang)
         if entitlement is None:
             return False
