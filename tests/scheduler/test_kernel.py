@@ -30,10 +30,10 @@ def test_many_at_once_and_one_by_one(nodes, kind, count, policy):
 
 
 def chosen(session, count):
-    [task, *_] = session.state.tasks.values()
+    task, *rest = session.state.tasks.values()
     rows = session.kernel.choose(task.shape, count)
     if rows:
-        session.write(task.shape, rows, 1)
+        session.write(task.shape, [task, *rest][: len(rows)], rows, 1)
         if len(rows) < count and session.kernel.column(task.shape).around:
             rows = rows + chosen(session, count - len(rows))
     return rows
@@ -41,11 +41,11 @@ def chosen(session, count):
 
 def test_what_is_taken_back_leaves_no_trace():
     session = session_of([make.node(f"n{i}", cpu=4) for i in range(3)] + make.pods("p", 9, cpu=1), POLICIES["both"])
-    [task, *_] = session.state.tasks.values()
+    task, *rest = session.state.tasks.values()
     before, idle = session.kernel.column(task.shape).keys.copy(), session.snapshot.idle.copy()
     rows = session.kernel.choose(task.shape, 5)
-    session.write(task.shape, rows, 1)
+    session.write(task.shape, [task, *rest][: len(rows)], rows, 1)
     assert (session.kernel.column(task.shape).keys != before).any()
-    session.write(task.shape, rows, -1)
+    session.write(task.shape, [task, *rest][: len(rows)], rows, -1)
     assert (session.snapshot.idle == idle).all()
     assert (session.kernel.column(task.shape).keys == before).all()
