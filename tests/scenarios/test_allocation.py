@@ -11,6 +11,15 @@ NONE = policy(proportion={"lending": "none"})
 CAPACITY = policy(plugins=("priority", "gang", "drf", "predicates", "capacity", "nodeorder"))
 
 
+def _unlike(name, created):
+    """A gang of a large task and a small one that can only go to zone x."""
+    return [
+        make.group(name, minimum=2, created=created),
+        make.pod(f"{name}-a", group=name, cpu=3),
+        make.pod(f"{name}-b", group=name, cpu=1, spec={"nodeSelector": {"zone": "x"}}),
+    ]
+
+
 SCENARIOS = (
     Scenario(
         "a gang of 3 with room for 2 places none and the next job gets the room",
@@ -295,6 +304,28 @@ SCENARIOS = (
                 "q1-8", "InsufficientResources", insufficient_cpu=1, unschedulable=1, **{"node(s)_were_not_ready": 1}
             ),
         ],
+    ),
+    Scenario(
+        "a gang of unlike tasks may fit where one just like it did not, for others have taken the wrong place from it",
+        nodes=[make.node("n1", cpu=3, labels={"zone": "x"}), make.node("n2", cpu=3)],
+        jobs=[
+            _unlike("first", created=1),
+            make.pod("between", cpu=2, created=2, spec={"nodeSelector": {"zone": "x"}}),
+            _unlike("second", created=3),
+        ],
+        policy=policy(plugins=("priority", "gang", "drf", "predicates", "proportion")),
+        expect=[placed(first=0, between="n1", second_a="n2", second_b="n1"), waits("first", "InsufficientResources")],
+    ),
+    Scenario(
+        "who wants to be near a pod that is placed in this very cycle goes after it",
+        nodes=[make.node("n1", cpu=3), make.node("n2", cpu=3)],
+        jobs=[
+            make.pod("db", cpu=3, created=1, labels={"app": "db"}, spec={"nodeSelector": {make.HOST: "n2"}}),
+            make.pod("web", cpu=1, created=2, spec=make.affinity("zone", app="db")),
+            make.pod("near", created=3, group="g", spec=make.affinity(app="db")),
+            make.group("g", created=3),
+        ],
+        expect=[placed(db="n2", near="n2"), waits("web", "PredicateFailed")],
     ),
     Scenario(
         "a pod of several containers, init containers and overhead asks for what Kubernetes adds up",

@@ -1,4 +1,4 @@
-"""k like tasks placed at once go exactly where they would go one by one."""
+"""k like tasks placed at once go exactly where they would go one by one, and what is taken back leaves no trace."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,35 +17,53 @@ POLICIES = {
 }
 
 
-def session_of(objects, policy):
-    return Session(engine.state_of(objects), policy, make.NOW, default_registry())
+def gang_in_session(nodes, policy, **gang):
+    """A session on these nodes, and a gang in it with all its tasks waiting."""
+    state = engine.state_of(nodes, make.gang("g", **gang))
+    session = Session(state, policy, make.NOW, default_registry())
+    [signature] = state.waiting.signatures()
+    [line] = signature.lines.values()
+    return session, session.job_run(line.entries[0], signature, line)
+
+
+def rows_of(nodes, policy, steps, **gang):
+    session, job = gang_in_session(nodes, policy, **gang)
+    statement = session.statement()
+    for count in steps:
+        statement.allocate(job, job.runs[0], count)
+    statement.commit()
+    return [row for _, _, rows in session.bindings for row in rows]
 
 
 @settings(max_examples=60, deadline=None)
 @given(clusters.nodes(most=9), clusters.templates(), st.integers(1, 12), st.sampled_from(sorted(POLICIES)))
 def test_many_at_once_and_one_by_one(nodes, kind, count, policy):
-    objects = [nodes, [make.pod(f"p{i:02d}", **kind) for i in range(count)]]
-    at_once, one_by_one = session_of(objects, POLICIES[policy]), session_of(objects, POLICIES[policy])
-    assert chosen(at_once, count) == [row for _ in range(count) for row in chosen(one_by_one, 1)]
+    at_once = rows_of(nodes, POLICIES[policy], [count], members=count, **kind)
+    assert at_once == rows_of(nodes, POLICIES[policy], [1] * count, members=count, **kind)
 
 
-def chosen(session, count):
-    task, *rest = session.state.tasks.values()
-    rows = session.kernel.choose(task.shape, count)
-    if rows:
-        session.write(task.shape, [task, *rest][: len(rows)], rows, 1)
-        if len(rows) < count and session.kernel.column(task.shape).around:
-            rows = rows + chosen(session, count - len(rows))
-    return rows
-
-
-def test_what_is_taken_back_leaves_no_trace():
-    session = session_of([make.node(f"n{i}", cpu=4) for i in range(3)] + make.pods("p", 9, cpu=1), POLICIES["both"])
-    task, *rest = session.state.tasks.values()
-    before, idle = session.kernel.column(task.shape).keys.copy(), session.snapshot.idle.copy()
-    rows = session.kernel.choose(task.shape, 5)
-    session.write(task.shape, [task, *rest][: len(rows)], rows, 1)
-    assert (session.kernel.column(task.shape).keys != before).any()
-    session.write(task.shape, [task, *rest][: len(rows)], rows, -1)
+@settings(max_examples=40, deadline=None)
+@given(clusters.nodes(), clusters.templates(), st.sampled_from(sorted(POLICIES)))
+def test_what_is_taken_back_leaves_no_trace(nodes, kind, policy):
+    session, job = gang_in_session(nodes, POLICIES[policy], members=9, **kind)
+    [run] = job.runs
+    keys, idle = session.kernel.column(run.shape).keys.copy(), session.snapshot.idle.copy()
+    statement = session.statement()
+    placed = statement.allocate(job, run, 5)
+    assert placed == job.ready == run.placed
+    statement.rollback()
     assert (session.snapshot.idle == idle).all()
-    assert (session.kernel.column(task.shape).keys == before).all()
+    assert (session.kernel.column(run.shape).keys == keys).all()
+    assert (job.ready, run.placed, job.queue.held, session.bindings) == (0, 0, [0] * len(idle), [])
+
+
+def test_a_rollback_to_a_checkpoint_keeps_what_came_before():
+    nodes = [make.node(f"n{i}", cpu=4) for i in range(3)]
+    session, job = gang_in_session(nodes, POLICIES["both"], members=9, cpu=1)
+    statement = session.statement()
+    statement.allocate(job, job.runs[0], 2)
+    checkpoint = statement.checkpoint()
+    statement.allocate(job, job.runs[0], 3)
+    statement.rollback(checkpoint)
+    statement.commit()
+    assert [task.key for _, tasks, _ in session.bindings for task in tasks] == ["default/g-0", "default/g-1"]
