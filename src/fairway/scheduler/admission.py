@@ -13,7 +13,13 @@ if TYPE_CHECKING:
 
 def admission(session: Session, job: JobRun) -> Verdict:
     """The first thing that keeps a job out, in the order of `Reason`."""
-    for verdict in (queue_verdict(session, job.job.queue), _group_verdict(job), session.job_valid(job)):
+    name = job.job.queue
+    verdict = session.queue_verdicts.get(name)
+    if verdict is None:
+        verdict = session.queue_verdicts[name] = queue_verdict(session, name)
+    if not verdict.ok:
+        return verdict
+    for verdict in (_group_verdict(job), session.job_valid(job)):
         if not verdict.ok:
             return verdict
     refused = session.outcomes.refused

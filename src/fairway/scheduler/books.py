@@ -21,9 +21,9 @@ SHARE_BITS = 64
 def share(held: Amounts, total: Amounts, weight: int, skip: int) -> int:
     """The dominant share over weight, in units of 2**-64. Dimensions that the cluster has none of do not count."""
     most = 0
-    for row, amount in enumerate(held):
-        if amount > 0 and row != skip and row < len(total) and total[row] > 0:
-            part = (amount << SHARE_BITS) // (total[row] * weight)
+    for row, (amount, whole) in enumerate(zip(held, total, strict=False)):
+        if amount > 0 and whole > 0 and row != skip:
+            part = (amount << SHARE_BITS) // (whole * weight)
             if part > most:
                 most = part
     return most

@@ -132,6 +132,7 @@ class Kernel:
         self.cap_for: Callable[[Shape], IntColumn | None] | None = None
         """How many tasks of a shape each node may take because of promises to others; None if there are none."""
         self._columns = columns
+        self._leasts: dict[Shape, NDArray[np.int64]] = {}
         self.reopen()
 
     def reopen(self) -> None:
@@ -290,13 +291,7 @@ class Kernel:
 
     def _keys(self, shape: Shape, base: IntColumn, view: NodeView) -> IntColumn:
         idle = view.idle
-        short: BoolColumn | None = None
-        for row, amount in shape.vector:
-            if short is None:
-                short = idle[row] < amount
-            else:
-                short |= idle[row] < amount
-        assert short is not None
+        short: BoolColumn = np.logical_or.reduce(idle < self._least(shape), axis=0)
         if self.reserved is not None:
             if shape.best_effort:
                 short |= idle[PODS] <= view.pick(self.reserved_slots)
@@ -316,6 +311,16 @@ class Kernel:
         np.subtract(base, keys, out=keys)
         keys += short * _GIANT
         return keys
+
+    def _least(self, shape: Shape) -> NDArray[np.int64]:
+        """What a node must have of every resource, as one column; of what is not asked for, anything will do."""
+        least = self._leasts.get(shape)
+        if least is None:
+            least = np.full((self.snapshot.idle.shape[0], 1), np.iinfo(np.int64).min)
+            for row, amount in shape.vector:
+                least[row] = amount
+            self._leasts[shape] = least
+        return least
 
     def _limits(self, shape: Shape, view: NodeView) -> IntColumn | None:
         found: IntColumn | None = None
@@ -411,7 +416,8 @@ def _merged(rows: list[int], keys: list[list[int]], count: int) -> list[int]:
 
 
 def fixed_point(score: FloatColumn) -> IntColumn:
-    """Scores as integers, cut to what a key can hold."""
-    bounded: FloatColumn = score.clip(-MAX_SCORE, MAX_SCORE)
-    bounded *= 1 << SCORE_BITS
-    return np.rint(bounded, out=bounded).astype(np.int64)
+    """Scores as integers, cut to what a key can hold: that some are too large shows in the sum of their squares."""
+    if not score.dot(score) < MAX_SCORE * MAX_SCORE:
+        score = score.clip(-MAX_SCORE, MAX_SCORE)
+    scaled = score * float(1 << SCORE_BITS)
+    return np.rint(scaled, out=scaled).astype(np.int64)

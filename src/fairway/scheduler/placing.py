@@ -22,6 +22,8 @@ class Placer:
         """Exact room of a shape, where it was found to be less than asked for. It only shrinks."""
 
     def step(self, job: JobRun) -> Step:
+        if self._session.caps_for is None:
+            return self._step(job)
         self._session.keep_promises(job)
         step = self._step(job)
         self._session.keep_promises(None)

@@ -88,6 +88,8 @@ class Session:
         self.queues = self._open_books()
         self.bindings: list[tuple[JobRun, list[Task], list[int]]] = []
         self.outcomes = Outcomes()
+        self.queue_verdicts: dict[str, Verdict] = {}
+        """Whether jobs of a queue may be placed, by name, once asked for."""
         self.lending = False
         self.resumed = False
         self.warnings: list[str] = []

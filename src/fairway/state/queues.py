@@ -23,9 +23,9 @@ Amounts = list[int]
 
 def add(amounts: Amounts, vector: Vector, times: int = 1) -> None:
     """Add a request some times; the list grows to the dimensions it meets."""
+    if vector and vector[-1][0] >= len(amounts):  # rows rise, so the last one is the highest
+        amounts.extend([0] * (vector[-1][0] + 1 - len(amounts)))
     for row, amount in vector:
-        if row >= len(amounts):
-            amounts.extend([0] * (row + 1 - len(amounts)))
         amounts[row] += amount * times
 
 

@@ -21,11 +21,15 @@ from fairway.errors import InvariantError
 from fairway.resources.columns import BoolColumn, Vector
 from fairway.scheduler.allotting.asks import Asked, DeviceAsks
 from fairway.scheduler.allotting.loss import Losses
-from fairway.scheduler.allotting.rooms import DeviceRooms, Step
+from fairway.scheduler.allotting.rooms import DeviceRooms, Moved, Step
 from fairway.scheduler.nodes.view import NodeView
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import Snapshot
 from fairway.state.tasks import Task
+
+
+_FEW = 3
+"""Fewer changes of columns than this are written one by one."""
 
 
 class Given(NamedTuple):
@@ -42,15 +46,13 @@ class Allotments:
     def __init__(self, book: DeviceBook, snapshot: Snapshot, chain: Chain = DEFAULT_CHAIN) -> None:
         self.book = book
         self.asks = DeviceAsks(book)
+        self.minds = self.asks.minds
         self.rooms = DeviceRooms(book, Losses(book, snapshot.state), chain)
         self._snapshot = snapshot
         self._given: dict[Task, Given] = {}
         self._let_go: dict[Task, Given] = {}
 
     # -- questions --------------------------------------------------------------------------------------------
-
-    def minds(self, shape: Shape) -> bool:
-        return self.asks.minds(shape)
 
     def of(self, task: Task) -> tuple[Holding, ...]:
         """What a task holds, by this session's doing or before."""
@@ -95,22 +97,38 @@ class Allotments:
             for task, _ in reversed(pairs):
                 self._take_back(shape, task)
             return
+        moves: list[tuple[int, Moved]] = []
         for task, row in pairs:
             if task in self._let_go:
                 self._undo(shape, self._let_go.pop(task))
-            else:
-                self._given[task] = self._give(self.asks.of(shape), row)
+                continue
+            given = self._given[task] = self._give(self.asks.of(shape), row)
+            if given.step is not None:
+                moves.append((row, given.step.moved))
+        self._move(moves)
 
     def _give(self, asked: Asked, row: int) -> Given:
+        """Where the room of a row goes; the columns are brought in line for all tasks at once."""
         step = self.rooms.step(asked, row) if row in self.book.nodes else None
         if step is None:
             return Given(row, None)
-        self._go(row, step)
-        claims: tuple[str, ...] = ()
-        if asked.needs.shared:
-            claims = tuple(claim for claim in asked.needs.shared if claim not in self.asks.claimed)
-            self.asks.claimed.update(dict.fromkeys(claims, row))
+        self.rooms.go(row, step.after)
+        if not asked.needs.shared:
+            return Given(row, step)
+        claims = tuple(claim for claim in asked.needs.shared if claim not in self.asks.claimed)
+        self.asks.claimed.update(dict.fromkeys(claims, row))
         return Given(row, step, claims)
+
+    def _move(self, moves: list[tuple[int, Moved]]) -> None:
+        idle = self._snapshot.idle
+        if len(moves) < _FEW:
+            for row, moved in moves:
+                idle[moved.places, row] += moved.amounts
+            return
+        places = np.concatenate([moved.places for _, moved in moves])
+        amounts = np.concatenate([moved.amounts for _, moved in moves])
+        rows = np.repeat([row for row, _ in moves], [len(moved.places) for _, moved in moves])
+        np.add.at(idle, (places, rows), amounts)
 
     def _take_back(self, shape: Shape, task: Task) -> None:
         given = self._given.pop(task, None)

@@ -140,6 +140,8 @@ class HoldBook:
         """The job is ready: tasks with room are bound, and reservations without are no longer needed. Room that others
         make for a task is still its own.
         """
+        if job not in self._by_job:
+            return
         for hold in self.of(job):
             if hold.state is TaskState.ALLOCATED:
                 self._drop(hold)

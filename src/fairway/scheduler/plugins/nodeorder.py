@@ -20,23 +20,30 @@ class NodeOrder:
 
     def __init__(self, arguments: NodeOrderArguments) -> None:
         self._weights = arguments
+        self._smaller_counts = (
+            not arguments.most_allocated and arguments.least_allocated == arguments.balanced_allocation
+        )
+        """Half the sum less half the difference is the smaller of the two: less work where the weights are equal."""
         self.trend = self._trend()
 
     def score(self, shape: Shape, nodes: NodeView) -> FloatColumn:
         weights = self._weights
         cpu, memory = shape.amounts.get(CPU, 0), shape.amounts.get(MEMORY, 0)
-        free_cpu = (nodes.idle[CPU] - cpu) * nodes.percent[CPU]
-        free_memory = (nodes.idle[MEMORY] - memory) * nodes.percent[MEMORY]
-        score: FloatColumn = free_cpu + free_memory
-        score *= (weights.least_allocated - weights.most_allocated) / 2
-        if weights.most_allocated:
-            score += 100.0 * weights.most_allocated
-        if weights.balanced_allocation:
+        idle, percent = nodes.idle, nodes.percent
+        free_cpu = (idle[CPU] - cpu) * percent[CPU]
+        free_memory = (idle[MEMORY] - memory) * percent[MEMORY]
+        score: FloatColumn
+        if self._smaller_counts:
+            score = np.minimum(free_cpu, free_memory)
+            score *= weights.least_allocated
+        else:
+            score = free_cpu + free_memory
+            score *= (weights.least_allocated - weights.most_allocated) / 2
             free_cpu -= free_memory
             np.abs(free_cpu, out=free_cpu)
-            free_cpu *= -weights.balanced_allocation / 2
-            free_cpu += 100.0 * weights.balanced_allocation
-            score += free_cpu
+            free_cpu *= weights.balanced_allocation / 2
+            score -= free_cpu
+        score += 100.0 * (weights.most_allocated + weights.balanced_allocation)
         if weights.pod_affinity and shape.rules.preferred:
             score = score + weights.pod_affinity * podrules.preference_score(shape, nodes)
         if weights.topology_spread and any(not spread.hard for spread in shape.rules.spread):
