@@ -651,3 +651,12 @@ def test_a_job_for_which_others_go_is_nobodys_victim():
     standing = nominated(more, "n1")
     found = plan(make.node("n1", cpu=3), low("a", leaving=True), mid, standing, late, policy=POLICY)
     assert evicted(found) == []
+
+
+def test_what_allocate_has_placed_claims_nothing():
+    job = running_gang("g", ["n1"], minimum=1, cpu=1, priority=10)
+    more = waiting("g-1", group="g", cpu=1, priority=10)
+    found = plan(nodes("n1", "n2", cpu=1), job, more, policy=POLICY)
+    assert (bound(found), evicted(found)) == ({"g-1": "n2"}, [])
+    found = plan(nodes("n1", "n2", "n3", cpu=1), job, more, low("a", "n3"), policy=POLICY)
+    assert (bound(found), evicted(found)) == ({"g-1": "n2"}, [])

@@ -54,9 +54,11 @@ class World:
 
     def pass_time(self) -> None:
         for key in self._due(self._ends):
-            self.state.apply(Deleted(self.pods.pop(key)))
+            if key in self.pods:
+                self.state.apply(Deleted(self.pods.pop(key)))
         for key in self._due(self._goes):
-            self.make_anew(key)
+            if key in self.pods:
+                self.make_anew(key)
 
     def make_anew(self, key: str) -> None:
         """The pod is gone, and its controller makes another."""

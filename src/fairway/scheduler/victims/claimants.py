@@ -52,8 +52,9 @@ class Claimants:
 
     def _untried(self) -> Iterator[JobRun]:
         """Started jobs that no action before this one has tried to place."""
+        tried = self._single | self._session.bound_jobs() | self._session.holders.keys()
         for job, (signature, entry) in self._session.state.waiting.started.items():
-            if job not in self._single and job not in self._session.holders:
+            if job not in tried:
                 yield self._session.job_run(entry, signature)
 
     def _may_evict(self, job: JobRun) -> bool:
