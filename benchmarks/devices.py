@@ -122,7 +122,7 @@ class Cluster:
         first = int(random.integers(self.size.classes))
         second = (first + 7) % self.size.classes
         both = random.random() < self.size.two_classes
-        common = {"cpu": "2", "memory": "4Gi"}
+        common = {"cpu": f"{2000 + 10 * first}m", "memory": "4Gi"}  # as many shapes of pods in both clusters
         if not by_class:
             return {**common, _PLAIN: "2" if both else "1"}
         names = [first, second] if both else [first]

@@ -11,6 +11,7 @@ import numpy as np
 
 from fairway.api.policy import Policy
 from fairway.clock import Micros
+from fairway.devices import invariants as devices
 from fairway.errors import InvariantError
 from fairway.scheduler.kernel import INFEASIBLE, Columns, Kernel
 from fairway.scheduler.registry import Registry, default_registry
@@ -23,6 +24,7 @@ from fairway.state.shapes import Shape
 def check(state: ClusterState, policy: Policy, now: Micros, *, registry: Registry | None = None) -> None:
     """Raise InvariantError at the first thing that contradicts the rest."""
     invariants.check(state)
+    devices.check(state)
     session = Session(state, policy, now, default_registry() if registry is None else registry)
     fresh = Kernel(session.snapshot, session.kernel.hooks, Columns(), session.pods)
     fresh.reserved, fresh.reserved_slots = session.kernel.reserved, session.kernel.reserved_slots

@@ -27,7 +27,6 @@ from fairway.state.shapes import Shape
 from fairway.state.snapshot import Snapshot
 from fairway.state.tasks import Task
 
-
 _FEW = 3
 """Fewer changes of columns than this are written one by one."""
 
