@@ -77,6 +77,8 @@ class ClusterState:
         self._ledger = TaskLedger(self.nodes, self.queues, self.terms)
         self.changed_jobs: Log[Job] = Log()
         """Jobs that changed, for whoever keeps an index of them."""
+        self._confirmed: set[str] = set()
+        """Pods whose binding was accepted, but whose own object does not say so yet."""
         self._pods_with_volumes: dict[str, Pod] = {}
         self._pods_with_claims: dict[str, Pod] = {}
         self._handlers: dict[type, tuple[Callable[[Any], None], Callable[[Any], None]]] = {
@@ -115,6 +117,7 @@ class ClusterState:
             case Confirmed(pod):
                 if (task := self._binding(pod)) is not None:
                     self._relocate(task, TaskState.BOUND, self.nodes.names[task.node])
+                    self._confirmed.add(pod)
             case Forgotten(pod):
                 if (task := self._binding(pod)) is not None:
                     task.record = ()
@@ -163,8 +166,9 @@ class ClusterState:
         state = reader.observed_state(pod)
         old = self.tasks.get(key)
         assumed_on, record = "", device_record(pod.metadata.annotations)
-        if old is not None and old.state is TaskState.BINDING and state is TaskState.PENDING:
-            assumed_on, record = self.nodes.names[old.node], old.record
+        bound = TaskState.BINDING
+        if old is not None and state is TaskState.PENDING and (old.state is TaskState.BINDING or key in self._confirmed):
+            assumed_on, record, bound = self.nodes.names[old.node], old.record, old.state
         self._forget_pod(key)
         if self._is_foreign(pod):
             if pod.spec.node_name and state not in FINISHED:
@@ -178,7 +182,9 @@ class ClusterState:
         task.job.tasks.append(task)
         task.record = record
         if assumed_on:
-            self._ledger.enter(task, TaskState.BINDING, self.nodes.row(assumed_on))
+            self._ledger.enter(task, bound, self.nodes.row(assumed_on))
+            if bound is TaskState.BOUND:
+                self._confirmed.add(key)
         elif pod.spec.node_name and state not in FINISHED:
             self._ledger.enter(task, state, self.nodes.row(pod.spec.node_name))
         elif state is TaskState.PENDING:
@@ -264,6 +270,7 @@ class ClusterState:
         task.job.tasks.remove(task)
         self.terms.leave(task)
         self._shaper.release(task.shape)
+        self._confirmed.discard(key)
         self._pods_with_volumes.pop(key, None)
         self._pods_with_claims.pop(key, None)
         self.nominations.pop(key, None)
