@@ -23,7 +23,7 @@ from fairway.clock import Micros
 from fairway.errors import InputError
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import Plan
-from fairway.sim.objects import running
+from fairway.sim.objects import annotated, running
 from fairway.state.cluster import ClusterState
 from fairway.state.events import Deleted, Upserted
 from fairway.state.queues import DEFAULT_QUEUE
@@ -72,7 +72,8 @@ class Situation:
             namespace, name = binding.pod.split("/", 1)
             pod = objects["Pod", namespace, name]
             assert isinstance(pod, Pod)
-            objects["Pod", namespace, name] = running(pod, binding.node, self.now)
+            given = annotated(pod, binding.annotations) if binding.annotations else pod
+            objects["Pod", namespace, name] = running(given, binding.node, self.now)
         return Situation(objects.values(), self.policy, self.now, self.scheduler_names, self.past)
 
     def effect(self, job: str, changed: Sequence[ApiObject]) -> Effect | None:
