@@ -167,7 +167,7 @@ class ClusterState:
         old = self.tasks.get(key)
         assumed_on, record = "", device_record(pod.metadata.annotations)
         bound = TaskState.BINDING
-        if old is not None and state is TaskState.PENDING and (old.state is TaskState.BINDING or key in self._confirmed):
+        if old is not None and state is TaskState.PENDING and self._has_binding(old):
             assumed_on, record, bound = self.nodes.names[old.node], old.record, old.state
         self._forget_pod(key)
         if self._is_foreign(pod):
@@ -195,6 +195,10 @@ class ClusterState:
             self._pods_with_volumes[key] = pod
         if pod.spec.resource_claims and state is TaskState.PENDING:
             self._pods_with_claims[key] = pod
+
+    def _has_binding(self, task: Task) -> bool:
+        """Whether its binding is under way, or made but not yet to be seen in its object."""
+        return task.state is TaskState.BINDING or task.key in self._confirmed
 
     def _delete_pod(self, pod: Pod) -> None:
         self._forget_pod(reader.key_of(pod))
@@ -501,9 +505,8 @@ class ClusterState:
 
     def _reshape_volumes(self) -> None:
         """Pods that wait with claims may go elsewhere now."""
-        for key, pod in list(self._pods_with_volumes.items()):
-            if self.tasks[key].state in WAITING or self.tasks[key].state is TaskState.BINDING:
-                self._upsert_pod(pod)
+        for pod in list(self._pods_with_volumes.values()):
+            self._upsert_pod(pod)
 
 
 def _last_ready(group: PodGroup) -> Micros | None:
