@@ -391,7 +391,7 @@ class Kernel:
         for dimension, amount in shape.vector:
             request[dimension] = amount
         filled = idle[:, None, :] - request[:, None, None] * np.arange(levels)[None, :, None]
-        many = np.tile(rows, levels)
+        many = np.concatenate([rows] * levels)
         view = self.view(many, filled.reshape(idle.shape[0], levels * width))
         return self._keys(shape, column.base[many], view).reshape(levels, width)
 

@@ -46,7 +46,8 @@ class NodeOrder:
         score += 100.0 * (weights.most_allocated + weights.balanced_allocation)
         if weights.pod_affinity and shape.rules.preferred:
             score = score + weights.pod_affinity * podrules.preference_score(shape, nodes)
-        if weights.topology_spread and any(not spread.hard for spread in shape.rules.spread):
+        spreads = shape.rules.spread
+        if spreads and weights.topology_spread and any(not spread.hard for spread in spreads):
             score = score + weights.topology_spread * podrules.spread_score(shape, nodes)
         return score
 

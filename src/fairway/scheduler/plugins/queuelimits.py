@@ -11,6 +11,7 @@ from fairway.scheduler.verdict import YES, Reason, Verdict
 from fairway.state.cluster import PODS
 from fairway.state.queues import Amounts, add
 from fairway.state.shapes import Shape
+from fairway.state.waiting import Signature
 
 
 class QueueLimits:
@@ -24,9 +25,11 @@ class QueueLimits:
         self.books: dict[str, QueueBook] = {}
         self._guaranteed_rows: set[int] = set()
         self._session: Session | None = None
+        self._minimums: dict[tuple[Signature, int], tuple[tuple[int, int], ...]] = {}
 
     def open(self, session: Session) -> None:
         self._session = session
+        self._minimums = {}
         self.books = session.queues
         promised = {row for book in self.books.values() for row, amount in enumerate(book.guarantee) if amount}
         self._guaranteed_rows = {row for row in promised if row != PODS and row < len(session.total)}
@@ -74,11 +77,13 @@ class QueueLimits:
     def enqueueable(self, job: JobRun) -> Verdict:
         """The minimum fits under the capability, and leaves the others' guarantees alone."""
         assert self._session is not None
-        need = sorted(self._minimum(job), key=lambda asked: self._name(asked[0]))
+        need = self._minimum(job)
         for book in job.queue.line:
             for row, amount in need:
                 if amount and book.held[row] + amount > book.capability[row]:
                     return self._no(job, row, amount, f"exceeds what queue {book.name} may hold", book.capability[row])
+        if not self._guaranteed_rows:
+            return YES
         others = [book for book in self.top() if book not in job.queue.line]
         for row, amount in need:
             promised = sum(self.guaranteed(book, row) for book in others) if row in self._guaranteed_rows else 0
@@ -133,13 +138,23 @@ class QueueLimits:
         detail = f"its minimum of {asked} {name} {what} ({most})"
         return Verdict(False, Reason.NOT_ENQUEUED, self.name, detail)
 
-    def _minimum(self, job: JobRun) -> Vector:
-        """`minResources` if given, else in each dimension the sum of the smallest requests that make the minimum."""
+    def _minimum(self, job: JobRun) -> tuple[tuple[int, int], ...]:
+        """`minResources` if given, else in each dimension the sum of the smallest requests that make the minimum; by
+        name of the resource.
+        """
         if job.signature.minimum_resources is not None:
-            return tuple((row, max(0, amount - job.held[row])) for row, amount in job.signature.minimum_resources)
-        missing = max(0, job.minimum - job.ready)
-        rows = sorted({row for run in job.signature.runs for row, _ in run.shape.vector})
-        return tuple((row, _smallest(job, row, missing)) for row in rows)
+            need = [(row, max(0, amount - job.held[row])) for row, amount in job.signature.minimum_resources]
+            return tuple(sorted(need, key=self._by_name))
+        key = (job.signature, max(0, job.minimum - job.ready))
+        known = self._minimums.get(key)
+        if known is None:
+            rows = {row for run in job.signature.runs for row, _ in run.shape.vector}
+            need = [(row, _smallest(job, row, key[1])) for row in rows]
+            known = self._minimums[key] = tuple(sorted(need, key=self._by_name))
+        return known
+
+    def _by_name(self, asked: tuple[int, int]) -> str:
+        return self._name(asked[0])
 
 
 def queue_share(queue: QueueBook) -> int:
