@@ -122,6 +122,8 @@ class ClusterState:
                 if (task := self._binding(pod)) is not None:
                     task.record = ()
                     self._relocate(task, TaskState.PENDING, "")
+                    self._ledger.leave(task)
+                    self._enter_waiting(task)
 
     def upsert(self, objects: Iterable[ApiObject]) -> None:
         for thing in objects:
