@@ -66,10 +66,14 @@ class QueueLimits:
                 continue
             limit = self._session.total[row]
             for book in reversed(queue.line):
-                beside = self.top() if book.parent is None else self.children(book.parent)
-                limit -= sum(max(other.held[row], self.guaranteed(other, row)) for other in beside if other is not book)
+                limit -= sum(max(other.held[row], self.guaranteed(other, row)) for other in self.beside(book))
                 count = min(count, (limit - book.held[row]) // amount)
         return max(count, 0)
+
+    def beside(self, book: QueueBook) -> list[QueueBook]:
+        """The other queues of its level."""
+        level = self.top() if book.parent is None else self.children(book.parent)
+        return [other for other in level if other is not book]
 
     def top(self) -> list[QueueBook]:
         return [book for book in self.books.values() if book.parent is None]
@@ -84,7 +88,7 @@ class QueueLimits:
                     return self._no(job, row, amount, f"exceeds what queue {book.name} may hold", book.capability[row])
         if not self._guaranteed_rows:
             return YES
-        others = [book for book in self.top() if book not in job.queue.line]
+        others = [other for book in job.queue.line for other in self.beside(book)]
         for row, amount in need:
             promised = sum(self.guaranteed(book, row) for book in others) if row in self._guaranteed_rows else 0
             if promised and amount and amount > self._session.total[row] - promised:

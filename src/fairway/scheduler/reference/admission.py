@@ -41,7 +41,7 @@ class Admission:
             return False
         need = self._minimum(job)
         line = self._queues.line(job.queue)
-        others = [queue for queue in self._queues.children("") if queue not in line]
+        others = [other for queue in line for other in self._queues.children(queue.parent) if other is not queue]
         for name, amount in need.items():
             if not amount:
                 continue
