@@ -124,14 +124,11 @@ class Story(RuleBasedStateMachine):
     def upsert_waiting_pod(
         self, name: str, namespace: str, kind: int, claim: str | None, ours: bool, more: dict[str, Any], **fields: Any
     ) -> None:
-        key = f"{namespace}/{name}"
-        if self.binding.get(key, ("", False))[1]:
-            return  # the API server has it bound by now
         template = self.kind(kind, ours)
         if claim is not None:
             template["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]
         if not ours and self.names:
-            self.binding.pop(key, None)
+            self.binding.pop(f"{namespace}/{name}", None)
         self.upsert(make.pod(name, namespace, **template, **fields, **more))
 
     @rule(

@@ -145,6 +145,21 @@ SCENARIOS = (
         expect=waits("g", "NotEnqueued", "its minimum of 3 cpu would touch what is guaranteed to others (2)"),
     ),
     Scenario(
+        "a group that would touch what is guaranteed to a queue beside its own",
+        nodes=[make.node("n1", cpu=8)],
+        queues=[
+            make.queue("top"),
+            make.queue("other", guarantee={"cpu": 1}),
+            make.queue("q", parent="top"),
+            make.queue("r", parent="top", guarantee={"cpu": 5}),
+        ],
+        jobs=[make.gang("g", members=3, queue="q", cpu=1), make.gang("h", members=2, queue="q", cpu=1)],
+        expect=[
+            placed(h=2),
+            waits("g", "NotEnqueued", "its minimum of 3 cpu would touch what is guaranteed to others (2)"),
+        ],
+    ),
+    Scenario(
         "a group that was let in before is not asked again",
         nodes=[make.node("n1", cpu=8)],
         queues=[make.queue("q", capability={"cpu": 2})],

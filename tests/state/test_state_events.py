@@ -174,11 +174,29 @@ class TestBindings:
         assert used(state, "n1") == held(state) == 0
         assert state.tasks["default/a"].job.pending == 1
 
+    def test_a_refused_binding_leaves_the_nomination_that_the_pod_carries(self, state):
+        state.upsert([make.pod("b", cpu=1, nominated="n2")])
+        state.apply(Assumed("default/b", "n1"))
+        state.apply(Forgotten("default/b"))
+        assert state.tasks["default/b"].state is TaskState.PIPELINED
+        assert state.nodes.names[state.tasks["default/b"].node] == "n2"
+
     def test_news_of_an_assumed_pod_that_still_waits_change_nothing(self, state):
         state.apply(Assumed("default/a", "n1"))
         state.upsert([make.pod("a", cpu=1, labels={"x": "y"})])
         assert state.tasks["default/a"].state is TaskState.BINDING
         assert used(state, "n1") == 1000
+
+    def test_news_from_before_a_confirmed_binding_change_nothing_until_the_pod_says_so_itself(self, state):
+        state.apply(Assumed("default/a", "n1"))
+        state.apply(Confirmed("default/a"))
+        for label in ("x", "y"):
+            state.upsert([make.pod("a", cpu=1, labels={label: "z"})])
+            assert state.tasks["default/a"].state is TaskState.BOUND
+            assert used(state, "n1") == 1000
+        state.upsert([make.pod("a", cpu=1, node="n1")])
+        state.upsert([make.pod("a", cpu=1)])  # the next of the same name
+        assert state.tasks["default/a"].state is TaskState.PENDING
 
     def test_the_pod_itself_says_where_it_runs(self, state):
         state.apply(Assumed("default/a", "n1"))
