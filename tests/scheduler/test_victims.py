@@ -9,7 +9,7 @@ from support.contended import contended, evicting_policies
 from support.contention import cycle
 from support.engine import state_of
 
-quick = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def both(objects, policy):
