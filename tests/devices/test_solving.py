@@ -47,14 +47,14 @@ def names(room: Room, taken: tuple[Taken, ...] | None) -> list[tuple[int, str, i
 
 
 def need(units: int = 1, wish: Wish = ANY, strategy: tuple[str, ...] = (), **more: Any) -> Need:
-    return Need("any", (Option(wish, units, **more),), strategy)
+    return Need((Option(wish, units, **more),), strategy)
 
 
 def test_the_first_option_that_can_be_served_is_taken() -> None:
     room = on(device("a"), device("b"))
     big, small = Option(ByClass("big"), 2), Option(ByClass("small"), 1)
     offers = {ByClass("big"): (0,), ByClass("small"): (0, 1)}
-    needs = DeviceNeeds((Need("x", (big, small)),))
+    needs = DeviceNeeds((Need((big, small)),))
     assert solve(room, needs, lambda wish: offers[wish]) == (Taken(0, 1, 0, Portion(1)),)  # type: ignore[index]
     offers[ByClass("big")] = (0, 1)
     taken = solve(room, needs, lambda wish: offers[wish])  # type: ignore[index]
@@ -119,7 +119,7 @@ def test_a_claim_takes_of_a_shared_device_what_the_policy_makes_of_it(
     )
     room = on(shared)
     option = Option(ByClaim("c"), capacity=(("memory", asked * NANO),) if asked else ())
-    taken = solve(room, DeviceNeeds((Need("c", (option,)),)), everything(room))
+    taken = solve(room, DeviceNeeds((Need((option,)),)), everything(room))
     assert taken == (None if part is None else (Taken(0, 0, 0, Portion(capacity=(part * NANO,))),))
 
 
@@ -127,9 +127,9 @@ def test_a_claim_takes_a_device_that_is_not_shared_whole_if_it_is_large_enough()
     room = on(device("a", capacity={f"{DRIVER}/memory": Quantity(10 * NANO)}))
     for asked, expected in ((10, (Taken(0, 0, 0, Portion(1)),)), (11, None)):
         option = Option(ByClaim("c"), capacity=(("memory", asked * NANO),))
-        assert solve(room, DeviceNeeds((Need("c", (option,)),)), everything(room)) == expected
+        assert solve(room, DeviceNeeds((Need((option,)),)), everything(room)) == expected
     unknown = Option(ByClaim("c"), capacity=(("tapes", NANO),))
-    assert solve(room, DeviceNeeds((Need("c", (unknown,)),)), everything(room)) is None
+    assert solve(room, DeviceNeeds((Need((unknown,)),)), everything(room)) is None
 
 
 def chosen(room: Room, chain: tuple[str, ...], units: int = 1, **more: Any) -> Any:

@@ -9,12 +9,13 @@ import pytest
 
 from fairway.api.devices import ResourceClaim
 from fairway.api.kinds import ApiObject
+from fairway.devices.book import device_book
 from fairway.scheduler.plan import Plan
 from fairway.state.events import Upserted
 from support.devices import DRIVER, asking, device_node, held, kind_class, published, resource_slice, standings
 from support.engine import bound, decided, reasons, state_of, waiting
 from support.engine import policy as make_policy
-from support.objects import made, pod
+from support.objects import made, pod, queue
 
 POLICY = make_policy(devices={})
 
@@ -235,3 +236,103 @@ def test_a_claim_that_is_allocated_later_is_seen() -> None:
     gone = msgspec.structs.replace(claim("c", exactly()), status=ResourceClaim().status)
     state.apply(Upserted(gone))
     assert standings(state) == {"any": (3, 0)}
+
+
+# -- alternatives: what was taken is what counts --------------------------------------------------------
+
+
+SMALL_FIRST = {
+    "name": "r",
+    "firstAvailable": [
+        {"name": "small", "deviceClassName": "small"},
+        {"name": "big", "deviceClassName": "big"},
+    ],
+}
+SIZES = [
+    device_class("small", f'device.capacity["{DRIVER}"].memory.isLessThan(quantity("60Gi"))'),
+    device_class("big", f'device.capacity["{DRIVER}"].memory.isGreaterThan(quantity("60Gi"))'),
+]
+ONE_OF_EACH = [device_node("n1"), resource_slice("s1", "n1", gpu("a"), gpu("b", "80Gi"), gpu("c", "80Gi"))]
+
+
+def test_the_binding_names_the_class_of_the_alternative_that_was_taken() -> None:
+    found = plan(ONE_OF_EACH, SIZES, template("t", SMALL_FIRST), [claiming(f"p{i}", template="t") for i in range(2)])
+    chosen = [(d.class_, d.request, d.device) for binding in found.bindings for d in binding.devices]
+    assert chosen == [("small", "r/small", "a"), ("big", "r/big", "b")]
+
+
+def test_a_restart_knows_which_alternative_a_claim_has() -> None:
+    taken = claim("c", SMALL_FIRST, status=allocated("c", "n1", "b", request="r/big"))
+    state = state_of(SIZES, ONE_OF_EACH, taken, claiming("p", "c", node="n1"))
+    (holding,) = device_book(state).nodes[0].holdings
+    assert (holding.holder, holding.label, holding.claim, holding.request) == (
+        "default/p",
+        "big",
+        "default/c",
+        "r/big",
+    )
+
+
+def test_capability_counts_what_claims_hold_by_the_class_that_was_taken() -> None:
+    limited = queue("q", capability={"resourceclass.fairway.dev/big": 1})
+    holder = claim("held", SMALL_FIRST, status=allocated("held", "n1", "b", request="r/big"))
+    running = claiming("running", "held", node="n1", queue="q")
+    world = [ONE_OF_EACH, SIZES, template("t", exactly(device_class="big")), claiming("p", template="t", queue="q")]
+    assert sorted(bound(plan(world, limited))) == ["p"]
+    assert reasons(plan(world, limited, holder, running)) == {"p": "QueueCapability"}
+    as_small = claim("held", SMALL_FIRST, status=allocated("held", "n1", "a", request="r/small"))
+    assert sorted(bound(plan(world, limited, as_small, running))) == ["p"]
+
+
+def test_capability_limits_claims_within_one_plan() -> None:
+    limited = queue("q", capability={"resourceclass.fairway.dev/gpu": 2})
+    pods = [claiming(f"p{i}", template="t", queue="q") for i in range(3)]
+    found = plan(NODE, template("t", exactly()), limited, pods)
+    assert sorted(bound(found)) == ["p0", "p1"]
+    assert reasons(found) == {"p2": "QueueCapability"}
+
+
+def test_a_queue_that_claims_devices_deserves_some_of_their_kind() -> None:
+    pods = [claiming(f"{name}{i}", template="t", queue=name) for name in ("q1", "q2") for i in range(2)]
+    node = [device_node("n1"), resource_slice("s1", "n1", gpu("a"), gpu("b"))]
+    found = plan(node, template("t", exactly()), queue("q1"), queue("q2"), pods)
+    assert sorted(bound(found)) == ["q10", "q20"]
+    deserved = {standing.name: standing.deserved.get("devices.fairway.dev/gpu") for standing in found.queues}
+    assert (deserved["q1"], deserved["q2"]) == ("1", "1")
+
+
+def test_rules_of_a_claim_hold_though_another_of_the_pods_claims_is_allocated_meanwhile() -> None:
+    far = [gpu("a", root="1"), gpu("b", root="2"), gpu("c", root="3")]
+    shared = claim("shared", exactly())
+    pair = claim("pair", exactly(count=2), constraints=[{"matchAttribute": f"{DRIVER}/root"}])
+    both = [{"name": name, "resourceClaimName": name} for name in ("shared", "pair")]
+    second = pod("second", cpu=1, created=2, spec={"resourceClaims": both})
+    found = plan(device_node("n1"), resource_slice("s", "n1", *far), shared, pair, claiming("first", "shared"), second)
+    assert given(found) == {"first": [("r", "a")]}
+    assert reasons(found) == {"second": "DeviceUnavailable"}
+
+
+def test_a_pod_that_runs_with_an_unallocated_claim_is_taken_to_have_the_first_devices_that_serve_it() -> None:
+    state = state_of(device_class(), NODE, template("t", exactly(count=2)), claiming("p", template="t", node="n1"))
+    assert held(state) == {"n1/a": [("p", 1)], "n1/b": [("p", 1)]}
+    shared = [claim("c", exactly()), claiming("p", "c", node="n1"), claiming("q", "c", node="n1")]
+    assert held(state_of(device_class(), NODE, shared)) == {"n1/a": [("p", 1)]}
+
+
+def test_a_claim_may_have_two_parts_of_one_device() -> None:
+    parts = [
+        {
+            "request": name,
+            "driver": DRIVER,
+            "pool": "n1",
+            "device": "a",
+            "shareID": name,
+            "consumedCapacity": {"memory": size},
+        }
+        for name, size in (("r", "10Gi"), ("s", "20Gi"))
+    ]
+    taken = claim("c", exactly("r"), exactly("s"), status={"allocation": {"devices": {"results": parts}}})
+    big = published("a", capacity={"memory": {"value": "40Gi"}}, allowMultipleAllocations=True)
+    state = state_of(device_class(), device_node("n1"), resource_slice("s", "n1", big), taken)
+    (share,) = device_book(state).nodes[0].room.shares.values()
+    assert share.capacity == (30 * 2**30 * 10**9,)

@@ -6,26 +6,26 @@ rest of the scheduler is written back by `DeviceColumns`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 
 from fairway.api.classes import ResourceClass
 from fairway.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from fairway.devices.claimed import ClaimedDevices
 from fairway.devices.classes import ClassTable
-from fairway.devices.columns import DeviceColumns, kind_held
+from fairway.devices.columns import DeviceColumns
+from fairway.devices.holders import accounts, place_unrecorded, restore
 from fairway.devices.inventory import Inventory
 from fairway.devices.locating import Locator, is_plain_resource
 from fairway.devices.node import NodeDevices, Standing, portion_milli
-from fairway.devices.record import read
-from fairway.devices.requests import DeviceNeeds, Need, Requests
+from fairway.devices.requests import DeviceNeeds, Requests
 from fairway.devices.room import WHOLE
-from fairway.devices.solving import solve
-from fairway.devices.wishes import ByKind, ClaimMatcher
+from fairway.devices.wishes import ClaimMatcher
 from fairway.resources.columns import Axis, Vector
-from fairway.state.asks import CLASS_PREFIX, ClaimAsk, DeviceAsks
+from fairway.state.asks import CLASS_PREFIX, DeviceAsks
 from fairway.state.cluster import ClusterState
 from fairway.state.facts import Changed
 from fairway.state.shapes import Shape
-from fairway.state.tasks import ACCOUNTED, ON_NODE, Task
+from fairway.state.tasks import ON_NODE, Task
 
 Plain = tuple[tuple[str, int], ...]
 """Units of plain resources, by name."""
@@ -73,7 +73,7 @@ class DeviceBook:
         else:
             redrawn, reselected, asked_for = self._learn(changes)
             rebuilt = {*reshaped, *redrawn}
-            refilled = {*changed, *asked_for, *self._locator.take_claimed_rows()}
+            refilled = {*changed, *asked_for, *self._claimed_rows()}
             refilled |= {row for row in reselected if nodes.tasks[row]}
         for row in sorted(rebuilt):
             self._rebuild(row)
@@ -88,6 +88,7 @@ class DeviceBook:
         self._matcher = ClaimMatcher(facts.device_classes, self.classes)
         self._requests = Requests(self.classes, self._matcher, facts.claims, facts.templates)
         self._locator = Locator(self._state)
+        self._claimed = ClaimedDevices()
         self._facts = self._changed = self._reshaped = -1
         self._needs: dict[tuple[DeviceAsks | None, Plain], DeviceNeeds] = {}
 
@@ -107,8 +108,8 @@ class DeviceBook:
         for slice_ in facts.slices.values():
             self._locator.upsert_slice(slice_)
         for claim in facts.claims.values():
-            self._locator.upsert_claim(claim)
-        self._locator.take_claimed_rows()
+            self._claimed.upsert(claim)
+        self._claimed.take_changed()
         self._renew_needs()
 
     def _learn(self, changes: Iterable[Changed]) -> tuple[set[int], set[int], set[int]]:
@@ -122,9 +123,9 @@ class DeviceBook:
                 rows |= self._locator.delete_slice(key) if slice_ is None else self._locator.upsert_slice(slice_)
             elif kind is ResourceClaim:
                 if (claim := facts.claims.get(key)) is None:
-                    self._locator.delete_claim(key)
+                    self._claimed.delete(key)
                 else:
-                    self._locator.upsert_claim(claim)
+                    self._claimed.upsert(claim)
             elif kind is ResourceClass:
                 known = self.axis.find(CLASS_PREFIX + key) is not None
                 (asked_for if known else reselected).update(self._reclass(key))
@@ -154,6 +155,13 @@ class DeviceBook:
                 touched.add(row)
         return touched
 
+    def _claimed_rows(self) -> set[int]:
+        """Rows where claims hold other devices than before, or where they count as a class that nobody counted."""
+        rows = self._locator.rows_of({device[:2] for device in self._claimed.take_changed()})
+        if self.columns.has_new_classes():
+            rows |= {row for row, node in self.nodes.items() if any(holding.claim for holding in node.holdings)}
+        return rows
+
     # -- rows -------------------------------------------------------------------------------------------------
 
     def _rebuild(self, row: int) -> None:
@@ -175,44 +183,18 @@ class DeviceBook:
         node = self.nodes.get(row)
         if node is None:
             return
-        if not node.holdings and not node.lost and not self._state.nodes.tasks[row] and not self._locator.has_claims:
+        if not node.holdings and not node.lost and not self._state.nodes.tasks[row] and not self._claimed:
             return
         node.clear()
         here = (task for task in self._state.nodes.tasks[row] if task.state in ON_NODE)
         tasks = sorted(here, key=lambda task: task.key)
-        node.restore((task.key, entry) for task in tasks for entry in read(dict(task.record)))
-        users = {claim.claim: task.key for task in reversed(tasks) for claim in _claims(task)}
-        for claim, result, slot in self._locator.claimed(node.inventory):
-            node.restore_claim(users.get(claim, claim), result, slot)
+        restore(node, tasks, self._claimed)
+        shared = set[str]()
         for task in tasks:
-            self._place_unrecorded(node, task)
-        node.accounts = self._accounts(node, tasks)
-
-    def _place_unrecorded(self, node: NodeDevices, task: Task) -> None:
-        """A pod that has its place but no record of its devices is taken to have the first that serve it."""
-        plain = tuple((name, units) for name, units in self.plain(task.shape) if node.backs(name))
-        asks = task.shape.devices
-        if asks is None and not plain:
-            return
-        recorded = {entry.class_name for entry in read(dict(task.record))}
-        needs = self.resolve(asks, plain)
-        left = tuple(n for n in needs.needs if not n.claim and (is_plain(n) or n.label not in recorded))
-        taken = solve(node.room, DeviceNeeds(left), node.candidates) if left else ()
-        for choice in taken or ():
-            need = left[choice.need]
-            node.hold(task.key, choice.slot, choice.portion, need.label, plain=is_plain(need))
-
-    def _accounts(self, node: NodeDevices, tasks: Sequence[Task]) -> dict[tuple[str, str, str], dict[int, int]]:
-        """What pods hold by kind, beyond what they ask for by name: by queue, namespace and job."""
-        owners = {task.key: task.job for task in tasks if task.state in ACCOUNTED}
-        found: dict[tuple[str, str, str], dict[int, int]] = {}
-        for holding in node.holdings:
-            job = owners.get(holding.holder)
-            if job is not None and not holding.plain:
-                amounts = found.setdefault((job.queue, job.namespace, job.key), {})
-                place, milli = kind_held(self._state.axis, node, holding.slot, holding.portion)
-                amounts[place] = amounts.get(place, 0) + milli
-        return found
+            plain = tuple((name, units) for name, units in self.plain(task.shape) if node.backs(name))
+            if task.shape.devices is not None or plain:
+                place_unrecorded(node, task, self.resolve(task.shape.devices, plain), shared)
+        node.accounts = accounts(self.axis, node, tasks)
 
     # -- questions --------------------------------------------------------------------------------------------
 
@@ -267,15 +249,6 @@ class DeviceBook:
 
     def warnings(self) -> list[str]:
         return [*self.classes.faults(), *self.classes.warnings(), *self._locator.warnings()]
-
-
-def _claims(task: Task) -> Iterable[ClaimAsk]:
-    return task.shape.devices.claims if task.shape.devices is not None else ()
-
-
-def is_plain(need: Need) -> bool:
-    """Whether it is asked for by the name of a plain resource, under which it is counted anyway."""
-    return isinstance(need.options[0].wish, ByKind)
 
 
 def device_book(state: ClusterState) -> DeviceBook:

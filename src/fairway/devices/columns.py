@@ -118,6 +118,10 @@ class DeviceColumns:
         """Whether somewhere a class selects a device whose choice could not be recorded."""
         return any(name in names for names in self._too_long)
 
+    def has_new_classes(self) -> bool:
+        """Whether somebody asks for, or counts, a class that nobody did when rows were last written."""
+        return any(name.startswith(CLASS_PREFIX) for name in self._state.axis.names[self._known_names :])
+
     # -- counting rows ----------------------------------------------------------------------------------------
 
     def publish(self, rows: set[int], nodes: Mapping[int, NodeDevices], reselected: set[int] | None = None) -> None:
@@ -126,7 +130,7 @@ class DeviceColumns:
         Rows that were only `reselected` by classes that nobody asks for have the same amounts as before.
         """
         axis = self._state.axis
-        if any(name.startswith(CLASS_PREFIX) for name in axis.names[self._known_names :]):
+        if self.has_new_classes():
             rows = rows | set(nodes)
         for row in rows:
             for kind in nodes[row].kinds if row in nodes else ():

@@ -8,19 +8,18 @@ Devices that several nodes reach are not used: nobody could say on which node a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from fairway.api.affinity import NodeSelector
-from fairway.api.devices import DeviceResult, ResourceClaim, ResourceSlice
+from fairway.api.devices import ResourceSlice
 from fairway.devices.device import Device
-from fairway.devices.inventory import CounterKey, Inventory
+from fairway.devices.inventory import CounterKey
 from fairway.devices.pools import PoolKey, Pools, Reach
 from fairway.devices.room import WHOLE
 from fairway.devices.sources import ANNOTATION, from_annotation, from_extended_resource
 from fairway.errors import InputError
 from fairway.state.asks import CLASS_PREFIX
 from fairway.state.cluster import ClusterState
-from fairway.state.facts import fact_key
 from fairway.state.labels import NAME_FIELD
 
 KIND_PREFIX = "devices.fairway.dev/"
@@ -30,9 +29,6 @@ HOSTNAME = "kubernetes.io/hostname"
 _NATIVE = frozenset({"cpu", "memory", "pods", "ephemeral-storage", "storage"})
 _NATIVE_PREFIXES = ("hugepages-", "attachable-volumes-", CLASS_PREFIX, KIND_PREFIX)
 
-DeviceKey = tuple[str, str, str]
-"""Driver, pool and device."""
-
 
 def is_plain_resource(name: str) -> bool:
     """Whether a node's units of this resource are devices without attributes."""
@@ -40,20 +36,17 @@ def is_plain_resource(name: str) -> bool:
 
 
 class Locator:
-    """The slices and claims known, by the node they are on."""
+    """The slices known, by the node they are on."""
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         self._pools = Pools()
         self._on_node: dict[str, set[PoolKey]] = {}
         self._nodes_of: dict[PoolKey, set[str]] = {}
-        self._claims: dict[str, tuple[DeviceKey, ...]] = {}
-        self._claimed: dict[DeviceKey, dict[str, DeviceResult]] = {}
-        self._claimed_pools: set[PoolKey] = set()
         self._bad_annotations: dict[int, str] = {}
         self._far_reaching: dict[PoolKey, int] = {}
 
-    # -- slices and claims ------------------------------------------------------------------------------------
+    # -- slices -----------------------------------------------------------------------------------------------
 
     def upsert_slice(self, slice_: ResourceSlice) -> set[int]:
         """Returns the rows whose devices may be others now."""
@@ -62,44 +55,9 @@ class Locator:
     def delete_slice(self, name: str) -> set[int]:
         return self._repool(self._pools.delete(name))
 
-    def upsert_claim(self, claim: ResourceClaim) -> None:
-        key = fact_key(claim)
-        self.delete_claim(key)
-        allocation = claim.status.allocation
-        results = allocation.devices.results if allocation else ()
-        devices = []
-        for result in results:
-            if not result.admin_access:
-                device = (result.driver, result.pool, result.device)
-                self._claimed.setdefault(device, {})[key] = result
-                self._claimed_pools.add(device[:2])
-                devices.append(device)
-        if devices:
-            self._claims[key] = tuple(devices)
-
-    def delete_claim(self, key: str) -> None:
-        for device in self._claims.pop(key, ()):
-            self._claimed[device].pop(key, None)
-            self._claimed_pools.add(device[:2])
-
-    def take_claimed_rows(self) -> set[int]:
-        """Rows on which claims hold other devices than when this was last asked."""
-        names = {name for pool in self._claimed_pools for name in self._nodes_of.get(pool, ())}
-        self._claimed_pools.clear()
-        return self._rows(names)
-
-    @property
-    def has_claims(self) -> bool:
-        return bool(self._claims)
-
-    def claimed(self, inventory: Inventory) -> Iterator[tuple[str, DeviceResult, int]]:
-        """What claims hold of these slots."""
-        if not self._claims:
-            return
-        for index, slot in enumerate(inventory.slots):
-            device = slot.device
-            holders = self._claimed.get((device.driver, device.pool, device.name), {})
-            yield from ((claim, holders[claim], index) for claim in sorted(holders))
+    def rows_of(self, pools: Iterable[PoolKey]) -> set[int]:
+        """The rows on which there may be devices of these pools."""
+        return self._rows({name for pool in pools for name in self._nodes_of.get(pool, ())})
 
     def _repool(self, keys: set[PoolKey]) -> set[int]:
         names: set[str] = set()

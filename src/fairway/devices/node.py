@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from fairway.api.devices import DeviceResult
+from fairway.devices.claimed import Held
 from fairway.devices.device import qualified
 from fairway.devices.inventory import Inventory, Slot
 from fairway.devices.record import Entry, longest_class
@@ -160,9 +160,12 @@ class NodeDevices:
         self.holdings = []
         self.lost = []
 
-    def hold(self, holder: str, slot: int, portion: Portion, label: str, *, plain: bool = False) -> None:
-        self.room.take(slot, portion)
-        self.holdings.append(Holding(holder, slot, portion, label, plain))
+    def take(self, holding: Holding) -> None:
+        self.room.take(holding.slot, holding.portion)
+        self.holdings.append(holding)
+
+    def hold(self, holder: str, slot: int, portion: Portion, label: str) -> None:
+        self.take(Holding(holder, slot, portion, label))
 
     def restore(self, recorded: Iterable[tuple[str, Entry]]) -> None:
         """Take what records say is held, the largest parts first: units of one name cannot be told apart."""
@@ -183,14 +186,15 @@ class NodeDevices:
                 tightest = min(fitting, key=self.room.free_milli, default=self._emptiest(slots))
                 self.hold(holder, tightest, portion, entry.class_name)
 
-    def restore_claim(self, claim: str, result: DeviceResult, slot: int) -> None:
+    def restore_claim(self, holder: str, held: Held, slot: int) -> None:
         facts = self.inventory.slots[slot]
-        if not facts.shareable:
-            self.hold(claim, slot, Portion(units=1), "")
-            return
-        given = {qualified(n, facts.device.driver): text for n, text in result.consumed_capacity.items()}
-        parts = tuple(parse_quantity(given[n]).nanos if n in given else total for n, total in facts.capacity)
-        self.hold(claim, slot, Portion(capacity=parts), "")
+        portion = Portion(units=1)
+        if facts.shareable:
+            consumed = held.result.consumed_capacity
+            given = {qualified(n, facts.device.driver): text for n, text in consumed.items()}
+            parts = tuple(parse_quantity(given[n]).nanos if n in given else total for n, total in facts.capacity)
+            portion = Portion(capacity=parts)
+        self.take(Holding(holder, slot, portion, held.class_name, claim=held.claim, request=held.result.request))
 
     def _emptiest(self, slots: Sequence[int]) -> int:
         return max(slots, key=lambda slot: (self.room.units(slot), self.room.free_milli(slot), -slot))

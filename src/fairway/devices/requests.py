@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from fairway.api.affinity import NodeSelector
@@ -35,9 +35,8 @@ class Option(NamedTuple):
 
 
 class Need(NamedTuple):
-    """A line: the first of its options that can be served. `label` is what a binding calls it."""
+    """A line: the first of its options that can be served."""
 
-    label: str
     options: tuple[Option, ...]
     strategy: tuple[str, ...] = ()
     claim: str = ""
@@ -72,6 +71,20 @@ class DeviceNeeds(NamedTuple):
     """Claims by name that this pod would have allocated, and that others may name too."""
     missing: tuple[Missing, ...] = ()
 
+    def without(self, served: Callable[[Need], bool]) -> DeviceNeeds:
+        """What is left when some needs are served already, with the rules among what is left."""
+        kept = [index for index, need in enumerate(self.needs) if not served(need)]
+        if len(kept) == len(self.needs):
+            return self
+        places = {index: place for place, index in enumerate(kept)}
+        rules = (
+            rule._replace(needs=frozenset((places[need], option) for need, option in rule.needs if need in places))
+            for rule in self.rules
+        )
+        return self._replace(
+            needs=tuple(self.needs[index] for index in kept), rules=tuple(rule for rule in rules if rule.needs)
+        )
+
 
 class Requests:
     """Resolves asks against the classes and claims that there are now."""
@@ -90,7 +103,7 @@ class Requests:
 
     def resolve(self, asks: DeviceAsks | None, plain: tuple[tuple[str, int], ...] = ()) -> DeviceNeeds:
         """`plain` are units of plain resources that have to be found among devices."""
-        needs = [Need(resource, (Option(ByKind(resource), units),)) for resource, units in plain]
+        needs = [Need((Option(ByKind(resource), units),)) for resource, units in plain]
         if asks is None:
             return DeviceNeeds(tuple(needs))
         missing: list[Missing] = []
@@ -103,8 +116,8 @@ class Requests:
             strategy = asks.strategy or (known.spec.strategy if known else ())
             wish = ByClass(ask.class_name)
             if ask.units:
-                needs.append(Need(ask.class_name, (Option(wish, ask.units),), strategy))
-            needs += [Need(ask.class_name, (Option(wish, 1, milli),), strategy) for milli in ask.fractions]
+                needs.append(Need((Option(wish, ask.units),), strategy))
+            needs += [Need((Option(wish, 1, milli),), strategy) for milli in ask.fractions]
         made = DeviceNeeds(tuple(needs), missing=tuple(missing))
         for claim in asks.claims:
             made = self._with_claim(made, claim, asks.strategy)
@@ -167,9 +180,7 @@ def _need(claim: str, request: DeviceRequest, strategy: tuple[str, ...]) -> Need
         options: tuple[Option, ...] = (_option(request.exactly, ""),)
     else:
         options = tuple(_option(sub, sub.name) for sub in request.first_available)
-    label = options[0].wish
-    assert isinstance(label, ByClaim)
-    return Need(label.device_class, options, strategy, claim, request.name)
+    return Need(options, strategy, claim, request.name)
 
 
 def _option(asked: ExactDeviceRequest | DeviceSubRequest, name: str) -> Option:

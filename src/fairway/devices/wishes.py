@@ -35,6 +35,14 @@ class ByClaim(NamedTuple):
 Wish = ByClass | ByKind | ByClaim
 
 
+def label(wish: Wish) -> str:
+    """What a binding calls it: the class, or the plain resource."""
+    match wish:
+        case ByClass(name) | ByKind(name):
+            return name
+    return wish.device_class
+
+
 class ClaimMatcher:
     """Which devices a claim means. Where there is no DeviceClass of its name, the ResourceClass is meant."""
 

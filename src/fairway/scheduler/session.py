@@ -83,7 +83,7 @@ class Session:
         devices = self.plugin("devices")
         self.devices = Allotments(book, self.snapshot, devices.chain if devices else DEFAULT_CHAIN)
         self.device_fit = DeviceFit(self.devices, self.snapshot)
-        self.device_queues = DeviceQueues(book)
+        self.device_queues = DeviceQueues(book, self.devices.asks)
         self.kernel = Kernel(self.snapshot, self._node_hooks(), self._columns(), self.pods)
         self.queues = self._open_books()
         self.bindings: list[tuple[JobRun, list[Task], list[int]]] = []

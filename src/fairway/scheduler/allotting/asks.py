@@ -8,7 +8,7 @@ from fairway.devices.book import DeviceBook, Plain
 from fairway.devices.requests import DeviceNeeds, Need
 from fairway.devices.room import WHOLE
 from fairway.devices.slotbits import MOST_LINES, Lines
-from fairway.devices.wishes import ByClass, ByKind
+from fairway.devices.wishes import ByClass, ByKind, label
 from fairway.resources.columns import Vector
 from fairway.state.asks import CLASS_PREFIX
 from fairway.state.shapes import Shape
@@ -82,8 +82,7 @@ class DeviceAsks:
         needs = self._book.resolve(shape.devices, plain)
         if not self.claimed or not any(claim in self.claimed for claim in needs.shared):
             return needs
-        left = tuple(need for need in needs.needs if need.claim not in self.claimed)
-        return needs._replace(needs=left, rules=needs.rules if len(left) == len(needs.needs) else ())
+        return needs.without(lambda need: need.claim in self.claimed)
 
     def _lines(self, needs: DeviceNeeds) -> Vector | None:
         found = []
@@ -99,8 +98,9 @@ def _classes(needs: DeviceNeeds) -> Lines:
     found = [(need.options[0].wish, need.options[0]) for need in needs.needs]
     if not 1 < len(found) <= MOST_LINES or any(not isinstance(wish, ByClass) or opt.milli for wish, opt in found):
         return ()
-    return tuple((need.label, need.options[0].units) for need in needs.needs)
+    return tuple((label(wish), option.units) for wish, option in found)
 
 
 def _name(need: Need) -> str:
-    return CLASS_PREFIX + need.label if isinstance(need.options[0].wish, ByClass) else need.label
+    wish = need.options[0].wish
+    return CLASS_PREFIX + label(wish) if isinstance(wish, ByClass) else label(wish)

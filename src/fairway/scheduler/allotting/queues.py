@@ -6,11 +6,17 @@ devices of the class are of one. So classes that overlap never promise the same 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 from fairway.devices.book import DeviceBook
+from fairway.devices.columns import kind_place
+from fairway.devices.node import NodeDevices
+from fairway.devices.requests import Need, Option
 from fairway.devices.room import WHOLE
+from fairway.devices.wishes import ByClass, ByKind, Wish, label
 from fairway.resources.columns import Vector
+from fairway.scheduler.allotting.asks import DeviceAsks
 from fairway.scheduler.books import AccountBook, QueueBook
 from fairway.state.asks import CLASS_PREFIX
 from fairway.state.queues import add
@@ -23,23 +29,70 @@ AccountOf = Callable[[QueueBook, str], AccountBook]
 class DeviceQueues:
     """Answers for one session."""
 
-    def __init__(self, book: DeviceBook) -> None:
+    def __init__(self, book: DeviceBook, asks: DeviceAsks) -> None:
         self._book = book
-        self._asked: dict[Shape, Vector] = {}
+        self._asks = asks
+        self._named: dict[tuple[Shape, int], Vector] = {}
+        self._asked: dict[tuple[Shape, int], Vector] = {}
+        self._wishes: dict[Wish, int | None] = {}
+
+    def named(self, shape: Shape) -> Vector:
+        """What a shape counts for against capability: what it asks for by name, in claims too. Of alternatives whose
+        classes differ each counts, for nobody knows yet which one it will be; what is held counts as what it is.
+        """
+        if shape.devices is None or not shape.devices.claims:
+            return shape.vector
+        needs = self._asks.of(shape)
+        found = self._named.get((shape, needs.number))
+        if found is None:
+            amounts = Counter(dict(shape.vector))
+            for need in needs.needs.needs:
+                amounts.update(self._most_by_class(need) if need.claim else {})
+            found = self._named[shape, needs.number] = tuple(sorted(amounts.items()))
+        return found
 
     def asked(self, shape: Shape) -> Vector:
         """What a shape counts for in its queue while it waits."""
-        if shape.devices is None or not shape.devices.classes:
+        if shape.devices is None:
             return shape.vector
-        found = self._asked.get(shape)
+        needs = self._asks.of(shape)
+        found = self._asked.get((shape, needs.number))
         if found is None:
-            amounts = dict(shape.vector)
-            for ask in shape.devices.classes:
-                place = self._book.columns.kind_of(ask.class_name)
+            amounts = Counter(dict(self.named(shape)))
+            for need in needs.needs.needs:
+                option = need.options[0]
+                place = None if isinstance(option.wish, ByKind) else self._kind_of(option.wish)
                 if place is not None:
-                    amounts[place] = amounts.get(place, 0) + ask.units * WHOLE + sum(ask.fractions)
-            found = self._asked[shape] = tuple(sorted(amounts.items()))
+                    amounts[place] += self._amount(option)
+            found = self._asked[shape, needs.number] = tuple(sorted(amounts.items()))
         return found
+
+    def _most_by_class(self, need: Need) -> dict[int, int]:
+        found: dict[int, int] = {}
+        for option in need.options:
+            place = self._book.axis.find(CLASS_PREFIX + label(option.wish))
+            if place is not None:
+                found[place] = max(found.get(place, 0), self._amount(option))
+        return found
+
+    def _amount(self, option: Option) -> int:
+        """Thousandths of units; of all devices of a node as many as there are where there are most."""
+        if not option.every:
+            return option.milli or option.units * WHOLE
+        return max((_units(node, option.wish) for node in self._book.nodes.values()), default=0) * WHOLE
+
+    def _kind_of(self, wish: Wish) -> int | None:
+        """The dimension of the kind, if all devices that are meant are of one."""
+        if isinstance(wish, ByClass):
+            return self._book.columns.kind_of(wish.class_name)
+        if wish not in self._wishes:
+            places = {
+                kind_place(self._book.axis, node, slot)
+                for node in self._book.nodes.values()
+                for slot in node.candidates(wish)
+            }
+            self._wishes[wish] = places.pop() if len(places) == 1 else None
+        return self._wishes[wish]
 
     def open_books(self, books: Mapping[str, QueueBook], account: AccountOf, waiting: WaitingIndex) -> None:
         """Add to the books what is held and wanted by kind, and say which dimensions do not count in shares."""
@@ -68,3 +121,7 @@ class DeviceQueues:
                 if amount > named.get(place, 0):
                     amounts[place] = amounts.get(place, 0) + (amount - named.get(place, 0)) * run.size
         return tuple(sorted(amounts.items()))
+
+
+def _units(node: NodeDevices, wish: Wish) -> int:
+    return sum(node.inventory.slots[slot].quantity for slot in node.candidates(wish))

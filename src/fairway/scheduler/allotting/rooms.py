@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairway.devices.book import DeviceBook, is_plain
-from fairway.devices.columns import kind_held
+from fairway.devices.book import DeviceBook
+from fairway.devices.holders import counts, holding_of
 from fairway.devices.node import Holding, NodeDevices, portion_milli
 from fairway.devices.requests import Need
 from fairway.devices.room import Portion, Room
@@ -104,7 +104,9 @@ class DeviceRooms:
         found = self._parts.get(key)
         if found is None:
             taken = Taken(0, 0, slot, Portion(milli=asked.part))
-            found = self._parts[key] = self._made(node, room, (_holding(asked.needs.needs[0], taken),), asked.named, 1)
+            found = self._parts[key] = self._made(
+                node, room, (holding_of(asked.needs.needs[0], taken),), asked.named, 1
+            )
         return found
 
     def held(self, row: int, holdings: tuple[Holding, ...], vector: Vector, sign: int) -> Step:
@@ -126,7 +128,7 @@ class DeviceRooms:
         if taken is None:
             return None
         needs = asked.needs.needs
-        holdings = tuple(_holding(needs[choice.need], choice) for choice in taken)
+        holdings = tuple(holding_of(needs[choice.need], choice) for choice in taken)
         return self._made(node, room, holdings, asked.named, 1)
 
     def _first_fit(self, asked: Asked, node: NodeDevices, room: Room) -> Step | None:
@@ -148,7 +150,7 @@ class DeviceRooms:
         holdings = self._holdings.get((asked.number, slot))
         if holdings is None:
             taken = Taken(0, 0, slot, Portion(line.options[0].units))
-            holdings = self._holdings[asked.number, slot] = (_holding(line, taken),)
+            holdings = self._holdings[asked.number, slot] = (holding_of(line, taken),)
         kind = node.inventory.slots[slot].device.kind
         key = (asked.number, node.takes[slot], kind, kind in node.plain)
         known = self._meanings.get(key)
@@ -206,14 +208,4 @@ class DeviceRooms:
         return Moved(np.array([p for p, _ in kept], dtype=np.int64), np.array([a for _, a in kept], dtype=np.int64))
 
     def kinds(self, node: NodeDevices, holdings: Iterable[Holding]) -> Vector:
-        found: dict[int, int] = {}
-        for holding in holdings:
-            if not holding.plain:
-                place, milli = kind_held(self._book.axis, node, holding.slot, holding.portion)
-                found[place] = found.get(place, 0) + milli
-        return tuple(sorted(found.items()))
-
-
-def _holding(need: Need, taken: Taken) -> Holding:
-    request = need.request + (f"/{name}" if (name := need.options[taken.option].name) else "")
-    return Holding("", taken.slot, taken.portion, need.label, is_plain(need), need.claim, request)
+        return tuple(sorted(counts(self._book.axis, node, holdings).items()))

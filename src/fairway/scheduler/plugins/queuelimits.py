@@ -48,7 +48,7 @@ class QueueLimits:
         assert self._session is not None
         for book in queue.line:
             if book.info.capability:
-                count = book.room_under(book.capability, shape.vector, count)
+                count = book.room_under(book.capability, self._session.device_queues.named(shape), count)
             if not self._session.lending and book.deserved is not None:
                 count = book.room_under(book.deserved, self._session.device_queues.asked(shape), count)
         return self._beside_guarantees(queue, shape.vector, count) if self._session.lending else count
