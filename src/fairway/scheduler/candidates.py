@@ -49,9 +49,14 @@ def best_effort_candidates(session: Session) -> list[JobRun]:
 def _lines(session: Session, *, best_effort: bool) -> list[JobRun]:
     found: list[JobRun] = []
     for signature in session.state.waiting.signatures():
-        lines = [line for line in signature.lines.values() if is_for_backfill(line) == best_effort]
-        if not lines:
+        if signature.best_effort:
+            lines = [line for line in signature.lines.values() if is_for_backfill(line) == best_effort]
+            if not lines:
+                continue
+        elif best_effort:
             continue
+        else:
+            lines = list(signature.lines.values())
         if has_room(session, signature) or not all(only_shrinks(run.shape) for run in signature.runs):
             found.extend(_admitted(session, _heads(session, lines)))
         else:
@@ -61,7 +66,15 @@ def _lines(session: Session, *, best_effort: bool) -> list[JobRun]:
 
 def has_room(session: Session, signature: Signature) -> bool:
     """Whether at least one task of the signature fits somewhere."""
-    return any(session.kernel.has_room(run.shape) for run in signature.runs)
+    most = session.snapshot.most()
+    return any(_may_fit(run.shape, most) and session.kernel.has_room(run.shape) for run in signature.runs)
+
+
+def _may_fit(shape: Shape, most: list[int]) -> bool:
+    for row, amount in shape.vector:  # noqa: SIM110 - asked of everything that waits
+        if amount > most[row]:
+            return False
+    return True
 
 
 def only_shrinks(shape: Shape) -> bool:
@@ -71,8 +84,7 @@ def only_shrinks(shape: Shape) -> bool:
 
 def is_for_backfill(line: Line) -> bool:
     """Lone BestEffort pods are placed by backfill."""
-    runs = line.signature.runs
-    return not line.key.group and len(runs) == 1 and runs[0].shape.best_effort
+    return line.signature.best_effort and not line.key.group
 
 
 def _heads(session: Session, lines: list[Line]) -> Iterator[JobRun]:

@@ -36,6 +36,8 @@ class Snapshot:
         self._rank_epoch = -1
         self._size_generation = -1
         self._scratched: set[int] = set()
+        self._most: list[int] = []
+        self._most_read = -1
 
     @property
     def names(self) -> list[str]:
@@ -48,6 +50,13 @@ class Snapshot:
     @property
     def alive(self) -> BoolColumn:
         return self.state.nodes.alive[: self.size]
+
+    def most(self) -> list[int]:
+        """Of every resource, the most that any one node has free: who asks for more of one fits nowhere."""
+        if self._most_read != self.touched.end or len(self._most) != len(self.idle):
+            self._most_read = self.touched.end
+            self._most = self.idle.max(axis=1).tolist() if self.size else [0] * len(self.idle)
+        return self._most
 
     def scratch(self, row: int) -> None:
         """A session is about to write to this row."""
@@ -82,6 +91,7 @@ class Snapshot:
 
     def _rebuild(self, shape: tuple[int, int]) -> None:
         self.layout += 1
+        self._most_read = -1
         self.size = shape[1]
         self.idle = np.zeros(shape, dtype=np.int64)
         self.percent = np.zeros(shape)

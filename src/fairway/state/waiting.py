@@ -92,6 +92,7 @@ class Signature:
 
     __slots__ = (
         "_captured",
+        "best_effort",
         "key",
         "lines",
         "minimum",
@@ -111,6 +112,8 @@ class Signature:
             for row, amount in run.shape.vector:
                 amounts[row] = amounts.get(row, 0) + amount * run.size
         self.total: Vector = tuple(sorted(amounts.items()))
+        self.best_effort = len(self.runs) == 1 and self.runs[0].shape.best_effort
+        """Whether a lone pod of this kind is placed by backfill."""
         self.uniform = len({run.shape for run in self.runs}) == 1
         """Whether all its tasks are alike: then how many fit does not depend on who was placed first."""
         self.lines: dict[LineKey, Line] = {}
@@ -175,9 +178,9 @@ class WaitingIndex:
     def __contains__(self, job: Job) -> bool:
         return job in self._places
 
-    def signatures(self) -> Iterator[Signature]:
+    def signatures(self) -> list[Signature]:
         """Those with lines of jobs that have not started."""
-        return (signature for signature in self._signatures.values() if signature.lines)
+        return [signature for signature in self._signatures.values() if signature.lines]
 
     def jobs(self) -> Iterator[Job]:
         return iter(self._places)

@@ -6,7 +6,7 @@ from fairway.api.arguments import EvictionArguments
 from fairway.api.settings import Arguments
 from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.session import Session
-from fairway.scheduler.victims.entitlement import ReclaimEntitlement, above_deserved
+from fairway.scheduler.victims.entitlement import ReclaimEntitlement, above_deserved, below_deserved
 from fairway.scheduler.victims.evicting import evict_for_claimants
 from fairway.state.queues import Amounts
 
@@ -14,11 +14,13 @@ from fairway.state.queues import Amounts
 def reclaim(session: Session, arguments: Arguments) -> None:
     assert isinstance(arguments, EvictionArguments)
     session.divide()
-    if not any(above_deserved(book) for book in session.queues.values()):
-        return  # nobody holds what is not theirs
+    rich = [book for book in session.queues.values() if above_deserved(book)]
+    poor = {book.name for book in session.queues.values() if below_deserved(book) and rich not in ([], [book])}
+    if not poor:
+        return  # nobody holds what is not theirs, or nobody misses it
 
     def entitlement(job: JobRun, gang: Amounts) -> ReclaimEntitlement | None:
         found = ReclaimEntitlement(session, job, gang)
         return found if found.may_act() else None
 
-    evict_for_claimants(session, arguments, entitlement)
+    evict_for_claimants(session, arguments, entitlement, poor)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from fairway.api.arguments import EvictionArguments
 from fairway.clock import SECOND
@@ -18,8 +18,10 @@ from fairway.state.waiting import Line
 class Claimants:
     """Jobs with pods that wait, that have no claim to room, and that have waited long enough to evict."""
 
-    def __init__(self, session: Session, arguments: EvictionArguments) -> None:
+    def __init__(self, session: Session, arguments: EvictionArguments, queues: Container[str] | None = None) -> None:
+        """With `queues`, only jobs of these."""
         self._session = session
+        self._queues = queues
         self._delay = arguments.preemption_delay * SECOND
         self._single = {job.job for job in session.outcomes.jobs}
 
@@ -43,12 +45,17 @@ class Claimants:
         session = self._session
         for signature in session.state.waiting.signatures():
             for line in signature.lines.values():
-                job = None if is_for_backfill(line) else self.behind(line, 0)
+                if not self._may_claim(line.key.queue) or is_for_backfill(line):
+                    continue
+                job = self.behind(line, 0)
                 if job is not None:
                     yield job
         for job in [*session.outcomes.jobs, *self._untried()]:
-            if job.left() and not session.holds.of(job) and self._may_evict(job):
+            if self._may_claim(job.queue.name) and job.left() and not session.holds.of(job) and self._may_evict(job):
                 yield job
+
+    def _may_claim(self, queue: str) -> bool:
+        return self._queues is None or queue in self._queues
 
     def _untried(self) -> Iterator[JobRun]:
         """Started jobs that no action before this one has tried to place."""

@@ -218,6 +218,12 @@ def above_deserved(book: QueueBook) -> bool:
     return deserved is not None and any(held > deserved[row] for row, held in enumerate(book.held) if row != PODS)
 
 
+def below_deserved(book: QueueBook) -> bool:
+    """Whether a queue holds less than it deserves of anything."""
+    deserved = book.deserved
+    return deserved is not None and any(held < deserved[row] for row, held in enumerate(book.held) if row != PODS)
+
+
 def plus(held: Amounts, more: Amounts) -> Amounts:
     longer, shorter = (held, more) if len(held) >= len(more) else (more, held)
     return [amount + (shorter[row] if row < len(shorter) else 0) for row, amount in enumerate(longer)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 import numpy as np
 
@@ -30,12 +30,17 @@ EntitlementFor = Callable[[JobRun, Amounts], Entitlement | None]
 """The claimant's entitlement, None if it may not act at all."""
 
 
-def evict_for_claimants(session: Session, arguments: EvictionArguments, entitlement: EntitlementFor) -> None:
-    """Let every waiting job, in order, make the room that it is entitled to."""
+def evict_for_claimants(
+    session: Session,
+    arguments: EvictionArguments,
+    entitlement: EntitlementFor,
+    queues: Container[str] | None = None,
+) -> None:
+    """Let every waiting job (of these queues), in order, make the room that it is entitled to."""
     session.divide()
     resume(session)
     evictor = _Evictor(session, arguments, entitlement)
-    claimants = Claimants(session, arguments)
+    claimants = Claimants(session, arguments, queues)
     order = Order(session, list(claimants))
     while order:
         job = order.top()
