@@ -64,7 +64,10 @@ def test_a_match_is_explained_term_by_term() -> None:
         "term 1: does not match",
         "  yes  Kind 'nic' in nic",
         "  no   speed '25Gbps' does not meet: >= 40GBPS (OutOfRange)",
+        "AmbiguousUnit: 40GBPS is read as bits per second; write bps, or B/s for bytes",
     ]
+    on_node = invoke("classes", "match", "--class", "fast.nic", "--device", "eth0", "--node", "gpu-2", "-f", EXAMPLE)
+    assert on_node.out == result.out
     data = json.loads(
         invoke("classes", "match", "--class", "nvlink.pair", "--device", "pair-0", "-f", EXAMPLE, "-o", "json").out
     )
@@ -75,11 +78,20 @@ def test_a_match_is_explained_term_by_term() -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (("--class", "gone", "--device", "pair-0"), "--class: gone does not exist, expected one of: fast.nic, "),
-        (("--class", "fast.nic", "--device", "gone"), "--device: gone does not exist"),
+        (("--class", "gone", "--device", "pair-0"), "--class: gone does not exist, expected one of fast.nic, "),
+        (("--class", "fast.nik", "--device", "eth0"), "--class: fast.nik does not exist, did you mean 'fast.nic'?"),
+        (("--class", "fast.nic", "--device", "zzz"), "--device: zzz does not exist, expected one of eth0, gpu-0, "),
+        (("--class", "fast.nic", "--device", "ethO"), "--device: ethO does not exist, did you mean 'eth0'?"),
+        (("--class", "fast.nic", "--device", "gpu1/eth0"), "does not exist, did you mean 'gpu-1/eth0'?"),
+        (("--class", "fast.nic", "--device", "eth0", "--node", "gpu1"), "--node: gpu1 does not exist or has no"),
+        (("--class", "fast.nic", "--device", "eth0", "--node", "gpu1"), "did you mean 'gpu-1'?"),
+        (
+            ("--class", "fast.nic", "--device", "pages", "--node", "gpu-1"),
+            "--device: pages does not exist on node gpu-1",
+        ),
         (
             ("--class", "fast.nic", "--device", "eth0"),
-            "2 devices are named eth0, expected one of them, for example gpu-1/eth0",
+            "2 devices are named eth0, expected one of them, for example --node gpu-1 or gpu-1/eth0",
         ),
     ],
 )

@@ -150,6 +150,10 @@ class NodeDevices:
             if slot.usable:
                 yield selected - takes
 
+    def is_named(self, slot: int) -> bool:
+        """Whether there is a name under which its choice could be recorded, were it short enough."""
+        return any(slot in slots for slots in self._by_record.values())
+
     def record_name(self, slot: int) -> str:
         return next(name for name, slots in self._by_record.items() if slot in slots)
 

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from fairway.devices.book import DeviceBook
 from fairway.devices.classes import CompiledClass
-from fairway.devices.device import Device
+from fairway.devices.device import BLOCKING, IDENTITY, Device
+from fairway.devices.inventory import Slot
 from fairway.devices.node import NodeDevices, portion_milli
-from fairway.devices.selectors import MatchResult
+from fairway.devices.selectors import Finding, MatchResult, TermResult
 from fairway.devices.values import FAULTS
 
 MOST_NEAR_MISSES = 20
@@ -18,20 +19,23 @@ MOST_NEAR_MISSES = 20
 
 
 class Holder(NamedTuple):
-    """A pod (or a claim) and how much it holds, in thousandths of a unit."""
+    """A pod (or a claim) and how much it holds, in thousandths of a unit: of the device itself, or `through` another
+    one with which it shares its hardware (a group that it is a member of, or a member of the group that it is).
+    """
 
     name: str
     milli: int
+    through: str = ""
 
 
 class Selected(NamedTuple):
-    """A device that a class selects, how many units it has and who holds them. One that is not `usable` is unhealthy
-    or tainted, or its name does not fit the record.
+    """A device that a class selects, how many units it has and who holds them. `unusable` says why the class cannot
+    be served by it, "" if it can.
     """
 
     device: Device
     units: int
-    usable: bool
+    unusable: str
     holders: tuple[Holder, ...]
 
 
@@ -53,7 +57,7 @@ class ClassReport(NamedTuple):
     more_near_misses: int
     uncomparable: dict[str, int]
     faults: tuple[str, ...]
-    warnings: tuple[str, ...]
+    warnings: tuple[Finding, ...]
 
 
 def class_reports(book: DeviceBook) -> list[ClassReport]:
@@ -86,8 +90,8 @@ def _report(book: DeviceBook, known: CompiledClass) -> ClassReport:
         result = known.matcher.match(device)
         faults.update(result.faults)
         if known.name in node.selected[slot]:
-            usable = known.name in node.takes[slot]
-            selected.append(Selected(device, device.quantity, usable, holders(node, device)))
+            why = unusable_because(node, slot, known.name)
+            selected.append(Selected(device, device.quantity, why, holders(node, device)))
         elif (missed := _near(known, result)) is not None:
             near.append(NearMiss(device, missed))
     return ClassReport(
@@ -99,25 +103,56 @@ def _report(book: DeviceBook, known: CompiledClass) -> ClassReport:
         max(0, len(near) - MOST_NEAR_MISSES),
         {reason: faults[reason] for reason in FAULTS if faults[reason]},
         known.faults,
-        tuple(f"spec.{warning}" for warning in known.matcher.warnings),
+        known.matcher.warnings,
     )
 
 
 def holders(node: NodeDevices, device: Device) -> tuple[Holder, ...]:
-    """Who holds how much of a device."""
-    amounts: Counter[str] = Counter()
+    """Who holds how much of a device, or of what shares its hardware."""
+    slots = node.inventory.slots
+    hardware = {leaf for facts in slots if facts.device is device for leaf in facts.leaves}
+    amounts: Counter[tuple[str, str]] = Counter()
     for holding in node.holdings:
-        facts = node.inventory.slots[holding.slot]
+        facts = slots[holding.slot]
         if facts.device is device:
-            amounts[holding.holder] += portion_milli(facts, holding.portion)
-    return tuple(Holder(name, amounts[name]) for name in sorted(amounts))
+            amounts[holding.holder, ""] += portion_milli(facts, holding.portion)
+        elif not hardware.isdisjoint(facts.leaves):
+            amounts[holding.holder, facts.device.name] += portion_milli(facts, holding.portion)
+    return tuple(Holder(name, amounts[name, through], through) for name, through in sorted(amounts))
+
+
+def unusable_because(node: NodeDevices, slot: int, class_name: str) -> str:
+    """What keeps those who ask by a class from being given a device that it selects; "" if nothing does."""
+    facts = node.inventory.slots[slot]
+    device = facts.device
+    if not device.healthy:
+        return "unhealthy"
+    if not device.usable:
+        return "tainted " + ", ".join(taint.key for taint in device.taints if taint.effect in BLOCKING)
+    if not facts.quantity:
+        return _nothing_there(facts)
+    if class_name in node.takes[slot]:
+        return ""
+    return "its name is too long to be recorded" if node.is_named(slot) else "its name is not unique"
+
+
+def _nothing_there(facts: Slot) -> str:
+    if not facts.device.quantity:
+        return "no units"
+    return "members are missing" if facts.group and not facts.leaves else "its counters are not published"
 
 
 def _near(known: CompiledClass, result: MatchResult) -> str | None:
     """What the one requirement says that the device does not meet; None if it is not that near."""
     if result.matched:
         return "its members do not serve what the class includes" if known.nested else None
-    term = result.nearest()
-    if term is None or len(term.missed) != 1 or len(term.requirements) < 2:
-        return None
-    return str(term.missed[0])
+    near = (term.missed[0] for term in result.terms if len(term.missed) == 1 and _is_close(term))
+    return next(map(str, near), None)
+
+
+def _is_close(term: TermResult) -> bool:
+    """Whether missing a term by one requirement says something: there are others that are met, or it asks about a
+    value that the device has. Every NIC misses "Kind is gpu".
+    """
+    missed = term.missed[0]
+    return len(term.requirements) > 1 or (missed.found is not None and missed.requirement.key not in IDENTITY)

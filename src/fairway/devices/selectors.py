@@ -85,10 +85,6 @@ class MatchResult(msgspec.Struct, frozen=True):
         reasons = {missed.reason for term in self.terms for missed in term.missed}
         return tuple(reason for reason in FAULTS if reason in reasons)
 
-    def nearest(self) -> TermResult | None:
-        """The term that missed by the fewest requirements, the first of those."""
-        return min(filter(_has_requirements, self.terms), key=lambda term: len(term.missed), default=None)
-
 
 class Requirement:
     """One requirement with its values read."""
@@ -149,7 +145,3 @@ def _inspect(terms: Sequence[Sequence[Requirement]]) -> tuple[tuple[Finding, ...
                 if o.number is not None and o.number.ambiguous
             ]
     return tuple(faults), tuple(warnings)
-
-
-def _has_requirements(term: TermResult) -> bool:
-    return bool(term.requirements)

@@ -1,0 +1,70 @@
+"""Which class and which device the options of `fairway classes` mean."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, NamedTuple
+
+from fairway.api.settings import did_you_mean
+from fairway.devices.report import devices, unusable_because
+from fairway.errors import InputError
+
+if TYPE_CHECKING:
+    from fairway.devices.book import DeviceBook
+    from fairway.devices.classes import CompiledClass
+    from fairway.devices.device import Device
+
+_MANY = 20
+"""Names that are all listed where none is near the one that was given."""
+
+
+class Found(NamedTuple):
+    """A device, whether the class selects it, and what keeps it from being given all the same."""
+
+    device: Device
+    selected: bool
+    unusable: str
+
+
+def find_class(book: DeviceBook, name: str) -> CompiledClass:
+    known = book.classes.get(name)
+    if known is None:
+        raise InputError(f"--class: {name} does not exist{_instead(name, [found.name for found in book.classes])}")
+    return known
+
+
+def find_device(book: DeviceBook, class_name: str, name: str, node: str | None) -> Found:
+    """The one device that is meant; `name` may be NODE/DEVICE or NODE/POOL/DEVICE too."""
+    everywhere = [
+        (device, Found(device, class_name in there.selected[slot], unusable_because(there, slot, class_name)))
+        for there, slot, device in devices(book)
+    ]
+    nodes = {device.node for device, _ in everywhere}
+    if node is not None and node not in nodes:
+        raise InputError(f"--node: {node} does not exist or has no devices{_instead(node, nodes)}")
+    here = [(device, found) for device, found in everywhere if node in (None, device.node)]
+    named = [found for device, found in here if name in names_of(device)]
+    if not named:
+        where = f" on node {node}" if node is not None else ""
+        near = {known for device, _ in here for known in names_of(device)[: 2 if "/" in name else 1]}
+        raise InputError(f"--device: {name} does not exist{where}{_instead(name, near)}")
+    if len(named) > 1:
+        raise InputError(_which([found.device for found in named], name))
+    return named[0]
+
+
+def names_of(device: Device) -> tuple[str, ...]:
+    """The names by which a device may be meant, the shortest first."""
+    return device.name, f"{device.node}/{device.name}", f"{device.node}/{device.pool}/{device.name}"
+
+
+def _which(devices: list[Device], name: str) -> str:
+    _, on_node, in_pool = names_of(devices[0])
+    unique = [names_of(device)[1] for device in devices].count(on_node) == 1
+    ways = f"--node {devices[0].node} or {on_node}" if unique else in_pool
+    return f"--device: {len(devices)} devices are named {name}, expected one of them, for example {ways}"
+
+
+def _instead(name: str, known: Collection[str]) -> str:
+    hint = did_you_mean(name, known)
+    return hint if "did you mean" in hint or len(known) <= _MANY else f", expected one of {len(known)} others"
