@@ -18,8 +18,11 @@ from hypothesis import strategies as st
 
 from fairway.api.classes import ResourceClass, ResourceClassSpec
 from fairway.api.devices import ResourceSlice
+from fairway.api.meta import ObjectMeta
 from fairway.devices import compile_selector
 from fairway.devices.cel import MAX_EXPRESSION, NOT_EXPORTED, SELECTS_NOTHING, export
+from fairway.devices.classes import ClassTable
+from fairway.devices.inventory import Inventory
 from fairway.devices.sources import from_slice
 from fairway.resources.quantity import parse_quantity
 
@@ -93,11 +96,16 @@ def assert_same(spec: ResourceClassSpec, device: dict[str, Any]) -> bool:
     (ours,) = from_slice(msgspec.convert(slice_, ResourceSlice).spec)
     exported = export(spec)
     assert exported.findings == () or {f.reason for f in exported.findings} == {SELECTS_NOTHING}
-    theirs = ENV.compile(exported.expression).eval(data=as_cel(device))
-    assert theirs.type() == cel.Type.BOOL, f"{exported.expression} fails: {theirs.value()}"
+    assert exported.expression is not None
     answer = compile_selector(spec.resource_selector).selects(ours)
-    assert theirs.value() is answer, exported.expression
+    assert evaluated(exported.expression, device) is answer, exported.expression
     return answer
+
+
+def evaluated(expression: str, device: dict[str, Any]) -> bool:
+    answer = ENV.compile(expression).eval(data=as_cel(device))
+    assert answer.type() == cel.Type.BOOL, f"{expression} fails: {answer.value()}"
+    return bool(answer.value())
 
 
 NUMBERS = ["8", "8.5", "-3", "30G", "28Gi", "1e3", "0.1n", "1n", "30GB", "8B", "40GBPS", "1e40", "-1e40"]
@@ -213,17 +221,70 @@ def test_what_cel_cannot_see_is_left_out_and_reported() -> None:
     spec = spec_of(
         [("node", "Eq", ["n1"])],
         [("Kind", "Eq", ["gpu"])],
-        includes=[{"class": "core", "count": 2}],
         allowedNamespaces={"matchLabels": {"team": "a"}},
     )
     exported = export(spec)
     assert [(finding.path, finding.reason) for finding in exported.findings] == [
-        ("includes", NOT_EXPORTED),
         ("allowedNamespaces", NOT_EXPORTED),
         ("resourceSelector[0].matchExpressions[0]", NOT_EXPORTED),
     ]
+    assert exported.expression is not None
     assert "node" not in exported.expression
-    assert export(spec_of([("pool", "Exists", [])])).expression == "false"
+    assert export(spec_of([("pool", "Exists", [])])).expression is None
+
+
+INVISIBLE = st.tuples(
+    st.sampled_from(["node", "pool", "device"]),
+    st.sampled_from(["In", "NotIn"]),
+    st.lists(st.sampled_from(["n", "p", "d", "x"]), min_size=1, max_size=2),
+)
+MEMBERS = st.lists(
+    st.fixed_dictionaries({"class": st.sampled_from(["a", "b"]), "count": st.integers(1, 2)}), max_size=1
+)
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(st.lists(st.one_of(requirements, INVISIBLE), min_size=1, max_size=2), max_size=3),
+    MEMBERS,
+    devices,
+    st.lists(devices, max_size=2),
+)
+def test_what_is_exported_never_selects_a_device_that_the_class_does_not(
+    terms: list[list[tuple[str, str, list[str]]]],
+    includes: list[dict[str, Any]],
+    group: dict[str, Any],
+    members: list[dict[str, Any]],
+) -> None:
+    """The device may be a group of others; what those can serve decides for a class that includes classes."""
+    names = [f"m{i}" for i in range(len(members))]
+    made_of = {"members": {"strings": names}} if members else {}
+    attributes = {**group["attributes"], **made_of}
+    published = [{"name": "d", **group, "attributes": attributes}]
+    published += [{"name": name, **member} for name, member in zip(names, members, strict=True)]
+    slice_ = {"spec": {"driver": DRIVER, "nodeName": "n", "pool": {"name": "p"}, "devices": published}}
+    inventory = Inventory(from_slice(msgspec.convert(slice_, ResourceSlice).spec))
+    spec = spec_of(*terms, includes=includes)
+    classes = [
+        class_of("tested", spec),
+        *(class_of(n, spec_of([(k, "Exists", [])])) for n, k in (("a", "size"), ("b", "kind"))),
+    ]
+    selected = "tested" in ClassTable(classes).selections(inventory)[0]
+    exported = export(spec)
+    assert (exported.expression is None) <= any(f.reason == NOT_EXPORTED for f in exported.findings)
+    if exported.expression is not None:
+        theirs = evaluated(exported.expression, {**group, "attributes": attributes})
+        assert theirs <= selected, exported.expression
+
+
+def class_of(name: str, spec: ResourceClassSpec) -> ResourceClass:
+    return ResourceClass(metadata=ObjectMeta(name=name), spec=spec)
+
+
+def test_a_class_that_includes_others_is_not_exported() -> None:
+    exported = export(spec_of([("Kind", "Eq", ["pair"])], includes=[{"class": "core", "count": 2}]))
+    assert exported.expression is None
+    assert [(finding.path, finding.reason) for finding in exported.findings] == [("includes", NOT_EXPORTED)]
 
 
 def test_a_unit_that_no_driver_publishes_is_reported() -> None:
@@ -239,6 +300,7 @@ def test_a_fault_is_reported_and_selects_nothing() -> None:
 
 def test_an_expression_that_kubernetes_would_not_take_is_reported() -> None:
     exported = export(spec_of([("Kind", "In", [f"gpu-{i}" for i in range(2000)])]))
+    assert exported.expression is None
     assert str(MAX_EXPRESSION) in exported.findings[-1].message
 
 

@@ -84,15 +84,24 @@ Examples:
 @inputs.files_option
 @click.option("-o", "--output", type=click.Choice(("yaml", "json")), default="yaml", show_default=True)
 def export(class_name: str | None, files: tuple[str, ...], output: str) -> None:
-    """Print each class as a DeviceClass that selects the same devices by a CEL expression."""
+    """Print each class as a DeviceClass that selects the same devices by a CEL expression.
+
+    A class for which there is no such expression is left out, and standard error says why.
+    """
     from fairway.cli.classes_find import find_class
     from fairway.devices.cel import export as to_cel
+    from fairway.errors import InputError
 
     book = _book(files)
     classes = list(book.classes) if class_name is None else [find_class(book, class_name)]
-    documents = []
+    documents, left_out = [], []
     for known in classes:
         exported = to_cel(known.spec)
+        for finding in exported.findings:
+            click.echo(f"Warning: resourceclass {known.name}: spec.{finding} ({finding.reason})", err=True)
+        if exported.expression is None:
+            left_out.append(known.name)
+            continue
         documents.append(
             {
                 "apiVersion": "resource.k8s.io/v1",
@@ -101,8 +110,8 @@ def export(class_name: str | None, files: tuple[str, ...], output: str) -> None:
                 "spec": {"selectors": [{"cel": {"expression": exported.expression}}]},
             }
         )
-        for finding in exported.findings:
-            click.echo(f"Warning: resourceclass {known.name}: spec.{finding} ({finding.reason})", err=True)
+    if left_out and class_name is not None:
+        raise InputError(f"--class: {class_name} cannot be written as a DeviceClass that selects the same devices")
     if output == "json":
         print_structured({"apiVersion": "v1", "kind": "List", "items": documents}, output)
         return

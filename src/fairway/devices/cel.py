@@ -4,8 +4,9 @@ Kubernetes aborts an allocation if an expression fails, so every term looks whet
 type it has before it compares. Numbers are compared in whole steps of what a driver can publish (integers, or
 1e-9 of a quantity), which is exact for any operand.
 
-What CEL cannot see (the node, pool and name of a device; namespaces; members of a group) is not exported: a
-term that needs it is left out, which selects fewer devices and never more, and is reported.
+CEL sees neither the node, pool and name of a device nor what a group is made of. A term that needs the former is left
+out, which selects fewer devices and never others; of a class that includes others nothing would be left that is true,
+so it has no expression at all. Both are reported.
 """
 
 from __future__ import annotations
@@ -45,14 +46,17 @@ _INVISIBLE = ("pool", "device", "node")
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """The expression, and what it does not say."""
+    """The expression, and what it does not say. None if there is none that selects only what the class does."""
 
-    expression: str
+    expression: str | None
     findings: tuple[Finding, ...]
 
 
 def export(spec: ResourceClassSpec) -> Export:
     """The DeviceClass selector that gives the same answers on what drivers publish."""
+    if spec.includes:
+        message = "CEL does not see what the members of a group are, a DeviceClass would select other groups too"
+        return Export(None, (Finding("includes", NOT_EXPORTED, message),))
     findings = _beyond_selectors(spec)
     terms = []
     for i, term in enumerate(Matcher(spec.resource_selector).terms):
@@ -73,13 +77,13 @@ def export(spec: ResourceClassSpec) -> Export:
     if len(expression) > MAX_EXPRESSION:
         size = f"{len(expression)} characters, Kubernetes takes {MAX_EXPRESSION}"
         findings.append(Finding("resourceSelector", NOT_EXPORTED, size))
-    return Export(expression, tuple(findings))
+        return Export(None, tuple(findings))
+    lost = not terms and any(finding.path.startswith("resourceSelector") for finding in findings)
+    return Export(None if lost else expression, tuple(findings))
 
 
 def _beyond_selectors(spec: ResourceClassSpec) -> list[Finding]:
     findings = []
-    if spec.includes:
-        findings.append(Finding("includes", NOT_EXPORTED, "a DeviceClass cannot ask for members of a group"))
     if spec.allowed_namespaces is not None:
         findings.append(Finding("allowedNamespaces", NOT_EXPORTED, "a DeviceClass is open to every namespace"))
     return findings
