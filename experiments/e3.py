@@ -1,17 +1,26 @@
-"""E3: GPU packing. Five workloads, four policies, ten seeds, against the published means."""
+"""E3: GPU packing by the engine. Five workloads, four policies, ten seeds, against the published means.
+
+Every run is made twice: by `decide` and by a reference in plain numpy. They must agree pod by pod and GPU by GPU; only
+where dice are thrown they throw different ones.
+"""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
 from statistics import mean, stdev
 
 import numpy as np
 
 from experiments.data import data_file
 from experiments.packers import BestFit, DotProd, Fgd, Random
-from experiments.packing import Fleet, Packer, pack, workload
+from experiments.packing import Fleet, Packer, allocation, pack, workload
+from experiments.packing_engine import PLUGINS, pack_by_engine, policy_of
 from fairway.sim.traces import TraceFaults, TraceNode
 from fairway.sim.traces.openb import OpenbPod, read_openb_nodes, read_openb_pods
 
@@ -34,51 +43,103 @@ PACKERS: dict[str, MakePacker] = {
     "DotProd": lambda *_: DotProd(),
     "Random": lambda _, __, dice: Random(dice),
 }
+DRAWN = "Random"
+"""The policy whose choices are thrown with dice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """GPU allocation in percent when 100 % and 130 % of the capacity had been asked for."""
+
+    engine: list[float]
+    reference: list[float]
+    pods: int
+    alike: int
+    """Pods that both put on the same node and the same GPUs, or nowhere."""
+    seconds: float
+    """Of the engine's processor time."""
 
 
 @dataclass(frozen=True, slots=True)
 class PackingResult:
-    """GPU allocation in percent over the seeds, when 100 % and 130 % of the capacity had been asked for."""
+    """The runs of all seeds."""
 
     workload: str
     policy: str
-    means: tuple[float, float]
-    deviations: tuple[float, float]
-    seconds: float
-    """Of one run."""
+    runs: Sequence[Run]
 
     @property
-    def off(self) -> tuple[float, float]:
+    def means(self) -> list[float]:
+        return [mean(run.engine[mark] for run in self.runs) for mark in (0, 1)]
+
+    @property
+    def deviations(self) -> list[float]:
+        return [stdev(run.engine[mark] for run in self.runs) if len(self.runs) > 1 else 0.0 for mark in (0, 1)]
+
+    @property
+    def reference(self) -> list[float]:
+        return [mean(run.reference[mark] for run in self.runs) for mark in (0, 1)]
+
+    @property
+    def off(self) -> list[float]:
         """Points above the published means."""
-        first, second = PUBLISHED[self.workload][self.policy]
-        return self.means[0] - first, self.means[1] - second
+        return [found - then for found, then in zip(self.means, PUBLISHED[self.workload][self.policy], strict=True)]
 
     @property
     def within(self) -> bool:
         return all(abs(points) <= TOLERANCES[self.policy] for points in self.off)
 
+    @property
+    def alike(self) -> bool:
+        return all(run.alike == run.pods for run in self.runs)
+
+    @property
+    def seconds(self) -> float:
+        return mean(run.seconds for run in self.runs)
+
 
 def results(seeds: int = SEEDS, workloads: Sequence[str] = WORKLOADS) -> Iterator[PackingResult]:
-    faults = TraceFaults("openb", strict=True)
-    nodes = list(read_openb_nodes(data_file("openb", "openb_node_list_gpu_node.csv"), faults))
-    for name in workloads:
-        pods = list(read_openb_pods(data_file("openb", f"openb_pod_list_{name}.csv"), faults))
-        for policy in PACKERS:
-            yield _measure(name, policy, nodes, pods, seeds)
+    """Runs are independent of each other, so all processors work on them."""
+    cells = list(product(workloads, PLUGINS))
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        runs = pool.map(_run, ((*cell, seed) for cell in cells for seed in range(seeds)))
+        for name, policy in cells:
+            yield PackingResult(name, policy, [next(runs) for _ in range(seeds)])
 
 
-def _measure(name: str, policy: str, nodes: Sequence[TraceNode], pods: Sequence[OpenbPod], seeds: int) -> PackingResult:
-    begin = time.perf_counter()
-    runs = [one_run(nodes, pods, PACKERS[policy], seed) for seed in range(seeds)]
-    seconds = (time.perf_counter() - begin) / seeds
-    columns = [[run[mark] for run in runs] for mark in (100, 130)]
-    spread = [stdev(column) if seeds > 1 else 0.0 for column in columns]
-    return PackingResult(name, policy, (mean(columns[0]), mean(columns[1])), (spread[0], spread[1]), seconds)
+def _run(given: tuple[str, str, int]) -> Run:
+    name, policy, seed = given
+    return one_run(_nodes(), _listed(name), policy, seed)
 
 
-def one_run(nodes: Sequence[TraceNode], pods: Sequence[OpenbPod], make: MakePacker, seed: int) -> dict[int, float]:
+def one_run(nodes: Sequence[TraceNode], listed: Sequence[OpenbPod], policy: str, seed: int) -> Run:
     """The seed decides the nodes' order, the pods' order and copies, and what a random policy draws."""
     dice = np.random.default_rng(seed)
-    fleet = Fleet(nodes, dice.permutation(len(nodes)).tolist())
-    rows = workload(pods, fleet.capacity, dice)
-    return pack(fleet, rows, make(pods, fleet, dice)).at
+    order = dice.permutation(len(nodes)).tolist()
+    fleet = Fleet(nodes, order)
+    pods = workload(listed, fleet.capacity, dice)
+    begin = time.process_time()
+    places = pack_by_engine(nodes, order, pods, policy_of(policy, seed))
+    seconds = time.process_time() - begin
+    expected = pack(fleet, pods, PACKERS[policy](pods, fleet, dice))
+    return Run(
+        engine=allocation(pods, places, fleet.capacity),
+        reference=allocation(pods, expected, fleet.capacity),
+        pods=len(pods),
+        alike=sum(place == other for place, other in zip(places, expected, strict=True)),
+        seconds=seconds,
+    )
+
+
+@lru_cache(maxsize=1)
+def _nodes() -> Sequence[TraceNode]:
+    return list(read_openb_nodes(data_file("openb", "openb_node_list_gpu_node.csv"), _strict()))
+
+
+@lru_cache(maxsize=1)
+def _listed(name: str) -> Sequence[OpenbPod]:
+    return list(read_openb_pods(data_file("openb", f"openb_pod_list_{name}.csv"), _strict()))
+
+
+def _strict() -> TraceFaults:
+    return TraceFaults("openb", strict=True)

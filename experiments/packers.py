@@ -13,8 +13,8 @@ from fairway.sim.traces.openb import OpenbPod
 
 MOST_CPU = 128_000
 MOST_GPU = 8_000
-TYPICAL = 0.95
-"""Typical pods are the most frequent ones that make up this part of all."""
+TYPICAL = 95
+"""Typical pods are the most frequent ones that make up this many percent of all."""
 
 
 class BestFit(Packer):
@@ -56,15 +56,15 @@ class Typical:
 
     F(node) = sum over typical pods of p * frag. With `idle` the node's idle milli, a pod that does not fit,
     or needs no GPU, finds all of it fragmented; one that fits, only the GPUs that have less than it needs. So
-    F is idle minus, for each group that fits, (its pods' probability up to the node's cpu) * (idle of the
-    GPUs that have enough).
+    F is idle minus, for each group that fits, (its part of the pods, up to the node's cpu) * (idle of the GPUs
+    that have enough). It is kept times the number of typical pods, as a whole number: a gain of nothing is 0.
     """
 
     def __init__(self, pods: Sequence[OpenbPod]) -> None:
         counts = Counter((pod.cpu_milli, pod.num_gpu, pod.gpu_milli, pod.gpu_models) for pod in pods)
         chosen, seen = [], 0
-        for kind, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
-            if seen >= TYPICAL * len(pods):
+        for kind, count in sorted(counts.items(), key=lambda item: (-item[1], _tie(*item[0]))):
+            if seen * 100 >= TYPICAL * len(pods):
                 break
             chosen.append((kind, count))
             seen += count
@@ -78,19 +78,20 @@ class Typical:
         levels = sorted({cpu for members in groups.values() for cpu, _ in members})
         self.levels = np.array(levels)
         below = [
-            [sum(count for cpu, count in members if cpu <= level) / seen for members in groups.values()]
+            [sum(count for cpu, count in members if cpu <= level) for members in groups.values()]
             for level in [-1, *levels]
         ]
         self.below = np.array(below)
-        """By cpu level and group: the probability of its pods that need no more cpu."""
+        """By cpu level and group: how many of its pods need no more cpu."""
+        self.pods = seen
 
-    def fragmentation(self, cpu: Column, gpus: Column, idle: Column, allowed: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """F of states: cpu, idle and (state, GPU), and which groups the model allows (state, group)."""
+    def fragmentation(self, cpu: Column, gpus: Column, idle: Column, allowed: NDArray[np.bool_]) -> Column:
+        """F of states, times the pods: cpu, idle and (state, GPU), and the groups that the model allows."""
         enough = gpus[:, None, :] >= self.milli[:, None]
         fits = (enough.sum(axis=2) >= self.num) & allowed
         usable = (enough * gpus[:, None, :]).sum(axis=2)
         part = self.below[np.searchsorted(self.levels, cpu, side="right")]
-        found: NDArray[np.float64] = idle - (part * fits * usable).sum(axis=1)
+        found: Column = idle * self.pods - (part * fits * usable).sum(axis=1)
         return found
 
 
@@ -152,12 +153,16 @@ class Fgd(Packer):
             gpus -= pod.gpu_milli * (fits & (fits.cumsum(axis=1) <= pod.num_gpu))
         idle = fleet.idle[nodes] - pod.num_gpu * pod.gpu_milli
         after = self._typical.fragmentation(fleet.cpu[nodes] - pod.cpu_milli, gpus, idle, self._allowed[nodes])
-        gain = (self._now[nodes] - after) / 1000
-        scores = (100 / (1 + np.exp(-gain))).astype(np.int64)
-        table = np.full((len(rows), fleet.gpus.shape[1]), -1)
-        table[state, gpu] = scores
-        best = table.argmax(axis=1)
-        return table[np.arange(len(rows)), best], best
+        table = np.full((len(rows), fleet.gpus.shape[1]), np.iinfo(np.int64).max)
+        table[state, gpu] = after
+        best = table.argmin(axis=1)
+        gain = (self._now[rows] - table.min(axis=1)) / self._typical.pods / 1000
+        return (100 / (1 + np.exp(-gain))).astype(np.int64), best
+
+
+def _tie(cpu: int, num: int, milli: int, models: tuple[str, ...]) -> tuple[int, bool, tuple[str, ...], int, int]:
+    """Which of equally frequent pods counts as typical first."""
+    return cpu, num > 0, models, num, milli
 
 
 def _shares(pod: OpenbPod) -> bool:

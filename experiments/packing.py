@@ -8,7 +8,6 @@ is kept per kind of pod and computed again only for nodes that were touched sinc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,13 +83,8 @@ class Packer:
         """Told of each node that changed."""
 
 
-@dataclass
-class Outcome:
-    """GPU allocation in percent, when so much of the capacity had been asked for."""
-
-    pods: int = 0
-    dropped: int = 0
-    at: dict[int, float] = field(default_factory=dict)
+Place = tuple[int, tuple[int, ...]]
+"""A node, by its place in the run's order, and the GPUs that were taken there."""
 
 
 def workload(pods: Sequence[OpenbPod], capacity: int, dice: np.random.Generator) -> list[OpenbPod]:
@@ -106,25 +100,32 @@ def workload(pods: Sequence[OpenbPod], capacity: int, dice: np.random.Generator)
         asked += pod.num_gpu * pod.gpu_milli
 
 
-def pack(fleet: Fleet, pods: Sequence[OpenbPod], packer: Packer, marks: Sequence[int] = (100, 130)) -> Outcome:
+def pack(fleet: Fleet, pods: Sequence[OpenbPod], packer: Packer) -> list[Place | None]:
     """Place the pods one by one; what fits nowhere is dropped for ever."""
-    outcome, asked, left = Outcome(), 0, list(marks)
+    places: list[Place | None] = []
     for pod in pods:
         nodes = fleet.feasible(pod)
-        if len(nodes):
-            node = int(nodes[packer.scores(fleet, pod, nodes).argmax()])
-            fleet.place(pod, node, packer.gpus(fleet, pod, node) if pod.num_gpu else ())
-            packer.placed(fleet, node)
-        else:
-            outcome.dropped += 1
-        outcome.pods += 1
-        asked += pod.num_gpu * pod.gpu_milli
-        while left and asked * 100 >= left[0] * fleet.capacity:
-            outcome.at[left.pop(0)] = _allocated(fleet)
-    for mark in left:
-        outcome.at[mark] = _allocated(fleet)
-    return outcome
+        if not len(nodes):
+            places.append(None)
+            continue
+        node = int(nodes[packer.scores(fleet, pod, nodes).argmax()])
+        gpus = tuple(packer.gpus(fleet, pod, node)) if pod.num_gpu else ()
+        fleet.place(pod, node, gpus)
+        packer.placed(fleet, node)
+        places.append((node, gpus))
+    return places
 
 
-def _allocated(fleet: Fleet) -> float:
-    return 100 * (1 - int(fleet.idle.sum()) / fleet.capacity)
+def allocation(
+    pods: Sequence[OpenbPod], places: Sequence[Place | None], capacity: int, marks: Sequence[int] = (100, 130)
+) -> list[float]:
+    """GPU allocation in percent, when so many percent of the capacity had been asked for (or all that ever was)."""
+    found: list[float] = []
+    asked = held = 0
+    for pod, place in zip(pods, places, strict=True):
+        milli = pod.num_gpu * pod.gpu_milli
+        asked += milli
+        held += milli if place else 0
+        while len(found) < len(marks) and asked * 100 >= marks[len(found)] * capacity:
+            found.append(100 * held / capacity)
+    return found + [100 * held / capacity] * (len(marks) - len(found))

@@ -10,7 +10,8 @@ import pytest
 from experiments.easy import Job, Start, simulate
 from experiments.easy_pool import simulate_pool
 from experiments.packers import BestFit, DotProd, Fgd, Random
-from experiments.packing import Fleet, Packer, pack, workload
+from experiments.packing import Fleet, Packer, allocation, pack, workload
+from experiments.packing_engine import PLUGINS, pack_by_engine, policy_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -128,13 +129,48 @@ def test_packing_never_overdraws_and_is_the_same_for_the_same_seed(name: str) ->
         fleet = Fleet(NODES, dice.permutation(len(NODES)).tolist())
         rows = workload(PODS, fleet.capacity, dice)
         makers: dict[str, Packer] = {"best": BestFit(), "dot": DotProd(), "random": Random(dice)}
-        outcome = pack(fleet, rows, makers.get(name) or Fgd(PODS, fleet))
+        places = pack(fleet, rows, makers.get(name) or Fgd(PODS, fleet))
         assert (fleet.gpus >= -1).all()
         assert (fleet.cpu >= 0).all()
         assert fleet.idle.tolist() == fleet.gpus.clip(min=0).sum(axis=1).tolist()
-        outcomes.append(outcome)
+        outcomes.append((places, allocation(rows, places, fleet.capacity)))
     assert outcomes[0] == outcomes[1]
-    assert 50 < outcomes[0].at[100] <= outcomes[0].at[130] <= 100
+    first, second = outcomes[0][1]
+    assert 50 < first <= second <= 100
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.sampled_from(PODS), min_size=1, max_size=40), st.permutations(range(len(NODES))))
+def test_the_engine_puts_every_pod_where_the_reference_does(rows: list[OpenbPod], order: list[int]) -> None:
+    """The same node and the same GPUs, or nowhere. Random throws other dice. Somebody asks for any GPU."""
+    rows = [PODS[1], *rows]
+    for name in ("FGD", "BestFit", "DotProd"):
+        fleet = Fleet(NODES, order)
+        packers: dict[str, Packer] = {"BestFit": BestFit(), "DotProd": DotProd()}
+        expected = pack(fleet, rows, packers.get(name) or Fgd(rows, fleet))
+        assert pack_by_engine(NODES, order, rows, policy_of(name, 1)) == expected
+
+
+def test_the_engine_draws_what_fits_and_the_same_for_the_same_seed() -> None:
+    rows = workload(PODS * 4, 15_000, np.random.default_rng(2))
+    order = list(range(len(NODES)))
+    first, again, other = (pack_by_engine(NODES, order, rows, policy_of("Random", seed)) for seed in (1, 1, 2))
+    assert first == again != other
+    left = Fleet(NODES, order)
+    for pod, place in zip(rows, first, strict=True):
+        if place is None:
+            continue
+        assert place[0] in left.feasible(pod)
+        left.place(pod, *place)
+    assert (left.gpus >= -1).all()
+    assert set(PLUGINS) == {"FGD", "BestFit", "DotProd", "Random"}
+
+
+def test_allocation_is_read_when_so_much_was_asked_for() -> None:
+    whole, pair = PODS[0], PODS[3]
+    places = [(0, (0,)), None, (0, (1,)), None]
+    assert allocation([whole, pair, whole, pair], places, 4000) == [50.0, 50.0]
+    assert allocation([whole, whole], [(0, (0,)), None], 1000, marks=(100, 130)) == [100.0, 100.0]
 
 
 def test_the_workload_asks_for_up_to_130_percent() -> None:

@@ -7,7 +7,7 @@ the same things are taken there, also for other nodes that are like it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -68,13 +68,25 @@ class DeviceFit:
     def fits(self, asked: Asked, row: int) -> bool:
         if row not in self._allotments.book.nodes:
             return not asked.needs.needs
-        if not asked.local:
-            return self._allotments.rooms.step(asked, row) is not None
-        key = (asked.number, self._allotments.rooms.at(row), row)
+        key = (asked.number, self._allotments.rooms.at(row), row if asked.local else -1)
         found = self._fits.get(key)
         if found is None:
             found = self._fits[key] = self._allotments.rooms.step(asked, row) is not None
         return found
+
+    def serves_when_empty(self, shape: Shape, row: int, beside: Sequence[Shape] = ()) -> bool:
+        """Whether the devices of a node would serve one task and those `beside` it, were nobody else there."""
+        if row not in self._allotments.book.nodes:
+            return not self._allotments.asks.of(shape).needs.needs
+        rooms = self._allotments.rooms
+        room = rooms.empty(row)
+        for other in (*beside, shape):
+            if self._allotments.minds(other):
+                step = rooms.step(self._allotments.asks.of(other), row, room)
+                if step is None:
+                    return False
+                room = step.after
+        return True
 
     def limits(self, shape: Shape, view: NodeView) -> IntColumn | None:
         """How many like tasks the devices of a node serve one after the other; None where the columns tell."""

@@ -92,18 +92,21 @@ class Fragments:
         idle = sum(left.values())
         enough = [0]
         short = [idle * self.pods]
+        found: dict[tuple[Line, ...], int] = {}
         for pod, count in self._typical:
-            enough.append(enough[-1] + count * self._fragment(node, left, idle, pod))
+            if pod.lines not in found:
+                found[pod.lines] = self._fragment(node, left, idle, pod.lines)
+            enough.append(enough[-1] + count * found[pod.lines])
             short.append(short[-1] - count * idle)
         return np.array(enough, dtype=np.int64) + np.array(short, dtype=np.int64)
 
-    def _fragment(self, node: NodeDevices, left: dict[int, int], idle: int, pod: TypicalPod) -> int:
-        """What of the idle room a pod with enough cpu could not use."""
-        if not pod.lines:
+    def _fragment(self, node: NodeDevices, left: dict[int, int], idle: int, lines: tuple[Line, ...]) -> int:
+        """What of the idle room a pod with these lines, and enough cpu, could not use."""
+        if not lines:
             return idle
         usable: set[int] = set()
         slots = node.inventory.slots
-        for line in pod.lines:
+        for line in lines:
             serving = [s for s, milli in left.items() if line.class_name in node.takes[s] and milli >= line.milli]
             if sum(1 if slots[s].shareable else left[s] // WHOLE for s in serving) < line.devices:
                 return idle

@@ -35,6 +35,11 @@ class Fgd:
         self._session: Session | None = None
         self._typical: Typical = ()
         self._fragments = Fragments(())
+        self._scores: dict[tuple[int, Room, int, int, int, NodeDevices | None], int] = {}
+        self._slots: dict[tuple[int, Room, int, NodeDevices | None], int | None] = {}
+        """Like nodes share rooms: what holds in one is worked out once, unless the node itself counts. The number of
+        those who ask for nothing is -1.
+        """
 
     def basis(self, state: ClusterState) -> Typical:
         """What scores rest on besides the node: columns are kept only while it stays the same."""
@@ -56,10 +61,18 @@ class Fgd:
         before, after = self._fragments.steps(free), self._fragments.steps(free - own)
         added = session.snapshot.idle[PODS].take(rows) - nodes.idle[PODS]
         scores = np.full(len(rows), 50.0)
-        for index, row in enumerate(rows):
-            node = session.devices.book.nodes.get(row)
-            if node is not None:
-                scores[index] = self._score(asked, node, row, int(added[index]), int(before[index]), int(after[index]))
+        number, local = (-1, False) if asked is None else (asked.number, asked.local)
+        nodes_with, room_at, known = session.devices.book.nodes, session.devices.rooms.at, self._scores
+        given = zip(rows, added.tolist(), before.tolist(), after.tolist(), strict=True)
+        for index, (row, more, step, then) in enumerate(given):
+            node = nodes_with.get(row)
+            if node is None:
+                continue
+            key = (number, room_at(row), more, step, then, node if local else None)
+            score = known.get(key)
+            if score is None:
+                score = known[key] = self._score(asked, node, row, more, step, then)
+            scores[index] = score
         return scores * self._weight
 
     def _score(self, asked: Asked | None, node: NodeDevices, row: int, added: int, before: int, after: int) -> int:
@@ -94,6 +107,13 @@ class Fgd:
 
     def _slot(self, asked: Asked, node: NodeDevices, room: Room, step: int) -> int | None:
         """None where it is not a part of one device that is asked for, or the choice is not ours."""
+        assert self._session is not None
+        key = (asked.number, room, step, node if asked.local else None)
+        if key not in self._slots:
+            self._slots[key] = self._best_slot(asked, node, room, step)
+        return self._slots[key]
+
+    def _best_slot(self, asked: Asked, node: NodeDevices, room: Room, step: int) -> int | None:
         assert self._session is not None
         milli = asked.part
         if not milli:
