@@ -12,6 +12,7 @@ from fairway.api.kinds import ApiObject
 from fairway.devices.book import device_book
 from fairway.scheduler.plan import Plan
 from fairway.state.events import Upserted
+from support.contention import acting
 from support.devices import DRIVER, asking, device_node, held, kind_class, published, resource_slice, standings
 from support.engine import bound, decided, reasons, state_of, waiting
 from support.engine import policy as make_policy
@@ -40,7 +41,8 @@ def template(name: str, *requests: dict[str, Any]) -> ApiObject:
 
 def claiming(name: str, claim: str = "", template: str = "", **rest: Any) -> ApiObject:
     entry = {"resourceClaimName": claim} if claim else {"resourceClaimTemplateName": template}
-    return pod(name, cpu=1, spec={"resourceClaims": [{"name": "c", **entry}]}, **rest)
+    spec = {"resourceClaims": [{"name": "c", **entry}], **rest.pop("spec", {})}
+    return pod(name, cpu=1, spec=spec, **rest)
 
 
 def allocated(name: str, node: str, *devices: str, request: str = "r") -> dict[str, Any]:
@@ -336,3 +338,47 @@ def test_a_claim_may_have_two_parts_of_one_device() -> None:
     state = state_of(device_class(), device_node("n1"), resource_slice("s", "n1", big), taken)
     (share,) = device_book(state).nodes[0].room.shares.values()
     assert share.capacity == (30 * 2**30 * 10**9,)
+
+
+# -- claims among those who wait and those who hold ------------------------------------------------------
+
+
+URGENT = [made("PriorityClass", "urgent", value=100)]
+PREEMPT = make_policy(actions="enqueue, allocate, preempt", devices={}, drf={"priorityFirst": True})
+TWO_KINDS = [device_node("n1"), resource_slice("s1", "n1", gpu("a"), gpu("b", "80Gi"))]
+
+
+def holder(name: str, device: str) -> list[ApiObject]:
+    taken = claim(f"{name}-claim", exactly(), status=allocated(name, "n1", device))
+    return [taken, claiming(name, f"{name}-claim", node="n1")]
+
+
+def test_a_claimant_evicts_the_pod_whose_claim_holds_a_device_that_it_could_take() -> None:
+    wanted = [
+        template("t", exactly(device_class="big")),
+        claiming("p", template="t", spec={"priorityClassName": "urgent"}),
+    ]
+    world = [device_class(), SIZES, URGENT, TWO_KINDS, holder("small-user", "a"), holder("big-user", "b"), wanted]
+    found = decided(state_of(*world), PREEMPT)
+    assert [eviction.pod for eviction in found.evictions] == ["default/big-user"]
+    assert [nomination.pod for nomination in found.nominations] == ["default/p"]
+
+
+def test_a_claimant_by_class_evicts_the_pod_whose_claim_holds_the_device() -> None:
+    by_class = asking("p", classes={"by-kind": 2}, spec={"priorityClassName": "urgent"})
+    world = [device_class(), kind_class("by-kind", "gpu"), URGENT, TWO_KINDS, holder("user", "a"), by_class]
+    found = decided(state_of(*world), PREEMPT)
+    assert [eviction.pod for eviction in found.evictions] == ["default/user"]
+
+
+def test_a_starving_claim_reserves_only_a_node_whose_devices_could_serve_it() -> None:
+    reserve = acting(
+        "enqueue", ("reserve", {"starvingJobTimeThreshold": 10, "reservedNodePercent": 100}), "allocate", devices={}
+    )
+    bare = device_node("n0")
+    world = [device_class(), SIZES, bare, TWO_KINDS, holder("user", "b")]
+    wanted = [template("t", exactly(device_class="big")), claiming("p", template="t", created=0)]
+    found = decided(state_of(*world, wanted), reserve)
+    assert [(r.pod, r.node) for r in found.reservations] == [("default/p", "n1")]
+    never = [template("t", exactly(device_class="big", count=2)), claiming("p", template="t", created=0)]
+    assert decided(state_of(*world, never), reserve).reservations == ()

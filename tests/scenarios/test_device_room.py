@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
 from fairway.api.policy import Policy
 from fairway.scheduler.plan import Plan
@@ -118,6 +119,32 @@ def test_nothing_is_reserved_where_devices_could_never_serve() -> None:
     node = device_node("n1", gpu("a", 2))
     found = decided(state_of(ANY, node, asking("s", classes={"any": 3}, created=0)), RESERVE)
     assert found.reservations == ()
+
+
+@pytest.mark.parametrize(
+    ("devices", "classes"),
+    [
+        ([gpu("a", memory="32G")], {"any": 1, "high": 1}),
+        ([gpu("a", memory="8G"), gpu("b", memory="8G")], {"any": "500m"}),
+        ([gpu("g0"), gpu("g1"), gpu("pair", kind="nvlink-pair", members=["g0", "g1"])], {"pairs": 1, "any": 1}),
+    ],
+    ids=["one device for two classes", "a part of what is not shared", "a pair and one of its members"],
+)
+def test_nothing_is_reserved_where_devices_could_not_serve_all_of_it_together(
+    devices: list[Any], classes: dict[str, Any]
+) -> None:
+    world = state_of(ANY, HIGH, PAIRS, device_node("n1", *devices), asking("s", classes=classes, created=0))
+    found = decided(world, RESERVE)
+    assert found.reservations == ()
+    assert "no node has devices that would serve default/s" in found.pending[0].message
+
+
+def test_two_reservations_on_a_node_are_for_different_devices() -> None:
+    node = device_node("n1", gpu("a", memory="32G"), gpu("b", memory="8G"))
+    users = [running("u", "a", leaving=True), running("v", "b", leaving=True)]
+    starving = [asking(name, classes={"high": 1}, created=place) for place, name in enumerate(("s", "t"))]
+    found = decided(state_of(ANY, HIGH, node, users, starving), RESERVE)
+    assert [r.pod for r in found.reservations] == ["default/s"]
 
 
 def test_a_held_device_stays_held_until_the_gang_is_ready() -> None:

@@ -78,6 +78,11 @@ class DeviceRooms:
             room = self._at[row] = self._interned(node, node.room)
         return room
 
+    def empty(self, row: int) -> Room:
+        """A row that has devices, with nothing taken."""
+        node = self._book.nodes[row]
+        return self._interned(node, Room(node.inventory))
+
     def go(self, row: int, room: Room) -> None:
         self._at[row] = room
         if self._bits.here[row]:

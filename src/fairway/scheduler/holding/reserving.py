@@ -118,6 +118,12 @@ class Places:
         large = np.ones(whole.shape[1], dtype=np.bool_)
         for row, amount in task.shape.vector:
             large &= whole[row] >= amount
+        session, shape = self._session, task.shape
+        if session.devices.minds(shape) and large.any():
+            rows = map(int, np.flatnonzero(large))
+            if not any(session.device_fit.serves_when_empty(shape, row) for row in rows):
+                session.notes[job.job] = f"nothing is reserved: no node has devices that would serve {task.key}"
+                return
         if not large.any():
             note = f"nothing is reserved: {task.key} is larger than every node"
         elif not (predicates(self._session, task.shape, but=Reason.DEVICE_UNAVAILABLE) & large).any():
@@ -136,6 +142,8 @@ class _Search:
         self._taken = np.zeros_like(session.snapshot.allocatable)
         """What is promised on a node, and what the job itself runs there: it must fit the whole node together."""
         self._passes: dict[Shape, BoolColumn] = {}
+        self._promised: dict[int, list[Shape]] = {}
+        """Who has a reservation where, and minds devices."""
         size = session.snapshot.size
         self._others = np.zeros(size, dtype=np.bool_)
         """Where others wait for room: what is idle there is not for this job."""
@@ -151,6 +159,8 @@ class _Search:
 
     def promise(self, hold: Hold) -> None:
         self._take(hold.row, hold.task.shape.vector)
+        if self._session.devices.minds(hold.task.shape):
+            self._promised.setdefault(hold.row, []).append(hold.task.shape)
 
     def fits(self, shape: Shape) -> BoolColumn:
         """Where one more task of the shape may be reserved for."""
@@ -158,6 +168,10 @@ class _Search:
         fits = self._open & self._predicates(shape)
         for row, amount in shape.vector:
             fits &= self._taken[row] + amount <= whole[row]
+        fit = self._session.device_fit
+        doubtful = self._promised if fit.is_told_by_columns(shape) else np.flatnonzero(fits)
+        for found in map(int, doubtful) if self._session.devices.minds(shape) else ():
+            fits[found] &= fit.serves_when_empty(shape, found, self._promised.get(found, ()))
         return fits
 
     def room_now(self, shape: Shape) -> BoolColumn:
