@@ -17,7 +17,7 @@ from fairway.clock import Micros
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.session import Session
 from fairway.scheduler.victims.index import VictimIndex
-from fairway.scheduler.victims.units import Taken, Unit, start_of, with_mates
+from fairway.scheduler.victims.units import Taken, Unit, with_mates
 from fairway.state.shapes import Shape
 
 Amounts = NDArray[np.int64]
@@ -34,16 +34,14 @@ class Cost(NamedTuple):
 
 
 def cost_of(session: Session, units: list[Unit], taken: Taken, row: int) -> Cost:
-    """What it costs that these go, and those who go along."""
-    going = [unit for unit in with_mates(units) if unit not in taken]
-    tasks = [task for unit in going for task in unit.tasks if task not in session.evicted]
-    return Cost(
-        max(unit.priority for unit in units),
-        len(tasks),
-        sum(session.now - start_of(task) for task in tasks),
-        int(session.snapshot.rank[row]),
-        row,
-    )
+    """What it costs that these go, and those who go along and are not going already."""
+    pods = begun = 0
+    for unit in with_mates(units):
+        if unit not in taken.units and unit.tasks[0] not in session.evicted:
+            pods += len(unit.tasks)
+            begun += unit.begun
+    priority = max([unit.priority for unit in units])
+    return Cost(priority, pods, session.now * pods - begun, int(session.snapshot.rank[row]), row)
 
 
 class Costs:

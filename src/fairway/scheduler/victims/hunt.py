@@ -14,10 +14,11 @@ import numpy as np
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.victims.blockers import Blockers, passes_now
 from fairway.scheduler.victims.claim import Claim
-from fairway.scheduler.victims.costs import Costs, cost_of, least_costs
+from fairway.scheduler.victims.costs import Cost, Costs, cost_of, least_costs
 from fairway.scheduler.victims.rooms import Rooms
 from fairway.scheduler.victims.scratch import Scratch
 from fairway.scheduler.victims.units import Taken, Unit, with_mates
+from fairway.state.jobs import Job
 from fairway.state.shapes import Shape
 
 Around = Callable[[int], set[Unit]]
@@ -34,6 +35,8 @@ class Hunt:
         self._taken = taken
         self._scratch = scratch
         self._blockers: dict[Shape, tuple[Blockers, Around]] = {}
+        self._counted: dict[Job, set[int]] = {}
+        """Rows whose cost was worked out with mates of a gang of this job."""
         self._entries = claim.index.in_order()
         self._rows = claim.index.entry_row[self._entries]
         self._drop_ineligible()
@@ -76,13 +79,13 @@ class Hunt:
             found = self._units_on(shape, seemed.row, rooms.at(seemed.row))
             if found is None:
                 continue
-            cost = cost_of(self._session, found, self._taken, seemed.row)
+            cost = self._cost(found, seemed.row)
             if cost > seemed:
                 costs.push(cost)
             elif not self._take(found):
                 costs = self._all_costs(shape, rooms, changed)
             else:
-                before, rows = rooms.at(seemed.row), _rows_of(found)
+                before, rows = rooms.at(seemed.row), self._rows_changed_by(found)
                 changed |= rows
                 rooms.update(rows)
                 if rooms.at(seemed.row) == before:
@@ -103,7 +106,21 @@ class Hunt:
         for row in rows:
             found = self._units_on(shape, row, rooms.at(row)) if rooms.open[row] else None
             if found is not None:
-                costs.push(cost_of(self._session, found, self._taken, row))
+                costs.push(self._cost(found, row))
+
+    def _cost(self, units: list[Unit], row: int) -> Cost:
+        """What room on a row costs, and a note of whose mates are counted in it."""
+        for unit in units:
+            if unit.mates:
+                self._counted.setdefault(unit.job, set()).add(row)
+        return cost_of(self._session, units, self._taken, row)
+
+    def _rows_changed_by(self, taken: list[Unit]) -> set[int]:
+        """Where room costs something else now: on the rows of who was taken, and where they were counted as mates."""
+        rows: set[int] = set()
+        for unit in with_mates(taken):
+            rows.update([task.node for task in unit.tasks], self._counted.pop(unit.job, ()))
+        return rows
 
     def _most_rooms(self, shape: Shape, open_: BoolColumn) -> int:
         """How many tasks would fit if all who are eligible were gone."""
@@ -119,21 +136,22 @@ class Hunt:
 
     def _units_on(self, shape: Shape, row: int, room: int) -> list[Unit] | None:
         """The units to take for one more task on a row than it has room for; None if nothing helps."""
-        idle, index = self._session.snapshot.idle, self._index
-        missing = {d: amount * (room + 1) - int(idle[d, row]) for d, amount in shape.vector}
-        missing = {dimension: amount for dimension, amount in missing.items() if amount > 0}
+        idle, missing = self._session.snapshot.idle, dict[int, int]()
+        for dimension, amount in shape.vector:
+            lacks = amount * (room + 1) - int(idle[dimension, row])
+            if lacks > 0:
+                missing[dimension] = lacks
         if not missing:
             return None
-        chosen: list[tuple[int, dict[int, int]]] = []
-        for entry in self._entries_on(row):
-            gives = {d: int(index.entry_amounts[d, entry]) for d in missing if index.entry_amounts[d, entry] > 0}
-            if not gives:
+        chosen: list[tuple[int, tuple[int, ...]]] = []
+        left = list(missing.values())
+        for number, gives in self._given_on(row, missing):
+            if not any(gives):
                 continue
-            chosen.append((int(index.entry_unit[entry]), gives))
-            for dimension, amount in gives.items():
-                missing[dimension] -= amount
-            if all(amount <= 0 for amount in missing.values()):
-                return [index.unit(number) for number in _spared(chosen, missing)]
+            chosen.append((number, gives))
+            left = [lacks - amount for lacks, amount in zip(left, gives, strict=True)]
+            if max(left) <= 0:
+                return [self._index.unit(number) for number in _spared(chosen, left)]
         return None
 
     # -- where other pods matter too ----------------------------------------------------------------------------
@@ -173,7 +191,7 @@ class Hunt:
         kernel, index, idle = self._session.kernel, self._index, self._session.snapshot.idle
         short = [dimension for dimension, amount in shape.vector if idle[dimension, row] < amount]
         helpful = {unit for unit in around if self._eligible[unit.number]}
-        for entry in self._entries_on(row):
+        for entry in self._entries_on(row).tolist():
             unit = index.unit(int(index.entry_unit[entry]))
             if any(index.entry_amounts[d, entry] > 0 for d in short) or any(
                 blockers.blocks(t, row) for t in unit.tasks
@@ -208,12 +226,16 @@ class Hunt:
         if not still.all():
             self._entries, self._rows = self._entries[still], self._rows[still]
 
-    def _entries_on(self, row: int) -> Iterator[int]:
+    def _entries_on(self, row: int) -> IntColumn:
         """The entries of units that are still eligible, in order."""
-        first, last = np.searchsorted(self._rows, (row, row + 1))
-        for entry in self._entries[first:last].tolist():
-            if self._eligible[self._index.entry_unit[entry]]:
-                yield entry
+        entries = self._entries[self._rows.searchsorted(row) : self._rows.searchsorted(row + 1)]
+        return entries[self._eligible[self._index.entry_unit[entries]]]
+
+    def _given_on(self, row: int, dimensions: Iterable[int]) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """Eligible units with pods on a row, in order: their numbers, and what they hold there."""
+        entries, index = self._entries_on(row), self._index
+        given = [index.entry_amounts[dimension].take(entries).tolist() for dimension in dimensions]
+        return zip(index.entry_unit[entries].tolist(), zip(*given, strict=True), strict=True)
 
     def _eligible_units(self) -> Iterator[Unit]:
         """In order."""
@@ -250,17 +272,13 @@ class Hunt:
         self._claim.budgets.spend(unit.tasks, -1)
 
 
-def _rows_of(units: list[Unit]) -> set[int]:
-    return {task.node for unit in with_mates(units) for task in unit.tasks}
-
-
-def _spared(chosen: list[tuple[int, dict[int, int]]], missing: dict[int, int]) -> list[int]:
-    """Who of the chosen is really needed. `missing` is what is still missing, less than nothing where there is more."""
+def _spared(chosen: list[tuple[int, tuple[int, ...]]], left: list[int]) -> list[int]:
+    """Who of the chosen is really needed. `left` is what is still missing, less than nothing where there is more."""
     kept: list[int] = []
     for number, gives in reversed(chosen):
-        if all(missing[dimension] + amount <= 0 for dimension, amount in gives.items()):
-            for dimension, amount in gives.items():
-                missing[dimension] += amount
+        without = [lacks + amount for lacks, amount in zip(left, gives, strict=True)]
+        if max(without) <= 0:
+            left = without
         else:
-            kept.insert(0, number)
-    return kept
+            kept.append(number)
+    return kept[::-1]
