@@ -39,7 +39,7 @@ def place_unrecorded(node: NodeDevices, task: Task, needs: DeviceNeeds, claims: 
     left = needs.without(known)
     claims.update(needs.shared)
     taken = solve(node.room, left, node.candidates) if left.needs and not left.missing else None
-    for choice in taken or ():
+    for choice in (found for found in taken or () if not found.portion.looks):
         node.take(holding_of(left.needs[choice.need], choice, task.key))
 
 
@@ -56,7 +56,7 @@ def counts(axis: Axis, node: NodeDevices, holdings: Iterable[Holding]) -> dict[i
     """
     found: dict[int, int] = {}
     for holding in holdings:
-        if holding.plain:
+        if holding.plain or holding.portion.looks:
             continue
         place, milli = kind_held(axis, node, holding.slot, holding.portion)
         found[place] = found.get(place, 0) + milli

@@ -241,7 +241,7 @@ def in_use(room: Room, slot: int) -> int:
 
 def portion_milli(facts: Slot, portion: Portion) -> int:
     """How much of a unit a portion is, in thousandths; by its largest part where it is parts of capacity."""
-    if portion.units or portion.milli:
+    if portion.units or portion.milli or portion.looks:
         return portion.units * WHOLE + portion.milli
     return _largest(facts, portion.capacity)
 

@@ -24,7 +24,9 @@ CLAIM_MISSING = "claim"
 
 
 class Option(NamedTuple):
-    """One way to serve a need. `every` is all devices of the wish; `capacity` asks for parts of shared ones."""
+    """One way to serve a need. `every` is all devices of the wish; `capacity` asks for parts of shared ones; who has
+    admin access looks on and takes nothing.
+    """
 
     wish: Wish
     units: int = 1
@@ -32,6 +34,7 @@ class Option(NamedTuple):
     every: bool = False
     capacity: tuple[tuple[str, int], ...] = ()
     name: str = ""
+    admin: bool = False
 
 
 class Need(NamedTuple):
@@ -70,6 +73,11 @@ class DeviceNeeds(NamedTuple):
     shared: tuple[str, ...] = ()
     """Claims by name that this pod would have allocated, and that others may name too."""
     missing: tuple[Missing, ...] = ()
+
+    @property
+    def admin(self) -> bool:
+        """Whether something is asked for with admin access."""
+        return any(option.admin for need in self.needs for option in need.options)
 
     def without(self, served: Callable[[Need], bool]) -> DeviceNeeds:
         """What is left when some needs are served already, with the rules among what is left."""
@@ -192,4 +200,5 @@ def _option(asked: ExactDeviceRequest | DeviceSubRequest, name: str) -> Option:
         every=asked.allocation_mode == "All",
         capacity=tuple(sorted((name, parse_quantity(text).nanos) for name, text in capacity.items())),
         name=name,
+        admin=isinstance(asked, ExactDeviceRequest) and asked.admin_access,
     )

@@ -17,14 +17,19 @@ WHOLE = 1000
 
 
 class Portion(NamedTuple):
-    """How much of a slot: whole units, or a fraction, or amounts in the order of the slot's capacity."""
+    """How much of a slot: whole units, or a fraction, or amounts in the order of the slot's capacity.
+
+    Who only `looks` on (with admin access) takes nothing, and may do so whatever others have.
+    """
 
     units: int = 0
     milli: int = 0
     capacity: tuple[int, ...] = ()
+    looks: bool = False
 
 
 ONE = Portion(units=1)
+LOOK = Portion(looks=True)
 
 
 class Share(NamedTuple):
@@ -103,6 +108,8 @@ class Room:
     def fits(self, index: int, portion: Portion) -> bool:
         if portion.units:
             return self.units(index) >= portion.units
+        if portion.looks:
+            return True
         slot = self.inventory.slots[index]
         if not slot.shareable or not slot.quantity or self.used[index]:
             return False
@@ -147,6 +154,8 @@ class Room:
         if portion.units:
             self.used[index] += sign * portion.units
             self._count(slot, sign * portion.units)
+            return
+        if portion.looks:
             return
         share = self.shares.get(index) or Share(0, 0, (0,) * len(slot.capacity))
         parts = _parts(slot, portion)

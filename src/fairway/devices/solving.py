@@ -16,7 +16,7 @@ from fairway.devices.device import qualified
 from fairway.devices.inventory import Slot
 from fairway.devices.matching import Apart, Line, Pick, assign
 from fairway.devices.requests import DeviceNeeds, Need, Option, Rule
-from fairway.devices.room import Portion, Room
+from fairway.devices.room import LOOK, Portion, Room
 from fairway.devices.strategies import DEFAULT_CHAIN, Chain, Loss, no_loss, on_domains, preference
 from fairway.devices.wishes import ByClaim, Wish
 from fairway.resources.quantity import parse_quantity
@@ -76,6 +76,9 @@ def _lines(
 def _line(room: Room, option: Option, candidates: Candidates, spread: bool) -> Line | None:
     slots = candidates(option.wish)
     facts = room.inventory.slots
+    if option.admin:
+        wanted = len(slots) if option.every else option.units
+        return Line(slots, wanted, portions=dict.fromkeys(slots, LOOK)) if slots else None
     if option.every:
         units = sum(facts[slot].quantity for slot in slots)
         return Line(slots, units, spread=spread) if units else None
@@ -130,6 +133,7 @@ def _best(
     loss: Loss,
 ) -> tuple[Pick, ...] | None:
     apart = [_apart(room, rule, _concerned(rule, options), lines) for rule in rules if not rule.together]
+    apart += [Apart(frozenset({index}), _each_once(line)) for index, line in enumerate(lines) if _looks(line)]
     together = [(rule.attribute, _concerned(rule, options)) for rule in rules if rule.together]
     if not together:
         return _assign(room, lines, apart, chains, loss)
@@ -171,6 +175,15 @@ def _fewest_domains(
             if assign(room, narrowed, apart) is not None:
                 return domains
     return None
+
+
+def _looks(line: Line) -> bool:
+    return line.portions is not None and LOOK in line.portions.values()
+
+
+def _each_once(line: Line) -> dict[int, Hashable]:
+    """Looking takes nothing, so that it takes a rule not to look at one device twice."""
+    return {slot: slot for slot in line.candidates}
 
 
 def _concerned(rule: Rule, options: Sequence[int]) -> list[int]:

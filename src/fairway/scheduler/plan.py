@@ -7,8 +7,9 @@ from what the session left behind; its long lists are only built when somebody r
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -30,6 +31,7 @@ class DeviceChoice(PlanStruct, frozen=True, omit_defaults=True):
     driver: str = ""
     pool: str = ""
     consumed: dict[str, str] = {}
+    admin_access: bool = False
 
 
 class Binding(PlanStruct, frozen=True):
@@ -143,19 +145,20 @@ class Status(PlanStruct, frozen=True):
     queues: tuple[QueueStatus, ...]
 
 
+def _not_asked_for() -> NoReturn:
+    raise ValueError("this plan was decided without reasons")
+
+
+@dataclass(frozen=True, slots=True)
 class Sources:
     """How a plan gets its parts: each is asked for at most once."""
 
     bindings: Callable[[], list[Binding]]
-    pending: Callable[[], list[Pending]]
-    queues: Callable[[], list[QueueStanding]]
-    namespaces: Callable[[], list[NamespaceStanding]]
-    resource_classes: Callable[[], list[ClassStanding]]
-    status: Callable[[], Status]
-
-    def __init__(self, **parts: Callable[[], Any]) -> None:
-        for name, part in parts.items():
-            setattr(self, name, part)
+    pending: Callable[[], list[Pending]] = _not_asked_for
+    queues: Callable[[], list[QueueStanding]] = _not_asked_for
+    namespaces: Callable[[], list[NamespaceStanding]] = _not_asked_for
+    resource_classes: Callable[[], list[ClassStanding]] = _not_asked_for
+    status: Callable[[], Status] = _not_asked_for
 
 
 class Plan:

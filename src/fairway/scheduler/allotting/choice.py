@@ -61,6 +61,7 @@ def _choice(node: NodeDevices, holding: Holding) -> DeviceChoice:
         driver=device.driver if claimed else "",
         pool=device.pool if claimed else "",
         consumed=_consumed(node, holding) if claimed else {},
+        admin_access=holding.portion.looks,
     )
 
 

@@ -48,7 +48,7 @@ class DeviceQueues:
             amounts = Counter(dict(shape.vector))
             for need in needs.needs.needs:
                 amounts.update(self._most_by_class(need) if need.claim else {})
-            found = self._named[shape, needs.number] = tuple(sorted(amounts.items()))
+            found = self._named[shape, needs.number] = tuple(sorted((+amounts).items()))
         return found
 
     def asked(self, shape: Shape) -> Vector:
@@ -64,7 +64,7 @@ class DeviceQueues:
                 place = None if isinstance(option.wish, ByKind) else self._kind_of(option.wish)
                 if place is not None:
                     amounts[place] += self._amount(option)
-            found = self._asked[shape, needs.number] = tuple(sorted(amounts.items()))
+            found = self._asked[shape, needs.number] = tuple(sorted((+amounts).items()))
         return found
 
     def _most_by_class(self, need: Need) -> dict[int, int]:
@@ -77,6 +77,8 @@ class DeviceQueues:
 
     def _amount(self, option: Option) -> int:
         """Thousandths of units; of all devices of a node as many as there are where there are most."""
+        if option.admin:
+            return 0
         if not option.every:
             return option.milli or option.units * WHOLE
         return max((_units(node, option.wish) for node in self._book.nodes.values()), default=0) * WHOLE

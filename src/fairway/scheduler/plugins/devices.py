@@ -18,6 +18,9 @@ from fairway.scheduler.session import Session
 from fairway.scheduler.verdict import DEVICES_TEXT, YES, Reason, Verdict
 from fairway.state.shapes import Shape
 
+ADMIN_ACCESS = "resource.kubernetes.io/admin-access"
+"""The label of namespaces whose claims may look at devices that others have."""
+
 
 class Devices:
     name = "devices"
@@ -44,7 +47,11 @@ class Devices:
                 if known is not None and not known.admits(labels):
                     detail = f"namespace {job.namespace} may not ask for resource class {ask.class_name}"
                     return Verdict(False, Reason.NAMESPACE_NOT_ALLOWED, self.name, detail)
-            for missing in session.devices.asks.of(run.shape).needs.missing:
+            needs = session.devices.asks.of(run.shape).needs
+            if needs.admin and labels.get(ADMIN_ACCESS) != "true":
+                detail = f"namespace {job.namespace} is not labelled {ADMIN_ACCESS}=true, which adminAccess needs"
+                return Verdict(False, Reason.NAMESPACE_NOT_ALLOWED, self.name, detail)
+            for missing in needs.missing:
                 found = missing.what == CLASS_MISSING
                 reason = Reason.CLASS_NOT_FOUND if found else Reason.DEVICE_UNAVAILABLE
                 return Verdict(False, reason, self.name, missing.text)
