@@ -67,10 +67,11 @@ def _lines(session: Session, *, best_effort: bool) -> list[JobRun]:
 def has_room(session: Session, signature: Signature) -> bool:
     """Whether at least one task of the signature fits somewhere."""
     most = session.snapshot.most()
-    return any(_may_fit(run.shape, most) and session.kernel.has_room(run.shape) for run in signature.runs)
+    return any(may_fit(run.shape, most) and session.kernel.has_room(run.shape) for run in signature.runs)
 
 
-def _may_fit(shape: Shape, most: list[int]) -> bool:
+def may_fit(shape: Shape, most: list[int]) -> bool:
+    """Whether a shape asks for no more of anything than one node at most has free."""
     for row, amount in shape.vector:  # noqa: SIM110 - asked of everything that waits
         if amount > most[row]:
             return False

@@ -7,8 +7,6 @@ speed (its snapshot and columns) never changes an answer.
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from fairway.api.policy import Policy
 from fairway.clock import Micros
@@ -16,6 +14,7 @@ from fairway.scheduler.actions import ACTIONS
 from fairway.scheduler.guard import PluginDroppedError
 from fairway.scheduler.meter import NO_METER, Meter
 from fairway.scheduler.plan import Plan
+from fairway.scheduler.quiet import quiet_plan
 from fairway.scheduler.registry import Registry, default_registry
 from fairway.scheduler.reporting.planning import make_plan
 from fairway.scheduler.session import Session
@@ -31,17 +30,26 @@ def decide(
     reasons: bool = True,
     meter: Meter = NO_METER,
 ) -> Plan:
-    """One cycle. Without `reasons` the plan does not say who waits and why: for those who only carry plans out, many
-    thousand times. `meter` learns when phases end; benchmarks use it.
+    """One cycle. Without `reasons` the plan only says what to do, not who waits and why: for those who carry plans
+    out, many thousand times. `meter` learns when phases end; benchmarks use it.
     """
+    if not reasons:
+        plan = quiet_plan(state, policy, now)
+        if plan is not None:
+            return plan
     plugins = default_registry() if registry is None else registry
     dropped: dict[tuple[str, str], str] = {}
-    with _collector_paused():
+    collecting = gc.isenabled()
+    gc.disable()  # it would walk the whole state several times per cycle and find nothing
+    try:
         while True:
             try:
                 return _decide(state, policy, now, plugins, dropped, meter, reasons=reasons)
             except PluginDroppedError as failure:
                 dropped[failure.plugin, failure.hook] = f"{failure}: left out of this cycle"
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def _decide(
@@ -65,15 +73,3 @@ def _decide(
         len(plan.pending)  # asks them for keys, which may fail: better here than in the hands of a reader
     meter.mark("explain")
     return plan
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """The garbage collector would walk the whole state several times per cycle and find nothing."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

@@ -22,8 +22,15 @@ def reserve(session: Session, arguments: Arguments) -> None:
     session.divide()
     guard = _guard(session, arguments)
     resume(session)
-    places = Places(session, arguments)
     jobs = sorted(starving(session, arguments), key=_rank)
+    if jobs:
+        _reserve_for(session, arguments, jobs, guard)
+    _release_parts(session)
+
+
+def _reserve_for(session: Session, arguments: ReserveArguments, jobs: list[JobRun], guard: int | None) -> None:
+    """Places for one starving job after the other, and for those behind it in its line."""
+    places = Places(session, arguments)
     while jobs:
         job = jobs.pop(0)
         if guard is not None and job.priority < guard:
@@ -34,7 +41,6 @@ def reserve(session: Session, arguments: Arguments) -> None:
             following = next_starving(session, line, place + 1, arguments)
             if following is not None:
                 jobs = sorted([*jobs, following], key=_rank)
-    _release_parts(session)
 
 
 def _rank(job: JobRun) -> tuple[object, ...]:

@@ -22,6 +22,8 @@ def resume(session: Session) -> None:
     if session.resumed:
         return
     session.resumed = True
+    if not session.holders:
+        return
     for hold, reason in list(broken(session)):
         session.holds.release(hold, reason)
     jobs = sorted(session.holders.values(), key=lambda job: _rank(session, job))

@@ -12,7 +12,7 @@ from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.session import Session
 from fairway.state.jobs import Job
 from fairway.state.tasks import TaskState
-from fairway.state.waiting import Line, patience
+from fairway.state.waiting import Line, WaitingIndex, patience
 
 
 def threshold(arguments: ReserveArguments, own: Micros | None) -> Micros:
@@ -33,7 +33,7 @@ def starving(session: Session, arguments: ReserveArguments) -> Iterator[JobRun]:
     """The first starving job of every line, and every starving job that has started; not those left out by policy."""
     waiting = session.state.waiting
     seen: set[Line] = set()
-    for job in _overdue(session, arguments):
+    for job in overdue(waiting, arguments, session.now):
         if job.queue in arguments.exclude_queues:
             continue
         if job in waiting.started:
@@ -49,10 +49,10 @@ def starving(session: Session, arguments: ReserveArguments) -> Iterator[JobRun]:
             yield run
 
 
-def _overdue(session: Session, arguments: ReserveArguments) -> list[Job]:
-    waiting = session.state.waiting
-    waiting.ages.advance(session.now - threshold(arguments, None))
-    own = [job for job in waiting.patient if is_starving(job, patience(job), arguments, session.now)]
+def overdue(waiting: WaitingIndex, arguments: ReserveArguments, now: Micros) -> list[Job]:
+    """All that have waited longer than they should, whatever else is true of them."""
+    waiting.ages.advance(now - threshold(arguments, None))
+    own = [job for job in waiting.patient if is_starving(job, patience(job), arguments, now)]
     return [*waiting.ages.old, *own]
 
 
@@ -87,9 +87,8 @@ def condition_ready(session: Session, job: JobRun) -> bool:
     return bool(reserved) and ready
 
 
-def next_starvation(session: Session, arguments: ReserveArguments) -> Micros | None:
+def next_starvation(waiting: WaitingIndex, arguments: ReserveArguments, now: Micros) -> Micros | None:
     """The next moment at which some waiting job begins to starve."""
-    waiting, now = session.state.waiting, session.now
     policy = threshold(arguments, None)
     waiting.ages.advance(now - policy)
     since = waiting.ages.next()

@@ -67,6 +67,8 @@ class Proportion(QueueLimits):
         return book.held[row] + pending
 
     def _warn_of_guarantees(self, session: Session) -> None:
+        if not self._guaranteed_rows:
+            return
         for name, row in sorted((name, row) for row, name in enumerate(session.state.axis.names)):
             promised = sum(self.guaranteed(book, row) for book in self.top())
             if row != PODS and promised > session.total[row]:

@@ -37,6 +37,8 @@ class Gains:
 
     def at(self, moments: Sequence[Micros], first: int | None = None) -> Rooms:
         """What all changes up to each of these moments (ascending) come to; of the `first` changes only, if given."""
+        if not self._kinds:
+            return np.zeros((len(moments), *self._shape), dtype=np.int64)
         changed, rows, kinds = (np.frombuffer(column, dtype=np.int64)[:first] for column in self._columns)
         place = np.searchsorted(np.array(moments, dtype=np.int64), changed)
         seen = place < len(moments)

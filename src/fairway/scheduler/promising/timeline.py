@@ -36,6 +36,9 @@ HORIZON: Micros = 1000 * 366 * 86_400 * SECOND
 AT_ONCE = 64
 """Moments looked at together."""
 
+FEW_ROOMS = 4096
+"""So many moments times nodes are looked at together at once, without a search for the first that matters."""
+
 IntTable = NDArray[np.int64]
 Places = tuple[tuple[Task, int], ...]
 _Runs = list[tuple[TaskRun, BoolColumn]]
@@ -150,7 +153,8 @@ class Timeline:
         before the first at which there would be enough without any promise are passed over: until then room only grows.
         """
         moments = sorted(self._moments)
-        first = bisect_left(moments, True, key=lambda moment: bool(enough(self._ends.at([moment]))[0]))
+        few = len(moments) <= AT_ONCE and len(moments) * self._unknown.size <= FEW_ROOMS
+        first = 0 if few else bisect_left(moments, True, key=lambda at: bool(enough(self._ends.at([at]))[0]))
         for begin in range(first, len(moments), AT_ONCE):
             together = moments[begin : begin + AT_ONCE]
             gains = self._ends.at(together) + self._taken.at(together)

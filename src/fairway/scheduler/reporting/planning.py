@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import Any
 
 from fairway.clock import format_rfc3339
 from fairway.scheduler.allotting.choice import NO_CHOICES, choices, class_standings, given
@@ -24,15 +25,11 @@ from fairway.state.tasks import Task, TaskState
 
 
 def make_plan(session: Session, *, reasons: bool) -> Plan:
-    """Without reasons nobody can ask the plan who waits and why."""
+    """Without reasons the plan says what to do, and no more."""
     session.divide()
     promise_reservations(session)
     names = session.snapshot.names
     chunks = [(tasks, [names[row] for row in rows]) for _, tasks, rows in session.bindings]
-    waiting = WaitingJobs(session) if reasons else None
-    standings = Standings(session)
-    running = {queue.name: sum(account.tasks for account in queue.accounts.values()) for queue in session.state.queues}
-
     devices_of = given(session)
 
     def binding(task: Task, node: str) -> Binding:
@@ -43,33 +40,40 @@ def make_plan(session: Session, *, reasons: bool) -> Plan:
     def bindings() -> list[Binding]:
         return [binding(task, node) for tasks, nodes in chunks for task, node in zip(tasks, nodes, strict=True)]
 
-    warnings = [
-        *session.state.warnings(),
-        *session.devices.book.warnings(),
-        *session.warnings,
-        *session.failures.texts.values(),
-    ]
     return Plan(
-        Sources(
-            bindings=bindings,
-            pending=_not_asked_for if waiting is None else waiting.pending,
-            queues=standings.queues,
-            namespaces=standings.namespaces,
-            resource_classes=class_standings(session),
-            status=_not_asked_for if waiting is None else lambda: statuses(session, waiting, running),
-        ),
+        _sources(session, bindings) if reasons else Sources(bindings=bindings),
         placed=sum(len(tasks) for tasks, _ in chunks),
         evictions=session.evictions,
         reservations=_reservations(session),
         nominations=_nominations(session),
         released=session.holds.released,
         recheck_at=recheck_at(session),
-        warnings=tuple(dict.fromkeys(warnings)),
+        warnings=_warnings(session) if reasons else (),
     )
 
 
-def _not_asked_for() -> NoReturn:
-    raise ValueError("this plan was decided without reasons")
+def _warnings(session: Session) -> tuple[str, ...]:
+    warnings = [
+        *session.state.warnings(),
+        *session.devices.book.warnings(),
+        *session.warnings,
+        *session.failures.texts.values(),
+    ]
+    return tuple(dict.fromkeys(warnings))
+
+
+def _sources(session: Session, bindings: Callable[[], list[Binding]]) -> Sources:
+    """All that the plan can be asked for, frozen as far as the state may move on before somebody asks."""
+    waiting, standings = WaitingJobs(session), Standings(session)
+    running = {queue.name: sum(account.tasks for account in queue.accounts.values()) for queue in session.state.queues}
+    return Sources(
+        bindings=bindings,
+        pending=waiting.pending,
+        queues=standings.queues,
+        namespaces=standings.namespaces,
+        resource_classes=class_standings(session),
+        status=lambda: statuses(session, waiting, running),
+    )
 
 
 def _reservations(session: Session) -> list[Reservation]:

@@ -12,7 +12,7 @@ def recheck_at(session: Session) -> Micros | None:
     moments: list[Micros] = list(session.rechecks)
     arguments, patience = session.reserve_arguments, session.nomination_timeout * SECOND
     if arguments is not None:
-        starvation = next_starvation(session, arguments)
+        starvation = next_starvation(session.state.waiting, arguments, session.now)
         if starvation is not None:
             moments.append(starvation)
     moments += [promise.start for promise in session.promises.values()]
