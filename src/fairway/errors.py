@@ -34,6 +34,10 @@ class QuantityError(InputError):
         self.text = text
         self.reason = reason
 
+    def __reduce__(self) -> tuple[type[QuantityError], tuple[str, str]]:
+        """Errors cross from one process to another whole."""
+        return type(self), (self.text, self.reason)
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:
@@ -58,6 +62,10 @@ class FaultsError(InputError):
         super().__init__("\n".join([*lines, f"and {more} more"] if more else lines))
         self.faults = tuple(faults)
         self.more = more
+
+    def __reduce__(self) -> tuple[type[FaultsError], tuple[tuple[Fault, ...], int]]:
+        """Errors cross from one process to another whole."""
+        return type(self), (self.faults, self.more)
 
 
 class ManifestError(FaultsError):

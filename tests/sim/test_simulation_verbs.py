@@ -157,3 +157,14 @@ def test_replay_gives_the_logged_plan_and_what_another_policy_would_do(
     (tmp_path / "log" / "policy.json").write_text('{"actions": ["enqueue"]}')
     assert call("replay", log, "--at", "3") == 1
     assert call("replay", log, "--at", "9999") == 2
+
+
+def test_a_fault_that_a_process_of_a_sweep_finds_is_said_as_it_is(
+    scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "n.yaml").write_text(
+        "apiVersion: v1\nkind: Node\nmetadata: {name: n}\nstatus: {allocatable: {cpu: x}}\n"
+    )
+    Path(scenario).write_text(SCENARIO.replace("{cpu: 4}}", "{cpu: 4}, manifests: [n.yaml]}"))
+    assert call("sweep", scenario, "--set", "drf.priorityFirst=true,false", "--workers", "2") == 2
+    assert "n.yaml:4: status.allocatable.cpu: invalid quantity 'x': expected" in capsys.readouterr().err

@@ -61,7 +61,7 @@ def command(
     texts = [(name, policy_text(read_policy(None if name == "default" else name))) for name in policies]
     text = path.read_text(encoding="utf-8-sig")
     chosen = [loaded.file.seed + index for index in range(count)]
-    tasks = [Task(scenario, text, name, policy, seed) for name, policy in texts for seed in chosen]
+    tasks = [Task(str(path.absolute()), text, name, policy, seed) for name, policy in texts for seed in chosen]
     reports = list(run_all(tasks, workers=workers))
     comparison = compare(reports[:count], reports[count:])
     if as_json:

@@ -12,6 +12,8 @@ from fairway.cli.output import console, output_option, print_structured
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rich.table import Table
+
     from fairway.sim.report import RunReport
 
 
@@ -61,7 +63,7 @@ def command(
     chosen = combinations(parse_settings(list(settings)))
     text = path.read_text(encoding="utf-8-sig")
     tasks = [
-        Task(scenario, text, policy.source, policy_text(policy), loaded.file.seed + index)
+        Task(str(path.absolute()), text, policy.source, policy_text(policy), loaded.file.seed + index)
         for policy in [with_settings(base, values, catalog) for values in chosen]
         for index in range(seeds)
     ]
@@ -99,7 +101,7 @@ def _print(rows: Sequence[dict[str, Any]], settings: list[str]) -> None:
     from fairway.sim.report.table import plain_table
 
     columns = ("mean wait", "95 %", "longest", "slowdown", "in use", "Jain", "below share", "evictions")
-    table = plain_table(*(path.partition(".")[2] for path in settings), *columns)
+    table = plain_table(*(_words(path.partition(".")[2]) for path in settings), *columns)
     for row in rows:
         times = (clear_time(row[name]) for name in ("waitMean", "waitP95", "waitMax"))
         most = max(row["utilisation"].values(), default=0.0)
@@ -112,4 +114,22 @@ def _print(rows: Sequence[dict[str, Any]], settings: list[str]) -> None:
             clear_time(row["belowShare"]),
             f"{row['evictions']:g}",
         )
-    console().print(table)
+    _print_unbroken(table)
+
+
+def _print_unbroken(table: Table) -> None:
+    """Headers break between words, nothing breaks within one: rather a line that is longer than the terminal."""
+    table.padding = (0, 1, 0, 0)
+    for column in table.columns:
+        words = [*str(column.header).split(), *map(str, column.cells)]
+        column.min_width = max(map(len, words))
+    out = console()
+    out.width = max(out.width, sum((column.min_width or 0) + 2 for column in table.columns))
+    out.print(table)
+
+
+def _words(name: str) -> str:
+    """A name in camel case, with places where a narrow table may break it."""
+    import re
+
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)

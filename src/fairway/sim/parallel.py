@@ -18,9 +18,14 @@ from fairway.sim.report.model import RunReport
 from fairway.sim.run import Simulation
 from fairway.sim.scenario import parse_scenario
 
+CONNECT_SECONDS = 10
+"""How long a Dask scheduler has to answer."""
+
 
 class Task(msgspec.Struct, frozen=True):
-    """One run, as plain data: what a process elsewhere needs. Files that the scenario names must be there too."""
+    """One run, as plain data: what a process elsewhere needs. Files that the scenario names must be there too, under
+    the same names, which is why `scenario_path` is absolute.
+    """
 
     scenario_path: str
     scenario_text: str
@@ -53,6 +58,15 @@ def _on_dask(tasks: Sequence[Task], address: str) -> Iterator[RunReport]:
         distributed = import_module("distributed")
     except ImportError:
         raise InputError("--dask needs the extra `sweep`: pip install 'fairway[sweep]'") from None
-    with distributed.Client(address) as client:
-        for future in client.map(run_task, list(tasks), pure=False):
-            yield future.result()
+    try:
+        client = distributed.Client(address, timeout=CONNECT_SECONDS)
+    except (OSError, ValueError) as error:
+        what = f"no Dask scheduler answers there ({error}), expected an address like tcp://scheduler:8786"
+        raise InputError(f"--dask {address}: {what}") from error
+    with client:
+        try:
+            for future in client.map(run_task, list(tasks), pure=False):
+                yield future.result()
+        except ImportError as error:
+            what = f"a worker cannot run it ({error}), expected Fairway and its plugins to be installed there too"
+            raise InputError(f"--dask {address}: {what}") from error
