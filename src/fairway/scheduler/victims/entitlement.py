@@ -123,7 +123,8 @@ class PreemptEntitlement:
         gone = taken.of_namespace(unit.job.namespace)
         if self._mine_after < self._weighted(account, less=plus(gone, taken.held_by(unit))):
             return True
-        return None if self._mine == self._weighted(account, less=gone) else False
+        level = self._mine == self._weighted(account) == self._weighted(account, less=gone)
+        return None if level else False
 
     def _priority_step(self, unit: Unit, taken: Taken) -> bool | None:
         if not self._by_priority or unit.priority == self._claimant.priority:

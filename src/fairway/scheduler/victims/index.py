@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairway.devices.book import device_book
+from fairway.devices.holders import counts
 from fairway.resources.columns import IntColumn
 from fairway.scheduler.victims.units import Unit, units_of
 from fairway.state.cluster import ClusterState
@@ -138,7 +139,8 @@ class VictimIndex:
             self.pods[number] = len(unit.tasks)
             self.queue[number] = self.code(job.queue)
             self.namespace[number] = self.code(job.namespace)
-            self.kind[number] = self.code((job.queue, job.namespace, job.priority, tuple(unit.amounts)))
+            held = tuple(unit.amounts), self._devices_of(unit)
+            self.kind[number] = self.code((job.queue, job.namespace, job.priority, held))
             self.usable[number] = not unit.protected
             self.system[number] = unit.system
             self.surplus[number] = unit.surplus
@@ -147,6 +149,17 @@ class VictimIndex:
         if added:
             self._of_job[job] = [number for number, _ in added]
         return added
+
+    def _devices_of(self, unit: Unit) -> tuple[tuple[int, int], ...]:
+        """What the devices that a unit holds count for."""
+        found: dict[int, int] = {}
+        for task in unit.tasks if self._devices.awake else ():
+            node = self._devices.nodes.get(task.node)
+            if node is not None:
+                holdings = [holding for holding in node.holdings if holding.holder == task.key]
+                for place, amount in counts(self._devices.axis, node, holdings).items():
+                    found[place] = found.get(place, 0) + amount
+        return tuple(sorted(found.items()))
 
     def _add_entries(self, number: int, unit: Unit) -> list[int]:
         by_row: dict[int, int] = {}
