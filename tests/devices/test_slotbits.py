@@ -10,10 +10,11 @@ from fairway.devices.classes import ClassTable
 from fairway.devices.device import Device
 from fairway.devices.flow import can_serve
 from fairway.devices.inventory import Inventory
+from fairway.devices.matching import Line, assign
 from fairway.devices.node import NodeDevices
 from fairway.devices.room import Portion
-from fairway.devices.slotbits import SlotBits, serves
-from fairway.devices.wishes import ClaimMatcher
+from fairway.devices.slotbits import SlotBits, first_slots, serves
+from fairway.devices.wishes import ByClass, ClaimMatcher
 
 NAMES = ["a", "b", "c"]
 MATCHER = ClaimMatcher({}, ClassTable())
@@ -50,6 +51,20 @@ def test_bits_and_flow_agree(
             mask = sum(1 << line for line, (name, _) in enumerate(lines) if name in taking)
             buckets[mask] = buckets.get(mask, 0) + node.room.units(slot)
         assert bool(found[row]) is can_serve([units for _, units in lines], buckets)
+
+
+@given(sets, st.sets(st.integers(0, 9)), st.lists(st.sampled_from(NAMES), min_size=1, unique=True), st.data())
+def test_the_first_way_by_bits_is_the_first_way_by_search(
+    selected: list[frozenset[str]], taken: set[int], names: list[str], data: st.DataObject
+) -> None:
+    node = node_of(selected, taken)
+    units = [data.draw(st.integers(1, 3)) for _ in names]
+    found = first_slots(node.room.free_slots(), [node.mask(ByClass(name)) for name in names], units)
+    lines = [Line(node.candidates(ByClass(name)), wanted) for name, wanted in zip(names, units, strict=True)]
+    picks = assign(node.room, lines)
+    assert (found is None) == (picks is None)
+    if found is not None and picks is not None:
+        assert [(line, slot) for line, own in enumerate(found) for slot in own] == [p[:2] for p in picks]
 
 
 def test_a_row_that_changes_is_seen_to_have_changed() -> None:

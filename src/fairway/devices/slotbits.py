@@ -7,6 +7,7 @@ devices of several units or too many slots are not here: they are asked one by o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import chain, combinations
 
 import numpy as np
@@ -86,3 +87,34 @@ def serves(bits: SlotBits, free: IntColumn, rows: IntColumn, lines: Lines) -> Bo
             union = union | masks[line]
         passes &= np.bitwise_count(union) >= sum(lines[line][1] for line in subset)
     return passes
+
+
+def first_slots(free: int, masks: Sequence[int], units: Sequence[int]) -> list[list[int]] | None:
+    """For each line its slots on one node, of all ways to serve them together the first; None if there is none."""
+    left = list(units)
+    if not _hold(free, masks, left):
+        return None
+    found: list[list[int]] = []
+    for line, mask in enumerate(masks):
+        taken: list[int] = []
+        open_ = mask & free
+        while left[line]:
+            slot = open_ & -open_
+            open_ ^= slot
+            left[line] -= 1
+            if _hold(free ^ slot, masks, left):
+                free ^= slot
+                taken.append(slot.bit_length() - 1)
+            else:
+                left[line] += 1
+        found.append(taken)
+    return found
+
+
+def _hold(free: int, masks: Sequence[int], units: Sequence[int]) -> bool:
+    """Hall's condition on one node, for every subset of the lines that want something still."""
+    sums = [(0, 0)]
+    for mask, wanted in zip(masks, units, strict=True):
+        if wanted:
+            sums += [(union | mask & free, total + wanted) for union, total in sums]
+    return all(union.bit_count() >= total for union, total in sums)

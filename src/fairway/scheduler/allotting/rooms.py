@@ -16,7 +16,8 @@ from fairway.devices.book import DeviceBook
 from fairway.devices.holders import counts, holding_of
 from fairway.devices.node import Holding, NodeDevices, portion_milli
 from fairway.devices.requests import Need
-from fairway.devices.room import Portion, Room
+from fairway.devices.room import ONE, Portion, Room
+from fairway.devices.slotbits import first_slots
 from fairway.devices.solving import Taken, solve
 from fairway.devices.strategies import DEFAULT_CHAIN, Chain
 from fairway.devices.wishes import ByClass
@@ -126,8 +127,11 @@ class DeviceRooms:
     # -- working out --------------------------------------------------------------------------------------------
 
     def _step(self, asked: Asked, node: NodeDevices, room: Room) -> Step | None:
-        if asked.simple and not node.awkward and (step := self._first_fit(asked, node, room)) is not None:
-            return step
+        if not node.awkward and self._is_first_fit(asked):
+            if asked.simple and (step := self._first_fit(asked, node, room)) is not None:
+                return step
+            if asked.classes and node.inventory.singles:
+                return self._first_together(asked, node, room)
         where = room.of(node.inventory) if asked.local else room
         taken = solve(where, asked.needs, node.candidates, self._chain, self._losses.on(node))
         if taken is None:
@@ -139,7 +143,7 @@ class DeviceRooms:
     def _first_fit(self, asked: Asked, node: NodeDevices, room: Room) -> Step | None:
         """The first device that serves the whole of one line, where devices are independent: no search is needed."""
         line = asked.needs.needs[0] if asked.needs.needs else None
-        if line is None or (line.strategy or self._chain) != DEFAULT_CHAIN:
+        if line is None:
             return None
         wish, units = line.options[0].wish, line.options[0].units
         if not isinstance(wish, ByClass):
@@ -150,6 +154,19 @@ class DeviceRooms:
                 after = self._interned(node, room.taking(slot, units))
                 return self._first_step(asked, line, node, room, after, slot)
         return None
+
+    def _first_together(self, asked: Asked, node: NodeDevices, room: Room) -> Step | None:
+        """The first way to serve several lines of single devices."""
+        needs = asked.needs.needs
+        masks = [node.mask(need.options[0].wish) for need in needs]
+        slots = first_slots(room.free_slots(), masks, [need.options[0].units for need in needs])
+        if slots is None:
+            return None
+        taken = ((need, Taken(0, 0, slot, ONE)) for need, own in zip(needs, slots, strict=True) for slot in own)
+        return self._made(node, room, tuple(holding_of(need, choice) for need, choice in taken), asked.named, 1)
+
+    def _is_first_fit(self, asked: Asked) -> bool:
+        return all((need.strategy or self._chain) == DEFAULT_CHAIN for need in asked.needs.needs)
 
     def _first_step(self, asked: Asked, line: Need, node: NodeDevices, room: Room, after: Room, slot: int) -> Step:
         holdings = self._holdings.get((asked.number, slot))
