@@ -168,3 +168,12 @@ def test_a_fault_that_a_process_of_a_sweep_finds_is_said_as_it_is(
     Path(scenario).write_text(SCENARIO.replace("{cpu: 4}}", "{cpu: 4}, manifests: [n.yaml]}"))
     assert call("sweep", scenario, "--set", "drf.priorityFirst=true,false", "--workers", "2") == 2
     assert "n.yaml:4: status.allocatable.cpu: invalid quantity 'x': expected" in capsys.readouterr().err
+
+
+def test_the_table_of_a_sweep_breaks_no_word(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = ("--set", "nodeorder.mostAllocated=0,3", "--set", "reserve.starvingJobTimeThreshold=86400")
+    assert call("sweep", scenario, "--workers", "1", *settings) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1].split()[:2] == ["3", "86400"]
+    for word in ("Allocated", "Threshold", "slowdown", "evictions"):
+        assert any(word in line.split() for line in lines)

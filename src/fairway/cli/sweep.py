@@ -122,9 +122,9 @@ def _print_unbroken(table: Table) -> None:
     table.padding = (0, 1, 0, 0)
     for column in table.columns:
         words = [*str(column.header).split(), *map(str, column.cells)]
-        column.min_width = max(map(len, words))
+        column.width = max(map(len, words))
     out = console()
-    out.width = max(out.width, sum((column.min_width or 0) + 2 for column in table.columns))
+    out.width = max(out.width, sum((column.width or 0) + 2 for column in table.columns))
     out.print(table)
 
 
