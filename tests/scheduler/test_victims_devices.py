@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from fairway.api.kinds import ApiObject
 from fairway.scheduler.victims import choice, reference
 from support import objects as make
-from support.contended import evicting_policies
-from support.contention import cycle
+from support.contention import acting, cycle
 from support.devices import asking, device_node, gpu, kind_class, memory_class, resource_class, term
 from support.engine import policy, state_of
 
@@ -23,6 +22,13 @@ CLASSES = [
 ]
 NAMES = ("any", "any", "high", "either", "pairs")
 QUEUES = ("q0", "q1")
+
+actions = st.sampled_from((("preempt",), ("reclaim",), ("reclaim", "preempt")))
+policies = st.builds(
+    lambda evicting, first: acting("enqueue", "allocate", *evicting, drf={"priorityFirst": first}, devices={}),
+    actions,
+    st.booleans(),
+)
 
 
 @st.composite
@@ -61,9 +67,9 @@ def full(draw: st.DrawFn) -> list[ApiObject]:
     fixed = [*CLASSES, *(draw(nodes(f"n{i}")) for i in range(draw(st.integers(1, 3))))]
     fixed += [make.queue(name, draw(st.integers(1, 3))) for name in QUEUES]
     first: list[ApiObject] = []
-    for i in range(draw(st.integers(2, 7))):
+    for i in range(draw(st.integers(2, 9))):
         first += draw(pods(f"r{i}", i, above=0, groups=fixed))
-    placed = {binding.pod: binding for binding in cycle(state_of(fixed, first), policy()).bindings}
+    placed = {binding.pod: binding for binding in cycle(state_of(fixed, first), policy(devices={})).bindings}
     there = [_running(pod, placed.get(f"{pod.metadata.namespace}/{pod.metadata.name}")) for pod in first]
     for i in range(draw(st.integers(1, 3))):
         there += draw(pods(f"w{i}", 20 + i, above=draw(st.integers(0, 2)), groups=fixed))
@@ -83,7 +89,7 @@ def _running(pod: Any, binding: Any) -> ApiObject:
 
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(full(), evicting_policies())
+@given(full(), policies)
 def test_where_devices_are_short_they_choose_the_same_victims(objects, policy):
     fast = cycle(state_of(objects), policy)
     with patch.object(choice, "find_victims", reference.find_victims):
