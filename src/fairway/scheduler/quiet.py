@@ -11,7 +11,7 @@ from fairway.api.arguments import BackfillArguments, ReserveArguments
 from fairway.api.policy import Policy
 from fairway.clock import Micros
 from fairway.devices.book import device_book
-from fairway.scheduler.candidates import may_fit, only_shrinks
+from fairway.scheduler.candidates import may_fit
 from fairway.scheduler.holding.starving import next_starvation, overdue
 from fairway.scheduler.plan import Plan, Sources
 from fairway.state.cluster import ClusterState
@@ -44,12 +44,8 @@ def quiet_plan(state: ClusterState, policy: Policy, now: Micros) -> Plan | None:
 
 
 def _all_too_large(state: ClusterState, most: list[int]) -> bool:
-    """Whether all that waits asks for more than any node has free, and no pod that comes could change that."""
-    for signature in state.waiting.signatures():
-        for run in signature.runs:
-            if run.shape.best_effort or may_fit(run.shape, most) or not only_shrinks(run.shape):
-                return False
-    return True
+    """Whether all that waits asks for more than any node has free."""
+    return not any(may_fit(run.shape, most) for signature in state.waiting.signatures() for run in signature.runs)
 
 
 def _one_queue(state: ClusterState) -> bool:
