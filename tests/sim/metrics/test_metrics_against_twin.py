@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +20,12 @@ from slow_metrics import (
 
 from fairway.clock import SECOND
 from fairway.sim.metrics import JobFacts, JobOutcome, Recorder, summarize
-from fairway.sim.metrics.entitlement import Claim, fill
+from fairway.sim.metrics.entitlement import fill
+
+
+class Claim(NamedTuple):
+    weight: int
+    demand: tuple[int, ...]
 
 
 @st.composite

@@ -9,16 +9,18 @@ the order of the claims decides the last bit.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Protocol
 
 _NEVER = float("inf")
 
 
-class Claim(NamedTuple):
+class Claim(Protocol):
     """What somebody holds and waits for, in the order of the capacity's resources."""
 
-    weight: float
-    demand: Sequence[int]
+    @property
+    def weight(self) -> float: ...
+    @property
+    def demand(self) -> Sequence[int]: ...
 
 
 def fill(room: Sequence[float], claims: Sequence[Claim], total: Sequence[float]) -> list[float]:
@@ -30,15 +32,16 @@ def fill(room: Sequence[float], claims: Sequence[Claim], total: Sequence[float])
 
 def _fill_one(room: float, claims: Sequence[Claim]) -> list[float]:
     """One resource: the smallest demand per weight is met first, what is left is divided by weight."""
-    order = sorted((claim.demand[0] / claim.weight, index) for index, claim in enumerate(claims))
-    weight, left = sum(claim.weight for claim in claims), float(room)
+    order = sorted([(claim.demand[0] / claim.weight, index) for index, claim in enumerate(claims)])
+    weight, left = sum([claim.weight for claim in claims]), float(room)
     granted = [1.0] * len(claims)
-    for position, (per_weight, _) in enumerate(order):
+    for position, (per_weight, first) in enumerate(order):
         if per_weight * weight > left:
+            level = left / weight
             for wanted, index in order[position:]:
-                granted[index] = left / weight / wanted
+                granted[index] = level / wanted
             break
-        claim = claims[order[position][1]]
+        claim = claims[first]
         left -= claim.demand[0]
         weight -= claim.weight
     return granted

@@ -38,6 +38,7 @@ class AliveJob:
     """A job that has not finished."""
 
     __slots__ = (
+        "demand",
         "facts",
         "held",
         "left",
@@ -50,7 +51,6 @@ class AliveJob:
         "stopped_at",
         "stops",
         "submit",
-        "waiting",
     )
 
     def __init__(self, facts: JobFacts, submit: Micros, queue: Queue, namespace: Holder, size: str) -> None:
@@ -66,7 +66,7 @@ class AliveJob:
         self.stops = 0
         self.stopped_at: Micros | None = None
         self.held = [0] * len(queue.held)
-        self.waiting = [0] * len(queue.held)
+        self.demand = [0] * len(queue.held)
         self.step: Vector | None = None
 
     @property

@@ -71,8 +71,7 @@ class Recorder:
         self._stale = True
         self._capacity = self._vector(capacity)
         for holder in self._holders:
-            holder.settle(at)
-            holder.share = dominant(holder.held, self._capacity)
+            holder.resized(at, self._capacity)
 
     def submitted(self, at: Micros, facts: JobFacts) -> None:
         """A job came."""
@@ -82,7 +81,7 @@ class Recorder:
         job = AliveJob(facts, at, queue, namespace, size_class(dominant(demand, self._capacity) / ONE))
         self._alive[facts.key] = job
         queue.gains(namespace)
-        self._wait(job, demand, +1)
+        self._want(job, demand, +1)
         self._next_step(job, self._vector(facts.first_step))
         self.first_submit = at if self.first_submit is None else self.first_submit
         self.at_last_submit = self._areas()
@@ -94,7 +93,6 @@ class Recorder:
         job, vector = self._alive[key], self._vector(amounts)
         job.placed += tasks
         self._hold(job, vector, +1)
-        self._wait(job, vector, -1)
         if job.start is None and job.ready >= job.facts.minimum:
             job.start = at
         self._step_now(job)
@@ -105,7 +103,9 @@ class Recorder:
         job = self._alive[key]
         job.left -= tasks
         job.placed -= tasks
-        self._hold(job, self._vector(amounts), -1)
+        vector = self._vector(amounts)
+        self._hold(job, vector, -1)
+        self._want(job, vector, -1)
         self._step_now(job)
 
     def evicted(
@@ -122,7 +122,6 @@ class Recorder:
             job.stops += job.stopped_at != at
             job.stopped_at = at
         self._hold(job, vector, -1)
-        self._wait(job, vector, +1)
         if job.ready < job.facts.minimum:
             job.start = None
         self._step_now(job)
@@ -206,13 +205,17 @@ class Recorder:
             self._nobody_waits()
             return
         entitle(queues, self._capacity)
-        worst = 0
+        now, worst = self.now, 0
         for queue in queues:
-            queue.watch(self.now, queue.below_guarantee())
+            queue.watch(now, queue.below_guarantee())
             for holder in queue.active.values():
-                holder.watch(self.now, holder.below(self._capacity))
+                below = holder.share < holder.entitled and holder.below(self._capacity)
+                if below or holder.below_since is not None:
+                    holder.watch(now, below)
                 if holder.steps:
-                    worst = max(worst, abs(holder.share - holder.entitled) // holder.weight)
+                    off = abs(holder.share - holder.entitled) // holder.weight
+                    if off > worst:
+                        worst = off
         self._worst = worst * BILLION // ONE
 
     def _nobody_waits(self) -> None:
@@ -237,11 +240,11 @@ class Recorder:
         job.queue.hold(self.now, amounts, sign, self._capacity)
         job.namespace.hold(self.now, amounts, sign, self._capacity)
 
-    def _wait(self, job: AliveJob, amounts: Vector, sign: int) -> None:
+    def _want(self, job: AliveJob, amounts: Vector, sign: int) -> None:
         self._stale = True
-        job.waiting = [have + sign * amount for have, amount in zip(job.waiting, amounts, strict=True)]
-        job.queue.wait(amounts, sign)
-        job.namespace.wait(amounts, sign)
+        job.demand = [have + sign * amount for have, amount in zip(job.demand, amounts, strict=True)]
+        job.queue.want(amounts, sign)
+        job.namespace.want(amounts, sign)
 
     def _step_now(self, job: AliveJob) -> None:
         facts = job.facts
@@ -264,7 +267,7 @@ class Recorder:
         job = self._alive.pop(key)
         self._next_step(job, None)
         self._hold(job, tuple(job.held), -1)
-        self._wait(job, tuple(job.waiting), -1)
+        self._want(job, tuple(job.demand), -1)
         job.queue.loses(self.now, job.namespace)
         return job
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from fairway.clock import Micros
-from fairway.sim.metrics.entitlement import Claim, fill
+from fairway.sim.metrics.entitlement import fill
 
 ONE = 1 << 32
 """The whole cluster, as a share."""
@@ -22,15 +22,16 @@ class Holder:
     """A queue, or a namespace in a queue: a part of the cluster over time."""
 
     __slots__ = (
+        "_full",
         "_since",
         "below_since",
+        "demand",
         "entitled",
         "held",
         "jobs",
         "longest_below",
         "longest_since",
         "name",
-        "pending",
         "service",
         "share",
         "steps",
@@ -42,7 +43,9 @@ class Holder:
         self.weight = weight
         self.jobs = 0
         self.held = [0] * size
-        self.pending = [0] * size
+        self.demand = [0] * size
+        """What it holds and waits for."""
+        self._full = 0
         self.steps: dict[Vector, int] = {}
         """How many waiting jobs would next take this much: a gang's minimum, or one more task."""
         self.share = 0
@@ -65,8 +68,22 @@ class Holder:
         self.held = [have + sign * amount for have, amount in zip(self.held, amounts, strict=True)]
         self.share = dominant(self.held, capacity)
 
-    def wait(self, amounts: Vector, sign: int) -> None:
-        self.pending = [have + sign * amount for have, amount in zip(self.pending, amounts, strict=True)]
+    def want(self, amounts: Vector, sign: int) -> None:
+        """It holds or waits for so much more, or less. What it waited for and is given does not change that."""
+        self.demand = [have + sign * amount for have, amount in zip(self.demand, amounts, strict=True)]
+        self._full = -1
+
+    def full(self, capacity: Sequence[int]) -> int:
+        """The dominant share of all that it wants; right for one capacity, until `resized`."""
+        if self._full < 0:
+            self._full = dominant(self.demand, capacity)
+        return self._full
+
+    def resized(self, at: Micros, capacity: Sequence[int]) -> None:
+        """The cluster has this much from now on."""
+        self.settle(at)
+        self.share = dominant(self.held, capacity)
+        self._full = -1
 
     def step(self, amounts: Vector, sign: int) -> None:
         count = self.steps.get(amounts, 0) + sign
@@ -94,9 +111,6 @@ class Holder:
 
     def entitle_nothing(self) -> None:
         self.entitled = 0
-
-    def claim(self) -> Claim:
-        return Claim(self.weight, [h + p for h, p in zip(self.held, self.pending, strict=True)])
 
 
 class Queue(Holder):
@@ -153,25 +167,23 @@ def dominant(amounts: Sequence[int], capacity: Sequence[int]) -> int:
 def entitle(queues: Iterable[Queue], capacity: Sequence[int]) -> None:
     """Divide the cluster over the queues by weight, and each queue's part over its namespaces by weight."""
     wanting = _wanting(queues)
-    claims = [queue.claim() for queue in wanting]
-    for queue, claim, part in zip(wanting, claims, fill(capacity, claims, capacity), strict=True):
-        queue.entitled = round(part * dominant(claim.demand, capacity))
-        room = capacity if len(wanting) == 1 else [part * amount for amount in claim.demand]
+    for queue, part in zip(wanting, fill(capacity, wanting, capacity), strict=True):
+        queue.entitled = round(part * queue.full(capacity))
+        room = capacity if len(wanting) == 1 else [part * amount for amount in queue.demand]
         _entitle_namespaces(queue, room, capacity)
 
 
 def _entitle_namespaces(queue: Queue, room: Sequence[float], capacity: Sequence[int]) -> None:
     wanting = _wanting(queue.active.values())
-    claims = [holder.claim() for holder in wanting]
-    for holder, claim, part in zip(wanting, claims, fill(room, claims, capacity), strict=True):
-        holder.entitled = round(part * dominant(claim.demand, capacity))
+    for holder, part in zip(wanting, fill(room, wanting, capacity), strict=True):
+        holder.entitled = round(part * holder.full(capacity))
 
 
 def _wanting(holders: Iterable[H]) -> list[H]:
     """Those that hold or wait for something; the others are entitled to nothing."""
     found = []
     for holder in holders:
-        if any(holder.held) or any(holder.pending):
+        if any(holder.demand):
             found.append(holder)
         else:
             holder.entitle_nothing()
