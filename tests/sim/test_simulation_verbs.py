@@ -177,3 +177,18 @@ def test_the_table_of_a_sweep_breaks_no_word(scenario: str, capsys: pytest.Captu
     assert lines[-1].split()[:2] == ["3", "86400"]
     for word in ("Allocated", "Threshold", "slowdown", "evictions"):
         assert any(word in line.split() for line in lines)
+
+
+def test_what_stands_side_by_side_is_drawn_on_one_scale_and_named(scenario: str, tmp_path: Path) -> None:
+    policy = tmp_path / "longer.yaml"
+    policy.write_text("actions: [enqueue, allocate]\n")
+    arguments = ("diff", scenario, "--policy", "default", "--policy", str(policy), "--seeds", "2", "--workers", "1")
+    assert call(*arguments, "-o", str(tmp_path / "out")) == 0
+    page = (tmp_path / "out" / "diff.html").read_text()
+    assert "<h3>A: default</h3>" in page
+    assert "<h3>B: longer.yaml</h3>" in page
+    assert "Cards above and plots below are of seed 0" in page
+    waits = [part.split("</svg>")[0] for part in page.split('aria-label="Waits by size"')[1:]]
+    assert len(waits) == 2
+    ticks = [[piece for piece in plot.split("<") if piece.startswith("text") and "middle" in piece] for plot in waits]
+    assert ticks[0] == ticks[1]

@@ -9,8 +9,11 @@ from rich.table import Table
 from rich.text import Text
 
 from fairway.sim.compare import Comparison, Difference
-from fairway.sim.report.svg import clear_time, escape, percent
+from fairway.sim.report.svg import clear_time, counted, escape, percent
 from fairway.sim.report.table import MAX_ROWS, plain_table
+
+MANY_TIMES = 10
+"""From here on a change is told as so many times, not in percent."""
 
 _STYLES = {"better": "green", "worse": "red", "": ""}
 
@@ -30,6 +33,16 @@ def comparison_html(comparison: Comparison) -> str:
     return "".join(
         f"<section><h2>{escape(title)}</h2>{_html_table(rows, len(comparison.seeds) > 1)}</section>"
         for title, rows in _parts(comparison)
+    ) + _seeds_note(comparison)
+
+
+def _seeds_note(comparison: Comparison) -> str:
+    seeds = comparison.seeds
+    if len(seeds) == 1:
+        return ""
+    return (
+        f"<p class=note>Means over {len(seeds)} seeds, the same for both. Where the last column is empty, the change "
+        f"is none, or the spread over the seeds can explain it. Cards above and plots below are of seed {seeds[0]}.</p>"
     )
 
 
@@ -63,11 +76,11 @@ def _html_table(rows: Sequence[Difference], with_margin: bool) -> str:
         f'<td class="{row.verdict}">{row.verdict}</td></tr>'
         for row in rows
     )
-    return f"<table><tr>{head}</tr>{body}</table>"
+    return f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
 
 
 def _name(row: Difference) -> str:
-    return f"{row.name} ({row.jobs} jobs)" if row.jobs else row.name
+    return f"{row.name} ({counted(row.jobs, 'job')})" if row.jobs else row.name
 
 
 def value(number: float, unit: str) -> str:
@@ -77,6 +90,15 @@ def value(number: float, unit: str) -> str:
 
 
 def signed(row: Difference) -> str:
+    """The change with its sign: points where the measure is a part, and relative to A otherwise."""
     sign = "-" if row.change < 0 else "+" if row.change else ""
-    relative = f" ({100 * row.change / row.first:+.0f} %)" if row.first and row.unit != "%" and row.change else ""
-    return f"{sign}{value(abs(row.change), row.unit)}{relative}"
+    if row.unit == "%":
+        return f"{sign}{100 * abs(row.change):.3g} points" if row.change else "0"
+    return f"{sign}{value(abs(row.change), row.unit)}{_relative(row)}"
+
+
+def _relative(row: Difference) -> str:
+    if not row.first or not row.change:
+        return ""
+    times = row.second / row.first
+    return f" ({times:.3g} x)" if times >= MANY_TIMES else f" ({100 * (times - 1):+.0f} %)"

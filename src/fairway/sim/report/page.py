@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fairway.sim.report import plots, rows
 from fairway.sim.report.model import RunReport
-from fairway.sim.report.svg import clear_time, escape, percent
+from fairway.sim.report.svg import clear_time, counted, escape, percent
 
 _HERE = Path(__file__).parent
 _SECTIONS = (
@@ -17,7 +17,7 @@ _SECTIONS = (
     ("Who waited", "Jobs waiting over time, those that starved, and the nodes reserved for them."),
     ("Reservations", "While a bar lasts, nodes were kept for that starving job."),
     ("Preemptions", "Pods evicted in each span of time."),
-    ("Pods on nodes", "Each bar is a pod; hatched where it was evicted."),
+    ("Pods on nodes", "Each bar is a pod, pale where it was evicted; a node that was away is red."),
 )
 
 
@@ -26,8 +26,8 @@ def page(reports: Sequence[RunReport], comparison: str = "") -> str:
     first = reports[0]
     title = f"{first.scenario} under {' and '.join(report.policy for report in reports)}"
     style, script = ((_HERE / name).read_text() for name in ("page.css", "page.js"))
-    end = max((time for report in reports for time in report.charts.times[-1:]), default=1.0)
-    columns = [_plots(report, end) for report in reports]
+    scale = plots.Scale.of(reports)
+    columns = [_plots(report, scale) for report in reports]
     sections = "".join(
         f"<section><h2>{name}</h2><p class=note>{text}</p>{_side_by_side(reports, plots_of_section)}</section>"
         for (name, text), *plots_of_section in zip(_SECTIONS, *columns, strict=True)
@@ -53,23 +53,32 @@ def _subtitle(report: RunReport) -> str:
 def _side_by_side(reports: Sequence[RunReport], parts: Sequence[str]) -> str:
     if len(parts) == 1:
         return parts[0]
-    cells = "".join(
-        f"<div><h3>{escape(report.policy)}</h3>{part}</div>" for report, part in zip(reports, parts, strict=True)
-    )
+    names = _names(reports)
+    cells = "".join(f"<div><h3>{escape(name)}</h3>{part}</div>" for name, part in zip(names, parts, strict=True))
     return f'<div class="beside">{cells}</div>'
 
 
-def _plots(report: RunReport, end: float) -> list[str]:
-    """All on the same scale of time, up to `end`."""
+def _names(reports: Sequence[RunReport]) -> list[str]:
+    """`A: now.yaml`, without the folder where that is enough to tell them apart."""
+    short = [Path(report.policy).name for report in reports]
+    alike = len(set(short)) < len(short)
+    letters = "ABCDEFGH"
+    return [
+        f"{letter}: {report.policy if alike else name}"
+        for letter, report, name in zip(letters, reports, short, strict=False)
+    ]
+
+
+def _plots(report: RunReport, scale: plots.Scale) -> list[str]:
     charts = report.charts
     return [
-        plots.utilisation(charts, end),
-        plots.namespaces(charts, end),
-        plots.waits(plots.by_size(report)),
-        plots.waiting(charts, end),
-        rows.starving(report, end),
-        plots.preemptions(charts, end),
-        rows.gantt(report, end),
+        plots.utilisation(charts, scale),
+        plots.namespaces(charts, scale),
+        plots.waits(plots.by_size(report), scale),
+        plots.waiting(charts, scale),
+        rows.starving(report, scale),
+        plots.preemptions(charts, scale),
+        rows.gantt(report, scale),
     ]
 
 
@@ -94,7 +103,11 @@ def _head(report: RunReport) -> str:
             clear_time(starved.namespace_longest),
             escape(starved.namespace) or "no namespace was kept waiting for its share",
         ),
-        ("Evictions", f"{metrics.preemption.evictions}", f"{metrics.preemption.repeat_victims} jobs more than once"),
+        (
+            "Evictions",
+            f"{metrics.preemption.evictions}",
+            f"{counted(metrics.preemption.repeat_victims, 'job')} more than once",
+        ),
     ]
     found = "".join(
         f'<div class="card"><b>{name}</b><strong>{value}</strong><small>{text}</small></div>'
@@ -105,4 +118,4 @@ def _head(report: RunReport) -> str:
 
 def _longest(report: RunReport) -> str:
     longest = report.metrics.wait.longest
-    return f"{escape(longest.key)}, {longest.tasks} tasks" if longest is not None else ""
+    return f"{escape(longest.key)}, {counted(longest.tasks, 'task')}" if longest is not None else ""

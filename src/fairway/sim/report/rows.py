@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from fairway.clock import SECOND, Micros, parse_rfc3339
 from fairway.sim.report import svg
 from fairway.sim.report.model import RunReport
-from fairway.sim.report.svg import BOTTOM, RIGHT, TOP, WIDTH, number
+from fairway.sim.report.plots import Scale
+from fairway.sim.report.svg import BOTTOM, RIGHT, TOP, number
 
 MAX_LANES = 160
 
@@ -15,21 +16,21 @@ Entry = tuple[int, str, Micros, Micros, str]
 """Lane (-1: all of them), text, start, end, css."""
 
 
-def starving(report: RunReport, end: float) -> str:
+def starving(report: RunReport, scale: Scale) -> str:
     """A row for each starving job, while nodes were reserved for it."""
     holds = report.charts.holds
     if not holds or not report.charts.times:
         return '<p class="note">No job starved so long that nodes were reserved for it.</p>'
     origin = parse_rfc3339(report.start)
-    entries: list[tuple[str, Sequence[Entry]]] = [
-        (hold.job, [(0, f"{hold.nodes} nodes for {hold.job}", hold.start - origin, hold.end - origin, "c5")])
-        for hold in holds
-    ]
-    return _rows(end, entries, "Reservations of starving jobs")
+    jobs: dict[str, list[Entry]] = {}
+    for hold in holds:
+        text = f"{svg.counted(hold.nodes, 'node')} for {hold.job}"
+        jobs.setdefault(hold.job, []).append((0, text, hold.start - origin, hold.end - origin, "c5"))
+    return _rows(scale, list(jobs.items()), "Reservations of starving jobs")
 
 
-def gantt(report: RunReport, end: float) -> str:
-    """A band for each node with the pods that ran on it, coloured by queue; evicted ones are hatched."""
+def gantt(report: RunReport, scale: Scale) -> str:
+    """A band for each node with the pods that ran on it, coloured by queue; evicted ones are pale."""
     charts = report.charts
     if not charts.bars or not charts.times:
         return '<p class="note">The run has too many pods or nodes to draw each of them.</p>'
@@ -50,13 +51,14 @@ def gantt(report: RunReport, end: float) -> str:
     if sum(map(len, lanes.values())) > MAX_LANES:
         return '<p class="note">The run has too many pods at once to draw each of them.</p>'
     names = [(f"dot {css}", queue) for queue, css in queues.items()]
-    plot = _rows(end, list(nodes.items()), "Pods on nodes over time")
+    plot = _rows(scale, list(nodes.items()), "Pods on nodes over time")
     return plot + svg.legend(names)
 
 
-def _rows(end: float, rows: Sequence[tuple[str, Sequence[Entry]]], label: str) -> str:
+def _rows(scale: Scale, rows: Sequence[tuple[str, Sequence[Entry]]], label: str) -> str:
     lane_height, gap = 9.0, 5.0
-    left, room = 130, WIDTH - 130 - RIGHT
+    left, end = 130, scale.end
+    room = scale.width - left - RIGHT
     parts, y = [], float(TOP)
     for name, entries in rows:
         lanes = max((lane for lane, *_ in entries), default=0) + 1
@@ -77,12 +79,10 @@ def _rows(end: float, rows: Sequence[tuple[str, Sequence[Entry]]], label: str) -
         y += height + gap
     height = y + BOTTOM - gap
     ticks = "".join(
-        svg.row_tick(left + room * tick / end, height, svg.short_time(tick)) for tick in svg.time_ticks(end)
+        svg.row_tick(left + room * tick / end, height, svg.short_time(tick))
+        for tick in svg.time_ticks(end, max(2, room // 80))
     )
-    return (
-        f'<svg viewBox="0 0 {WIDTH} {number(height)}" role="img" aria-label="{svg.escape(label)}">'
-        f"{ticks}{''.join(parts)}</svg>"
-    )
+    return svg.drawing(scale.width, height, f"{ticks}{''.join(parts)}", label=label)
 
 
 def _lane(ends: list[Micros], start: Micros, end: Micros) -> int:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 WIDTH = 720
+HALF = 490
+"""Of plots that stand side by side: about as many pixels as they get, so that their texts keep their size."""
 LEFT, RIGHT, TOP, BOTTOM = 52, 10, 8, 24
 COLOURS = 8
 _TIME_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
@@ -85,6 +87,11 @@ def number(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
+def counted(count: int, what: str) -> str:
+    """`1 job`, `2 jobs`."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
 def percent(value: float) -> str:
     return f"{100 * value:.3g}%"
 
@@ -94,10 +101,15 @@ def plot(frame: Frame, body: str, *, as_percent: bool, label: str, hover: str = 
     ticks = [tick for tick in value_ticks(frame.top) if tick <= frame.top * 1.001]
     lines = [_value_tick(frame, tick, percent(tick) if as_percent else f"{tick:g}") for tick in ticks]
     lines += [_time_tick(frame, tick) for tick in time_ticks(frame.end, max(2, frame.width // 100))]
+    cursor = f'<line class="cursor" x1="0" x2="0" y1="{TOP}" y2="{frame.height - BOTTOM}"/>'
+    return drawing(frame.width, frame.height, f"{''.join(lines)}{body}{cursor}{hover}", label=label, css="plot")
+
+
+def drawing(width: int, height: float, body: str, *, label: str, css: str = "") -> str:
+    """As wide as there is room; where that makes its texts too small to read, it can be moved sideways instead."""
     return (
-        f'<svg viewBox="0 0 {frame.width} {frame.height}" role="img" aria-label="{escape(label)}" class="plot">'
-        f"{''.join(lines)}{body}"
-        f'<line class="cursor" x1="0" x2="0" y1="{TOP}" y2="{frame.height - BOTTOM}"/>{hover}</svg>'
+        f'<div class="wide"><svg viewBox="0 0 {width} {number(height)}" style="min-width:{width * 4 // 5}px" '
+        f'role="img" aria-label="{escape(label)}" class="{css}">{body}</svg></div>'
     )
 
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from fairway.sim.metrics import Metrics, WaitMetrics
 from fairway.sim.report.model import RunReport, Speed
 from fairway.sim.report.plots import by_size
-from fairway.sim.report.svg import clear_time, percent
+from fairway.sim.report.svg import clear_time, counted, percent
 
 MAX_ROWS = 20
 
@@ -57,7 +57,7 @@ def _overview(metrics: Metrics) -> Table:
     table.add_row("jobs finished", f"{metrics.finished} of {metrics.submitted}", ", ".join(left))
     table.add_row("wait, mean", clear_time(wait.mean), f"median {clear_time(wait.p50)}")
     table.add_row("wait, 95 %", clear_time(wait.p95), f"99 %: {clear_time(wait.p99)}")
-    who = "" if longest is None else f"{longest.key}, {longest.tasks} tasks, queue {longest.queue}"
+    who = "" if longest is None else f"{longest.key}, {counted(longest.tasks, 'task')}, queue {longest.queue}"
     table.add_row("wait, longest", clear_time(wait.max), who)
     if metrics.waiting:
         table.add_row("still waiting", clear_time(metrics.longest_waiting), metrics.longest_waiting_job)
@@ -74,12 +74,21 @@ def _overview(metrics: Metrics) -> Table:
     table.add_row("below its share", clear_time(starved.namespace_longest), starved.namespace or "nobody")
     if starved.queue:
         table.add_row("below its guarantee", clear_time(starved.queue_longest), f"queue {starved.queue}")
-    lost = ", ".join(f"{amount:.4g} {name}-seconds" for name, amount in metrics.preemption.lost_work.items())
-    again = f"{metrics.preemption.repeat_victims} jobs more than once" if metrics.preemption.repeat_victims else ""
+    lost = ", ".join(_lost(name, amount) for name, amount in metrics.preemption.lost_work.items())
+    lost = f"lost {lost}" if lost else ""
+    again = f"{counted(metrics.preemption.repeat_victims, 'job')} more than once"
+    again = again if metrics.preemption.repeat_victims else ""
     table.add_row("evictions", f"{metrics.preemption.evictions}", "; ".join(filter(None, (lost, again))))
     if metrics.preemption.failures:
         table.add_row("pods lost with nodes", f"{metrics.preemption.failures}", "")
     return table
+
+
+def _lost(name: str, amount: float) -> str:
+    """Amounts times seconds, as hours; bytes as GiB."""
+    if name in ("memory", "ephemeral-storage"):
+        return f"{amount / 2**30 / 3600:.3g} GiB-hours of {name}"
+    return f"{amount / 3600:.3g} {name}-hours"
 
 
 def _groups(name: str, groups: Mapping[str, WaitMetrics]) -> Table:
