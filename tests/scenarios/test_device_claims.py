@@ -177,7 +177,7 @@ def test_an_allocated_claim_holds_its_devices_and_pins_its_pods() -> None:
     found = plan(nodes, shared, claiming("p", "c"), claim("own", exactly(count=3)), claiming("q", "own"))
     assert bound(found) == {"p": "n1"}
     assert reasons(found) == {"q": "DeviceUnavailable"}
-    assert held(state_of(device_class(), nodes, shared, claiming("p", "c"))) == {"n1/a": [("c", 1)]}
+    assert held(state_of(device_class(), nodes, shared, claiming("p", "c"))) == {"n1/a": [("claim default/c", 1)]}
 
 
 def test_pods_that_share_a_claim_follow_each_other() -> None:

@@ -13,6 +13,7 @@ from fairway.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplat
 from fairway.devices.claimed import ClaimedDevices
 from fairway.devices.classes import ClassTable
 from fairway.devices.columns import DeviceColumns
+from fairway.devices.far import FarDevices
 from fairway.devices.holders import accounts, place_unrecorded, restore
 from fairway.devices.inventory import Inventory
 from fairway.devices.locating import Locator, is_plain_resource
@@ -75,11 +76,9 @@ class DeviceBook:
             rebuilt = {*reshaped, *redrawn}
             refilled = {*changed, *asked_for, *self._claimed_rows()}
             refilled |= {row for row in reselected if nodes.tasks[row]}
-        for row in sorted(rebuilt):
-            self._rebuild(row)
-        for row in sorted(rebuilt | refilled):
-            self._refill(row)
-        self.columns.publish(rebuilt | refilled, self.nodes, reselected & set(self.nodes))
+        refilled |= rebuilt | self._rebuild(rebuilt)
+        refilled = self._refill(refilled)
+        self.columns.publish(refilled, self.nodes, reselected & set(self.nodes))
         self._facts, self._changed, self._reshaped = facts.end, nodes.changed.end, nodes.reshaped.end
 
     def _forget(self) -> None:
@@ -89,6 +88,7 @@ class DeviceBook:
         self._requests = Requests(self.classes, self._matcher, facts.claims, facts.templates)
         self._locator = Locator(self._state)
         self._claimed = ClaimedDevices()
+        self.far = FarDevices()
         self._facts = self._changed = self._reshaped = -1
         self._needs: dict[tuple[DeviceAsks | None, Plain], DeviceNeeds] = {}
 
@@ -164,8 +164,19 @@ class DeviceBook:
 
     # -- rows -------------------------------------------------------------------------------------------------
 
-    def _rebuild(self, row: int) -> None:
-        """The devices of a row are others now."""
+    def _rebuild(self, rows: set[int]) -> set[int]:
+        """The devices of rows may be others now. Returns the rows that have others in common with them."""
+        touched = set[int]()
+        for row in sorted(rows):
+            self._find_devices(row)
+            touched |= self.far.place(row, self.nodes.get(row))
+        if touched:
+            self.generation += 1
+        for row in touched & set(self.nodes):
+            self.nodes[row].away, self.nodes[row].layout = self.far.away(row), -1
+        return touched
+
+    def _find_devices(self, row: int) -> None:
         devices, counters = self._locator.devices(row)
         old = self.nodes.pop(row, None)
         listed = self._locator.plain_names(row)
@@ -178,23 +189,46 @@ class DeviceBook:
             self.nodes[row].source = (devices, counters, listed)
             self.nodes[row].structure = self._structures.setdefault(inventory.structure(), len(self._structures))
 
-    def _refill(self, row: int) -> None:
-        """Who holds what on a row: what is recorded, what claims hold, and then those nobody wrote down."""
-        node = self.nodes.get(row)
-        if node is None:
-            return
-        if not node.holdings and not node.lost and not self._state.nodes.tasks[row] and not self._claimed:
-            return
+    def _refill(self, rows: set[int]) -> set[int]:
+        """Who holds what on rows. Returns them with the rows that hold the same devices."""
+        busy = sorted(row for row in rows if row in self.nodes and not self._is_idle(row))
+        touched = set[int]()
+        for row in busy:
+            touched |= self._restore(row)
+        others = sorted(touched - set(busy))
+        for row in others:
+            self._restore(row)
+        for row in (*busy, *others):
+            self._settle(row)
+        return rows | touched
+
+    def _restore(self, row: int) -> set[int]:
+        """What is recorded. Returns other rows that have to know."""
+        node = self.nodes[row]
         node.clear()
-        here = (task for task in self._state.nodes.tasks[row] if task.state in ON_NODE)
-        tasks = sorted(here, key=lambda task: task.key)
-        restore(node, tasks, self._claimed)
-        shared = set[str]()
+        restore(node, self._tasks(row), self._claimed)
+        return self.far.note(row, node)
+
+    def _settle(self, row: int) -> None:
+        """What others hold of the same devices, and then those nobody wrote down."""
+        node = self.nodes[row]
+        self.far.echo(row, node)
+        tasks, shared = self._tasks(row), set[str]()
         for task in tasks:
             plain = tuple((name, units) for name, units in self.plain(task.shape) if node.backs(name))
             if task.shape.devices is not None or plain:
                 place_unrecorded(node, task, self.resolve(task.shape.devices, plain), shared)
         node.accounts = accounts(self.axis, node, tasks)
+
+    def _is_idle(self, row: int) -> bool:
+        """Whether nobody has anything there, nor had when it was last looked at."""
+        node = self.nodes[row]
+        held = node.holdings or node.lost or self._state.nodes.tasks[row]
+        return not (held or node.far or self._claimed)
+
+    def _tasks(self, row: int) -> list[Task]:
+        here = (task for task in self._state.nodes.tasks[row] if task.state in ON_NODE)
+        return sorted(here, key=lambda task: task.key)
 
     # -- questions --------------------------------------------------------------------------------------------
 
@@ -224,7 +258,7 @@ class DeviceBook:
                 for slot in {holding.slot, *facts.leaves, *node.inventory.groups_of[holding.slot]}:
                     for place in places[slot]:
                         gives[place] = gives.get(place, 0) + milli
-                if facts.device.kind in node.plain and not holding.plain:
+                if node.is_plain(holding.slot) and not holding.plain:
                     place = self.axis.row(facts.device.kind)
                     gives[place] = gives.get(place, 0) + milli
         named = dict(task.shape.vector)
@@ -239,7 +273,7 @@ class DeviceBook:
     def layout(self, node: NodeDevices) -> int:
         """A number for all nodes on which the same can be taken by the same, in the same order."""
         if node.layout < 0:
-            layout = (node.structure, node.plain, tuple(node.takes))
+            layout = (node.structure, node.plain, node.far, node.away, tuple(node.takes))
             node.layout = self._layouts.setdefault(layout, len(self._layouts))
         return node.layout
 

@@ -133,8 +133,8 @@ class DeviceColumns:
         if self.has_new_classes():
             rows = rows | set(nodes)
         for row in rows:
-            for kind in nodes[row].kinds if row in nodes else ():
-                axis.row(_kind_name(nodes[row], kind))
+            for slot in nodes[row].kinds if row in nodes else ():
+                kind_place(axis, nodes[row], slot)
         self._known_names = len(axis)
         ours = [place for place, name in enumerate(axis.names) if name.startswith((CLASS_PREFIX, KIND_PREFIX))]
         self._ours = np.array(ours, dtype=np.int64)
@@ -196,8 +196,8 @@ class DeviceColumns:
         axis = self._state.axis
         return frozenset(
             axis.row(facts.device.kind)
-            for facts, takes in zip(node.inventory.slots, node.takes, strict=True)
-            if facts.device.kind in node.plain and (takes or facts.device.name != facts.device.kind)
+            for slot, facts in enumerate(node.inventory.slots)
+            if node.is_plain(slot) and (node.takes[slot] or facts.device.name != facts.device.kind)
         )
 
     # -- the node table ---------------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ class DeviceColumns:
             sums = by_set.setdefault(node.takes[slot], [0, 0])
             sums[0] += there
             sums[1] += left
-            if facts.device.kind not in node.plain:
+            if not node.is_plain(slot) and slot not in node.away:
                 place = kind_place(axis, node, slot)
                 used = in_use(room, slot)
                 has[place] += there if facts.usable else 0
@@ -224,7 +224,7 @@ class DeviceColumns:
         drawn[self._ours] = (has - free)[self._ours] - self._state.nodes.used.data[self._ours, row]
         for holding in node.holdings:
             facts = node.inventory.slots[holding.slot]
-            if facts.device.kind in node.plain and not holding.plain:
+            if node.is_plain(holding.slot) and not holding.plain:
                 drawn[axis.row(facts.device.kind)] += portion_milli(facts, holding.portion)
         return has, drawn
 
@@ -270,13 +270,10 @@ def _add(counter: Counter[_K], amounts: Mapping[_K, int], sign: int) -> None:
             del counter[key]
 
 
-def _kind_name(node: NodeDevices, kind: str) -> str:
-    return kind if kind in node.plain else KIND_PREFIX + kind
-
-
 def kind_place(axis: Axis, node: NodeDevices, slot: int) -> int:
     """The dimension under which a slot counts in shares."""
-    return axis.row(_kind_name(node, node.inventory.slots[slot].device.kind))
+    kind = node.inventory.slots[slot].device.kind
+    return axis.row(kind if node.is_plain(slot) else KIND_PREFIX + kind)
 
 
 def kind_held(axis: Axis, node: NodeDevices, slot: int, portion: Portion) -> tuple[int, int]:

@@ -21,7 +21,7 @@ def restore(node: NodeDevices, tasks: Sequence[Task], claimed: ClaimedDevices) -
     node.restore((task.key, entry) for task in tasks for entry in read(dict(task.record)))
     users = {claim.claim: task.key for task in reversed(tasks) for claim in _claims(task)}
     for held, slot in claimed.of(node.inventory):
-        node.restore_claim(users.get(held.claim, held.claim), held, slot)
+        node.restore_claim(users.get(held.claim, f"claim {held.claim}"), held, slot)
 
 
 def place_unrecorded(node: NodeDevices, task: Task, needs: DeviceNeeds, claims: set[str]) -> None:
@@ -38,7 +38,7 @@ def place_unrecorded(node: NodeDevices, task: Task, needs: DeviceNeeds, claims: 
 
     left = needs.without(known)
     claims.update(needs.shared)
-    taken = solve(node.room, left, node.candidates) if left.needs and not left.missing else None
+    taken = solve(node.room, left, node.own_candidates) if left.needs and not left.missing else None
     for choice in (found for found in taken or () if not found.portion.looks):
         node.take(holding_of(left.needs[choice.need], choice, task.key))
 

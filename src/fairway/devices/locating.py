@@ -3,29 +3,26 @@
 A device is counted once. Where a node also lists the kind of its described devices as an extended resource, these are
 units of that resource, and only what is left of it is a device without attributes.
 
-Devices that several nodes reach are not used: nobody could say on which node a unit of them is free.
+Devices that several nodes reach are devices of each of them (see `far`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from fairway.api.affinity import NodeSelector
 from fairway.api.devices import ResourceSlice
 from fairway.devices.device import Device
 from fairway.devices.inventory import CounterKey
-from fairway.devices.pools import PoolKey, Pools, Reach
+from fairway.devices.pools import PoolKey, Pools
 from fairway.devices.room import WHOLE
 from fairway.devices.sources import ANNOTATION, from_annotation, from_extended_resource
 from fairway.errors import InputError
 from fairway.state.asks import CLASS_PREFIX
 from fairway.state.cluster import ClusterState
-from fairway.state.labels import NAME_FIELD
 
 KIND_PREFIX = "devices.fairway.dev/"
 """Dimensions that count devices by kind, where no plain resource does."""
 
-HOSTNAME = "kubernetes.io/hostname"
 _NATIVE = frozenset({"cpu", "memory", "pods", "ephemeral-storage", "storage"})
 _NATIVE_PREFIXES = ("hugepages-", "attachable-volumes-", CLASS_PREFIX, KIND_PREFIX)
 
@@ -44,7 +41,8 @@ class Locator:
         self._on_node: dict[str, set[PoolKey]] = {}
         self._nodes_of: dict[PoolKey, set[str]] = {}
         self._bad_annotations: dict[int, str] = {}
-        self._far_reaching: dict[PoolKey, int] = {}
+        self._far: set[PoolKey] = set()
+        """Pools with devices that several nodes may reach."""
 
     # -- slices -----------------------------------------------------------------------------------------------
 
@@ -55,25 +53,31 @@ class Locator:
     def delete_slice(self, name: str) -> set[int]:
         return self._repool(self._pools.delete(name))
 
-    def rows_of(self, pools: Iterable[PoolKey]) -> set[int]:
+    def rows_of(self, pools: set[PoolKey]) -> set[int]:
         """The rows on which there may be devices of these pools."""
+        if not self._far.isdisjoint(pools):
+            return set(range(len(self._state.nodes)))
         return self._rows({name for pool in pools for name in self._nodes_of.get(pool, ())})
 
     def _repool(self, keys: set[PoolKey]) -> set[int]:
         names: set[str] = set()
+        everywhere = False
         for key in keys:
-            names |= self._nodes_of.pop(key, set())
-            for name in names:
+            before = self._nodes_of.pop(key, set())
+            for name in before:
                 self._on_node.get(name, set()).discard(key)
+            everywhere |= key in self._far
+            self._far.discard(key)
             pool = self._pools.pool(key)
             reaches = pool.reaches if pool else ()
-            reached = {name for reach in reaches if (name := node_of(reach))}
-            self._far_reaching[key] = sum(len(reach.devices) for reach in reaches if not node_of(reach))
-            self._nodes_of[key] = reached
+            if any(not reach.node for reach in reaches):
+                self._far.add(key)
+                everywhere = True
+            reached = self._nodes_of[key] = {reach.node for reach in reaches if reach.node}
             for name in reached:
                 self._on_node.setdefault(name, set()).add(key)
-            names |= reached
-        return self._rows(names)
+            names |= before | reached
+        return set(range(len(self._state.nodes))) if everywhere else self._rows(names)
 
     def _rows(self, names: set[str]) -> set[int]:
         rows = self._state.nodes.rows
@@ -89,11 +93,14 @@ class Locator:
             return [], {}
         name = nodes.names[row]
         devices, counters = list(self._annotated(row)), dict[CounterKey, int]()
-        for key in sorted(self._on_node.get(name, ())):
+        labels = nodes.labels.at(row)
+        for key in sorted({*self._on_node.get(name, ()), *self._far}):
             pool = self._pools.pool(key)
             assert pool is not None  # it is on a node only while it is there
-            counters.update(pool.counters)
-            devices += [device for reach in pool.reaches if node_of(reach) == name for device in reach.devices]
+            found = [device for reach in pool.reaches if reach.includes(name, labels) for device in reach.devices]
+            devices += found
+            if found:
+                counters.update(pool.counters)
         devices += self._plain(row, devices)
         return devices, counters
 
@@ -112,7 +119,7 @@ class Locator:
         nodes = self._state.nodes
         for place, amount in nodes.allocatable.at(row):
             if is_plain_resource(name := nodes.axis.names[place]):
-                known = sum(device.quantity for device in described if device.kind == name and not device.members)
+                known = sum(d.quantity for d in described if d.kind == name and not d.members and d.node)
                 if (left := amount // WHOLE - known) > 0:
                     yield from_extended_resource(nodes.names[row], name, left)
 
@@ -123,25 +130,4 @@ class Locator:
         return frozenset(name for name in names if is_plain_resource(name))
 
     def warnings(self) -> list[str]:
-        far = [
-            f"pool {key[1]} of driver {key[0]}: {count} device(s) that several nodes reach are not used"
-            for key, count in sorted(self._far_reaching.items())
-            if count
-        ]
-        return [*(self._bad_annotations[row] for row in sorted(self._bad_annotations)), *self._pools.warnings(), *far]
-
-
-def node_of(reach: Reach) -> str:
-    """The one node that reaches these devices; "" if there may be several."""
-    return reach.node or (_single_node(reach.selector) if reach.selector else "")
-
-
-def _single_node(selector: NodeSelector) -> str:
-    if len(selector.node_selector_terms) != 1:
-        return ""
-    term = selector.node_selector_terms[0]
-    for requirement in (*term.match_fields, *term.match_expressions):
-        named = requirement.key in (NAME_FIELD, HOSTNAME) and requirement.operator == "In"
-        if named and len(requirement.values) == 1:
-            return requirement.values[0]
-    return ""
+        return [*(self._bad_annotations[row] for row in sorted(self._bad_annotations)), *self._pools.warnings()]

@@ -19,7 +19,9 @@ NO_CLASSES: ClassNames = frozenset()
 
 
 class Holding(NamedTuple):
-    """So much of a slot is held by a pod or a claim (`namespace/name`); `label` is the class that was asked for."""
+    """So much of a slot is held by a pod (`namespace/name`), or by a claim that no pod of the node has; `label` is the
+    class that was asked for.
+    """
 
     holder: str
     slot: int
@@ -51,7 +53,9 @@ class NodeDevices:
         "_masks",
         "_matcher",
         "accounts",
+        "away",
         "awkward",
+        "far",
         "has_groups",
         "holdings",
         "inventory",
@@ -80,9 +84,15 @@ class NodeDevices:
         """Whether how much is free does not say yet what can be had."""
         self.source: tuple[object, ...] = ()
         self.structure = -1
-        self.kinds = frozenset(slot.device.kind for slot in inventory.slots)
-        self.plain: frozenset[str] = listed & self.kinds
+        self.plain: frozenset[str] = listed & {slot.device.kind for slot in inventory.slots}
         """Kinds that the node lists as extended resources."""
+        self.far = frozenset(index for index, slot in enumerate(inventory.slots) if not slot.device.node)
+        """Slots of devices that other nodes may reach too; they are never units of the node's own resources."""
+        self.away: frozenset[int] = frozenset()
+        """Those of them that are counted with another node."""
+        kinds = {(slot.device.kind, index in self.far): index for index, slot in enumerate(inventory.slots)}
+        self.kinds = tuple(kinds.values())
+        """A slot of each kind that counts on its own."""
         self.accounts: Mapping[tuple[str, str, str], Mapping[int, int]] = {}
         self.holdings: list[Holding] = []
         self.lost: list[tuple[str, Entry]] = []
@@ -117,6 +127,11 @@ class NodeDevices:
             found = self._candidates[wish] = tuple(self._find(wish))
         return found
 
+    def own_candidates(self, wish: Wish) -> tuple[int, ...]:
+        """The same without devices that other nodes may reach."""
+        found = self.candidates(wish)
+        return tuple(slot for slot in found if slot not in self.far) if self.far else found
+
     def mask(self, wish: Wish) -> int:
         """The same as bits."""
         found = self._masks.get(wish)
@@ -131,13 +146,18 @@ class NodeDevices:
                 return [slot for slot in slots if name in self.takes[slot]]
             case ByKind(resource):
                 facts = self.inventory.slots
-                found = [slot for slot in slots if facts[slot].device.kind == resource and facts[slot].usable]
+                own = (slot for slot in slots if slot not in self.far)
+                found = [slot for slot in own if facts[slot].device.kind == resource and facts[slot].usable]
                 return sorted(found, key=lambda slot: facts[slot].device.name != resource)
         return [
             slot
             for slot in slots
             if self._matcher.selects(wish, self.inventory.slots[slot].device, self.selected[slot])
         ]
+
+    def is_plain(self, slot: int) -> bool:
+        """Whether a slot counts as units of an extended resource."""
+        return self.inventory.slots[slot].device.kind in self.plain and slot not in self.far
 
     def backs(self, resource: str) -> bool:
         """Whether units of a plain resource are devices here."""
@@ -209,6 +229,8 @@ class NodeDevices:
         """What is here and what of it is in use, by the set of classes that select it."""
         found: dict[ClassNames, Standing] = {}
         for slot, facts in enumerate(self.inventory.slots):
+            if slot in self.away:
+                continue
             names = self.selected[slot]
             there = facts.quantity * WHOLE if facts.usable else 0
             before = found.get(names)

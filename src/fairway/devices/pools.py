@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+import msgspec
+
 from fairway.api.affinity import NodeSelector
 from fairway.api.devices import ResourceSlice
 from fairway.devices.device import Device
 from fairway.devices.inventory import CounterKey
 from fairway.devices.sources import from_slice
 from fairway.resources.quantity import parse_quantity
+from fairway.state.labels import NAME_FIELD, term_holds
 
 PoolKey = tuple[str, str]
 """Driver and pool."""
@@ -27,13 +30,20 @@ class Reach(NamedTuple):
     selector: NodeSelector | None
     devices: tuple[Device, ...]
 
+    def includes(self, node: str, labels: Mapping[str, str]) -> bool:
+        if self.node:
+            return node == self.node
+        return self.selector is None or any(
+            term_holds(term, node, labels) for term in self.selector.node_selector_terms
+        )
+
 
 class Pool(NamedTuple):
-    """A pool as it counts now. `missing` slices keep it from being used."""
+    """A pool as it counts now. With a `fault` it is not used."""
 
     key: PoolKey
     generation: int
-    missing: int
+    fault: str
     reaches: tuple[Reach, ...]
     counters: Mapping[CounterKey, int]
 
@@ -82,10 +92,9 @@ class Pools:
         """Pools that are not used, and why."""
         found = (self.pool(key) for key in sorted(self._names))
         return [
-            f"pool {pool.key[1]} of driver {pool.key[0]}: {pool.missing} slice(s) of generation "
-            f"{pool.generation} are missing, its devices are not used"
+            f"pool {pool.key[1]} of driver {pool.key[0]}: {pool.fault}, its devices are not used"
             for pool in found
-            if pool is not None and pool.missing
+            if pool is not None and pool.fault
         ]
 
 
@@ -99,7 +108,7 @@ def _put_together(key: PoolKey, slices: list[ResourceSlice]) -> Pool:
     wanted = max(slice_.spec.pool.resource_slice_count for slice_ in current)
     missing = max(0, wanted - len(current))
     if missing:
-        return Pool(key, generation, missing, (), {})
+        return Pool(key, generation, f"{missing} slice(s) of generation {generation} are missing", (), {})
     counters = {
         (*key, counters.name, name): parse_quantity(counter.value).nanos
         for slice_ in current
@@ -107,14 +116,35 @@ def _put_together(key: PoolKey, slices: list[ResourceSlice]) -> Pool:
         for name, counter in counters.counters.items()
     }
     reaches = tuple(reach for slice_ in current for reach in _reaches(slice_))
-    return Pool(key, generation, 0, reaches, counters)
+    sharing = {(reach.node, reach.selector) for reach in reaches if any(device.consumes for device in reach.devices)}
+    if len(sharing) > 1:
+        return Pool(key, generation, "devices of different nodes share counters", (), {})
+    return Pool(key, generation, "", reaches, counters)
 
 
 def _reaches(slice_: ResourceSlice) -> Iterable[Reach]:
     spec = slice_.spec
     devices = from_slice(spec)
     if not spec.per_device_node_selection:
-        yield Reach(spec.node_name, spec.node_selector, devices)
+        yield _reach(spec.node_name, spec.node_selector, devices)
         return
     for published, device in zip(spec.devices, devices, strict=True):
-        yield Reach(published.node_name, published.node_selector, (device,))
+        yield _reach(published.node_name, published.node_selector, (device,))
+
+
+def _reach(node: str, selector: NodeSelector | None, devices: tuple[Device, ...]) -> Reach:
+    """A selector that can only mean one node is as good as its name."""
+    if node or selector is None or not (single := _single_node(selector)):
+        return Reach(node, selector, devices)
+    return Reach(single, None, tuple(msgspec.structs.replace(device, node=single) for device in devices))
+
+
+def _single_node(selector: NodeSelector) -> str:
+    if len(selector.node_selector_terms) != 1:
+        return ""
+    term = selector.node_selector_terms[0]
+    for requirement in (*term.match_fields, *term.match_expressions):
+        named = requirement.key == NAME_FIELD and requirement.operator == "In"
+        if named and len(requirement.values) == 1:
+            return requirement.values[0]
+    return ""

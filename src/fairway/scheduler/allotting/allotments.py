@@ -68,6 +68,15 @@ class Allotments:
         node = self.book.nodes.get(task.node)
         return () if node is None else self.rooms.kinds(node, self._held(task))
 
+    def shares_devices(self, shape: Shape) -> bool:
+        """Whether it may be given devices that several nodes reach: one less here is one less everywhere."""
+        far = self.book.far
+        if not far or not self.minds(shape):
+            return False
+        wishes = {option.wish for need in self.asks.of(shape).needs.needs for option in need.options}
+        nodes = self.book.nodes
+        return any(slot in nodes[row].candidates(wish) for row, slot in far.homes() for wish in wishes)
+
     def changed(self) -> list[tuple[NodeDevices, Room, Room]]:
         """Nodes of which devices were given or taken back, as they were and as they are."""
         return self.rooms.changed()
@@ -97,6 +106,7 @@ class Allotments:
                 self._take_back(shape, task)
             return
         moves: list[tuple[int, Moved]] = []
+        far = bool(self.book.far)
         for task, row in pairs:
             if task in self._let_go:
                 self._undo(shape, self._let_go.pop(task))
@@ -104,6 +114,8 @@ class Allotments:
             given = self._given[task] = self._give(self.asks.of(shape), row)
             if given.step is not None:
                 moves.append((row, given.step.moved))
+                if far:
+                    moves += self._echo(row, given.step.holdings, 1)
         self._move(moves)
 
     def _give(self, asked: Asked, row: int) -> Given:
@@ -136,6 +148,7 @@ class Allotments:
         elif task.node in self.book.nodes:
             step = self.rooms.held(task.node, self._held(task), self.asks.named(shape), -1)
             self._go(task.node, step)
+            self._move(self._echo(task.node, step.holdings, -1))
             self._let_go[task] = Given(task.node, step)
 
     def _undo(self, shape: Shape, given: Given) -> None:
@@ -145,6 +158,7 @@ class Allotments:
         row, step = given.row, given.step
         if step is None:
             return
+        self._move(self._echo(row, step.holdings, -1 if step.taken else 1))
         if self.rooms.at(row) is step.after:
             self.rooms.go(row, step.before)
             self._snapshot.idle[step.moved.places, row] -= step.moved.amounts
@@ -156,6 +170,20 @@ class Allotments:
         self.rooms.go(row, step.after)
         self._snapshot.idle[step.moved.places, row] += step.moved.amounts
 
+    def _echo(self, row: int, holdings: tuple[Holding, ...], sign: int) -> list[tuple[int, Moved]]:
+        """What is taken (or given back) on a row of devices that others reach too is so on all of them. Returns what
+        that means to the columns.
+        """
+        moves = []
+        for holding in holdings if self.book.far else ():
+            if holding.slot in self.book.nodes[row].far:
+                for other, slot in self.book.far.elsewhere(row, holding.slot):
+                    step = self.rooms.held(other, (holding._replace(slot=slot),), (), sign)
+                    self.rooms.go(other, step.after)
+                    self._snapshot.scratch(other)
+                    moves.append((other, step.moved))
+        return moves
+
     def _held(self, task: Task) -> tuple[Holding, ...]:
         node = self.book.nodes.get(task.node)
         return tuple(holding for holding in node.holdings if holding.holder == task.key) if node else ()
@@ -165,17 +193,19 @@ class Allotments:
     def settle(self, evicted: Iterable[Task], nominated: Iterable[Task]) -> None:
         """Evictions will happen, but not yet: the devices stay with the victims, and nominees have none so far.
 
-        The columns are not touched: there nobody gains room, and what the nominees need is theirs.
+        The columns are not touched: there nobody gains room, and what the nominees need is theirs. Only on other nodes
+        that reach what is being freed they say again that it is taken.
         """
         for task in nominated:
             self._reverse(self._given.pop(task, None))
         for task in evicted:
-            self._reverse(self._let_go.pop(task, None))
+            self._move(self._reverse(self._let_go.pop(task, None)))
 
-    def _reverse(self, given: Given | None) -> None:
+    def _reverse(self, given: Given | None) -> list[tuple[int, Moved]]:
         if given is None or given.step is None:
-            return
+            return []
         for claim in given.claims:
             del self.asks.claimed[claim]
         back = -1 if given.step.taken else 1
         self.rooms.go(given.row, self.rooms.held(given.row, given.step.holdings, (), back).after)
+        return self._echo(given.row, given.step.holdings, back)

@@ -63,7 +63,8 @@ class DeviceFit:
         """Whether how much is left says everywhere what can be had."""
         if not self._allotments.minds(shape):
             return True
-        return self._allotments.asks.of(shape).simple and not self._awkward.any()
+        simple = self._allotments.asks.of(shape).simple and not self._awkward.any()
+        return simple and not self._allotments.shares_devices(shape)
 
     def fits(self, asked: Asked, row: int) -> bool:
         if row not in self._allotments.book.nodes:

@@ -174,7 +174,7 @@ class DeviceRooms:
             taken = Taken(0, 0, slot, Portion(line.options[0].units))
             holdings = self._holdings[asked.number, slot] = (holding_of(line, taken),)
         kind = node.inventory.slots[slot].device.kind
-        key = (asked.number, node.takes[slot], kind, kind in node.plain)
+        key = (asked.number, node.takes[slot], kind, node.is_plain(slot))
         known = self._meanings.get(key)
         if known is None:
             moved = self._moves(node, room, after, holdings, asked.named, 1)
@@ -199,9 +199,9 @@ class DeviceRooms:
         slots = range(len(node.inventory)) if node.awkward else sorted({holding.slot for holding in holdings})
         gained = tuple((node.takes[slot], change) for slot in slots if (change := after.left(slot) - before.left(slot)))
         drawn = tuple(
-            (facts.device.kind, sign * portion_milli(facts, holding.portion))
+            ((facts := node.inventory.slots[holding.slot]).device.kind, sign * portion_milli(facts, holding.portion))
             for holding in holdings
-            if (facts := node.inventory.slots[holding.slot]).device.kind in node.plain and not holding.plain
+            if node.is_plain(holding.slot) and not holding.plain
         )
         key = (gained, drawn, vector, sign)
         found = self._moved.get(key)

@@ -71,6 +71,8 @@ class Devices:
         return session.device_fit.limits(shape, nodes)
 
     def looks_around(self, shape: Shape) -> bool:
-        """Pods that share a claim follow each other to its node."""
+        """Pods that share a claim follow each other to its node, and what several nodes reach is there once."""
         devices = None if self._session is None else self._session.devices
-        return devices is not None and devices.minds(shape) and bool(devices.asks.of(shape).needs.shared)
+        if devices is None or not devices.minds(shape):
+            return False
+        return bool(devices.asks.of(shape).needs.shared) or devices.shares_devices(shape)
