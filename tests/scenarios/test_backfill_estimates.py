@@ -161,7 +161,7 @@ def test_many_of_them_are_counted():
     bad = [annotated(waiting(f"w{i:02d}", cpu=1), expected_runtime="?") for i in range(30)]
     warnings = plan(node("n1", cpu=2), bad, policy=planning("easy")).warnings
     assert len(warnings) == 21
-    assert warnings[-1] == "10 more run times cannot be understood"
+    assert warnings[-1] == "10 more annotations cannot be understood"
 
 
 def test_runs_of_centuries_do_no_harm():

@@ -19,7 +19,7 @@ NOMINATED_SINCE = "fairway.dev/nominated-since"
 NEVER_EVICT = "fairway.dev/never-evict"
 """On a queue, a group or a pod: `"true"` and its pods are never victims."""
 
-KEPT = (EXPECTED_RUNTIME, STARVING_AFTER, NEVER_EVICT)
+KEPT = (EXPECTED_RUNTIME, STARVING_AFTER, NEVER_EVICT, PREEMPTABLE)
 """Those of a job that are looked up later; everything else is read when its object comes."""
 
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -32,6 +32,13 @@ MAX_TEXT = 64
 def kept(annotations: Mapping[str, str]) -> dict[str, str] | None:
     """What a job keeps of its object's annotations; None, as with nearly all, is nothing."""
     return {name: annotations[name] for name in KEPT if name in annotations} or None
+
+
+def is_never_evicted(annotations: Mapping[str, str] | None) -> bool:
+    """Whether a pod or group says that it is no victim."""
+    if not annotations:
+        return False
+    return annotations.get(NEVER_EVICT) == "true" or annotations.get(PREEMPTABLE) == "false"
 
 
 def parse_span(text: str) -> Micros | None:

@@ -24,7 +24,7 @@ from fairway.state.annotations import kept
 from fairway.state.asks import device_record
 from fairway.state.events import Assumed, Confirmed, Deleted, Event, Forgotten, Upserted
 from fairway.state.facts import DeviceFact, DeviceFacts, fact_key
-from fairway.state.faults import RuntimeFaults
+from fairway.state.faults import AnnotationFaults
 from fairway.state.history import RunHistory
 from fairway.state.holds import HoldRecord, read_nomination, read_reservations
 from fairway.state.jobs import Job, is_valid
@@ -66,7 +66,7 @@ class ClusterState:
         self.foreign: dict[str, Task] = {}
         self.nominations: dict[str, HoldRecord] = {}
         self.history = RunHistory()
-        self._runtime_faults = RuntimeFaults()
+        self._annotation_faults = AnnotationFaults()
         self.terms = PodTerms(self.namespaces.labels, self._known_tasks)
         self.waiting = WaitingIndex(self.queues)
         self.generation = 0
@@ -157,7 +157,7 @@ class ClusterState:
         return [
             *self.namespaces.warnings(),
             *self.devices.warnings(),
-            *self._runtime_faults.warnings(),
+            *self._annotation_faults.warnings(),
             *(f"priorityclass {name} not found: counted as if none were named" for name in unknown),
         ]
 
@@ -226,7 +226,7 @@ class ClusterState:
         started = pod.status.start_time
         task.started = None if started is None else from_datetime(started)
         self.tasks[key] = task
-        self._runtime_faults.read(f"pod {key}", pod.metadata.annotations)
+        self._annotation_faults.read(f"pod {key}", pod.metadata.annotations)
         self._name_class(traits.priority_class, 1)
         nomination = read_nomination(pod)
         if nomination is not None:
@@ -280,7 +280,7 @@ class ClusterState:
         self._pods_with_volumes.pop(key, None)
         self._pods_with_claims.pop(key, None)
         self.nominations.pop(key, None)
-        self._runtime_faults.forget(f"pod {key}")
+        self._annotation_faults.forget(f"pod {key}")
         self._ledger.mark(task.job)
         if not task.job.tasks and not task.job.group and not task.job.alone:
             del self.groups[task.job.key]
@@ -362,7 +362,7 @@ class ClusterState:
         job.created = None if meta.creation_timestamp is None else from_datetime(meta.creation_timestamp)
         job.phase = group.status.phase
         job.annotations = kept(meta.annotations)
-        self._runtime_faults.read(f"podgroup {job.key}", meta.annotations)
+        self._annotation_faults.read(f"podgroup {job.key}", meta.annotations)
         job.last_ready = _last_ready(group)
         self._rehold(job, read_reservations(meta.annotations, meta.namespace))
         self._name_class(job.priority_class, -1)
@@ -380,7 +380,7 @@ class ClusterState:
         job.minimum, job.role_minimums, job.minimum_resources, job.phase = 1, (), None, ""
         self._name_class(job.priority_class, -1)
         job.annotations, job.priority_class, job.last_ready = None, "", None
-        self._runtime_faults.forget(f"podgroup {key}")
+        self._annotation_faults.forget(f"podgroup {key}")
         self._rehold(job, {})
         self._ledger.mark(job)
         if not job.tasks:
@@ -409,9 +409,11 @@ class ClusterState:
 
     def _upsert_queue(self, queue: Queue) -> None:
         self.queues.upsert(queue, self.axis)
+        self._annotation_faults.read(f"queue {queue.metadata.name}", queue.metadata.annotations)
 
     def _delete_queue(self, queue: Queue) -> None:
         self.queues.delete(queue.metadata.name)
+        self._annotation_faults.forget(f"queue {queue.metadata.name}")
 
     def _upsert_node(self, node: Node) -> None:
         self.nodes.upsert(node)

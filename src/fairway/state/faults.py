@@ -1,26 +1,60 @@
-"""Run times that pods or groups state and nobody can understand: they count as unknown, and the plan says so."""
+"""Annotations with a text that nobody can understand: they count as if they were not there, and the plan says so."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
-from fairway.state.annotations import EXPECTED_RUNTIME, MAX_TEXT, parse_runtime
+from fairway.state import annotations as names
+from fairway.state.holds import are_reservations
 
 SHOWN = 20
 """Warnings of this kind in one plan; the rest are counted."""
 
+_SPAN = "or units (1h30m), a century at most"
 
-class RuntimeFaults:
-    """By object: the text that is no run time."""
+
+class _Rule(NamedTuple):
+    """What a text must be, and what is said where it is not."""
+
+    holds: Callable[[str], bool]
+    otherwise: str
+
+
+def _is_yes_or_no(text: str) -> bool:
+    return text in ("true", "false")
+
+
+_RULES: Mapping[str, _Rule] = {
+    names.EXPECTED_RUNTIME: _Rule(
+        lambda text: names.parse_runtime(text) is not None,
+        f"is no run time: taken as unknown, expected seconds above zero (90, 1.5) {_SPAN}",
+    ),
+    names.STARVING_AFTER: _Rule(
+        lambda text: names.parse_span(text) is not None,
+        f"is no span of time: the threshold of the policy holds, expected seconds (90, 1.5) {_SPAN}",
+    ),
+    names.NEVER_EVICT: _Rule(_is_yes_or_no, "protects nobody, expected 'true' or 'false'"),
+    names.PREEMPTABLE: _Rule(_is_yes_or_no, "protects nobody, expected 'true' or 'false'"),
+    names.RESERVATIONS: _Rule(
+        are_reservations,
+        "cannot be read: it reserves nothing, expected a JSON list of {pod, node, state, since}, "
+        "each state reserved or allocated",
+    ),
+}
+
+
+class AnnotationFaults:
+    """By object: the texts that cannot be understood."""
 
     def __init__(self) -> None:
-        self._texts: dict[str, str] = {}
+        self._texts: dict[str, dict[str, str]] = {}
 
     def read(self, who: str, annotations: Mapping[str, str]) -> None:
         """An object came or changed."""
-        text = annotations.get(EXPECTED_RUNTIME)
-        if text is not None and parse_runtime(text) is None:
-            self._texts[who] = text
+        faulty = {name: text for name, text in annotations.items() if name in _RULES and not _RULES[name].holds(text)}
+        if faulty:
+            self._texts[who] = faulty
         elif self._texts:
             self._texts.pop(who, None)
 
@@ -28,14 +62,13 @@ class RuntimeFaults:
         self._texts.pop(who, None)
 
     def warnings(self) -> list[str]:
-        faults = sorted(self._texts.items())
-        found = [_warning(who, text) for who, text in faults[:SHOWN]]
-        return found if len(faults) <= SHOWN else [*found, f"{len(faults) - SHOWN} more run times cannot be understood"]
+        faults = sorted((who, name, text) for who, texts in self._texts.items() for name, text in texts.items())
+        found = [_warning(*fault) for fault in faults[:SHOWN]]
+        if len(faults) > SHOWN:
+            found.append(f"{len(faults) - SHOWN} more annotations cannot be understood")
+        return found
 
 
-def _warning(who: str, text: str) -> str:
-    shown = text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + "..."
-    return (
-        f"{who}: {EXPECTED_RUNTIME} {shown!r} is no run time: taken as unknown, "
-        "expected seconds above zero (90, 1.5) or units (1h30m), a century at most"
-    )
+def _warning(who: str, name: str, text: str) -> str:
+    shown = text if len(text) <= names.MAX_TEXT else text[: names.MAX_TEXT] + "..."
+    return f"{who}: {name} {shown!r} {_RULES[name].otherwise}"

@@ -38,19 +38,31 @@ class _Reservation(msgspec.Struct):
 
 def read_reservations(annotations: Mapping[str, str], namespace: str) -> dict[str, HoldRecord]:
     """The reservations of a job, by the key of the pod."""
-    text = annotations.get(RESERVATIONS)
-    if not text:
-        return {}
-    try:
-        items = msgspec.json.decode(text, type=list[_Reservation])
-    except msgspec.DecodeError:
-        return {}
     found: dict[str, HoldRecord] = {}
-    for item in items[:MAX_RECORDS]:
-        if item.state in STATES and item.pod and item.node:
+    for item in (_decoded(annotations.get(RESERVATIONS, "")) or [])[:MAX_RECORDS]:
+        if _is_whole(item):
             key = item.pod if "/" in item.pod else f"{namespace}/{item.pod}"
             found[key] = HoldRecord(item.node, STATES[item.state], _time(item.since))
     return found
+
+
+def are_reservations(text: str) -> bool:
+    """Whether all that a text says can be read. No text at all is no reservation."""
+    items = _decoded(text)
+    return items is not None and all(map(_is_whole, items))
+
+
+def _decoded(text: str) -> list[_Reservation] | None:
+    if not text:
+        return []
+    try:
+        return msgspec.json.decode(text, type=list[_Reservation])
+    except msgspec.DecodeError:
+        return None
+
+
+def _is_whole(item: _Reservation) -> bool:
+    return item.state in STATES and bool(item.pod and item.node)
 
 
 def read_nomination(pod: Pod) -> HoldRecord | None:

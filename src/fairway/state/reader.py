@@ -80,7 +80,7 @@ class TraitReader:
         runtime = _runtime(notes.get(names.EXPECTED_RUNTIME), spec.active_deadline_seconds)
         traits = Traits(
             role=notes.get(names.TASK_ROLE, ""),
-            preemptable=notes.get(names.PREEMPTABLE) != "false" and notes.get(names.NEVER_EVICT) != "true",
+            preemptable=not names.is_never_evicted(notes),
             preempts=spec.preemption_policy != "Never",
             priority_class=spec.priority_class_name,
             explicit_priority=spec.priority is not None,

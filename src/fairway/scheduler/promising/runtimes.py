@@ -9,17 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 from fairway.api.arguments import BackfillArguments
 from fairway.clock import Micros
 from fairway.scheduler.victims.units import is_system
-from fairway.state.annotations import EXPECTED_RUNTIME, NEVER_EVICT, parse_runtime
+from fairway.state.annotations import EXPECTED_RUNTIME, is_never_evicted, parse_runtime
 from fairway.state.cluster import ClusterState
 from fairway.state.tasks import Task
 
 FOREIGN = ""
 """The queue of pods of other schedulers, which belong to none."""
+
+
+@lru_cache(maxsize=64)
+def _exactly(factor: float) -> Fraction:
+    """The number as it is written, not as a float is kept."""
+    return Fraction(str(factor))
 
 
 class Runtime(NamedTuple):
@@ -54,7 +61,7 @@ class Runtimes:
     def __init__(self, state: ClusterState, arguments: BackfillArguments) -> None:
         self._state = state
         self._estimates = arguments.estimate == "user-history"
-        self._factor = Fraction(str(arguments.safety_factor))
+        self._factor = _exactly(arguments.safety_factor)
         self.evicts = arguments.mode != "besteffort" and arguments.overrun == "evict"
         """Whether runs that outlive their expected time have to go."""
         self._spans: dict[str, Micros | None] = {}
@@ -100,7 +107,7 @@ class Runtimes:
         job = task.job
         if not task.traits.preemptable or job.queue in self._spared or is_system(task):
             return False
-        return not job.annotations or job.annotations.get(NEVER_EVICT) != "true"
+        return not is_never_evicted(job.annotations)
 
     def _estimate(self, task: Task) -> Runtime | None:
         if not self._estimates:

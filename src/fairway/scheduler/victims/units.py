@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 from fairway.clock import Micros
 from fairway.resources.columns import Vector
-from fairway.state.annotations import NEVER_EVICT
+from fairway.state.annotations import is_never_evicted
 from fairway.state.jobs import Job
 from fairway.state.queues import Amounts, add
 from fairway.state.reader import SYSTEM_CLASSES
@@ -59,7 +59,7 @@ class Unit:
         self.youngest: Micros = max([*starts, *(mate.youngest for mate in mates)])
         self.begun = sum(starts)
         self.protected: bool = (
-            (job.annotations or {}).get(NEVER_EVICT) == "true"
+            is_never_evicted(job.annotations)
             or any(not task.traits.preemptable or task.state not in EVICTABLE for task in tasks)
             or any(mate.protected for mate in mates)
         )
