@@ -131,3 +131,28 @@ def test_a_misread_unit_is_shown_with_its_class(classes: Any) -> None:
     (warning,) = classes(*objects)["fast"]["warnings"]
     assert warning.startswith("spec.resourceSelector[0].matchExpressions[0]: 40GBPS")
     assert warning.endswith("(AmbiguousUnit)")
+
+
+FAR = str(Path(__file__).parents[2] / "examples" / "device-features" / "far.yaml")
+
+
+def test_a_device_that_several_nodes_reach_is_listed_once_with_its_holder() -> None:
+    found = json.loads(invoke("classes", "-f", FAR, "-o", "json").out)["resourceClasses"][0]
+    assert (found["allocatable"], found["requested"]) == (2, 1)
+    assert [(d["node"], d["pool"], d["device"]) for d in found["devices"]] == [
+        ("", "fabric-1", "card-0"),
+        ("", "fabric-1", "card-1"),
+    ]
+    assert holders(found) == {"card-0": [("codec", 1, None)]}
+    assert "fabric-1/card-0" in invoke("classes", "-f", FAR).out
+
+
+@pytest.mark.parametrize(
+    "more", [("--device", "card-0"), ("--device", "fabric-1/card-0"), ("--device", "card-0", "--node", "rack-1-b")]
+)
+def test_it_is_found_by_its_pool_or_from_any_node_that_reaches_it(more: tuple[str, ...]) -> None:
+    result = invoke("classes", "match", "--class", "fpga", *more, "-f", FAR)
+    assert result.out.startswith("class fpga selects device fabric-1/card-0\n"), result.err
+    elsewhere = invoke("classes", "match", "--class", "fpga", "--device", "card-0", "--node", "rack-2-a", "-f", FAR)
+    assert elsewhere.code == 2
+    assert "--node: rack-2-a does not exist or has no devices" in elsewhere.err

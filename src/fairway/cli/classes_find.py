@@ -35,18 +35,17 @@ def find_class(book: DeviceBook, name: str) -> CompiledClass:
 
 def find_device(book: DeviceBook, class_name: str, name: str, node: str | None) -> Found:
     """The one device that is meant; `name` may be NODE/DEVICE or NODE/POOL/DEVICE too."""
-    everywhere = [
-        (device, Found(device, class_name in there.selected[slot], unusable_because(there, slot, class_name)))
-        for there, slot, device in devices(book)
-    ]
-    nodes = {device.node for device, _ in everywhere}
+    nodes = book.nodes_by_name()
     if node is not None and node not in nodes:
         raise InputError(f"--node: {node} does not exist or has no devices{_instead(node, nodes)}")
-    here = [(device, found) for device, found in everywhere if node in (None, device.node)]
-    named = [found for device, found in here if name in names_of(device)]
+    here = [
+        Found(device, class_name in there.selected[slot], unusable_because(there, slot, class_name))
+        for there, slot, device in devices(book, node)
+    ]
+    named = [found for found in here if name in names_of(found.device)]
     if not named:
         where = f" on node {node}" if node is not None else ""
-        near = {known for device, _ in here for known in names_of(device)[: 2 if "/" in name else 1]}
+        near = {known for found in here for known in names_of(found.device)[: 2 if "/" in name else 1]}
         raise InputError(f"--device: {name} does not exist{where}{_instead(name, near)}")
     if len(named) > 1:
         raise InputError(_which([found.device for found in named], name))
@@ -54,14 +53,16 @@ def find_device(book: DeviceBook, class_name: str, name: str, node: str | None) 
 
 
 def names_of(device: Device) -> tuple[str, ...]:
-    """The names by which a device may be meant, the shortest first."""
+    """The names by which a device may be meant, the shortest first. One that several nodes reach has no node."""
+    if not device.node:
+        return device.name, f"{device.pool}/{device.name}", f"{device.pool}/{device.name}"
     return device.name, f"{device.node}/{device.name}", f"{device.node}/{device.pool}/{device.name}"
 
 
 def _which(devices: list[Device], name: str) -> str:
     _, on_node, in_pool = names_of(devices[0])
     unique = [names_of(device)[1] for device in devices].count(on_node) == 1
-    ways = f"--node {devices[0].node} or {on_node}" if unique else in_pool
+    ways = f"--node {devices[0].node} or {on_node}" if unique and devices[0].node else in_pool
     return f"--device: {len(devices)} devices are named {name}, expected one of them, for example {ways}"
 
 

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 
 def place(device: Device) -> str:
-    return f"{device.node}/{device.name}"
+    """Its node and name; where several nodes reach it, its pool and name."""
+    return f"{device.node or device.pool}/{device.name}"
 
 
 # -- one pair ------------------------------------------------------------------------------------------------

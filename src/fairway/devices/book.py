@@ -267,6 +267,11 @@ class DeviceBook:
             (place, amount - (named.get(place, 0) if place in known else 0)) for place, amount in sorted(gives.items())
         )
 
+    def nodes_by_name(self) -> dict[str, NodeDevices]:
+        """The nodes that have devices, in order of name."""
+        names = self._state.nodes.names
+        return {names[row]: self.nodes[row] for row in sorted(self.nodes, key=lambda row: names[row])}
+
     def standing(self, name: str) -> Standing:
         return self.columns.standing(name)
 

@@ -65,12 +65,19 @@ def class_reports(book: DeviceBook) -> list[ClassReport]:
     return [_report(book, known) for known in book.classes]
 
 
-def devices(book: DeviceBook) -> Iterator[tuple[NodeDevices, int, Device]]:
-    """Every device with its node and first slot, by node and in stable order."""
-    for node in sorted(book.nodes.values(), key=lambda node: node.inventory.slots[0].device.node):
+def devices(book: DeviceBook, only: str | None = None) -> Iterator[tuple[NodeDevices, int, Device]]:
+    """Every device, or those of one node, with its node and first slot, by node and in stable order.
+
+    Of all devices those that several nodes reach come once.
+    """
+    for name, node in book.nodes_by_name().items():
+        if only not in (None, name):
+            continue
         seen: set[tuple[str, str, str]] = set()
         for slot, facts in enumerate(node.inventory.slots):
             device = facts.device
+            if slot in node.away and only is None:
+                continue
             if (key := (device.driver, device.pool, device.name)) not in seen:
                 seen.add(key)
                 yield node, slot, device
