@@ -47,6 +47,9 @@ SCORE_BITS = 16
 MAX_SCORE = float((1 << 19) - 1)
 """Fixed scores and those that move are each cut at this: their sum must stay below the giant."""
 
+FEW_NODES = 64
+"""Of so few nodes what is free on them is looked at before a column is brought up to date for nothing."""
+
 MAX_COLUMNS = 512
 """How many shapes keep a column (160 KB each at 10,000 nodes); the least recently used go."""
 
@@ -165,7 +168,7 @@ class Kernel:
 
         A shape that looks around gets one row at a time: ask again after the first was written down.
         """
-        if not self.snapshot.size:
+        if self.snapshot.size <= FEW_NODES and not self._may_fit(shape):
             return []
         column = self.column(shape)
         if self.cap_for is not None:
@@ -176,6 +179,11 @@ class Kernel:
         if self.hooks.trend == 1:
             return self._fill(shape, column, count)
         return self._merge(shape, column, count)
+
+    def _may_fit(self, shape: Shape) -> bool:
+        """Whether it asks for no more of anything than one node at most has free."""
+        most = self.snapshot.most()
+        return bool(self.snapshot.size) and all(amount <= most[row] for row, amount in shape.vector)
 
     def _capped(self, shape: Shape, column: Column) -> Column:
         """The column with those nodes out of reach that promises to others leave nothing of."""

@@ -36,6 +36,7 @@ class Layout:
         self.names = {config.name: place for place, config in enumerate(configs)}
         self.only_ours = all(self.ours)
         self._hooks: dict[str, tuple[int, ...]] = {}
+        self._able: dict[str, tuple[int, ...]] = {}
 
     def having(self, hook: str) -> tuple[int, ...]:
         """The places of the plugins that have a hook and may use it."""
@@ -49,8 +50,16 @@ class Layout:
             )
         return found
 
+    def able(self, what: str) -> tuple[int, ...]:
+        """The places of the plugins that have an attribute."""
+        found = self._able.get(what)
+        if found is None:
+            found = tuple(place for place, plugin in enumerate(self._classes) if hasattr(plugin, what))
+            self._able[what] = found
+        return found
+
     def only_ours_have(self, *hooks: str) -> bool:
-        return all(
+        return self.only_ours or all(
             ours or not any(hasattr(plugin, hook) for hook in hooks)
             for ours, plugin in zip(self.ours, self._classes, strict=True)
         )
@@ -91,6 +100,10 @@ class PluginSet:
 
     def all(self) -> list[Any]:
         return self._plugins
+
+    def able(self, what: str) -> list[Any]:
+        """Those that have something which is no hook of the policy's."""
+        return [self._plugins[place] for place in self._layout.able(what)]
 
     def named(self, name: str) -> Any:
         """A plugin by name, or None."""

@@ -202,15 +202,14 @@ class Session:
 
     def lends(self) -> bool:
         """Whether idle share goes to others than those who deserve it."""
-        return any(getattr(plugin, "lends", False) for plugin in self.plugins.all())
+        return any(plugin.lends for plugin in self.plugins.able("lends"))
 
     def not_allowed(self, job: JobRun) -> Verdict:
         """Why the queue may not take the job's next step."""
-        for plugin in self.plugins.all():
-            if hasattr(plugin, "not_allowed"):
-                verdict: Verdict = plugin.not_allowed(job)
-                if not verdict.ok:
-                    return verdict
+        for plugin in self.plugins.able("not_allowed"):
+            verdict: Verdict = plugin.not_allowed(job)
+            if not verdict.ok:
+                return verdict
         texts = "; ".join(self.failures.texts.values())
         return Verdict(
             False,
@@ -274,9 +273,8 @@ class Session:
         """Work out what each queue deserves, once per cycle: after jobs were let in, before anything is placed."""
         if not self._divided:
             self._divided = True
-            for plugin in self.plugins.all():
-                if hasattr(plugin, "divide"):
-                    plugin.divide(self)
+            for plugin in self.plugins.able("divide"):
+                plugin.divide(self)
 
     def again(self) -> Session:
         """A session like this one at its beginning, with the same groups let in."""

@@ -28,7 +28,7 @@ def allocate(session: Session, arguments: Arguments) -> None:
     jobs = candidates(session)
     placer = Placer(session)
     deferred = _run(session, placer, jobs)
-    if session.lends():
+    if deferred and session.lends():
         session.lending = True
         deferred = _run(session, placer, deferred)
         session.lending = False

@@ -16,9 +16,12 @@ from fairway.scheduler.session import Session
 
 def backfill(session: Session, arguments: Arguments) -> None:
     session.divide()
+    jobs = best_effort_candidates(session)
+    if not jobs:
+        return
     placer = Placer(session)
     session.lending = True
-    order = Order(session, best_effort_candidates(session))
+    order = Order(session, jobs)
     while order:
         job = order.top()
         step = placer.step(job)

@@ -219,6 +219,8 @@ class Timeline:
 
     def _is_sure(self, places: Places, start: Micros) -> bool:
         """Whether there is room at the start of a promise even if nothing ends that is not sure to end."""
+        if not self._unsure:
+            return True
         gains = self._ends.at([start]) + self._taken.at([start]) - self._unsure.at([start])
         room = self._session.snapshot.idle + gains[0]
         return all(room[dimension, row] >= 0 for task, row in places for dimension, _ in task.shape.vector)

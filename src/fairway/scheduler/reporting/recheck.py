@@ -10,7 +10,7 @@ from fairway.state.tasks import TaskState
 
 def recheck_at(session: Session) -> Micros | None:
     moments: list[Micros] = list(session.rechecks)
-    arguments, patience = session.reserve_arguments, session.nomination_timeout * SECOND
+    arguments = session.reserve_arguments
     if arguments is not None:
         starvation = next_starvation(session.state.waiting, arguments, session.now)
         if starvation is not None:
@@ -20,7 +20,7 @@ def recheck_at(session: Session) -> Micros | None:
         if hold.promise is not None:
             moments.append(hold.promise.start)
         if hold.state is TaskState.PIPELINED:
-            moments.append(hold.since + patience)
+            moments.append(hold.since + session.nomination_timeout * SECOND)
         elif arguments is not None and arguments.reservation_timeout:
             moments.append(hold.since + arguments.reservation_timeout * SECOND)
     return min((moment for moment in moments if moment > session.now), default=None)
