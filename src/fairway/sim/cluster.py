@@ -43,7 +43,10 @@ class VirtualCluster:
         evidence: Evidence,
         timing: TimingPart,
         dice: Random,
+        *,
+        tells_ends: bool = True,
     ) -> None:
+        """`tells_ends`: whether somebody wants to know how long a job ran that is over, besides that it is gone."""
         self.loop = loop
         self.state = state
         self.pool = pool
@@ -57,6 +60,7 @@ class VirtualCluster:
         self._evidence = evidence
         self._timing = timing
         self._dice = dice
+        self._tells_ends = tells_ends
         self._on_node: dict[str, dict[str, SimPod]] = {}
 
     def apply(self, things: Iterable[ApiObject]) -> None:
@@ -127,7 +131,8 @@ class VirtualCluster:
         job.left -= len(ending)
         for pod in ending:
             self._leave_node(pod, evicted=False)
-        for pod in ending if job.left else ending[:1]:  # of a job that is over, one tells how long it ran
+        last = ending[:1] if self._tells_ends else []  # of a job that is over, one tells how long it ran
+        for pod in ending if job.left else last:
             began = now if pod.started is None else pod.started
             self.state.apply(Upserted(objects.succeeded(pod.pod, pod.node, began, now)))
         if job.left:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import resource
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 
+from fairway.api.arguments import BackfillArguments
 from fairway.api.kinds import ApiObject
 from fairway.api.manifests import load
 from fairway.api.meta import ObjectMeta
@@ -36,6 +38,9 @@ from fairway.state.cluster import ClusterState
 
 PROGRESS_STEPS = 512
 """Events between two looks at the progress."""
+
+GARBAGE = 50_000
+"""Objects between two collections: a cycle leaves some hundred behind, and most that lives lives long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +102,7 @@ class Simulation:
             self.evidence,
             timing,
             Random(f"{self.seed}/delays"),
+            tells_ends=log is not None or _learns_run_times(policy),
         )
         self.cluster.apply(world)
         on_cycle = None if log is None else log.cycle
@@ -109,10 +115,14 @@ class Simulation:
         """To the end; Ctrl-C stops it, and the report says so."""
         begin, partial = time.perf_counter(), False
         end = None if self.scenario.file.end is None else self.scenario.start + self.scenario.file.end
+        thresholds = gc.get_threshold()
+        gc.set_threshold(GARBAGE, *thresholds[1:])
         try:
             self._run(end, watch)
         except KeyboardInterrupt:
             partial = True
+        finally:
+            gc.set_threshold(*thresholds)
         return self._result(time.perf_counter() - begin, partial)
 
     def _run(self, end: Micros | None, watch: Callable[[Progress], None] | None) -> None:
@@ -170,6 +180,8 @@ class Simulation:
 
     def _arrive(self, arrival: Arrival) -> None:
         job = arrival.make()
+        if job.key in self.evidence.watched:
+            self.evidence.came.add(job.key)
         if not self.cluster.arrive(job):
             self.faults.add(0, f"{job.key} comes while a job of that name is still there")
 
@@ -232,6 +244,7 @@ class Simulation:
             for holder in queue.namespaces.values():
                 since[f"namespace/{queue.name}/{holder.name}"] = holder.longest_since
         self.evidence.below_since = since
+        self.evidence.waits = self.recorder.outcomes.waits
         found = (assertion.judge(self.evidence, metrics) for assertion in self.scenario.assertions)
         return tuple(breach for breach in found if breach is not None)
 
@@ -261,6 +274,15 @@ def _queue(template: QueueTemplate) -> Queue:
         reclaimable=template.reclaimable,
     )
     return Queue(metadata=ObjectMeta(name=template.name), spec=spec)
+
+
+def _learns_run_times(policy: Policy) -> bool:
+    backfill = policy.action("backfill")
+    return (
+        backfill is not None
+        and isinstance(backfill.arguments, BackfillArguments)
+        and backfill.arguments.estimate == "user-history"
+    )
 
 
 def _watched(scenario: Scenario) -> Iterator[str]:
