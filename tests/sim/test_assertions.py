@@ -32,7 +32,9 @@ def a_run() -> tuple[Evidence, Metrics]:
     recorder.close(START + 90 * SECOND)
     evidence = Evidence(START, START + 90 * SECOND, frozenset(), {"a/train": at}, {"a/train": START + 90 * SECOND})
     evidence.first_eviction["r"] = (START + 61 * SECOND, "b/late")
-    evidence.below_since = {"namespace/q/a": START, "queue/q": START}
+    evidence.below_since = {"namespace/q/a": START, "queue/q": START, "queue/r": START}
+    evidence.came = {"a/train", "a/late"}
+    evidence.waits = recorder.outcomes.waits
     return evidence, summarize(recorder)
 
 
@@ -58,7 +60,9 @@ def test_what_holds_passes(run: tuple[Evidence, Metrics], text: str) -> None:
     [
         ("job a/train starts before 50s", "it starts 10s too late", 60),
         ("job a/train starts before 60s", "it starts 0s too late", 60),
-        ("job a/other ends before 50s", "by then it had not", 50),
+        ("job a/late ends before 50s", "by then it had not", 50),
+        ("job a/late starts before 2m", "it had not when the run ended", 90),
+        ("job a/other ends before 50s", "no job of that name came", 90),
         (
             "no namespace below its share for more than 10s",
             "namespace q/a was below it for 1m, from 2026",
@@ -66,7 +70,8 @@ def test_what_holds_passes(run: tuple[Evidence, Metrics], text: str) -> None:
         ),
         ("no queue below its guarantee for more than 59s", "queue q was below it for 1m", 59),
         ("p95 wait < 1m", "it was 1m", 90),
-        ("p50 wait of queue nobody < 1m", "no job of queue nobody finished", 90),
+        ("p50 wait of queue nobody < 1m", "no job of queue nobody came", 90),
+        ("no evictions of nobody", "there is no queue nobody", 90),
         ("no evictions of queue r", "b/late of queue r was evicted", 61),
         ("no evictions", "b/late of queue r was evicted", 61),
     ],
@@ -95,6 +100,25 @@ def test_what_does_not_hold_says_what_and_when(
 def test_other_sentences_are_refused(text: str) -> None:
     with pytest.raises(InputError):
         parse_assertion(text)
+
+
+def test_jobs_that_still_wait_count_with_their_wait_so_far() -> None:
+    """One of two jobs never starts: waits of finished jobs alone would look fine."""
+    recorder = Recorder(START, ["cpu"], {"cpu": 4000}, [])
+    recorder.submitted(START, facts("a/quick", 4, "q"))
+    recorder.placed(START, "a/quick", {"cpu": 4000})
+    recorder.submitted(START, facts("a/never", 8, "q"))
+    recorder.finished(START + 5 * SECOND, "a/quick", 5 * SECOND)
+    recorder.close(START + 60 * SECOND)
+    metrics = summarize(recorder)
+    evidence = Evidence(START, START + 60 * SECOND, waits=recorder.outcomes.waits)
+    assert metrics.wait.max == 0
+    for text in ("p95 wait < 1m", "max wait of queue q < 1m", "p99 wait of namespace a < 30s"):
+        breach = parse_assertion(text).judge(evidence, metrics)
+        assert breach is not None
+        assert breach.what == "it was 1m so far"
+    assert parse_assertion("mean wait < 31s").judge(evidence, metrics) is None
+    assert parse_assertion("p50 wait < 1s").judge(evidence, metrics) is None
 
 
 def test_a_job_without_a_namespace_is_in_default() -> None:

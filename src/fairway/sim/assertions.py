@@ -3,7 +3,8 @@
 job team-a/train starts before 2h            also: ends; after the start of the run, or an RFC 3339 time
 no namespace below its share for more than 10m
 no queue below its guarantee for more than 5m
-p95 wait < 30m                               also: mean, p50, p99, max; `of queue Q`, `of namespace N`
+p95 wait < 30m                               also: mean, p50, p99, max; `of queue Q`, `of namespace N`; jobs that
+                                             are not done count with their wait so far
 no evictions of research                     a queue; without `of` nobody is evicted
 """
 
@@ -15,7 +16,8 @@ from dataclasses import dataclass, field
 
 from fairway.clock import SECOND, Micros, format_rfc3339, parse_rfc3339
 from fairway.errors import InputError
-from fairway.sim.metrics import Metrics, WaitMetrics
+from fairway.sim.metrics import Metrics
+from fairway.sim.metrics.spread import Spread
 from fairway.sim.spans import format_span, parse_span
 
 
@@ -45,7 +47,11 @@ class Evidence:
     first_eviction: dict[str, tuple[Micros, str]] = field(default_factory=dict)
     """By queue: when its first eviction was, and of which pod."""
     below_since: Mapping[str, Micros] = field(default_factory=dict)
-    """When the longest stretch below its share (or guarantee) began, by namespace (or queue)."""
+    """When the longest stretch below its share (or guarantee) began, by namespace (or queue): of all that there are."""
+    came: set[str] = field(default_factory=set)
+    """Of the watched jobs, those that were submitted."""
+    waits: Mapping[str, Spread] = field(default_factory=dict)
+    """Of all jobs (""), of `queue/NAME` and `namespace/NAME`; jobs that are not done count with their wait so far."""
 
 
 Check = Callable[[Evidence, Metrics], tuple[Micros, str] | None]
@@ -88,8 +94,13 @@ def _job_before(match: re.Match[str]) -> Made:
         at = (evidence.started if verb == "starts" else evidence.ended).get(job)
         if at is not None and at < latest:
             return None
-        happened = "by then it had not" if at is None else f"it {verb} {format_span(at - latest)} too late"
-        return (latest if at is None else at), happened
+        if at is not None:
+            return at, f"it {verb} {format_span(at - latest)} too late"
+        if job not in evidence.came:
+            return evidence.end, "no job of that name came"
+        if evidence.end < latest:
+            return evidence.end, "it had not when the run ended"
+        return latest, "by then it had not"
 
     return check, (job,)
 
@@ -135,26 +146,31 @@ def _wait_below(match: re.Match[str]) -> Made:
     limit, measure = parse_span(match["limit"]), match["measure"]
 
     def check(evidence: Evidence, metrics: Metrics) -> tuple[Micros, str] | None:
-        waits = _group(metrics, match["kind"], match["name"])
-        if waits is None or not waits.jobs:
+        waits = evidence.waits.get(f"{match['kind']}/{match['name']}" if match["kind"] else "")
+        if waits is None or not waits.count:
             whose = f" of {match['kind']} {match['name']}" if match["kind"] else ""
-            return evidence.end, f"no job{whose} finished"
-        found = round(getattr(waits, measure) * SECOND)
-        return None if found < limit else (evidence.end, f"it was {format_span(found)}")
+            return evidence.end, f"no job{whose} came"
+        found = _measured(waits, measure)
+        if found < limit:
+            return None
+        open_ = " so far" if metrics.waiting else ""
+        return evidence.end, f"it was {format_span(found)}{open_}"
 
     return check, ()
 
 
-def _group(metrics: Metrics, kind: str | None, name: str | None) -> WaitMetrics | None:
-    if kind is None or name is None:
-        return metrics.wait
-    return (metrics.by_queue if kind == "queue" else metrics.by_namespace).get(name)
+def _measured(waits: Spread, measure: str) -> Micros:
+    if measure == "mean":
+        return round(waits.mean())
+    return waits.largest if measure == "max" else waits.percentile(int(measure[1:]))
 
 
 def _no_evictions(match: re.Match[str]) -> Made:
     queue = match["queue"]
 
     def check(evidence: Evidence, _: Metrics) -> tuple[Micros, str] | None:
+        if queue is not None and f"queue/{queue}" not in evidence.below_since:
+            return evidence.end, f"there is no queue {queue}"
         found = [
             (at, pod, name) for name, (at, pod) in evidence.first_eviction.items() if queue is None or queue == name
         ]

@@ -22,6 +22,10 @@ SIZE_CLASSES = (
 """Jobs by the dominant share of the cluster that they ask for."""
 
 
+WaitSoFar = tuple[str, str, Micros]
+"""Queue, namespace, and how long a job has waited, or waited until it started."""
+
+
 class JobOutcome(msgspec.Struct, frozen=True):
     """A finished job."""
 
@@ -90,6 +94,10 @@ class Outcomes:
         self.repeat_victims = 0
         """Jobs that were made to stop more than once."""
         self.most_stops: tuple[int, str] = (0, "")
+        self.waits: dict[str, Spread] = {}
+        """When all is over: the waits of finished jobs and, as far as they got, of those that are not done. Of all
+        (""), and by `queue/NAME` and `namespace/NAME`.
+        """
 
     def finish(self, outcome: JobOutcome) -> None:
         for groups, name in (
@@ -116,10 +124,17 @@ class Outcomes:
         for name, amount in zip(self.failed_work, work, strict=True):
             self.failed_work[name] += amount
 
-    def close(self, running: int, waiting: Sequence[tuple[Micros, str]]) -> None:
+    def close(self, running: int, waiting: Sequence[tuple[Micros, str]], so_far: Sequence[WaitSoFar]) -> None:
+        """`so_far` is of all jobs that are not done, whether they run or wait."""
         self.running = running
         self.waiting = len(waiting)
         self.longest_waiting = max(waiting, key=lambda entry: entry[0], default=(0, ""))
+        self.waits = {"": self.all.wait.copy()}
+        self.waits |= {f"queue/{name}": group.wait.copy() for name, group in self.by_queue.items()}
+        self.waits |= {f"namespace/{name}": group.wait.copy() for name, group in self.by_namespace.items()}
+        for queue, namespace, wait in so_far:
+            for key in ("", f"queue/{queue}", f"namespace/{namespace}"):
+                self.waits.setdefault(key, Spread()).add(wait)
 
     @property
     def finished(self) -> int:

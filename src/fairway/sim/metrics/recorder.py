@@ -175,7 +175,12 @@ class Recorder:
             holder.watch(at, holder.below_since is not None)
         self.timeline.close(at)
         waiting = [job for job in self._alive.values() if job.start is None]
-        self.outcomes.close(len(self._alive) - len(waiting), [(at - job.submit, job.facts.key) for job in waiting])
+        so_far = [
+            (job.facts.queue, job.facts.namespace, (at if job.start is None else job.start) - job.submit)
+            for job in self._alive.values()
+        ]
+        waits = [(at - job.submit, job.facts.key) for job in waiting]
+        self.outcomes.close(len(self._alive) - len(waiting), waits, so_far)
 
     def _reach(self, at: Micros) -> None:
         """Add up what stood until `at`."""

@@ -34,6 +34,12 @@ class Spread:
         if self._exact and len(self._weights) > LIMIT:
             self._round()
 
+    def copy(self) -> Spread:
+        other = Spread()
+        other._weights, other._exact = dict(self._weights), self._exact
+        other.count, other.total, other.largest = self.count, self.total, self.largest
+        return other
+
     def mean(self) -> float:
         """Of nothing: zero."""
         return self.total / self.count if self.count else 0.0
