@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from fairway.devices.book import device_book
+from fairway.devices.invariants import check
 from fairway.state import invariants
 from fairway.state.cluster import ClusterState
 from fairway.state.events import Deleted, Upserted
@@ -92,9 +93,13 @@ def test_a_device_that_vanishes_under_its_holder_leaves_more_requested_than_ther
     state.apply(Upserted(asking("p", node="n1", classes={"any": 1}, record={"any_b": 1})))
     assert standings(state) == {"any": (2, 1)}
     state.apply(Upserted(device_node("n1")))
-    assert standings(state) == {"any": (0, 0)}, "nothing of the node is left to count"
+    assert standings(state) == {"any": (0, 1)}
     state.apply(Upserted(device_node("n1", gpu("a", kind="other"))))
     assert standings(state) == {"any": (0, 1)}
+    state.apply(Upserted(device_node("n1")))
+    state.apply(Deleted(asking("p")))
+    assert standings(state) == {"any": (0, 0)}
+    check(state)
 
 
 def test_a_group_that_is_taken_counts_with_its_members() -> None:
@@ -284,6 +289,7 @@ class Books(RuleBasedStateMachine):
         assert kept_holders == held(self.state)
         for row, amounts in kept.items():
             assert amounts == (self.state.nodes.allocatable.at(row), self.state.nodes.drawn.at(row))
+        check(self.state)
         for allocatable, requested in kept_standings.values():
             assert allocatable >= 0 <= requested
 

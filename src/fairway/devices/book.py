@@ -76,6 +76,7 @@ class DeviceBook:
             rebuilt = {*reshaped, *redrawn}
             refilled = {*changed, *asked_for, *self._claimed_rows()}
             refilled |= {row for row in reselected if nodes.tasks[row]}
+        rebuilt |= {row for row in refilled if self._is_bare(row)}
         refilled |= rebuilt | self._rebuild(rebuilt)
         refilled = self._refill(refilled)
         self.columns.publish(refilled, self.nodes, reselected & set(self.nodes))
@@ -179,15 +180,26 @@ class DeviceBook:
     def _find_devices(self, row: int) -> None:
         devices, counters = self._locator.devices(row)
         old = self.nodes.pop(row, None)
+        if not devices and not self._has_records(row):
+            return
         listed = self._locator.plain_names(row)
         if old is not None and old.is_of(devices, counters, listed):
             self.nodes[row] = old
-        elif devices:
+        else:
             inventory = Inventory(devices, counters)
             selected = self.classes.selections(inventory)
             self.nodes[row] = NodeDevices(inventory, selected, self._matcher, listed)
             self.nodes[row].source = (devices, counters, listed)
             self.nodes[row].structure = self._structures.setdefault(inventory.structure(), len(self._structures))
+
+    def _is_bare(self, row: int) -> bool:
+        """Whether a row without devices has to be looked at: its pods may have records of some, or had."""
+        node = self.nodes.get(row)
+        return self._has_records(row) if node is None else not len(node.inventory)
+
+    def _has_records(self, row: int) -> bool:
+        nodes = self._state.nodes
+        return bool(nodes.alive[row]) and any(task.record and task.state in ON_NODE for task in nodes.tasks[row])
 
     def _refill(self, rows: set[int]) -> set[int]:
         """Who holds what on rows. Returns them with the rows that hold the same devices."""

@@ -31,6 +31,8 @@ class Line(NamedTuple):
     portions: Mapping[int, Portion] | None = None
     spread: bool = False
     """Take unit by unit in order of preference, even if one slot could serve them all."""
+    once: bool = False
+    """Take no slot twice, though it has room for that."""
 
     @property
     def whole(self) -> bool:

@@ -76,17 +76,19 @@ def _lines(
 def _line(room: Room, option: Option, candidates: Candidates, spread: bool) -> Line | None:
     slots = candidates(option.wish)
     facts = room.inventory.slots
+    if option.every and not slots:
+        return None
     if option.admin:
         wanted = len(slots) if option.every else option.units
-        return Line(slots, wanted, portions=dict.fromkeys(slots, LOOK)) if slots else None
-    if option.every:
-        units = sum(facts[slot].quantity for slot in slots)
-        return Line(slots, units, spread=spread) if units else None
+        return Line(slots, wanted, portions=dict.fromkeys(slots, LOOK), once=True)
     if option.milli:
         return Line(slots, 1, option.milli)
     if not isinstance(option.wish, ByClaim) or not (option.capacity or any(facts[slot].shareable for slot in slots)):
-        return Line(slots, option.units, spread=spread)
+        units = sum(facts[slot].quantity for slot in slots) if option.every else option.units
+        return Line(slots, units, spread=spread) if units else None
     portions = {slot: portion for slot in slots if (portion := _portion(facts[slot], option)) is not None}
+    if option.every:
+        return Line(slots, len(slots), portions=portions, once=True) if len(portions) == len(slots) else None
     return Line(tuple(portions), option.units, portions=portions)
 
 
@@ -133,7 +135,11 @@ def _best(
     loss: Loss,
 ) -> tuple[Pick, ...] | None:
     apart = [_apart(room, rule, _concerned(rule, options), lines) for rule in rules if not rule.together]
-    apart += [Apart(frozenset({index}), _each_once(line)) for index, line in enumerate(lines) if _looks(line)]
+    apart += [
+        Apart(frozenset({index}), {slot: slot for slot in line.candidates})
+        for index, line in enumerate(lines)
+        if line.once
+    ]
     together = [(rule.attribute, _concerned(rule, options)) for rule in rules if rule.together]
     if not together:
         return _assign(room, lines, apart, chains, loss)
@@ -175,15 +181,6 @@ def _fewest_domains(
             if assign(room, narrowed, apart) is not None:
                 return domains
     return None
-
-
-def _looks(line: Line) -> bool:
-    return line.portions is not None and LOOK in line.portions.values()
-
-
-def _each_once(line: Line) -> dict[int, Hashable]:
-    """Looking takes nothing, so that it takes a rule not to look at one device twice."""
-    return {slot: slot for slot in line.candidates}
 
 
 def _concerned(rule: Rule, options: Sequence[int]) -> list[int]:
