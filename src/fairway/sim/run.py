@@ -182,8 +182,6 @@ class Simulation:
         job = arrival.make()
         if job.key in self.evidence.watched:
             self.evidence.came.add(job.key)
-        if job.key in self.evidence.watched:
-            self.evidence.came.add(job.key)
         if not self.cluster.arrive(job):
             self.faults.add(0, f"{job.key} comes while a job of that name is still there")
 
@@ -246,7 +244,6 @@ class Simulation:
             for holder in queue.namespaces.values():
                 since[f"namespace/{queue.name}/{holder.name}"] = holder.longest_since
         self.evidence.below_since = since
-        self.evidence.waits = self.recorder.outcomes.waits
         self.evidence.waits = self.recorder.outcomes.waits
         found = (assertion.judge(self.evidence, metrics) for assertion in self.scenario.assertions)
         return tuple(breach for breach in found if breach is not None)
