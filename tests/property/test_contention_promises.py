@@ -1,0 +1,98 @@
+"""The promises that hold for every cycle, on random full clusters where jobs reserve, preempt and reclaim: queues stay
+within their capability, gangs are whole, the bytes are the same in any order, and everybody who waits is told why.
+"""
+
+import json
+from collections import Counter
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fairway.scheduler.plan import Plan
+from fairway.scheduler.verdict import Reason
+from fairway.state.cluster import ClusterState
+from fairway.state.tasks import Task, TaskState
+from support.contended import contended
+from support.contention import acting, cycle
+from support.engine import state_of
+
+some = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+REASONS = {reason.value for reason in Reason}
+RESERVE = ("reserve", {"starvingJobTimeThreshold": 1, "reservedNodePercent": 60})
+
+
+@st.composite
+def policies(draw: st.DrawFn) -> Any:
+    first = draw(st.sampled_from(((), (RESERVE,))))
+    evicting = draw(st.sampled_from((("preempt",), ("reclaim",), ("reclaim", "preempt"))))
+    backfill = ("backfill", {"mode": draw(st.sampled_from(("besteffort", "easy", "conservative")))})
+    lending = draw(st.sampled_from(("default", "default", "none")))
+    drf = {"priorityFirst": draw(st.booleans())}
+    return acting("enqueue", *first, "allocate", *evicting, backfill, drf=drf, proportion={"lending": lending})
+
+
+def given_room(state: ClusterState, plan: Plan) -> dict[str, Task]:
+    """Pods that the plan binds, or holds room for."""
+    entries = [*plan.bindings, *plan.nominations, *(entry for entry in plan.reservations if not entry.anew)]
+    return {entry.pod: state.tasks[entry.pod] for entry in entries}
+
+
+@some
+@given(contended(plain=True), policies())
+def test_no_queue_is_given_more_than_its_capability(objects, policy):
+    state = state_of(objects)
+    plan = cycle(state, policy)
+    gone = {eviction.pod for eviction in plan.evictions}
+    given = given_room(state, plan)
+    held: dict[str, Counter[int]] = {}
+    gains: dict[str, set[int]] = {}
+    for task in state.tasks.values():
+        runs = task.state in (TaskState.RUNNING, TaskState.BOUND) and task.key not in gone
+        if runs or task.key in given:
+            held.setdefault(task.job.queue, Counter()).update(dict(task.shape.vector))
+        if task.key in given:
+            gains.setdefault(task.job.queue, set()).update(task.shape.amounts)
+    for name, dimensions in gains.items():
+        for dimension in dimensions:
+            most = state.queues[name].capability.get(dimension)
+            assert most is None or held[name][dimension] <= most, (name, state.axis.names[dimension])
+
+
+@some
+@given(contended(), policies())
+def test_a_gang_gets_room_for_all_of_it_or_none(objects, policy):
+    """Whoever is bound is ready then, and whoever is given room that others leave will be ready in it."""
+    state = state_of(objects)
+    plan = cycle(state, policy)
+    gone = Counter(state.tasks[eviction.pod].job for eviction in plan.evictions)
+    bound = Counter(state.tasks[binding.pod].job for binding in plan.bindings)
+    given = Counter(task.job for task in given_room(state, plan).values())
+    for job, count in bound.items():
+        assert job.ready + count >= job.minimum, job
+        assert not gone[job], job
+    for job, count in given.items():
+        assert job.ready + count >= job.minimum, job
+
+
+@some
+@given(contended(), policies(), st.randoms(use_true_random=False))
+def test_equal_inputs_give_equal_bytes_in_any_order_and_again(objects, policy, random):
+    state = state_of(objects)
+    first = json.dumps(cycle(state, policy).document())
+    assert json.dumps(cycle(state, policy).document()) == first
+    random.shuffle(objects)
+    assert json.dumps(cycle(state_of(objects), policy).document()) == first
+
+
+@some
+@given(contended(), policies())
+def test_everybody_who_waits_is_told_why(objects, policy):
+    state = state_of(objects)
+    plan = cycle(state, policy)
+    bound = {binding.pod for binding in plan.bindings}
+    left = {task.job.key for task in state.tasks.values() if task.state is TaskState.PENDING and task.key not in bound}
+    listed = {row.job: row for row in plan.pending}
+    assert left <= listed.keys()
+    assert all(row.reason in REASONS and row.message for row in plan.pending)
