@@ -13,6 +13,7 @@ ZONES = [
     make.node("n3", cpu=8, labels={"zone": "b", "gen": "1_0"}),
     make.node("n4", cpu=8),
 ]
+NEAR_BOTH = make.both_affinities(make.affinity("zone", app="db"), make.affinity("zone", tier="x"))
 
 
 @pytest.mark.parametrize(
@@ -188,6 +189,26 @@ SCENARIOS = (
         jobs=[
             make.pod("r", cpu=1, node="n2", labels={"app": "db"}),
             make.gang("g", members=16, minimum=0, cpu=1, spec=make.affinity("zone", app="db")),
+        ],
+        expect=lambda made: _on(made, {"n2", "n3"}),
+    ),
+    Scenario(
+        "several affinities must be met by one and the same pod",
+        nodes=ZONES,
+        jobs=[
+            make.pod("a", cpu=1, node="n2", labels={"app": "db"}),
+            make.pod("b", cpu=1, node="n3", labels={"tier": "x"}),
+            make.pod("p", cpu=1, spec=NEAR_BOTH),
+        ],
+        expect=waits("p", "PredicateFailed", pod_affinity=4),
+    ),
+    Scenario(
+        "and go where that pod is",
+        nodes=ZONES,
+        jobs=[
+            make.pod("a", cpu=1, node="n1", labels={"app": "db"}),
+            make.pod("b", cpu=1, node="n2", labels={"app": "db", "tier": "x"}),
+            make.gang("g", members=15, minimum=0, cpu=1, spec=NEAR_BOTH),
         ],
         expect=lambda made: _on(made, {"n2", "n3"}),
     ),

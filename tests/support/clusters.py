@@ -76,7 +76,8 @@ limits = st.dictionaries(st.sampled_from(("cpu", "pods")), st.integers(0, 8), ma
 def templates(draw: st.DrawFn) -> dict[str, Any]:
     """What pods of one kind have in common."""
     app = draw(st.sampled_from(("web", "db")))
-    template: dict[str, Any] = {"labels": {"app": app}, "spec": draw(rules())}
+    labels = {"app": app, "tier": draw(st.sampled_from(("x", "y")))}
+    template: dict[str, Any] = {"labels": labels, "spec": draw(rules())}
     cpu = draw(st.sampled_from((None, "500m", "1", "1", "2", "3")))
     if cpu:
         template["cpu"] = cpu
@@ -104,6 +105,9 @@ def rules(draw: st.DrawFn) -> dict[str, Any]:
         spec |= make.anti_affinity(key, app=app)
     elif kind == "together":
         spec |= make.affinity(key, app=app)
+        if draw(seldom):
+            other = make.affinity(draw(st.sampled_from((make.HOST, "zone"))), tier=draw(st.sampled_from(("x", "y"))))
+            spec = make.both_affinities(spec, other)
     elif kind == "spread":
         spec |= make.spread(key, skew=draw(st.integers(1, 2)), app=app)
     elif kind == "affinity":

@@ -224,6 +224,13 @@ def affinity(key: str = HOST, *, required: bool = True, **labels: str) -> Manife
     return {"affinity": {"podAffinity": _terms(key, labels, required)}}
 
 
+def both_affinities(spec: Manifest, other: Manifest) -> Manifest:
+    """A spec that has the required terms of both."""
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    terms = [term for part in (spec, other) for term in part["affinity"]["podAffinity"][required]]
+    return {**spec, "affinity": {"podAffinity": {required: terms}}}
+
+
 def _terms(key: str, labels: Mapping[str, str], required: bool) -> Manifest:
     term = {"topologyKey": key, "labelSelector": {"matchLabels": dict(labels)}}
     if required:

@@ -10,7 +10,8 @@ term. Without this, thousands of gangs that each select themselves would cost th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -25,28 +26,35 @@ CountColumn = NDArray[np.int32]
 NamespaceLabels = Callable[[str], Mapping[str, str]]
 
 
-class PodTerm:
-    """A selector over pods. `namespaces` None means all; the namespace selector adds to the named ones."""
+class Selection(NamedTuple):
+    """A selector over pods of some namespaces; the namespace selector `among` adds to the named ones."""
 
-    __slots__ = ("anchor", "id", "key", "namespace_selector", "namespaces", "selector", "users")
-
-    def __init__(
-        self, key: bytes, selector: LabelSelector, namespaces: frozenset[str], among: LabelSelector | None
-    ) -> None:
-        self.id = -1
-        self.key = key
-        self.selector = selector
-        self.namespaces = namespaces
-        self.namespace_selector = among
-        self.users = 0
-        self.anchor = _anchor(selector)
+    selector: LabelSelector
+    namespaces: frozenset[str]
+    among: LabelSelector | None
 
     def matches(self, namespace: str, labels: Mapping[str, str], namespace_labels: NamespaceLabels) -> bool:
         if namespace not in self.namespaces and not (
-            self.namespace_selector is not None and matches(self.namespace_selector, namespace_labels(namespace))
+            self.among is not None and matches(self.among, namespace_labels(namespace))
         ):
             return False
         return matches(self.selector, labels)
+
+
+class PodTerm:
+    """Pods that all of some selections mean; mostly there is one."""
+
+    __slots__ = ("anchor", "id", "key", "selections", "users")
+
+    def __init__(self, key: bytes, selections: tuple[Selection, ...]) -> None:
+        self.id = -1
+        self.key = key
+        self.selections = selections
+        self.users = 0
+        self.anchor = next((anchor for part in selections if (anchor := _anchor(part.selector))), ())
+
+    def matches(self, namespace: str, labels: Mapping[str, str], namespace_labels: NamespaceLabels) -> bool:
+        return all(part.matches(namespace, labels, namespace_labels) for part in self.selections)
 
 
 def affinity_term(term: PodAffinityTerm, namespace: str, labels: Mapping[str, str]) -> PodTerm:
@@ -59,6 +67,16 @@ def affinity_term(term: PodAffinityTerm, namespace: str, labels: Mapping[str, st
     if not names and term.namespace_selector is None:
         names = frozenset({namespace})
     return _term(selector, names, term.namespace_selector)
+
+
+def every_term(terms: Sequence[PodTerm]) -> PodTerm:
+    """The pods that all of these mean."""
+    known = {term.key: term for term in terms}
+    if len(known) == 1:
+        return terms[0]
+    keys = sorted(known)
+    parts = tuple(part for key in keys for part in known[key].selections)
+    return PodTerm(b"all " + b" ".join(keys), parts)
 
 
 def spread_term(constraint: TopologySpreadConstraint, namespace: str, labels: Mapping[str, str]) -> PodTerm:
@@ -237,4 +255,4 @@ _NOTHING = LabelSelector(match_expressions=(LabelSelectorRequirement(key="", ope
 def _term(selector: LabelSelector | None, names: frozenset[str], among: LabelSelector | None) -> PodTerm:
     chosen = _NOTHING if selector is None else selector
     key = msgspec.json.encode((chosen, sorted(names), among), order="deterministic")
-    return PodTerm(key, chosen, names, among)
+    return PodTerm(key, (Selection(chosen, names, among),))

@@ -12,7 +12,7 @@ from fairway.resources.algebra import Resource
 from fairway.resources.columns import Axis, Vector
 from fairway.state.asks import device_asks
 from fairway.state.facts import DeviceFacts
-from fairway.state.podterms import PodTerm, PodTerms, affinity_term, spread_term
+from fairway.state.podterms import PodTerm, PodTerms, affinity_term, every_term, spread_term
 from fairway.state.reader import Requests
 from fairway.state.shapes import (
     NO_RULES,
@@ -111,22 +111,23 @@ class Shaper:
         affinity = pod.spec.affinity or Affinity()
         together, apart = affinity.pod_affinity, affinity.pod_anti_affinity
         rules = PodRules(
-            affinity=self._required(together, pod, told),
-            anti_affinity=self._required(apart, pod, told),
+            affinity=self._together(together, pod, told),
+            anti_affinity=self._apart(apart, pod, told),
             preferred=(*self._preferred(together, pod, 1, told), *self._preferred(apart, pod, -1, told)),
             spread=self._spread(pod, told),
         )
         return NO_RULES if rules == NO_RULES else rules
 
-    def _required(self, rule: PodAffinity | None, pod: Pod, told: Told) -> tuple[tuple[int, str], ...]:
-        if rule is None:
+    def _together(self, rule: PodAffinity | None, pod: Pod, told: Told) -> tuple[tuple[int, str], ...]:
+        """Several affinities are about the same pods: those that all of them mean."""
+        required = _required(rule, pod)
+        if not required:
             return ()
-        meta = pod.metadata
-        found = [
-            (self._intern(affinity_term(term, meta.namespace, meta.labels), told), term.topology_key)
-            for term in rule.required_during_scheduling_ignored_during_execution
-        ]
-        return tuple(found)
+        every = every_term([term for term, _ in required])
+        return tuple((self._intern(every, told), key) for key in dict.fromkeys(key for _, key in required))
+
+    def _apart(self, rule: PodAffinity | None, pod: Pod, told: Told) -> tuple[tuple[int, str], ...]:
+        return tuple((self._intern(term, told), key) for term, key in _required(rule, pod))
 
     def _preferred(self, rule: PodAffinity | None, pod: Pod, sign: int, told: Told) -> tuple[Preference, ...]:
         if rule is None:
@@ -160,3 +161,14 @@ class Shaper:
         term_id, tasks = self._terms.intern(term)
         told.extend((term_id, task) for task in tasks)
         return term_id
+
+
+def _required(rule: PodAffinity | None, pod: Pod) -> list[tuple[PodTerm, str]]:
+    """The terms of a rule that must hold, with their topology keys."""
+    if rule is None:
+        return []
+    meta = pod.metadata
+    return [
+        (affinity_term(term, meta.namespace, meta.labels), term.topology_key)
+        for term in rule.required_during_scheduling_ignored_during_execution
+    ]

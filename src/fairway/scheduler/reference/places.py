@@ -96,21 +96,25 @@ class Places:
         return self._is_near(task, node, list(_required(affinity.pod_affinity if affinity else None)))
 
     def _is_near(self, task: Task, node: Node, terms: list[PodAffinityTerm]) -> bool:
-        """Every affinity finds a pod in the domain; the first of a group that wants its own kind may go anywhere."""
+        """Every affinity finds, in its domain, a pod that all mean; the first of a group that wants its own kind
+        may go anywhere.
+        """
         if any(term.topology_key not in node.metadata.labels for term in terms):
             return False
-        wants_itself = all(self._means(task, term, task) for term in terms)
+
+        def is_meant(other: Task) -> bool:
+            return all(self._means(task, term, other) for term in terms)
+
+        everywhere = self._cluster.nodes.values()
         anybody = any(
-            self._means(task, term, other)
+            is_meant(other)
             for term in terms
-            for somewhere in self._cluster.nodes.values()
+            for somewhere in everywhere
             for other in self._in_domain(somewhere, term.topology_key)
         )
-        if wants_itself and not anybody:
+        if is_meant(task) and not anybody:
             return True
-        return all(
-            any(self._means(task, term, other) for other in self._in_domain(node, term.topology_key)) for term in terms
-        )
+        return all(any(map(is_meant, self._in_domain(node, term.topology_key))) for term in terms)
 
     def _in_domain(self, node: Node, key: str) -> list[Task]:
         value = node.metadata.labels.get(key)
