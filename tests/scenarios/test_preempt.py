@@ -598,7 +598,7 @@ def test_a_claimant_that_needs_more_evictions_than_a_cycle_has_waits_and_says_so
     found = plan(one_node(3), pods, high(cpu=3), policy=limited)
     assert evicted(found) == []
     assert reasons(found) == {"high": "PreemptionLimited"}
-    assert notes(found, "high") == "needs 3 evictions, 2 are left in this cycle"
+    assert notes(found, "high") == "needs 3 evictions, 2 left in this cycle"
     found = plan(one_node(3), pods, [high(f"h{i}", created=i) for i in range(3)], policy=limited)
     assert len(evicted(found)) == 2
     assert reasons(found)["h2"] == "PreemptionLimited"

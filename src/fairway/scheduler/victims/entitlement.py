@@ -150,8 +150,8 @@ class PreemptEntitlement:
         return held
 
     def _weighted(self, account: AccountBook, more: Amounts | None = None, less: Amounts | None = None) -> int:
-        held = minus(plus(account.held, more or []), less or [])
-        return share(held, self._total, account.weight, PODS)
+        held = plus(account.held, more) if more else account.held
+        return share(minus(held, less) if less else held, self._total, account.weight, PODS)
 
 
 class ReclaimEntitlement:

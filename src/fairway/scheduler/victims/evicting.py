@@ -126,7 +126,7 @@ class _Evictor:
         left = needed if most is None else max(0, most - len(self._session.evictions))
         if needed <= left:
             return True
-        detail = f"needs {needed} evictions, {left} are left in this cycle"
+        detail = f"needs {needed} evictions, {left} left in this cycle"
         self._session.say(job, Verdict(False, Reason.PREEMPTION_LIMITED, detail=detail))
         return False
 
@@ -134,8 +134,7 @@ class _Evictor:
         """The victims go, and the claimant is nominated for the room."""
         session, names = self._session, self._session.snapshot.names
         scratch = Scratch(session)
-        reasons = [claim.entitlement.reason(unit) for unit in found.units]
-        for unit, reason in zip(found.units, reasons, strict=True):
+        for unit, reason in zip(found.units, _reasons(claim, found.units), strict=True):
             self._budgets.spend(unit.tasks)
             charge_off(session, unit)
             scratch.evict(unit)
@@ -148,6 +147,13 @@ class _Evictor:
             session.write(task.shape, [task], [row], 1)
         scratch.settle([task for task, _ in found.places])
         session.nominate(claim.job, found.places)
+
+
+def _reasons(claim: Claim, units: list[Unit]) -> list[str]:
+    """Why each may be taken, as shares are now: one answer for all units of a kind."""
+    kinds = claim.index.kind[[unit.number for unit in units]].tolist()
+    known = {kind: claim.entitlement.reason(unit) for kind, unit in dict(zip(kinds, units, strict=True)).items()}
+    return [known[kind] for kind in kinds]
 
 
 def charge_off(session: Session, unit: Unit) -> None:
