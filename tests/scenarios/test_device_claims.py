@@ -13,7 +13,18 @@ from fairway.devices.book import device_book
 from fairway.scheduler.plan import Plan
 from fairway.state.events import Upserted
 from support.contention import acting
-from support.devices import DRIVER, asking, device_node, held, kind_class, published, resource_slice, standings
+from support.devices import (
+    DRIVER,
+    asking,
+    device_node,
+    held,
+    kind_class,
+    published,
+    resource_class,
+    resource_slice,
+    standings,
+    term,
+)
 from support.engine import bound, decided, reasons, state_of, waiting
 from support.engine import policy as make_policy
 from support.objects import made, pod, queue
@@ -425,3 +436,31 @@ def test_admin_access_needs_a_label_of_the_namespace(labels: dict[str, str]) -> 
 def test_a_pod_that_runs_with_admin_access_holds_nothing() -> None:
     looking = [template("look", exactly(adminAccess=True)), claiming("p", template="look", node="n1")]
     assert held(state_of(ADMIN, device_class(), NODE, looking)) == {}
+
+
+@pytest.mark.parametrize("alternatives", [False, True])
+def test_a_class_that_is_not_open_to_a_namespace_is_not_open_to_its_claims(alternatives: bool) -> None:
+    closed = kind_class("closed", "gpu", allowedNamespaces={"matchLabels": {"team": "a"}})
+    wish = {"name": "x", "deviceClassName": "closed"}
+    asked = {"name": "r", "firstAvailable": [wish]} if alternatives else exactly(device_class="closed")
+    world = [closed, NODE, template("t", asked), claiming("p", template="t")]
+    found = waiting(plan(*world))["p"]
+    assert found.reason == "NamespaceNotAllowed"
+    assert "may not ask for resource class closed" in found.message
+    assert bound(plan(*world, namespace(team="a"))) == {"p": "n1"}
+
+
+def test_least_loss_minds_what_claims_ask_for() -> None:
+    policy = make_policy(devices={"strategy": ["least-loss"]})
+    large = resource_class("large", term(("memory", "GtEq", ["60Gi"])))
+    node = [device_node("n1"), resource_slice("s1", "n1", gpu("a", "80Gi"), gpu("b"))]
+    later = [template("t", exactly(device_class="large")), claiming("later", template="t", created=9)]
+    first = asking("first", classes={"any": 1}, created=0)
+    found = decided(state_of(kind_class("any", "gpu"), large, node, first, later), policy)
+    assert given(found) == {"first": [("", "b")], "later": [("r", "a")]}
+
+
+def test_an_extended_resource_name_is_said_not_to_be_served() -> None:
+    named = made("DeviceClass", "gpu", spec={"extendedResourceName": "example.com/gpu"})
+    (warning,) = device_book(state_of(named, NODE, kind_class("any", "gpu"))).warnings()
+    assert "extendedResourceName example.com/gpu" in warning

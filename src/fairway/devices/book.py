@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable
 from fairway.api.classes import ResourceClass
 from fairway.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from fairway.devices.claimed import ClaimedDevices
-from fairway.devices.classes import ClassTable
+from fairway.devices.classes import ClassTable, CompiledClass
 from fairway.devices.columns import DeviceColumns
 from fairway.devices.far import FarDevices
 from fairway.devices.holders import accounts, place_unrecorded, restore
@@ -20,7 +20,7 @@ from fairway.devices.locating import Locator, is_plain_resource
 from fairway.devices.node import NodeDevices, Standing, portion_milli
 from fairway.devices.requests import DeviceNeeds, Requests
 from fairway.devices.room import WHOLE
-from fairway.devices.wishes import ClaimMatcher
+from fairway.devices.wishes import ByClaim, ByClass, ClaimMatcher, Wish
 from fairway.resources.columns import Axis, Vector
 from fairway.state.asks import CLASS_PREFIX, DeviceAsks
 from fairway.state.cluster import ClusterState
@@ -279,6 +279,15 @@ class DeviceBook:
             (place, amount - (named.get(place, 0) if place in known else 0)) for place, amount in sorted(gives.items())
         )
 
+    def class_of(self, wish: Wish) -> CompiledClass | None:
+        """The ResourceClass that a wish means, in a claim too."""
+        match wish:
+            case ByClass(name):
+                return self.classes.get(name)
+            case ByClaim(name):
+                return None if name in self._state.devices.device_classes else self.classes.get(name)
+        return None
+
     def nodes_by_name(self) -> dict[str, NodeDevices]:
         """The nodes that have devices, in order of name."""
         names = self._state.nodes.names
@@ -299,7 +308,13 @@ class DeviceBook:
         return [self.columns.places.of(names) for names in node.takes]
 
     def warnings(self) -> list[str]:
-        return [*self.classes.faults(), *self.classes.warnings(), *self._locator.warnings()]
+        unserved = [
+            f"deviceclass {name}: whoever asks for its extendedResourceName {known.spec.extended_resource_name} is not "
+            "given its devices, ask by claim"
+            for name, known in sorted(self._state.devices.device_classes.items())
+            if known.spec.extended_resource_name
+        ]
+        return [*self.classes.faults(), *self.classes.warnings(), *self._locator.warnings(), *unserved]
 
 
 def device_book(state: ClusterState) -> DeviceBook:

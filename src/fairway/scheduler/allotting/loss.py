@@ -41,9 +41,12 @@ class Losses:
         for signature in self._state.waiting.signatures():
             jobs = sum(len(line.entries) for line in signature.lines.values())
             for run in signature.runs:
-                for ask in run.shape.devices.classes if run.shape.devices else ():
-                    amount = ask.units * WHOLE + sum(ask.fractions)
-                    asked[ask.class_name] = asked.get(ask.class_name, 0) + jobs * run.size * amount
+                needs = self._book.resolve(run.shape.devices).needs if run.shape.devices else ()
+                for option in (need.options[0] for need in needs):
+                    known = self._book.class_of(option.wish)
+                    if known is not None and not option.admin:
+                        amount = option.milli or option.units * WHOLE
+                        asked[known.name] = asked.get(known.name, 0) + jobs * run.size * amount
         standings = ((name, self._book.standing(name)) for name in asked)
         return {
             name: Fraction(asked[name], max(WHOLE, standing.allocatable - standing.requested))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fairway.api.arguments import DevicesArguments
-from fairway.devices.requests import CLASS_MISSING
+from fairway.devices.requests import CLASS_MISSING, DeviceNeeds
 from fairway.resources.columns import IntColumn
 from fairway.scheduler.hooks import Check
 from fairway.scheduler.jobrun import JobRun
@@ -38,24 +38,27 @@ class Devices:
         session = self._session
         assert session is not None
         for run in job.signature.runs:
-            asks = run.shape.devices
-            if asks is None:
+            if run.shape.devices is None:
                 continue
-            labels = session.state.namespaces.labels(job.namespace)
-            for ask in asks.classes:
-                known = session.devices.book.classes.get(ask.class_name)
-                if known is not None and not known.admits(labels):
-                    detail = f"namespace {job.namespace} may not ask for resource class {ask.class_name}"
-                    return Verdict(False, Reason.NAMESPACE_NOT_ALLOWED, self.name, detail)
             needs = session.devices.asks.of(run.shape).needs
-            if needs.admin and labels.get(ADMIN_ACCESS) != "true":
-                detail = f"namespace {job.namespace} is not labelled {ADMIN_ACCESS}=true, which adminAccess needs"
-                return Verdict(False, Reason.NAMESPACE_NOT_ALLOWED, self.name, detail)
+            if why := self._not_allowed(session, job.namespace, needs):
+                return Verdict(False, Reason.NAMESPACE_NOT_ALLOWED, self.name, why)
             for missing in needs.missing:
                 found = missing.what == CLASS_MISSING
                 reason = Reason.CLASS_NOT_FOUND if found else Reason.DEVICE_UNAVAILABLE
                 return Verdict(False, reason, self.name, missing.text)
         return YES
+
+    def _not_allowed(self, session: Session, namespace: str, needs: DeviceNeeds) -> str:
+        """Which class, by limits or by claim, the namespace may not ask for; "" if it may all."""
+        labels, book = session.state.namespaces.labels(namespace), session.devices.book
+        for option in (option for need in needs.needs for option in need.options):
+            known = book.class_of(option.wish)
+            if known is not None and not known.admits(labels):
+                return f"namespace {namespace} may not ask for resource class {known.name}"
+        if needs.admin and labels.get(ADMIN_ACCESS) != "true":
+            return f"namespace {namespace} is not labelled {ADMIN_ACCESS}=true, which adminAccess needs"
+        return ""
 
     def feasible(self, shape: Shape, nodes: NodeView) -> Iterable[Check]:
         session = self._session
