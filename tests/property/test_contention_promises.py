@@ -9,10 +9,12 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fairway.api.scheduling import Queue
 from fairway.scheduler.plan import Plan
 from fairway.scheduler.verdict import Reason
 from fairway.state.cluster import ClusterState
 from fairway.state.tasks import Task, TaskState
+from support import objects as make
 from support.contended import contended
 from support.contention import acting, cycle
 from support.engine import state_of
@@ -33,6 +35,17 @@ def policies(draw: st.DrawFn) -> Any:
     return acting("enqueue", *first, "allocate", *evicting, backfill, drf=drf, proportion={"lending": lending})
 
 
+@st.composite
+def capped(draw: st.DrawFn) -> list[Any]:
+    """Every queue has a capability, and may be above it already."""
+    return [
+        make.queue(thing.metadata.name, thing.spec.weight, capability={"cpu": draw(st.integers(2, 9))})
+        if isinstance(thing, Queue)
+        else thing
+        for thing in draw(contended(plain=True))
+    ]
+
+
 def given_room(state: ClusterState, plan: Plan) -> dict[str, Task]:
     """Pods that the plan binds, or holds room for."""
     entries = [*plan.bindings, *plan.nominations, *(entry for entry in plan.reservations if not entry.anew)]
@@ -40,7 +53,7 @@ def given_room(state: ClusterState, plan: Plan) -> dict[str, Task]:
 
 
 @some
-@given(contended(plain=True), policies())
+@given(capped(), policies())
 def test_no_queue_is_given_more_than_its_capability(objects, policy):
     state = state_of(objects)
     plan = cycle(state, policy)
