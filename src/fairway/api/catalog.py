@@ -111,14 +111,14 @@ _ACTIONS: tuple[tuple[str, type[Arguments], str], ...] = (
     ("backfill", args.BackfillArguments, "Fill gaps with pods that request nothing, and with short jobs."),
 )
 
-_QUEUE_HOOKS = ("queue_key", "overused", "allocatable", "enqueueable", "reclaimable")
+_QUEUE_HOOKS = ("queue_key", "overused", "allocatable", "enqueueable")
 
 _PLUGINS: tuple[tuple[str, type[Arguments], tuple[str, ...], str], ...] = (
     ("priority", Arguments, ("job_key", "task_key"), "Jobs and tasks of higher priority go first."),
     (
         "gang",
         Arguments,
-        ("job_key", "job_valid", "job_ready", "job_pipelined", "preemptable", "reclaimable"),
+        ("job_key", "job_valid", "job_ready"),
         "A job is placed with its whole minimum or not at all, and never loses a part of it.",
     ),
     ("conformance", Arguments, ("preemptable", "reclaimable"), "System pods are never evicted."),
@@ -148,6 +148,6 @@ _PLUGINS: tuple[tuple[str, type[Arguments], tuple[str, ...], str], ...] = (
         ("score",),
         "Prefer the fullest node that fits, to keep others whole.",
     ),
-    ("devices", args.DevicesArguments, ("feasible",), "Choose devices by class, and nodes that have them."),
+    ("devices", args.DevicesArguments, ("feasible", "job_valid"), "Choose devices by class, and nodes that have them."),
     ("fgd", args.FgdArguments, ("score",), "Place GPU pods where they fragment the GPUs least."),
 )
