@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import signal
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from importlib import import_module
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 
 import msgspec
@@ -40,7 +42,9 @@ def run_task(task: Task) -> RunReport:
     return Simulation(scenario, policy, seed=task.seed).run().report
 
 
-def run_all(tasks: Sequence[Task], *, workers: int | None = None, dask: str | None = None) -> Iterator[RunReport]:
+def run_all(
+    tasks: Sequence[Task], *, workers: int | None = None, dask: str | None = None
+) -> Generator[RunReport, None, None]:
     """Each task's report, in order, as they become known."""
     if dask is not None:
         yield from _on_dask(tasks, dask)
@@ -49,8 +53,30 @@ def run_all(tasks: Sequence[Task], *, workers: int | None = None, dask: str | No
     if size <= 1:
         yield from map(run_task, tasks)
         return
-    with ProcessPoolExecutor(size, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(run_task, tasks)
+    pool = ProcessPoolExecutor(size, mp_context=get_context("spawn"), initializer=_leave_interrupts_to_parent)
+    with _stopped_early(pool):
+        futures = [pool.submit(run_task, task) for task in tasks]
+        for future in futures:
+            yield future.result()
+
+
+def _leave_interrupts_to_parent() -> None:
+    """Ctrl-C reaches the whole group: a run of many must not end as a partial report that looks like a whole one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@contextmanager
+def _stopped_early(pool: ProcessPoolExecutor) -> Iterator[None]:
+    """Whoever leaves before the end (Ctrl-C, a fault in one run) does not wait for the other runs."""
+    others = set(active_children())
+    try:
+        yield
+    except BaseException:
+        pool.shutdown(wait=False)
+        for child in set(active_children()) - others:
+            child.terminate()
+        raise
+    pool.shutdown()
 
 
 def _on_dask(tasks: Sequence[Task], address: str) -> Iterator[RunReport]:
