@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairway.state.events import Assumed, Confirmed, Upserted
+from fairway.state.events import Assumed, Confirmed, Deleted, Upserted
 from support import objects as make
 from support.engine import bound, decided, order, plan, policy, reasons, state_of, waiting
 from support.scenario import Scenario, nobody_waits, nothing_placed, only, placed, scenarios, waits
@@ -411,6 +411,19 @@ def test_a_plan_read_late_tells_of_the_state_it_was_made_from():
     for pod, node in [("default/g-0", "n1"), ("default/g-1", "n1")]:
         state.apply(Assumed(pod, node))
     state.apply(Upserted(make.group("g", minimum=1, queue="elsewhere")))
+    state.refresh()
+    assert late.document() == expected
+
+
+def test_a_plan_read_late_counts_groups_and_namespaces_as_they_were():
+    begun = [make.pod("r-0", group="r", node="n1", cpu=1), make.pod("r-1", group="r", cpu=1)]
+    other_team = make.pod("elsewhere", "b", node="n1", cpu=1)
+    objects = [make.node("n1", cpu=2), make.group("r", minimum=1, phase="Running"), *begun, other_team]
+    state, other = state_of(objects), state_of(objects)
+    expected, late = decided(other).document(), decided(state)
+    assert [(group["name"], group["running"]) for group in expected["status"]["podGroups"]] == [("default/r", 1)]
+    state.apply(Deleted(other_team))
+    state.apply(Upserted(make.pod("r-0", group="r", node="n1", cpu=1, phase="Failed")))
     state.refresh()
     assert late.document() == expected
 

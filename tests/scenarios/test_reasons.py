@@ -90,6 +90,16 @@ SCENARIOS = (
         expect=waits("g", "GangTooFewPods", "has 0 of the 1 pods it needs at least in role 'driver'"),
     ),
     Scenario(
+        "a gang of which one role finds no node says which of its pods that is",
+        nodes=[make.node("n1", cpu=4)],
+        jobs=[
+            make.group("g", minimum=2, roles={"driver": 1, "worker": 1}),
+            *[make.pod(f"a{i}", group="g", role="worker", cpu=1) for i in range(3)],
+            make.pod("z-driver", group="g", role="driver", cpu=9),
+        ],
+        expect=waits("g", "GangNotReady", "1 of the 2 pods it needs at once could be placed; default/z-driver: 0/1"),
+    ),
+    Scenario(
         "failed and leaving pods do not count in a role either",
         nodes=FIVE,
         jobs=[

@@ -145,7 +145,8 @@ def test_an_allocatable_may_say_more_than_was_asked_for():
 def test_an_allocatable_that_says_no_is_no_failure():
     made = run(CLUSTER, allocatable=lambda _queue, _shape, _count: 0)
     assert bound(made) == {}
-    assert "a plugin does not let queue default take more" in waiting(made)["p-0"].message
+    assert reasons(made)["p-0"] == "QueueOverused"
+    assert "plugin odd does not let queue default take more" in waiting(made)["p-0"].message
 
 
 @pytest.mark.parametrize("answer", [boom, lambda *_: None, lambda *_: True])

@@ -90,10 +90,6 @@ class QueueBook:
             book = self._accounts[namespace] = AccountBook(namespace, self, held, weight_of(namespace))
         return book
 
-    def namespaces(self) -> list[str]:
-        """Those that the session has looked at."""
-        return list(self._accounts)
-
     def charge(self, vector: Vector, count: int) -> None:
         """The queue's tasks hold this much more (or, with a negative count, less)."""
         for book in self.line:

@@ -74,7 +74,7 @@ def explain(session: Session, job: JobRun) -> Why:
 
 def _explain(session: Session, job: JobRun) -> Why:
     statement = session.statement()
-    needed = 1 if session.job_ready(job) else max(1, job.minimum - job.ready)
+    needed = 1 if session.job_ready(job) else max(1, job.minimum - job.ready, sum(_missing_roles(job).values()))
     before = job.ready
     stuck = _place(job, statement, needed)
     placed = job.ready - before
@@ -101,19 +101,34 @@ class _Stuck(NamedTuple):
 
 
 def _place(job: JobRun, statement: Statement, needed: int) -> _Stuck:
-    """Place what can be placed; returns the first shape, and task, that found no node."""
-    missing, place, stuck = needed, 0, None
+    """Place what can be placed, roles first; returns the first shape, and task, that found no node."""
+    roles, stuck = _missing_roles(job), []
+    for role, missing in roles.items():
+        stuck += _place_some(job, statement, missing, role)
+    stuck += _place_some(job, statement, needed - sum(roles.values()), None)
+    if not stuck:
+        last = next((run for run in job.runs if run.left), job.runs[-1])
+        return _Stuck(last.shape, len(job.waiting) - 1)
+    return stuck[0]
+
+
+def _place_some(job: JobRun, statement: Statement, missing: int, role: str | None) -> list[_Stuck]:
+    """Place so many tasks (of a role), as far as there is room; returns the first of each run that found no node."""
+    place, stuck = 0, []
     for run in job.runs:
-        count = min(missing, run.left)
+        count = min(missing, run.left) if role in (None, run.role) else 0
         done = statement.allocate(job, run, count) if count > 0 else 0
-        if done < count and stuck is None:
-            stuck = _Stuck(run.shape, place + run.placed)
+        if done < count:
+            stuck.append(_Stuck(run.shape, place + run.placed))
         missing -= done
         place += len(run.tasks)
-    if stuck is None:
-        last = next((run for run in job.runs if run.left), job.runs[-1])
-        stuck = _Stuck(last.shape, len(job.waiting) - 1)
     return stuck
+
+
+def _missing_roles(job: JobRun) -> dict[str, int]:
+    """By role: how many tasks its own minimum still lacks."""
+    ready = job.role_ready or {}
+    return {role: max(0, least - ready.get(role, 0)) for role, least in job.job.role_minimums}
 
 
 def _fits_after_release(session: Session, job: JobRun, needed: int) -> bool:

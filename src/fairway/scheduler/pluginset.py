@@ -130,6 +130,11 @@ class PluginSet:
         """What plugins of others have to say at a hook."""
         return [self._call(place, name) for place in self._asked(name) if not self._layout.ours[place]]
 
+    def stranger_names(self, *hooks: str) -> list[str]:
+        """The plugins of others that have a say at one of these hooks."""
+        places = sorted({place for hook in hooks for place in self._asked(hook) if not self._layout.ours[place]})
+        return [self._layout.configs[place].name for place in places]
+
     def protectors(self, name: str) -> list[Any]:
         """Our own plugins that have this hook."""
         return [self._plugins[place] for place in self._asked(name) if self._layout.ours[place]]

@@ -210,12 +210,11 @@ class Session:
             verdict: Verdict = plugin.not_allowed(job)
             if not verdict.ok:
                 return verdict
-        texts = "; ".join(self.failures.texts.values())
-        return Verdict(
-            False,
-            Reason.PLUGIN_FAILED,
-            detail=texts or f"a plugin does not let queue {job.queue.name} take more",
-        )
+        if self.failures.texts:
+            return Verdict(False, Reason.PLUGIN_FAILED, detail="; ".join(self.failures.texts.values()))
+        names = " or ".join(self.plugins.stranger_names("overused", "allocatable"))
+        detail = f"plugin {names} does not let queue {job.queue.name} take more"
+        return Verdict(False, Reason.QUEUE_OVERUSED, names, detail)
 
     def job_ready(self, job: JobRun) -> bool:
         for ready in self._job_ready:  # noqa: SIM110 - asked several times for every step

@@ -18,7 +18,7 @@ from fairway.scheduler.promising.ahead import promise_reservations
 from fairway.scheduler.promising.timeline import Promise
 from fairway.scheduler.reporting.recheck import recheck_at
 from fairway.scheduler.reporting.standings import Standings
-from fairway.scheduler.reporting.statuses import statuses
+from fairway.scheduler.reporting.statuses import count, statuses
 from fairway.scheduler.reporting.waitingjobs import WaitingJobs
 from fairway.scheduler.session import Session
 from fairway.state.tasks import Task, TaskState
@@ -64,15 +64,14 @@ def _warnings(session: Session) -> tuple[str, ...]:
 
 def _sources(session: Session, bindings: Callable[[], list[Binding]]) -> Sources:
     """All that the plan can be asked for, frozen as far as the state may move on before somebody asks."""
-    waiting, standings = WaitingJobs(session), Standings(session)
-    running = {queue.name: sum(account.tasks for account in queue.accounts.values()) for queue in session.state.queues}
+    waiting, standings, counted = WaitingJobs(session), Standings(session), count(session)
     return Sources(
         bindings=bindings,
         pending=waiting.pending,
         queues=standings.queues,
         namespaces=standings.namespaces,
         resource_classes=class_standings(session),
-        status=lambda: statuses(session, waiting, running),
+        status=lambda: statuses(session, waiting, counted),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairway.resources.quantity import INT64_MAX, format_amount
-from fairway.scheduler.books import SHARE_BITS, UNLIMITED, QueueBook, share
+from fairway.scheduler.books import SHARE_BITS, UNLIMITED, share
 from fairway.scheduler.plan import (
     NamespaceStanding,
     QueueStanding,
@@ -28,6 +28,13 @@ class Standings:
             for _, book in sorted(session.queues.items())
             if book.info.exists or any(book.held)
         ]
+        waiting = _waiting(session)
+        self._accounts = [
+            session.account(book, namespace)
+            for _, book in sorted(session.queues.items())
+            for namespace in sorted({*book.info.accounts, *waiting.get(book.name, ())})
+        ]
+        """Looked up now: the state may move on before somebody asks."""
 
     def queues(self) -> list[QueueStanding]:
         return [
@@ -45,24 +52,18 @@ class Standings:
         ]
 
     def namespaces(self) -> list[NamespaceStanding]:
-        found = []
-        for _, book in sorted(self._session.queues.items()):
-            for namespace in sorted(self._namespaces(book)):
-                account = self._session.account(book, namespace)
-                found.append(
-                    NamespaceStanding(
-                        queue=book.name,
-                        namespace=namespace,
-                        weight=account.weight,
-                        allocated=self._amounts(account.held),
-                        share=_fraction(share(account.held, self._session.share_total, 1, PODS)),
-                        weighted_share=_fraction(share(account.held, self._session.share_total, account.weight, PODS)),
-                    )
-                )
-        return found
-
-    def _namespaces(self, book: QueueBook) -> set[str]:
-        return {*book.info.accounts, *book.namespaces()}
+        total = self._session.share_total
+        return [
+            NamespaceStanding(
+                queue=account.queue.name,
+                namespace=account.namespace,
+                weight=account.weight,
+                allocated=self._amounts(account.held),
+                share=_fraction(share(account.held, total, 1, PODS)),
+                weighted_share=_fraction(share(account.held, total, account.weight, PODS)),
+            )
+            for account in self._accounts
+        ]
 
     def _amounts(self, amounts: list[int]) -> dict[str, str]:
         shown = {}
@@ -70,6 +71,17 @@ class Standings:
             amount = amounts[row] if row < len(amounts) else 0
             shown[name] = "unlimited" if amount >= UNLIMITED else format_amount(name, min(max(amount, 0), INT64_MAX))
         return shown
+
+
+def _waiting(session: Session) -> dict[str, set[str]]:
+    """The namespaces that wait for something, by queue."""
+    found: dict[str, set[str]] = {}
+    for signature in session.state.waiting.signatures():
+        for key in signature.lines:
+            found.setdefault(key.queue, set()).add(key.namespace)
+    for job in (*session.state.waiting.started, *session.state.waiting.empty):
+        found.setdefault(job.queue, set()).add(job.namespace)
+    return found
 
 
 def _rank(dimension: tuple[int, str]) -> tuple[int, str]:
