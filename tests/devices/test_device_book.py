@@ -29,7 +29,7 @@ from support.devices import (
     term,
 )
 from support.engine import state_of
-from support.objects import pod
+from support.objects import HOST, made, pod
 
 ANY = kind_class("any", "nvidia-gpu")
 HIGH = memory_class("high", "30G")
@@ -221,6 +221,45 @@ SLICES = [
     resource_slice("s2", "n0", published("d3"), pool="p", generation=2, count=2),
     resource_slice("s3", "n1", published("d0"), pool="q"),
 ]
+FAR = [
+    made(
+        "ResourceSlice",
+        "far",
+        spec={
+            "driver": DRIVER,
+            "pool": {"name": "far", "generation": 1, "resourceSliceCount": 1},
+            "devices": [published("f0"), published("f1", allowMultipleAllocations=True)],
+            **where,
+        },
+    )
+    for where in (
+        {"allNodes": True},
+        {"nodeName": "n1"},
+        {
+            "nodeSelector": {
+                "nodeSelectorTerms": [{"matchExpressions": [{"key": HOST, "operator": "In", "values": ["n0"]}]}]
+            }
+        },
+    )
+]
+
+
+def claim_spec(count: int) -> dict[str, Any]:
+    return {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "driver", "count": count}}]}}
+
+
+def allocation(*devices: tuple[str, str]) -> dict[str, Any]:
+    results = [{"request": "r", "driver": DRIVER, "pool": pool, "device": device} for pool, device in devices]
+    return {"status": {"allocation": {"devices": {"results": results}}}}
+
+
+CLAIMS = [
+    made("ResourceClaim", "c", "default", spec=claim_spec(1)),
+    made("ResourceClaim", "c", "default", spec=claim_spec(1), **allocation(("far", "f0"))),
+    made("ResourceClaim", "c", "default", spec=claim_spec(2), **allocation(("p", "d0"), ("far", "f1"))),
+    made("ResourceClaimTemplate", "t", "default", spec={"spec": claim_spec(1)}),
+    made("DeviceClass", "driver", spec={}),
+]
 RECORDS = [
     ("any", "any_g0", "1"),
     ("any", "any_g1", "2"),
@@ -230,6 +269,8 @@ RECORDS = [
     ("pairs", "pairs_pair", "1"),
     ("plain", "plain_nvidia.com_x2fgpu", "1"),
     ("driver", "driver_d0", "1"),
+    ("driver", "driver_f0", "1"),
+    ("driver", "driver_f1", "500m"),
 ]
 
 
@@ -256,6 +297,20 @@ class Books(RuleBasedStateMachine):
     @rule(which=st.sampled_from(SLICES), there=st.booleans())
     def change_slice(self, which: Any, there: bool) -> None:
         self.state.apply(Upserted(which) if there else Deleted(which))
+
+    @rule(which=st.sampled_from(FAR), there=st.booleans())
+    def change_far_slice(self, which: Any, there: bool) -> None:
+        self.state.apply(Upserted(which) if there else Deleted(which))
+
+    @rule(which=st.sampled_from(CLAIMS), there=st.booleans())
+    def change_claim(self, which: Any, there: bool) -> None:
+        self.state.apply(Upserted(which) if there else Deleted(which))
+
+    @rule(name=st.sampled_from("abcd"), node=st.sampled_from(["n0", "n1"]), template=st.booleans())
+    def change_claiming_pod(self, name: str, node: str, template: bool) -> None:
+        entry = {"resourceClaimTemplateName": "t"} if template else {"resourceClaimName": "c"}
+        spec = {"resourceClaims": [{"name": "e", **entry}]}
+        self.state.apply(Upserted(pod(name, node=node, cpu=1, spec=spec)))
 
     @rule(
         name=st.sampled_from("abcd"),

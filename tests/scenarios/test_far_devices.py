@@ -152,6 +152,15 @@ def test_nodes_come_and_go_and_change_what_they_reach() -> None:
     check(state)
 
 
+def test_a_node_with_new_devices_of_its_own_does_not_count_those_of_all_again() -> None:
+    state = state_of(FPGA, NODES, far_slice("x"))
+    assert standings(state) == {"fpga": (1, 0)}
+    own = resource_slice("own", "n2", fpga("own"))
+    state.apply(Upserted(own))
+    assert standings(state) == {"fpga": (2, 0)}
+    check(state)
+
+
 def test_counters_that_devices_of_different_nodes_share_are_not_kept_so_the_pool_is_not_used() -> None:
     uses = [{"counterSet": "set", "counters": {"slices": {"value": "1"}}}]
     devices = [fpga(name, nodeName=node, consumesCounters=uses) for name, node in (("x", "n1"), ("y", "n2"))]

@@ -10,26 +10,21 @@ from collections.abc import Hashable, Iterable
 
 from fairway.api.classes import ResourceClass
 from fairway.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
-from fairway.devices.claimed import ClaimedDevices
 from fairway.devices.classes import ClassTable, CompiledClass
 from fairway.devices.columns import DeviceColumns
 from fairway.devices.far import FarDevices
-from fairway.devices.holders import accounts, place_unrecorded, restore
 from fairway.devices.inventory import Inventory
-from fairway.devices.locating import Locator, is_plain_resource
+from fairway.devices.locating import Locator
 from fairway.devices.node import NodeDevices, Standing, portion_milli
+from fairway.devices.occupancy import Occupancy, Plain
 from fairway.devices.requests import DeviceNeeds, Requests
-from fairway.devices.room import WHOLE
 from fairway.devices.wishes import ByClaim, ByClass, ClaimMatcher, Wish
 from fairway.resources.columns import Axis, Vector
 from fairway.state.asks import CLASS_PREFIX, DeviceAsks
 from fairway.state.cluster import ClusterState
 from fairway.state.facts import Changed
 from fairway.state.shapes import Shape
-from fairway.state.tasks import ON_NODE, Task
-
-Plain = tuple[tuple[str, int], ...]
-"""Units of plain resources, by name."""
+from fairway.state.tasks import Task
 
 
 class DeviceBook:
@@ -51,6 +46,10 @@ class DeviceBook:
     @property
     def axis(self) -> Axis:
         return self._state.axis
+
+    @property
+    def far(self) -> FarDevices:
+        return self._occupancy.far
 
     @property
     def awake(self) -> bool:
@@ -78,7 +77,7 @@ class DeviceBook:
             refilled |= {row for row in reselected if nodes.tasks[row]}
         rebuilt |= {row for row in refilled if self._is_bare(row)}
         refilled |= rebuilt | self._rebuild(rebuilt)
-        refilled = self._refill(refilled)
+        refilled = self._occupancy.refill(refilled)
         self.columns.publish(refilled, self.nodes, reselected & set(self.nodes))
         self._facts, self._changed, self._reshaped = facts.end, nodes.changed.end, nodes.reshaped.end
 
@@ -88,8 +87,7 @@ class DeviceBook:
         self._matcher = ClaimMatcher(facts.device_classes, self.classes)
         self._requests = Requests(self.classes, self._matcher, facts.claims, facts.templates)
         self._locator = Locator(self._state)
-        self._claimed = ClaimedDevices()
-        self.far = FarDevices()
+        self._occupancy = Occupancy(self._state, self.nodes, self.resolve)
         self._facts = self._changed = self._reshaped = -1
         self._needs: dict[tuple[DeviceAsks | None, Plain], DeviceNeeds] = {}
 
@@ -109,8 +107,8 @@ class DeviceBook:
         for slice_ in facts.slices.values():
             self._locator.upsert_slice(slice_)
         for claim in facts.claims.values():
-            self._claimed.upsert(claim)
-        self._claimed.take_changed()
+            self._occupancy.claimed.upsert(claim)
+        self._occupancy.claimed.take_changed()
         self._renew_needs()
 
     def _learn(self, changes: Iterable[Changed]) -> tuple[set[int], set[int], set[int]]:
@@ -123,10 +121,7 @@ class DeviceBook:
                 slice_ = facts.slices.get(key)
                 rows |= self._locator.delete_slice(key) if slice_ is None else self._locator.upsert_slice(slice_)
             elif kind is ResourceClaim:
-                if (claim := facts.claims.get(key)) is None:
-                    self._claimed.delete(key)
-                else:
-                    self._claimed.upsert(claim)
+                self._occupancy.learn_claim(key, facts.claims.get(key))
             elif kind is ResourceClass:
                 known = self.axis.find(CLASS_PREFIX + key) is not None
                 (asked_for if known else reselected).update(self._reclass(key))
@@ -135,6 +130,7 @@ class DeviceBook:
                     node.select(node.selected)
             if kind in (ResourceClass, ResourceClaim, DeviceClass, ResourceClaimTemplate):
                 self._renew_needs()
+                asked_for |= self._occupancy.presumed
         return rows, reselected, asked_for
 
     def _renew_needs(self) -> None:
@@ -158,7 +154,7 @@ class DeviceBook:
 
     def _claimed_rows(self) -> set[int]:
         """Rows where claims hold other devices than before, or where they count as a class that nobody counted."""
-        rows = self._locator.rows_of({device[:2] for device in self._claimed.take_changed()})
+        rows = self._locator.rows_of({device[:2] for device in self._occupancy.claimed.take_changed()})
         if self.columns.has_new_classes():
             rows |= {row for row, node in self.nodes.items() if any(holding.claim for holding in node.holdings)}
         return rows
@@ -173,14 +169,15 @@ class DeviceBook:
             touched |= self.far.place(row, self.nodes.get(row))
         if touched:
             self.generation += 1
-        for row in touched & set(self.nodes):
-            self.nodes[row].away, self.nodes[row].layout = self.far.away(row), -1
+        for row in sorted(rows | touched if self.far else touched):
+            if (node := self.nodes.get(row)) is not None:
+                node.away, node.layout = self.far.away(row), -1
         return touched
 
     def _find_devices(self, row: int) -> None:
         devices, counters = self._locator.devices(row)
         old = self.nodes.pop(row, None)
-        if not devices and not self._has_records(row):
+        if not devices and not self._occupancy.has_records(row):
             return
         listed = self._locator.plain_names(row)
         if old is not None and old.is_of(devices, counters, listed):
@@ -195,59 +192,13 @@ class DeviceBook:
     def _is_bare(self, row: int) -> bool:
         """Whether a row without devices has to be looked at: its pods may have records of some, or had."""
         node = self.nodes.get(row)
-        return self._has_records(row) if node is None else not len(node.inventory)
-
-    def _has_records(self, row: int) -> bool:
-        nodes = self._state.nodes
-        return bool(nodes.alive[row]) and any(task.record and task.state in ON_NODE for task in nodes.tasks[row])
-
-    def _refill(self, rows: set[int]) -> set[int]:
-        """Who holds what on rows. Returns them with the rows that hold the same devices."""
-        busy = sorted(row for row in rows if row in self.nodes and not self._is_idle(row))
-        touched = set[int]()
-        for row in busy:
-            touched |= self._restore(row)
-        others = sorted(touched - set(busy))
-        for row in others:
-            self._restore(row)
-        for row in (*busy, *others):
-            self._settle(row)
-        return rows | touched
-
-    def _restore(self, row: int) -> set[int]:
-        """What is recorded. Returns other rows that have to know."""
-        node = self.nodes[row]
-        node.clear()
-        restore(node, self._tasks(row), self._claimed)
-        return self.far.note(row, node)
-
-    def _settle(self, row: int) -> None:
-        """What others hold of the same devices, and then those nobody wrote down."""
-        node = self.nodes[row]
-        self.far.echo(row, node)
-        tasks, shared = self._tasks(row), set[str]()
-        for task in tasks:
-            plain = tuple((name, units) for name, units in self.plain(task.shape) if node.backs(name))
-            if task.shape.devices is not None or plain:
-                place_unrecorded(node, task, self.resolve(task.shape.devices, plain), shared)
-        node.accounts = accounts(self.axis, node, tasks)
-
-    def _is_idle(self, row: int) -> bool:
-        """Whether nobody has anything there, nor had when it was last looked at."""
-        node = self.nodes[row]
-        held = node.holdings or node.lost or self._state.nodes.tasks[row]
-        return not (held or node.far or self._claimed)
-
-    def _tasks(self, row: int) -> list[Task]:
-        here = (task for task in self._state.nodes.tasks[row] if task.state in ON_NODE)
-        return sorted(here, key=lambda task: task.key)
+        return self._occupancy.has_records(row) if node is None else not len(node.inventory)
 
     # -- questions --------------------------------------------------------------------------------------------
 
     def plain(self, shape: Shape) -> Plain:
         """The units of plain resources that a shape asks for."""
-        names = self._state.axis.names
-        return tuple((names[row], -(-amount // WHOLE)) for row, amount in shape.vector if is_plain_resource(names[row]))
+        return self._occupancy.plain(shape)
 
     def resolve(self, asks: DeviceAsks | None, plain: Plain = ()) -> DeviceNeeds:
         """What asks mean now."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fairway.devices.book import DeviceBook, Plain
+from fairway.devices.book import DeviceBook
+from fairway.devices.occupancy import Plain
 from fairway.devices.requests import DeviceNeeds, Need
 from fairway.devices.room import WHOLE
 from fairway.devices.slotbits import MOST_LINES, Lines
