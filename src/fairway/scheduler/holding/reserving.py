@@ -101,6 +101,8 @@ class Places:
         carrying = self._session.holds.rows()
         if len(carrying) >= self._most:
             fits &= column_of(carrying, len(fits))
+        if not fits.any():
+            return None
         elsewhere = self._best(search, shape, fits & ~search.avoided)
         return self._best(search, shape, fits) if elsewhere is None else elsewhere
 
