@@ -122,3 +122,20 @@ def test_an_empty_scenario_says_what_it_lacks() -> None:
         "s.yaml:1: cluster: no nodes, expected nodes, manifests or a trace\n"
         "s.yaml:2: workload: no jobs, expected jobs, manifests or a trace"
     )
+
+
+@pytest.mark.parametrize(
+    ("trace", "fault"),
+    [
+        ("{format: xyz, file: t}", "s.yaml:2: workload.trace.format: 'xyz' is unknown, expected one of openb, swf,"),
+        ("{format: csv, file: t}", "s.yaml:2: workload.trace: a trace in CSV needs `columns`"),
+        (
+            "{format: csv, file: t, columns: {submit: a, run: b, unit: day}}",
+            "s.yaml:2: workload.trace.columns.unit: 'day' is unknown, expected one of s, ms,",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_trace_has_its_line_and_path(trace: str, fault: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_scenario(f"cluster: {{nodes: 1 x {{cpu: 4}}}}\nworkload: {{trace: {trace}}}\n", Path("s.yaml"))
+    assert str(caught.value).startswith(fault)

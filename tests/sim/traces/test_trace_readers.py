@@ -238,7 +238,7 @@ def test_compressed_files_are_read_whatever_their_name(tmp_path: Path) -> None:
         (b"[1]", "batsim", "not a Batsim workload"),
         (b'{"jobs": [', "batsim", "not a Batsim workload: the text ends too early"),
         (b'{"profiles": {"p": {"cpu": 1}}}', "batsim", "profiles.p: only profiles with a delay are read"),
-        (b"x", "nonsense", "format: 'nonsense' is unknown, expected one of openb, swf, batsim"),
+        (b"x", "nonsense", "'nonsense' is unknown, expected one of openb, swf, batsim"),
         (b"x", "csv", "needs `columns`"),
     ],
 )
@@ -255,3 +255,14 @@ def test_a_file_that_is_not_a_trace_is_an_input_error(
 def test_a_missing_file_is_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read: No such file"):
         list(open_trace(tmp_path / "none", "swf", TraceFaults("trace")))
+
+
+def test_a_file_of_which_no_row_can_be_read_is_refused_and_says_what_was_found(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.csv"
+    path.write_text("when,cpu\n1,2\n")
+    with pytest.raises(
+        InputError, match=r"(?s)jobs.csv: no row could be read, .* format swf:.*:1: 1 fields, expected 18"
+    ):
+        list(open_trace(path, "swf", TraceFaults(str(path))))
+    path.write_text("")
+    assert not list(open_trace(path, "swf", TraceFaults(str(path))))

@@ -18,8 +18,19 @@ from fairway.clock import Micros, parse_rfc3339
 from fairway.errors import Fault, FaultsError, InputError
 from fairway.resources.algebra import Resource
 from fairway.sim.assertions import Assertion, parse_assertion
-from fairway.sim.scenario.model import Change, Failure, JobTemplate, Nodes, NodeTemplate, ScenarioFile, Span
+from fairway.sim.scenario.model import (
+    Change,
+    Failure,
+    JobTemplate,
+    Nodes,
+    NodeTemplate,
+    ScenarioFile,
+    Span,
+    TraceSource,
+)
 from fairway.sim.spans import Drawn, parse_drawn, parse_span
+from fairway.sim.traces.columns import check_unit
+from fairway.sim.traces.formats import check_format, check_node_format
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -181,12 +192,24 @@ class _Checker:
             self._try(("failures", index), _check_failure, failure)
         for index, change in enumerate(file.changes):
             self._try(("changes", index), _check_change, change)
+        if cluster.trace is not None:
+            self._try(("cluster", "trace", "format"), check_node_format, cluster.trace.format)
+        if workload.trace is not None:
+            self._try(("workload", "trace", "format"), check_format, workload.trace.format)
+            self._columns(workload.trace)
         if not (cluster.nodes or cluster.manifests or cluster.trace):
             self._fault(("cluster",), "no nodes, expected nodes, manifests or a trace")
         if not (workload.jobs or workload.manifests or workload.trace):
             self._fault(("workload",), "no jobs, expected jobs, manifests or a trace")
         assertions = tuple(self._assertions(file.asserts))
         return Scenario(path, file, start or 0, assertions)
+
+    def _columns(self, trace: TraceSource) -> None:
+        place = ("workload", "trace")
+        if trace.columns is not None:
+            self._try((*place, "columns", "unit"), check_unit, trace.columns.unit)
+        elif trace.format == "csv":
+            self._fault(place, "a trace in CSV needs `columns`, to say which column means what")
 
     def _assertions(self, texts: tuple[str, ...]) -> Iterator[Assertion]:
         for index, text in enumerate(texts):

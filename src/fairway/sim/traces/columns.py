@@ -63,10 +63,14 @@ class Columns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return [name for name in (*single, *amounts) if name is not None]
 
 
+def check_unit(unit: str) -> None:
+    if unit not in UNITS:
+        raise InputError(f"{unit!r} is unknown, expected one of {', '.join(UNITS)}")
+
+
 def read_csv(path: Path, faults: TraceFaults, columns: Columns) -> Iterator[TraceJob]:
     """The jobs in the order of the file."""
-    if columns.unit not in UNITS:
-        raise InputError(f"unit: {columns.unit!r} is unknown, expected one of {', '.join(UNITS)}")
+    check_unit(columns.unit)
     for index, (line, row) in enumerate(read_rows(path, columns.used(), faults)):
         try:
             yield _job(row, index, columns)
@@ -97,7 +101,11 @@ def _time(text: str, unit: Micros) -> Micros:
     try:
         return span(text, unit)
     except InputError:
+        pass
+    try:
         return moment(text)
+    except InputError:
+        raise InputError(f"{text!r} is not a time, expected a number from 0 up, or a date and time") from None
 
 
 def _amount(row: Row, name: str, entry: str | AmountColumn) -> int:

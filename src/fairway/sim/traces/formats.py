@@ -30,21 +30,43 @@ _NODES: Mapping[str, Callable[[Path, TraceFaults], Iterator[TraceNode]]] = {
     "recording": read_recording_nodes,
 }
 FORMATS = (*_JOBS, "csv")
+NODE_FORMATS = tuple(_NODES)
+
+
+def check_format(format: str) -> None:
+    if format not in FORMATS:
+        raise InputError(f"{format!r} is unknown, expected one of {', '.join(FORMATS)}")
+
+
+def check_node_format(format: str) -> None:
+    if format not in NODE_FORMATS:
+        raise InputError(f"{format!r} describes no machines, expected one of {', '.join(NODE_FORMATS)}")
 
 
 def open_trace(path: Path, format: str, faults: TraceFaults, columns: Columns | None = None) -> Iterator[TraceJob]:
     """The jobs of a trace by time of submission, read as they are asked for."""
+    check_format(format)
     if format == "csv":
         if columns is None:
             raise InputError(f"{path}: a trace in CSV needs `columns`, to say which column means what")
-        return in_submit_order(read_csv(path, faults, columns))
-    if format not in _JOBS:
-        raise InputError(f"format: {format!r} is unknown, expected one of {', '.join(FORMATS)}")
-    return in_submit_order(_JOBS[format](path, faults))
+        jobs = read_csv(path, faults, columns)
+    else:
+        jobs = _JOBS[format](path, faults)
+    return in_submit_order(_not_all_wrong(jobs, path, format, faults))
+
+
+def _not_all_wrong(jobs: Iterator[TraceJob], path: Path, format: str, faults: TraceFaults) -> Iterator[TraceJob]:
+    """A file of which no row can be read is another file than it is said to be: nothing good comes of running it."""
+    first = next(jobs, None)
+    if first is not None:
+        yield first
+        yield from jobs
+    elif faults.count:
+        lines = "\n".join(faults.summary()[1:])
+        raise InputError(f"{path}: no row could be read, expected a trace of format {format}:\n{lines}")
 
 
 def open_nodes(path: Path, format: str, faults: TraceFaults) -> Iterator[TraceNode]:
     """The machines that a file of this format describes."""
-    if format not in _NODES:
-        raise InputError(f"format: {format!r} describes no machines, expected one of {', '.join(_NODES)}")
+    check_node_format(format)
     return _NODES[format](path, faults)
