@@ -192,3 +192,49 @@ def test_what_stands_side_by_side_is_drawn_on_one_scale_and_named(scenario: str,
     assert len(waits) == 2
     ticks = [[piece for piece in plot.split("<") if piece.startswith("text") and "middle" in piece] for plot in waits]
     assert ticks[0] == ticks[1]
+
+
+@pytest.mark.parametrize(
+    ("more", "fault"),
+    [
+        ("failures: [{node: node-9, at: 1m, lasts: 5m}]", "failures[0].node: there is no node 'node-9', did you mean"),
+        ("changes: [{at: 1m, drain: n}]", "changes[0].drain: there is no node 'n', expected one of node-0, node-1"),
+        ("timing: {cycles: interval, interval: 0s}", "timing.interval: no time passes between cycles"),
+    ],
+)
+def test_a_scenario_that_cannot_be_meant_leaves_nothing_behind(
+    scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], more: str, fault: str
+) -> None:
+    Path(scenario).write_text(SCENARIO + more + "\n")
+    assert call("simulate", scenario, "-o", str(tmp_path / "out")) == 2
+    assert fault in capsys.readouterr().err
+    assert not list((tmp_path / "out").glob("*")) if (tmp_path / "out").exists() else True
+
+
+def test_a_folder_that_cannot_be_written_is_said_before_anything_runs(
+    scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("mine")
+    policies = ("--policy", "default", "--policy", "default")
+    for arguments in (
+        ("simulate", scenario, "-o"),
+        ("simulate", scenario, "--record"),
+        ("diff", scenario, *policies, "-o"),
+    ):
+        assert call(*arguments, str(tmp_path / "file")) == 2
+        captured = capsys.readouterr()
+        assert "file: File exists, expected a folder that can be written to" in captured.err
+        assert not captured.out
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_replay_under_another_policy_says_what_it_would_do_otherwise(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, log, other = tmp_path / "s.yaml", str(tmp_path / "log"), tmp_path / "p.yaml"
+    path.write_text("cluster: {nodes: 2 x {cpu: 4}}\nworkload: {jobs: [{name: a, request: {cpu: 2}, run: 5s}]}\n")
+    other.write_text("actions: [enqueue]\n")
+    assert call("simulate", str(path), "--record", log) == 0
+    capsys.readouterr()
+    assert call("replay", log, "--at", "0", "--policy", str(other)) == 0
+    assert "logged:\n  default/a: not bound to node-0\n" in capsys.readouterr().err

@@ -45,7 +45,7 @@ def command(
 
     import msgspec
 
-    from fairway.cli.inputs import read_policy
+    from fairway.cli.inputs import folder_to_write, read_policy
     from fairway.sim.compare import compare
     from fairway.sim.parallel import Task, run_all
     from fairway.sim.policies import policy_text
@@ -61,6 +61,7 @@ def command(
     texts = [(name, policy_text(read_policy(None if name == "default" else name))) for name in policies]
     text = path.read_text(encoding="utf-8-sig")
     chosen = [loaded.file.seed + index for index in range(count)]
+    target = None if folder is None else folder_to_write(folder)
     tasks = [Task(str(path.absolute()), text, name, policy, seed) for name, policy in texts for seed in chosen]
     reports = list(run_all(tasks, workers=workers))
     comparison = compare(reports[:count], reports[count:])
@@ -70,9 +71,7 @@ def command(
         out = console()
         for part in comparison_tables(comparison):
             out.print(part)
-    if folder is not None:
-        target = Path(folder)
-        target.mkdir(parents=True, exist_ok=True)
+    if target is not None:
         (target / "diff.json").write_bytes(msgspec.json.format(msgspec.json.encode(comparison), indent=1) + b"\n")
         html = page([reports[0], reports[count]], comparison_html(comparison))
         (target / "diff.html").write_text(html)

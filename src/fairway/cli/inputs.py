@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from fairway.api.kinds import ApiObject
     from fairway.api.policy import Policy
     from fairway.clock import Micros
@@ -54,6 +56,20 @@ def read_time(text: str | None) -> Micros:
         return parse_rfc3339(text)
     except InputError as error:
         raise InputError(f"--now: {error}") from None
+
+
+def folder_to_write(path: str) -> Path:
+    """A folder for results, made where it is not there: before anything is run whose results would be lost."""
+    from pathlib import Path
+
+    from fairway.errors import InputError
+
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}, expected a folder that can be written to") from None
+    return folder
 
 
 def read_state(files: Sequence[str], scheduler_names: Sequence[str] = ()) -> ClusterState:

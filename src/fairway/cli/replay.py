@@ -7,6 +7,8 @@ import click
 from fairway.cli import inputs
 from fairway.cli.output import output_option, print_structured
 
+MAX_LINES = 20
+
 
 @click.command(
     epilog="""\b
@@ -46,7 +48,15 @@ def command(folder: str, number: int, policy_file: str | None, output: str) -> N
     if same:
         click.echo(f"Cycle {number}: the same plan, to the byte.", err=True)
     elif policy_file is not None:
-        click.echo(f"Cycle {number}: not the plan that was logged.", err=True)
+        from fairway.cli.plan_difference import differences
+
+        found = differences(decide(logged.state, logged_policy, logged.now), plan)
+        said = ":" if found else "; it does the same, for other reasons."
+        click.echo(f"Cycle {number}: not the plan that was logged{said}", err=True)
+        for line in found[:MAX_LINES]:
+            click.echo(f"  {line}", err=True)
+        if len(found) > MAX_LINES:
+            click.echo(f"  and {len(found) - MAX_LINES} more", err=True)
     else:
         from fairway.cli.errors import CheckFailed
 

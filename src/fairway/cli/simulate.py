@@ -63,7 +63,7 @@ def command(
         from fairway.sim.report.write import write_report
 
         files = write_report(Path(folder), result.report, result.speed)
-        click.echo(f"Written: {', '.join(map(str, files))}", err=True)
+        click.echo(f"Written: {', '.join(map(str, [*files, Path(folder) / 'jobs.csv']))}", err=True)
     if result.report.partial:
         raise click.Abort
     if check and result.breaches:
@@ -82,21 +82,21 @@ def read_policy(scenario: Scenario, given: str | None) -> Policy:
 def run(
     scenario: Scenario, policy: Policy, folder: str | None, seed: int | None, strict: bool, record: str | None
 ) -> RunResult:
-    from pathlib import Path
-
     from fairway.sim.report.write import JobsFile
     from fairway.sim.run import Simulation
 
     with ExitStack() as stack:
-        on_finish = None
+        jobs = None
         if folder is not None:
-            on_finish = stack.enter_context(JobsFile(Path(folder) / "jobs.csv", scenario.start))
+            jobs = JobsFile(inputs.folder_to_write(folder) / "jobs.csv", scenario.start)
         log = None
         if record is not None:
             from fairway.sim.cyclelog import CycleLog
 
-            log = stack.enter_context(CycleLog(Path(record), policy))
-        simulation = Simulation(scenario, policy, seed=seed, strict=strict, on_finish=on_finish, log=log)
+            log = stack.enter_context(CycleLog(inputs.folder_to_write(record), policy))
+        simulation = Simulation(scenario, policy, seed=seed, strict=strict, on_finish=jobs, log=log)
+        if jobs is not None:
+            stack.enter_context(jobs)
         return simulation.run(stack.enter_context(progress_bar()))
 
 

@@ -23,6 +23,10 @@ class NodePool:
     def __len__(self) -> int:
         return len(self._nodes)
 
+    @property
+    def names(self) -> set[str]:
+        return set(self._nodes)
+
     def __contains__(self, name: str) -> bool:
         return name in self._nodes
 

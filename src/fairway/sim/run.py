@@ -17,7 +17,9 @@ from fairway.api.namespaces import NAMESPACE_WEIGHT, ResourceQuota, ResourceQuot
 from fairway.api.nodes import Node
 from fairway.api.policy import Policy
 from fairway.api.scheduling import Queue, QueueGuarantee, QueueSpec
+from fairway.api.settings import did_you_mean
 from fairway.clock import Micros, format_rfc3339
+from fairway.errors import InputError
 from fairway.resources.algebra import Resource
 from fairway.sim.assertions import Breach, Evidence
 from fairway.sim.cluster import VirtualCluster
@@ -38,6 +40,9 @@ from fairway.state.cluster import ClusterState
 
 PROGRESS_STEPS = 512
 """Events between two looks at the progress."""
+
+MOST_LISTED = 20
+"""Names that an error lists."""
 
 GARBAGE = 50_000
 """Objects between two collections: a cycle leaves some hundred behind, and most that lives lives long."""
@@ -170,7 +175,21 @@ class Simulation:
         resources = [name for name in sorted(self.pool.capacity) if name != "pods"]
         return Recorder(self.scenario.start, resources, self.pool.capacity, queues, weights, on_finish)
 
+    def _refuse_unknown_nodes(self) -> None:
+        """A failure of a node that never is would test nothing."""
+        file = self.scenario.file
+        joining = (nodes_of_template(template) for change in file.changes for template in templates(change.join))
+        known = {node.metadata.name for nodes in joining for node in nodes} | self.pool.names
+        named = [(f"failures[{index}].node", failure.node) for index, failure in enumerate(file.failures)]
+        for index, change in enumerate(file.changes):
+            named += [(f"changes[{index}].drain", change.drain), (f"changes[{index}].remove", change.remove)]
+        for place, name in named:
+            if name is not None and name not in known:
+                hint = did_you_mean(name, known) if len(known) <= MOST_LISTED else ""
+                raise InputError(f"{self.scenario.path}: {place}: there is no node {name!r}{hint}")
+
     def _plan_events(self) -> None:
+        self._refuse_unknown_nodes()
         for stream in arrivals(self.scenario, self.seed, self.pool.capacity, self.faults):
             self.loop.feed(stream, lambda arrival: arrival.at, self._arrive)
         for index, failure in enumerate(self.scenario.file.failures):

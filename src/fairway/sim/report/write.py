@@ -30,14 +30,14 @@ def write_report(folder: Path, report: RunReport, speed: Speed) -> list[Path]:
 
 
 class JobsFile:
-    """One line for each finished job, times in seconds since the start of the run."""
+    """One line for each finished job, times in seconds since the start of the run. It gets its name when the run is
+    over: one that fails leaves nothing behind.
+    """
 
     def __init__(self, path: Path, start: Micros) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path
+        self._part = path.with_name(f"{path.name}.part")
         self._start = start
-        self._file = path.open("w", newline="")
-        self._rows = csv.writer(self._file, lineterminator="\n")
-        self._rows.writerow(COLUMNS)
 
     def __call__(self, job: JobOutcome) -> None:
         times = [f"{(at - self._start) / SECOND:.6f}" for at in (job.submit, job.start, job.end)]
@@ -45,9 +45,16 @@ class JobsFile:
         self._rows.writerow((job.key, job.queue, job.namespace, job.tasks, job.size, *times, run, job.evictions))
 
     def __enter__(self) -> JobsFile:
+        self._file = self._part.open("w", newline="")
+        self._rows = csv.writer(self._file, lineterminator="\n")
+        self._rows.writerow(COLUMNS)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._file.close()
+        if kind is None:
+            self._part.replace(self._path)
+        else:
+            self._part.unlink()

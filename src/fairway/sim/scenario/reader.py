@@ -192,6 +192,8 @@ class _Checker:
             self._try(("failures", index), _check_failure, failure)
         for index, change in enumerate(file.changes):
             self._try(("changes", index), _check_change, change)
+        if file.timing.interval <= 0:
+            self._fault(("timing", "interval"), "no time passes between cycles, expected for example 1s")
         if cluster.trace is not None:
             self._try(("cluster", "trace", "format"), check_node_format, cluster.trace.format)
         if workload.trace is not None:
