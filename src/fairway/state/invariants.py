@@ -80,7 +80,9 @@ def _check_jobs(state: ClusterState) -> None:
     named = Counter(task.traits.priority_class for task in state.tasks.values())
     named.update(job.priority_class for job in state.groups.values())
     same(
-        "priority classes that are named", state._classes_named, {name: count for name, count in named.items() if name}
+        "priority classes that are named",
+        state.priorities.named,
+        {name: count for name, count in named.items() if name},
     )
 
 

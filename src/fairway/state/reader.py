@@ -109,6 +109,15 @@ class Priorities:
 
     def __init__(self) -> None:
         self._classes: dict[str, PriorityClass] = {}
+        self.named: dict[str, int] = {}
+        """How many pods and groups name each class, known or not."""
+
+    def name(self, name: str, by: int) -> None:
+        """A pod or group that names a class came (by 1) or went (by -1)."""
+        if name:
+            self.named[name] = self.named.get(name, 0) + by
+            if not self.named[name]:
+                del self.named[name]
 
     def upsert(self, priority_class: PriorityClass) -> None:
         self._classes[priority_class.metadata.name] = priority_class

@@ -1,0 +1,279 @@
+"""Pods as they come, change and go. A change is a forgetting and a reading: nothing is patched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from fairway.api.pods import Pod
+from fairway.clock import Micros, from_datetime
+from fairway.state import reader
+from fairway.state.annotations import kept
+from fairway.state.asks import device_record
+from fairway.state.holds import read_nomination, read_reservations
+from fairway.state.intake.groups import GroupIntake
+from fairway.state.jobs import Job
+from fairway.state.ledger import TaskLedger
+from fairway.state.shaper import Shaper
+from fairway.state.tasks import FINISHED, NOWHERE, ON_NODE, WAITING, Task, TaskState
+
+if TYPE_CHECKING:
+    from fairway.state.cluster import ClusterState
+
+_NO_LABELS: dict[str, str] = {}
+"""One for all pods without labels."""
+
+
+class PodIntake:
+    """Our pods, and those of other schedulers, which use room and belong to no queue."""
+
+    def __init__(self, state: ClusterState, ledger: TaskLedger, shaper: Shaper, groups: GroupIntake) -> None:
+        self._state = state
+        self._ledger = ledger
+        self._shaper = shaper
+        self._groups = groups
+        self._traits = reader.TraitReader()
+        self._confirmed: set[str] = set()
+        """Pods whose binding was accepted, but whose own object does not say so yet."""
+        self._with_volumes: dict[str, Pod] = {}
+        self._with_claims: dict[str, Pod] = {}
+
+    # -- objects ------------------------------------------------------------------------------------------------
+
+    def upsert(self, pod: Pod) -> None:
+        key, tasks, nodes = reader.key_of(pod), self._state.tasks, self._state.nodes
+        state = reader.observed_state(pod)
+        old = tasks.get(key)
+        assumed_on, record = "", device_record(pod.metadata.annotations)
+        bound = TaskState.BINDING
+        if old is not None and state is TaskState.PENDING and self._has_binding(old):
+            assumed_on, record, bound = nodes.names[old.node], old.record, old.state
+        self._forget(key)
+        if self._is_foreign(pod):
+            if pod.spec.node_name and state not in FINISHED:
+                self._enter_foreign(key, pod)
+            return
+        if state is TaskState.SUCCEEDED:
+            self._state.history.note(pod, (reader.group_of(pod) or key).split("/", 1)[1])
+        if state is None or (state in FINISHED and not reader.group_of(pod)):
+            return
+        task = self._read(key, pod)
+        task.job.tasks.append(task)
+        task.record = record
+        if assumed_on:
+            self._ledger.enter(task, bound, nodes.row(assumed_on))
+            if bound is TaskState.BOUND:
+                self._confirmed.add(key)
+        elif pod.spec.node_name and state not in FINISHED:
+            self._ledger.enter(task, state, nodes.row(pod.spec.node_name))
+        elif state is TaskState.PENDING:
+            self._groups.enter_waiting(task)
+        else:
+            self._ledger.enter(task, state, NOWHERE)
+        if pod.spec.volumes and state is TaskState.PENDING:
+            self._with_volumes[key] = pod
+        if pod.spec.resource_claims and state is TaskState.PENDING:
+            self._with_claims[key] = pod
+
+    def delete(self, pod: Pod) -> None:
+        self._forget(reader.key_of(pod))
+
+    # -- what a driver does --------------------------------------------------------------------------------------
+
+    def assume(self, pod: str, node: str, record: tuple[tuple[str, str], ...]) -> None:
+        task = self._state.tasks[pod]
+        task.record = record
+        self._relocate(task, TaskState.BINDING, node)
+
+    def confirm(self, pod: str) -> None:
+        task = self._binding(pod)
+        if task is not None:
+            self._relocate(task, TaskState.BOUND, self._state.nodes.names[task.node])
+            self._confirmed.add(pod)
+
+    def unassume(self, pod: str) -> None:
+        """The binding failed: it waits again, with the claim to room that its objects carry."""
+        task = self._binding(pod)
+        if task is not None:
+            task.record = ()
+            self._relocate(task, TaskState.PENDING, "")
+            self._ledger.leave(task)
+            self._groups.enter_waiting(task)
+
+    def _binding(self, pod: str) -> Task | None:
+        """The task, if its binding is still under way: a pod that runs or is gone needs no answer any more."""
+        task = self._state.tasks.get(pod)
+        return task if task is not None and task.state is TaskState.BINDING else None
+
+    def _has_binding(self, task: Task) -> bool:
+        """Whether its binding is under way, or made but not yet to be seen in its object."""
+        return task.state is TaskState.BINDING or task.key in self._confirmed
+
+    def _relocate(self, task: Task, state: TaskState, node: str) -> None:
+        task.check_move(state)
+        self._ledger.leave(task)
+        if task.matched != task.shape.matched:  # terms that came while it was on its node
+            task.shape = self._shaper.rematched(task.shape, task.matched)
+        self._ledger.enter(task, state, self._state.nodes.row(node) if node else NOWHERE)
+
+    # -- reading and forgetting ----------------------------------------------------------------------------------
+
+    def _is_foreign(self, pod: Pod) -> bool:
+        ours = self._state.scheduler_names
+        return ours is not None and pod.spec.scheduler_name not in ours
+
+    def _read(self, key: str, pod: Pod) -> Task:
+        state, traits = self._state, self._traits.of(pod)
+        stamp = pod.metadata.creation_timestamp
+        created = None if stamp is None else from_datetime(stamp)
+        task = Task(
+            key,
+            self._job_of(key, pod, created),
+            self._shaper.blank,
+            priority=pod.spec.priority
+            if pod.spec.priority is not None
+            else state.priorities.value(traits.priority_class),
+            created=created,
+            traits=traits,
+            labels=pod.metadata.labels or _NO_LABELS,
+        )
+        started = pod.status.start_time
+        task.started = None if started is None else from_datetime(started)
+        state.tasks[key] = task
+        state.faults.read(f"pod {key}", pod.metadata.annotations)
+        state.priorities.name(traits.priority_class, 1)
+        nomination = read_nomination(pod)
+        if nomination is not None:
+            state.nominations[key] = nomination
+        self._give_shape(task, pod)
+        return task
+
+    def _give_shape(self, task: Task, pod: Pod) -> None:
+        self._state.terms.enter(task)
+        task.shape, told = self._shaper.shape(pod)
+        task.matched = task.shape.matched
+        self._tell((term, other) for term, other in told if other is not task)
+
+    def _job_of(self, key: str, pod: Pod, created: Micros | None) -> Job:
+        group = reader.group_of(pod)
+        if group:
+            return self._groups.job(group, pod.metadata.namespace)
+        job = Job(key, pod.metadata.namespace, reader.queue_of(pod), alone=True)
+        job.created = created
+        job.annotations = kept(pod.metadata.annotations)
+        job.reservations = read_reservations(pod.metadata.annotations, pod.metadata.namespace) or None
+        return job
+
+    def _forget(self, key: str) -> None:
+        state = self._state
+        stranger = state.foreign.pop(key, None)
+        if stranger is not None:
+            self._place_foreign(stranger, -1)
+        task = state.tasks.get(key)
+        if task is None:
+            return
+        self._ledger.leave(task)
+        del state.tasks[key]
+        state.priorities.name(task.traits.priority_class, -1)
+        task.job.tasks.remove(task)
+        state.terms.leave(task)
+        self._shaper.release(task.shape)
+        self._confirmed.discard(key)
+        self._with_volumes.pop(key, None)
+        self._with_claims.pop(key, None)
+        state.nominations.pop(key, None)
+        state.faults.forget(f"pod {key}")
+        self._ledger.mark(task.job)
+        if not task.job.tasks and not task.job.group and not task.job.alone:
+            del state.groups[task.job.key]
+
+    # -- pods of other schedulers --------------------------------------------------------------------------------
+
+    def _enter_foreign(self, key: str, pod: Pod) -> None:
+        job = Job(key, pod.metadata.namespace, "", alone=True)
+        task = Task(
+            key,
+            job,
+            self._shaper.blank,
+            priority=0,
+            created=None,
+            traits=self._traits.of(pod),
+            labels=pod.metadata.labels,
+        )
+        self._state.foreign[key] = task
+        task.record = device_record(pod.metadata.annotations)
+        self._give_shape(task, pod)
+        state = reader.observed_state(pod)
+        task.state = TaskState.RUNNING if state is None else state
+        task.node = self._state.nodes.row(pod.spec.node_name)
+        self._place_foreign(task, 1)
+
+    def _place_foreign(self, task: Task, by: int) -> None:
+        nodes = self._state.nodes
+        nodes.reach()
+        nodes.foreign.add(task.node, task.shape.vector, by)
+        nodes.size_generation += 1
+        self._ledger.settle(task, by)
+        if by < 0:
+            self._state.terms.leave(task)
+            self._shaper.release(task.shape)
+
+    # -- when what pods rest on changes --------------------------------------------------------------------------
+
+    def known(self) -> Iterator[Task]:
+        """All pods that may be on a node, those of others too."""
+        yield from self._state.tasks.values()
+        yield from self._state.foreign.values()
+
+    def _tell(self, tasks: Iterable[tuple[int, Task]]) -> None:
+        """A new term matches these tasks: count them where they are, and give those that wait a new shape."""
+        for term, task in tasks:
+            if task.state in ON_NODE and task.node != NOWHERE:
+                self._state.terms.count(term, task.node, 1)
+            task.matched = (*task.matched, term)
+            if task.state in WAITING and task.key in self._state.tasks:
+                task.shape = self._shaper.rematched(task.shape, task.matched)
+                self._ledger.mark(task.job)
+
+    def rematch(self, namespace: str) -> None:
+        """A namespace's labels changed: terms that select namespaces may mean other pods now."""
+        terms = self._state.terms
+        if not len(terms):
+            return
+        for task in list(self.known()):
+            if task.job.namespace != namespace:
+                continue
+            matched = terms.matching(namespace, task.labels)
+            if matched == task.matched:
+                continue
+            placed = task.state in ON_NODE and task.node != NOWHERE
+            if placed:
+                terms.place(task, -1)
+            task.matched = matched
+            if placed:
+                terms.place(task, 1)
+                self._state.nodes.touch(task.node)
+            if task.state in WAITING:
+                task.shape = self._shaper.rematched(task.shape, matched)
+                self._ledger.mark(task.job)
+
+    def claim_changed(self, claim: str) -> None:
+        """A pod asks by the claim that was made for it once that is allocated, and by its template before."""
+        for pod in list(self._with_claims.values()):
+            made = (status.resource_claim_name for status in pod.status.resource_claim_statuses)
+            if any(f"{pod.metadata.namespace}/{name}" == claim for name in made):
+                self.upsert(pod)
+
+    def volumes_changed(self) -> None:
+        """Pods that wait with claims to volumes may go elsewhere now."""
+        for pod in list(self._with_volumes.values()):
+            self.upsert(pod)
+
+    def reprioritise(self) -> None:
+        """Priority classes changed."""
+        for task in self._state.tasks.values():
+            if not task.traits.explicit_priority:
+                task.priority = self._state.priorities.value(task.traits.priority_class)
+            self._ledger.mark(task.job)
+        for job in self._state.groups.values():
+            self._ledger.mark(job)
