@@ -99,6 +99,26 @@ def test_demand_replayed_for_50_cycles_evicts_in_no_circle(objects, policy, data
     assert len(world.evictions) <= len(world.pods) * (1 + len(late) + len(ends)), "evictions are not bounded"
 
 
+@some
+@given(contended(), evicting_policies(), st.data())
+def test_room_that_others_leave_is_the_claimants_until_it_is_bound(objects, policy, data):
+    """However long the victims take to go, and whoever comes meanwhile, a nominated pod is bound as soon as they are."""
+    late, _ = data.draw(demand(objects))
+    world = Stream(objects, policy, late, {})
+    world.grace = data.draw(st.integers(0, 4))
+    since: dict[str, int] = {}
+    for second in range(QUIET):
+        plan = world.step(second)
+        for binding in plan.bindings:
+            since.pop(binding.pod, None)
+        nominees = {entry.pod for entry in plan.nominations}
+        for pod in nominees:
+            since.setdefault(pod, second)
+        note(f"{second}: {since}")
+        assert since.keys() == nominees, "somebody lost the room that was made for it"
+        assert all(second <= begun + world.grace + 1 for begun in since.values())
+
+
 RESERVE = ("reserve", {"starvingJobTimeThreshold": 2, "reservedNodePercent": 70, "reservationTimeout": 7})
 
 
