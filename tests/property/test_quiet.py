@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from fairway.api.policy import Policy
-from fairway.clock import SECOND
+from fairway.clock import SECOND, parse_rfc3339
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import Plan
 from fairway.scheduler.quiet import quiet_plan
@@ -21,11 +21,20 @@ some = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
-DEEDS = ("bindings", "evictions", "reservations", "nominations", "released", "recheck_at")
+NEVER = 1 << 62
+DEEDS = ("bindings", "evictions", "nominations", "released")
 
 
 def deeds(plan: Plan) -> dict[str, Any]:
-    return {deed: getattr(plan, deed) for deed in DEEDS}
+    """What is to be done. When the room of a reservation will be there is only said, and to be said anew then."""
+    held = [(entry.pod, entry.job, entry.node, entry.state, entry.since) for entry in plan.reservations]
+    return {**{deed: getattr(plan, deed) for deed in DEEDS}, "reservations": held}
+
+
+def when(plan: Plan, now: int) -> set[int]:
+    """The moments at which the promises of a plan are due."""
+    starts = {parse_rfc3339(entry.promised_start) for entry in plan.reservations if entry.promised_start is not None}
+    return {start for start in starts if start > now}
 
 
 def compare(objects: list[Any], policy: Policy) -> None:
@@ -37,11 +46,12 @@ def compare(objects: list[Any], policy: Policy) -> None:
         now = BEGIN + second * SECOND
         quiet = quiet_plan(world.state, policy, now)
         event("told at a glance" if quiet is not None else "decided in full")
-        short = deeds(decide(world.state, policy, now, reasons=False))
+        short = decide(world.state, policy, now, reasons=False)
         plan = decide(world.state, policy, now)
-        assert short == deeds(plan)
+        assert deeds(short) == deeds(plan)
+        assert plan.recheck_at == min({short.recheck_at or NEVER, *when(plan, now)} - {NEVER}, default=None)
         if quiet is not None:
-            assert deeds(quiet) == deeds(plan)
+            assert (deeds(quiet), quiet.recheck_at) == (deeds(plan), plan.recheck_at)
         world.carry_out(plan)
 
 

@@ -37,12 +37,13 @@ def allocate_ahead(session: Session, arguments: BackfillArguments) -> None:
     planner.finish(deferred)
 
 
-def promise_reservations(session: Session) -> None:
-    """Say when the room of reservations will be there, where that is known: whatever the mode, for all to see.
-
-    A job that got places of its own after it was promised a start needs that promise no more.
-    """
+def drop_kept_promises(session: Session) -> None:
+    """A job that got places of its own after it was promised a start needs that promise no more."""
     session.promises = {job: promise for job, promise in session.promises.items() if not _has_places(session, job)}
+
+
+def promise_reservations(session: Session) -> None:
+    """Say when the room of reservations will be there, where that is known: whatever the mode, for all to see."""
     waiting = [hold for hold in session.holds if hold.state is TaskState.RESERVED and hold.promise is None]
     if not waiting:
         return

@@ -14,7 +14,7 @@ from fairway.scheduler.plan import (
     Reservation,
     Sources,
 )
-from fairway.scheduler.promising.ahead import promise_reservations
+from fairway.scheduler.promising.ahead import drop_kept_promises, promise_reservations
 from fairway.scheduler.promising.timeline import Promise
 from fairway.scheduler.reporting.recheck import recheck_at
 from fairway.scheduler.reporting.standings import Standings
@@ -27,7 +27,9 @@ from fairway.state.tasks import Task, TaskState
 def make_plan(session: Session, *, reasons: bool) -> Plan:
     """Without reasons the plan says what to do, and no more."""
     session.divide()
-    promise_reservations(session)
+    drop_kept_promises(session)
+    if reasons:
+        promise_reservations(session)
     names = session.snapshot.names
     chunks = [(tasks, [names[row] for row in rows]) for _, tasks, rows in session.bindings]
     devices_of = given(session)
