@@ -102,7 +102,7 @@ def test_demand_replayed_for_50_cycles_evicts_in_no_circle(objects, policy, data
 @some
 @given(contended(), evicting_policies(), st.data())
 def test_room_that_others_leave_is_the_claimants_until_it_is_bound(objects, policy, data):
-    """However long the victims take to go, and whoever comes meanwhile, a nominated pod is bound as soon as they are."""
+    """However long the victims take to go, whoever comes meanwhile: a nominated pod is bound as soon as they are."""
     late, _ = data.draw(demand(objects))
     world = Stream(objects, policy, late, {})
     world.grace = data.draw(st.integers(0, 4))
