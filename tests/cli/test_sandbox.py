@@ -124,7 +124,8 @@ def test_it_leaves_cleanly(start: Start, tmp_path: Path, by: signal.Signals) -> 
     assert json.loads(announced.read_text())["url"] == program.client.url
     wait_until(lambda: program.client.frame().finished > 0)
     code, out, err = program.end(by)
-    assert (code, err) == (0, f"Left. It is kept in {tmp_path / 's.db'}; `fairway sandbox` goes on with it.\n")
+    kept = tmp_path / "s.db"
+    assert (code, err) == (0, f"Left. It is kept in {kept}; `fairway sandbox --state {kept}` goes on with it.\n")
     assert not announced.exists()
     assert re.search(r"^2026-01-01T00:\d\d:\d\dZ placed    \S+ 1 pod on \S+$", out, re.MULTILINE)
 

@@ -142,7 +142,8 @@ def _run(sandbox: Sandbox, speed: Fraction, port: int | None) -> None:
         watch = _watch_screen if sys.stdout.isatty() else _watch_lines
         with suppress(KeyboardInterrupt):
             watch(sandbox, runner, server.url)
-    click.echo(f"Left. It is kept in {sandbox.path}; `fairway sandbox` goes on with it.", err=True)
+    again = "" if sandbox.path == str(place.default_state()) else f" --state {sandbox.path}"
+    click.echo(f"Left. It is kept in {sandbox.path}; `fairway sandbox{again}` goes on with it.", err=True)
 
 
 def _watch_screen(sandbox: Sandbox, runner: Runner, url: str) -> None:

@@ -147,7 +147,7 @@ def kind_named(name: str) -> kinds.Kind:
         if word in (lower, plural):
             return kind
     known = ", ".join(kind.name for kind in kinds.KINDS)
-    raise NotFoundError(f"{name}: there is no such kind, expected one of {known}")
+    raise NotFoundError(f"{name}: there is no such kind, expected Job, Event or one of {known}")
 
 
 def _matches(key: kinds.ObjectKey, wanted: list[str]) -> bool:
