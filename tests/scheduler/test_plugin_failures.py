@@ -233,3 +233,25 @@ def test_a_filter_that_looks_at_the_room_is_asked_for_every_task():
 def test_a_plugin_without_a_name_is_refused():
     with pytest.raises(InputError, match="has no name"):
         Registry(BUILT_IN, [type("Nameless", (), {})])
+
+
+FULL = [make.node("n1", cpu=2), make.pods("low", 2, cpu=1, node="n1"), make.pod("high", cpu=1, spec={"priority": 5})]
+
+
+def preempting(**hooks):
+    registry = Registry(BUILT_IN, [plugin(**hooks)])
+    return plan(FULL, registry=registry, policy=policy(actions="allocate, preempt", odd={}, registry=registry))
+
+
+def test_a_stranger_may_say_that_a_job_is_not_worth_an_eviction():
+    asked = []
+    assert len(preempting(job_pipelined=lambda job: asked.append((job.key, job.ready)) or True).evictions) == 1
+    assert asked == [("default/high", 1)]
+    assert preempting(job_pipelined=lambda _: False).evictions == ()
+
+
+@pytest.mark.parametrize("answer", [boom, lambda *_: None])
+def test_nobody_is_evicted_through_a_hook_that_fails(answer):
+    made = preempting(job_pipelined=answer)
+    assert made.evictions == ()
+    assert any("plugin odd failed in job_pipelined: " in warning for warning in made.warnings)

@@ -101,7 +101,9 @@ class ReadiesJobs(Protocol):
 
 
 class PipelinesJobs(Protocol):
-    """Whether what a job has, with what waits for released room, is enough to keep; all must agree."""
+    """Whether others may be evicted for a job, given what it would have then (`job.ready` counts the room that they
+    would leave); all must agree.
+    """
 
     def job_pipelined(self, job: JobRun) -> bool: ...
 

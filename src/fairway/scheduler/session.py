@@ -222,6 +222,9 @@ class Session:
                 return False
         return True
 
+    def job_pipelined(self, job: JobRun) -> bool:
+        return all(pipelined(job) for pipelined in self.hooks("job_pipelined"))
+
     def job_valid(self, job: JobRun) -> Verdict:
         return _first_no(valid(job) for valid in self._job_valid)
 

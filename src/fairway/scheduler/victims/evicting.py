@@ -24,7 +24,7 @@ from fairway.scheduler.victims.index import VictimIndex, victim_index
 from fairway.scheduler.victims.scratch import Scratch
 from fairway.scheduler.victims.units import Unit
 from fairway.state.queues import Amounts, add
-from fairway.state.tasks import TaskState
+from fairway.state.tasks import Task, TaskState
 
 EntitlementFor = Callable[[JobRun, Amounts], Entitlement | None]
 """The claimant's entitlement, None if it may not act at all."""
@@ -67,7 +67,7 @@ class _Evictor:
         if any(task in self._session.evicted for task in job.job.tasks):
             return False  # it has just lost what it had
         tasks = claimed_tasks(self._session, job)
-        if not tasks:
+        if not tasks or not self._is_worth_it(job, tasks):
             return False
         gang = [0] * len(job.queue.held)
         for task in tasks:
@@ -86,6 +86,15 @@ class _Evictor:
             return False
         self._commit(claim, found)
         return True
+
+    def _is_worth_it(self, job: JobRun, tasks: list[Task]) -> bool:
+        """Whether the job would be ready with the room that is made for it."""
+        for task in tasks:
+            job.count_ready(task, 1)
+        enough = self._session.job_pipelined(job)
+        for task in tasks:
+            job.count_ready(task, -1)
+        return enough
 
     def _eligible(self, job: JobRun, entitlement: Entitlement, index: VictimIndex) -> BoolColumn:
         """Units that protections leave and the claimant may be entitled to."""
