@@ -106,12 +106,14 @@ class Allotments:
                 self._take_back(shape, task)
             return
         moves: list[tuple[int, Moved]] = []
-        far = bool(self.book.far)
+        far, asked = bool(self.book.far), self.asks.of(shape)
         for task, row in pairs:
             if task in self._let_go:
                 self._undo(shape, self._let_go.pop(task))
                 continue
-            given = self._given[task] = self._give(self.asks.of(shape), row)
+            if asked.needs.shared:
+                asked = self.asks.of(shape)  # the one before may have been given what they share
+            given = self._given[task] = self._give(asked, row)
             if given.step is not None:
                 moves.append((row, given.step.moved))
                 if far:

@@ -65,6 +65,7 @@ class DeviceRooms:
         self._holdings: dict[tuple[int, int], tuple[Holding, ...]] = {}
         self._meanings: dict[Hashable, tuple[Moved, Vector]] = {}
         self._parts: dict[tuple[int, Room, int], Step] = {}
+        self._first_fits: dict[int, bool] = {}
         self.prefer: Prefer | None = None
         """Who chooses the device of which to take a part, if not the strategies."""
         self._bits = book.columns.bits
@@ -166,7 +167,11 @@ class DeviceRooms:
         return self._made(node, room, tuple(holding_of(need, choice) for need, choice in taken), asked.named, 1)
 
     def _is_first_fit(self, asked: Asked) -> bool:
-        return all((need.strategy or self._chain) == DEFAULT_CHAIN for need in asked.needs.needs)
+        known = self._first_fits.get(asked.number)
+        if known is None:
+            chains = (need.strategy or self._chain for need in asked.needs.needs)
+            known = self._first_fits[asked.number] = all(chain == DEFAULT_CHAIN for chain in chains)
+        return known
 
     def _first_step(self, asked: Asked, line: Need, node: NodeDevices, room: Room, after: Room, slot: int) -> Step:
         holdings = self._holdings.get((asked.number, slot))
