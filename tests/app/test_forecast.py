@@ -109,6 +109,8 @@ def test_what_can_never_start_is_said_to_start_not_at_all() -> None:
     assert found.text.startswith("not at all as things are")
     closed = foreseen("w", node("n", cpu=4), queue("q", state="Closed"), pod("w", queue="q", cpu=1))
     assert closed.text.startswith("not at all")
+    endless = foreseen("w", node("n", cpu=4), since(pod("a", node="n", cpu=1), 0), pod("w", cpu=8))
+    assert endless.text.startswith("not at all as things are: it would wait even if nothing else were here")
 
 
 def test_a_pod_that_is_leaving_is_gone_at_the_end_of_its_grace() -> None:

@@ -15,7 +15,7 @@ from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
 from fairway.app.explaining.model import Forecast, UnknownEnd
 from fairway.app.explaining.runs import Runs
-from fairway.app.explaining.situation import Situation, job_of
+from fairway.app.explaining.situation import Situation, effect_on, job_of
 from fairway.app.living import FOREVER, LivingCluster
 from fairway.app.population import populate, settle
 from fairway.clock import SECOND, Micros, format_rfc3339
@@ -126,6 +126,8 @@ class _Roll:
         seen, later = self._loop.now, self._loop.next_time
         if later is not None and later < FOREVER:
             text = f"not before {self._when(seen)}, which is as far as was looked"
+        elif unknown and self._would_wait_alone():
+            text = "not at all as things are: it would wait even if nothing else were here"
         elif unknown:
             text = f"not before one of the runs ends of which no end is known ({_runs(unknown)} none)"
             text += (
@@ -134,6 +136,14 @@ class _Roll:
         else:
             text = "not at all as things are: when everything that is known has happened, it still waits"
         return Forecast(text, not_before=format_rfc3339(seen), estimate=bool(self._uncertain))
+
+    def _would_wait_alone(self) -> bool:
+        """Whether no end of another run helps. Who wants to be near other pods may only start because of them."""
+        pods = self._situation.waiting_pods(self._job)
+        if any(pod.spec.affinity is not None and pod.spec.affinity.pod_affinity is not None for pod in pods):
+            return False
+        alone = self._situation.alone(self._job)
+        return effect_on(alone.decide(), self._job) is None
 
     def _when(self, moment: Micros, word: str = "") -> str:
         now = self._situation.now

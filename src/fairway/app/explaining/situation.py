@@ -76,6 +76,11 @@ class Situation:
             objects["Pod", namespace, name] = running(given, binding.node, self.now)
         return Situation(objects.values(), self.policy, self.now, self.scheduler_names, self.past)
 
+    def alone(self, job: str) -> Situation:
+        """The situation without the pods of all other jobs."""
+        kept = [thing for thing in self.objects.values() if not isinstance(thing, Pod) or job_of(thing) == job]
+        return Situation(kept, self.policy, self.now, self.scheduler_names, self.past)
+
     def effect(self, job: str, changed: Sequence[ApiObject]) -> Effect | None:
         """What `decide` would do for a job if these objects were as given; None if it would still wait."""
         for thing in changed:
