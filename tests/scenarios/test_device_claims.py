@@ -393,6 +393,8 @@ def test_a_starving_claim_reserves_only_a_node_whose_devices_could_serve_it() ->
     assert [(r.pod, r.node) for r in found.reservations] == [("default/p", "n1")]
     never = [template("t", exactly(device_class="big", count=2)), claiming("p", template="t", created=0)]
     assert decided(state_of(*world, never), reserve).reservations == ()
+    limited = queue("default", capability={"resourceclass.fairway.dev/big": 0})
+    assert decided(state_of(*world, wanted, limited), reserve).reservations == ()
 
 
 # -- admin access ----------------------------------------------------------------------------------------

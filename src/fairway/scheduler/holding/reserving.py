@@ -87,7 +87,7 @@ class Places:
     def _queue_allows(self, job: JobRun, tasks: list[Task]) -> bool:
         need: dict[int, int] = {}
         for task in tasks:
-            for row, amount in task.shape.vector:
+            for row, amount in self._session.device_queues.named(task.shape):
                 need[row] = need.get(row, 0) + amount
         for book in job.queue.line:
             limits = [book.capability] if self._session.lends() else [book.capability, book.deserved or book.capability]
