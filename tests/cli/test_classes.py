@@ -112,6 +112,14 @@ def test_claims_are_served_as_they_ask() -> None:
     found = plan("claims")
     assert given(found) == {"trainer": ["gpu-1", "gpu-2"], "server": ["gpu-3"], "server-too": ["gpu-0"]}
     assert waiting(found) == {"benchmark": "DeviceUnavailable"}
+    (taken,) = [binding["devices"] for binding in found["bindings"] if binding["pod"] == "default/server-too"]
+    assert [(choice["class"], choice["request"]) for choice in taken] == [("big.gpu", "gpu/big")]
+
+
+def test_a_device_on_a_network_is_given_once() -> None:
+    found = plan("far")
+    assert given(found) == {"search": ["card-1"]}
+    assert {c["name"]: (c["allocatable"], c["requested"]) for c in found["resourceClasses"]} == {"fpga": (2, 2)}
 
 
 def test_the_pod_goes_before_the_policy_in_choosing_the_strategy() -> None:
