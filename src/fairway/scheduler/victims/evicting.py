@@ -21,6 +21,7 @@ from fairway.scheduler.victims.claim import Claim, Found
 from fairway.scheduler.victims.claimants import Claimants, claimed_tasks
 from fairway.scheduler.victims.entitlement import Entitlement
 from fairway.scheduler.victims.index import VictimIndex, victim_index
+from fairway.scheduler.victims.leaving import Leaving
 from fairway.scheduler.victims.scratch import Scratch
 from fairway.scheduler.victims.units import Unit
 from fairway.state.queues import Amounts, add
@@ -81,10 +82,13 @@ class _Evictor:
         if not eligible.any():
             return False
         claim = Claim(self._session, job, tasks, gang, entitlement, self._index, eligible, self._budgets)
+        leaving = Leaving(self._session, tasks)
+        leaving.lend()
         found = choice.find_victims(claim)
+        leaving.lend(-1)
         if found is None or not self._within_limit(job, found):
             return False
-        self._commit(claim, found)
+        self._commit(claim, found, leaving)
         return True
 
     def _is_worth_it(self, job: JobRun, tasks: list[Task]) -> bool:
@@ -139,10 +143,12 @@ class _Evictor:
         self._session.say(job, Verdict(False, Reason.PREEMPTION_LIMITED, detail=detail))
         return False
 
-    def _commit(self, claim: Claim, found: Found) -> None:
+    def _commit(self, claim: Claim, found: Found, leaving: Leaving) -> None:
         """The victims go, and the claimant is nominated for the room."""
         session, names = self._session, self._session.snapshot.names
         scratch = Scratch(session)
+        leaving.watch(scratch)
+        leaving.lend()
         for unit, reason in zip(found.units, _reasons(claim, found.units), strict=True):
             self._budgets.spend(unit.tasks)
             charge_off(session, unit)
