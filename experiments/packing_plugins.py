@@ -77,7 +77,8 @@ class Random:
         return 100 * self._dice.random((nodes.size,))
 
     def _any_gpu(self, asked: Asked, _: int, node: NodeDevices, room: Room) -> int | None:
-        fits = [slot for slot in range(len(node.inventory)) if room.fits(slot, Portion(milli=asked.part))]
+        candidates = node.candidates(asked.needs.needs[0].options[0].wish)
+        fits = [slot for slot in candidates if room.fits(slot, Portion(milli=asked.part))]
         return fits[int(self._dice.integers(len(fits)))] if fits else None
 
 

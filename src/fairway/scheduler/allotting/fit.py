@@ -72,7 +72,7 @@ class DeviceFit:
         key = (asked.number, self._allotments.rooms.at(row), row if asked.local else -1)
         found = self._fits.get(key)
         if found is None:
-            found = self._fits[key] = self._allotments.rooms.step(asked, row) is not None
+            found = self._fits[key] = self._allotments.rooms.serves(asked, row)
         return found
 
     def serves_when_empty(self, shape: Shape, row: int, beside: Sequence[Shape] = ()) -> bool:

@@ -105,6 +105,13 @@ class DeviceRooms:
             found = self._steps[key] = self._step(asked, node, where)
         return found  # type: ignore[return-value]
 
+    def serves(self, asked: Asked, row: int) -> bool:
+        """Whether a task could be given what it asks for, whichever devices that would be."""
+        if self.prefer is None or asked.local or not asked.part:
+            return self.step(asked, row) is not None
+        node, room, portion = self._book.nodes[row], self.at(row), Portion(milli=asked.part)
+        return any(room.fits(slot, portion) for slot in node.candidates(asked.needs.needs[0].options[0].wish))
+
     def part(self, asked: Asked, node: NodeDevices, room: Room, slot: int) -> Step:
         """A part of a certain device, for those who ask for no more than that."""
         key = (asked.number, room, slot)
