@@ -58,10 +58,8 @@ class Unit:
         self.started: Micros = min([max(starts), *(mate.started for mate in mates)])
         self.youngest: Micros = max([*starts, *(mate.youngest for mate in mates)])
         self.begun = sum(starts)
-        self.protected: bool = (
-            is_never_evicted(job.annotations)
-            or any(not task.traits.preemptable or task.state not in EVICTABLE for task in tasks)
-            or any(mate.protected for mate in mates)
+        self.protected: bool = is_never_evicted(job.annotations) or any(
+            not task.traits.preemptable or task.state not in EVICTABLE for task in tasks
         )
         self.system: bool = any(is_system(task) for task in tasks) or any(mate.system for mate in mates)
         self.amounts: Amounts = []
