@@ -15,6 +15,9 @@ from fairway.state.asks import CLASS_PREFIX
 BAR = 12
 """Width of a share bar."""
 
+WIDE = 96
+"""Columns of a terminal that has room for a bar beside a table of six columns."""
+
 MOST_ROWS = 40
 """Rows of a table before the rest is only counted."""
 
@@ -120,16 +123,18 @@ def _print_shares(out: Console, plan: Plan) -> None:
         return
     out.print("Namespaces: share of the cluster, and the same divided by weight")
     most = max((namespace.weighted_share for namespace in plan.namespaces), default=0.0)
-    rows = table("queue", "namespace", "holds", "share", "weight", "", numbers=("weight", "share"))
+    pictures = [""] if out.width >= WIDE else []
+    numbers = ("share", "weight", "by weight")
+    rows = table("queue", "namespace", "holds", *numbers, *pictures, numbers=numbers)
     for namespace in plan.namespaces[:MOST_ROWS]:
-        weighted = f"{bar(namespace.weighted_share / most if most else 0.0)} {percent(namespace.weighted_share)}"
         rows.add_row(
             namespace.queue,
             namespace.namespace,
             _lines(namespace.allocated),
             percent(namespace.share),
             str(namespace.weight),
-            weighted,
+            percent(namespace.weighted_share),
+            *(bar(namespace.weighted_share / most if most else 0.0) for _ in pictures),
         )
     out.print(rows)
     _print_rest(out, len(plan.namespaces))
