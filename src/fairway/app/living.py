@@ -15,6 +15,7 @@ from fairway.api.meta import Condition
 from fairway.api.pods import Pod, PodStatus
 from fairway.api.scheduling import PodGroup
 from fairway.clock import Micros, from_datetime, to_datetime
+from fairway.sim.claims import claim_of, reserved
 from fairway.sim.cluster import VirtualCluster
 from fairway.sim.jobs import SimJob, SimPod
 from fairway.sim.loop import Rank
@@ -30,7 +31,8 @@ SCHEDULED = "PodScheduled"
 def bound(pod: Pod, node: str, at: Micros) -> Pod:
     """A pod that has its node and does not run yet."""
     scheduled = Condition(type=SCHEDULED, status="True", last_transition_time=to_datetime(at))
-    return replace(pod, spec=replace(pod.spec, node_name=node), status=PodStatus(conditions=(scheduled,)))
+    status = PodStatus(conditions=(scheduled,), resource_claim_statuses=pod.status.resource_claim_statuses)
+    return replace(pod, spec=replace(pod.spec, node_name=node), status=status)
 
 
 def bound_at(pod: Pod) -> Micros | None:
@@ -77,6 +79,8 @@ class LivingCluster(VirtualCluster):
             self._story.freed(self.loop.now, pod.key)
         else:
             self.waiting -= 1
+        if alive and pod.pod.spec.resource_claims:
+            self._release(pod)
         pod.epoch += 1
         job.left -= alive
         job.pods.remove(pod)
@@ -122,6 +126,8 @@ class LivingCluster(VirtualCluster):
         pod.started = None if started is None else from_datetime(started)
         pod.bound = since if since is not None else pod.started if pod.started is not None else now
         self._on_node.setdefault(pod.node, {})[pod.key] = pod
+        if pod.pod.spec.resource_claims:
+            self._reserve(pod)
         life = (pod, pod.epoch)
         if seen.metadata.deletion_timestamp is not None:
             pod.leaving = True
@@ -134,6 +140,13 @@ class LivingCluster(VirtualCluster):
             if pod.started is None:
                 pod.started = pod.bound
             self.loop.plan(pod.started + pod.run, Rank.RELEASE, self._end, [life])
+
+    def _reserve(self, pod: SimPod) -> None:
+        """A pod that has its place uses the claims that are allocated, whether or not they say so."""
+        known = self.state.devices.claims
+        for claim in (claim_of(pod.pod, entry.name, known) for entry in pod.pod.spec.resource_claims):
+            if claim is not None and claim.status.allocation is not None:
+                self.state.apply(Upserted(reserved(claim, pod.pod)))
 
     def _go_for_good(self, life: tuple[SimPod, int]) -> None:
         pod, epoch = life

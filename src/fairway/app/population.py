@@ -81,12 +81,12 @@ def settle(population: Population, cluster: LivingCluster, cycles: Cycles, passe
 
 
 def _unplaced(pod: Pod) -> Pod:
-    """The pod as it was while it waited: what its controller would make again."""
+    """The pod as it was when it was bound: with the devices that it was given, without its place."""
     if not pod.spec.node_name and not is_ended(pod):
         return pod
     return replace(
         pod,
         metadata=replace(pod.metadata, deletion_timestamp=None),
         spec=replace(pod.spec, node_name=""),
-        status=PodStatus(),
+        status=PodStatus(resource_claim_statuses=pod.status.resource_claim_statuses),
     )

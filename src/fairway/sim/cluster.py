@@ -15,7 +15,8 @@ from fairway.api.meta import ObjectMeta
 from fairway.api.pods import Pod
 from fairway.api.scheduling import Queue
 from fairway.clock import SECOND, Micros
-from fairway.sim import objects
+from fairway.scheduler.plan import Binding
+from fairway.sim import claims, objects
 from fairway.sim.assertions import Evidence
 from fairway.sim.jobs import SimJob, SimPod, total
 from fairway.sim.loop import EventLoop, Rank
@@ -86,15 +87,18 @@ class VirtualCluster:
         self.changed()
         return True
 
-    def bind(self, places: list[tuple[SimPod, str, dict[str, str]]]) -> None:
-        """Pods of one job get their nodes (and annotations); they run when the delay is over."""
+    def bind(self, places: list[tuple[SimPod, Binding]]) -> None:
+        """Pods of one job get their nodes, and what else their bindings say; they run when the delay is over."""
         now, job = self.loop.now, places[0][0].job
         delay = self._timing.start_delay.draw(self._dice)
         batch: Batch = []
-        for pod, node, notes in places:
+        for pod, binding in places:
+            node, notes = binding.node, binding.annotations
             pod.node, pod.bound, pod.started = node, now, None
             if notes:
                 pod.pod = objects.annotated(pod.pod, notes)
+            if pod.pod.spec.resource_claims:
+                self._allocate(pod, binding)
             self._on_node.setdefault(node, {})[pod.key] = pod
             self._story.bound(now, pod.key, job.key, job.queue, node)
             if delay:
@@ -111,6 +115,19 @@ class VirtualCluster:
             self.loop.plan(now + delay, Rank.CHANGE, self._start, batch)
         else:
             self._start(batch)
+
+    def _allocate(self, pod: SimPod, binding: Binding) -> None:
+        """Its claims are the pod's, before it is bound."""
+        pod.pod, made = claims.allocate(pod.pod, binding, self.state.devices, self.loop.now)
+        for claim in made:
+            self.state.apply(Upserted(claim))
+        if pod.pod.status.resource_claim_statuses:
+            self.state.apply(Upserted(pod.pod))
+
+    def _release(self, pod: SimPod) -> None:
+        """A pod is over: its claims are free, as far as nobody else has them."""
+        for claim in list(claims.released(pod.pod, self.state.devices.claims)):
+            self.state.apply(Deleted(claim) if claims.is_made_for(claim, pod.pod) else Upserted(claim))
 
     def _start(self, batch: Batch) -> None:
         ends: dict[Micros, Batch] = {}
@@ -194,6 +211,8 @@ class VirtualCluster:
     def _leave_node(self, pod: SimPod, *, evicted: bool) -> None:
         del self._on_node[pod.node][pod.key]
         self._story.freed(self.loop.now, pod.key, evicted=evicted)
+        if pod.pod.spec.resource_claims:
+            self._release(pod)
 
     def replace(self, pod: SimPod, new: Pod) -> None:
         """A waiting pod's object says something new (a nomination, a reservation)."""

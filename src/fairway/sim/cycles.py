@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from fairway.api.policy import Policy
 from fairway.clock import Micros
 from fairway.scheduler.decide import decide
-from fairway.scheduler.plan import Plan, Reservation
+from fairway.scheduler.plan import Binding, Plan, Reservation
 from fairway.sim import objects
 from fairway.sim.cluster import VirtualCluster
 from fairway.sim.jobs import SimJob, SimPod
@@ -138,13 +138,13 @@ class Cycles:
     def _bind(self, plan: Plan) -> bool:
         if not plan.placed:
             return False
-        places: list[tuple[SimPod, str, dict[str, str]]] = []
+        places: list[tuple[SimPod, Binding]] = []
         for binding in plan.bindings:
             pod = self._cluster.pods[binding.pod]
             if places and places[0][0].job is not pod.job:
                 self._cluster.bind(places)
                 places = []
-            places.append((pod, binding.node, binding.annotations))
+            places.append((pod, binding))
         self._cluster.bind(places)
         self.decisions += plan.placed
         return True

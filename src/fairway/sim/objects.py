@@ -11,12 +11,15 @@ from fairway.api.nodes import Node
 from fairway.api.pods import Pod, PodStatus
 from fairway.clock import Micros, format_rfc3339, to_datetime
 from fairway.state.annotations import NOMINATED_SINCE
+from fairway.state.asks import RECORD_PREFIX
 
 __all__ = ["Node", "annotated", "cordoned", "leaving", "made_anew", "nominated", "not_ready", "running", "succeeded"]
 
 
 def running(pod: Pod, node: str, at: Micros) -> Pod:
-    status = PodStatus(phase="Running", start_time=to_datetime(at))
+    status = PodStatus(
+        phase="Running", start_time=to_datetime(at), resource_claim_statuses=pod.status.resource_claim_statuses
+    )
     return replace(pod, spec=replace(pod.spec, node_name=node), status=status)
 
 
@@ -29,12 +32,14 @@ def succeeded(pod: Pod, node: str, began: Micros, ended: Micros) -> Pod:
 def leaving(pod: Pod, node: str, until: Micros) -> Pod:
     """Told to go: as in Kubernetes, the time of its deletion is the end of its grace period."""
     meta = replace(pod.metadata, deletion_timestamp=to_datetime(until))
-    return replace(pod, metadata=meta, spec=replace(pod.spec, node_name=node), status=PodStatus(phase="Running"))
+    status = PodStatus(phase="Running", resource_claim_statuses=pod.status.resource_claim_statuses)
+    return replace(pod, metadata=meta, spec=replace(pod.spec, node_name=node), status=status)
 
 
 def made_anew(pod: Pod, at: Micros) -> Pod:
-    """The pod that a controller makes in the place of one that is gone."""
-    return replace(pod, metadata=replace(pod.metadata, creation_timestamp=to_datetime(at)), status=PodStatus())
+    """The pod that a controller makes in the place of one that is gone: it has no devices yet."""
+    meta = replace(pod.metadata, creation_timestamp=to_datetime(at), annotations=_unrecorded(pod.metadata.annotations))
+    return replace(pod, metadata=meta, status=PodStatus())
 
 
 def nominated(pod: Pod, node: str, at: Micros) -> Pod:
@@ -50,7 +55,13 @@ def nominated(pod: Pod, node: str, at: Micros) -> Pod:
 
 
 def annotated(pod: Pod, notes: Mapping[str, str]) -> Pod:
-    return replace(pod, metadata=replace(pod.metadata, annotations={**pod.metadata.annotations, **notes}))
+    """The pod with what a binding says of it; what was recorded before of its devices no longer holds."""
+    own = _unrecorded(pod.metadata.annotations)
+    return replace(pod, metadata=replace(pod.metadata, annotations={**own, **notes}))
+
+
+def _unrecorded(notes: Mapping[str, str]) -> dict[str, str]:
+    return {name: text for name, text in notes.items() if not name.startswith(RECORD_PREFIX)}
 
 
 def not_ready(node: Node) -> Node:

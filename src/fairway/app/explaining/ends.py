@@ -33,7 +33,7 @@ def _ends(question: Question) -> Change | None:
     ordered = sorted(situation.placed_pods(without=question.job), key=lambda pod: (ends[key_of(pod)], key_of(pod)))
 
     def works(pods: Sequence[Pod]) -> bool:
-        return question.works([_ended(pod) for pod in pods])
+        return question.works([*map(_ended, pods), *situation.released(pods)])
 
     found = smallest_set(ordered[:MOST_PODS], works, ROUNDS)
     if not found:

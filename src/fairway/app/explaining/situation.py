@@ -6,10 +6,12 @@ the cluster that the objects were taken from never hears of it.
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from fairway.api import kinds
+from fairway.api.devices import ResourceClaim
 from fairway.api.kinds import ApiObject, ObjectKey
 from fairway.api.meta import ObjectMeta
 from fairway.api.namespaces import ResourceQuota
@@ -23,9 +25,11 @@ from fairway.clock import Micros
 from fairway.errors import InputError
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import Plan
+from fairway.sim.claims import allocate, released
 from fairway.sim.objects import annotated, running
 from fairway.state.cluster import ClusterState
 from fairway.state.events import Deleted, Upserted
+from fairway.state.facts import fact_key
 from fairway.state.queues import DEFAULT_QUEUE
 from fairway.state.reader import group_of, key_of
 
@@ -67,19 +71,35 @@ class Situation:
         """The situation in which what a plan binds runs."""
         if not plan.bindings:
             return self
-        objects = dict(self.objects)
+        objects, facts = dict(self.objects), self.state.devices
+        claims = ChainMap[str, ResourceClaim]({}, facts.claims)
         for binding in plan.bindings:
             namespace, name = binding.pod.split("/", 1)
             pod = objects["Pod", namespace, name]
             assert isinstance(pod, Pod)
             given = annotated(pod, binding.annotations) if binding.annotations else pod
+            if pod.spec.resource_claims:
+                given, made = allocate(given, binding, facts, self.now, claims)
+                claims.update((fact_key(claim), claim) for claim in made)
+                objects |= {kinds.key(claim): claim for claim in made}
             objects["Pod", namespace, name] = running(given, binding.node, self.now)
         return Situation(objects.values(), self.policy, self.now, self.scheduler_names, self.past)
 
     def alone(self, job: str) -> Situation:
-        """The situation without the pods of all other jobs."""
-        kept = [thing for thing in self.objects.values() if not isinstance(thing, Pod) or job_of(thing) == job]
-        return Situation(kept, self.policy, self.now, self.scheduler_names, self.past)
+        """The situation without the pods of all other jobs, and without what these have."""
+        others = [pod for pod in self._pods() if job_of(pod) != job]
+        objects = self.objects | {kinds.key(claim): claim for claim in self.released(others)}
+        for pod in others:
+            del objects[kinds.key(pod)]
+        return Situation(objects.values(), self.policy, self.now, self.scheduler_names, self.past)
+
+    def released(self, pods: Iterable[Pod]) -> list[ResourceClaim]:
+        """The claims of pods as they are when all of these are over."""
+        claims = ChainMap[str, ResourceClaim]({}, self.state.devices.claims)
+        for pod in pods:
+            if pod.spec.resource_claims:
+                claims.update((fact_key(claim), claim) for claim in list(released(pod, claims)))
+        return list(claims.maps[0].values())
 
     def effect(self, job: str, changed: Sequence[ApiObject]) -> Effect | None:
         """What `decide` would do for a job if these objects were as given; None if it would still wait."""

@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from fairway.api import kinds
+from fairway.api.devices import ResourceClaim
 from fairway.api.kinds import ApiObject, ObjectKey
 from fairway.api.meta import OwnerReference
 from fairway.api.nodes import Node
@@ -77,12 +78,15 @@ class Commands:
         return [Applied(title(key), result) for key, result in results.items()]
 
     def _stamped(self, thing: ApiObject) -> ApiObject:
-        """As the API server does it: a new object was created now, one that is there keeps its time."""
+        """As the API server does it: a new object was created now, one that is there keeps its time. What a claim has
+        is not for its owner to say."""
         known = self._state.objects.get(kinds.key(thing))
         created = thing.metadata.creation_timestamp or to_datetime(self._now)
         if known is not None and known.metadata.creation_timestamp is not None:
             created = known.metadata.creation_timestamp
         stamped: ApiObject = replace(thing, metadata=replace(thing.metadata, creation_timestamp=created))
+        if isinstance(stamped, ResourceClaim) and isinstance(known, ResourceClaim):
+            stamped = replace(stamped, status=known.status)
         return drawn(controlled(stamped), self._now) if isinstance(stamped, Pod) else stamped
 
     def _check(self, things: Sequence[ApiObject]) -> None:

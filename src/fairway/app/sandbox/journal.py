@@ -19,6 +19,7 @@ from fairway.clock import Micros, from_datetime
 from fairway.scheduler.plan import Plan
 from fairway.sim.jobs import SimJob
 from fairway.sim.metrics import JobFacts
+from fairway.sim.objects import annotated
 from fairway.state.cluster import ClusterState
 from fairway.state.events import Assumed, Confirmed, Deleted, Event, Forgotten, Upserted
 
@@ -44,11 +45,12 @@ class JournaledState(ClusterState):
                 key = kinds.key(thing)
                 if self.objects.pop(key, None) is not None:
                     self.changed[key] = None
-            case Assumed(name, node):
+            case Assumed(name, node, record):
                 namespace, _, pod = name.partition("/")
                 known = self.objects["Pod", namespace, pod]
                 assert isinstance(known, Pod)
-                self._keep(("Pod", namespace, pod), bound(known, node, self._now()))
+                given = annotated(known, dict(record)) if record else known
+                self._keep(("Pod", namespace, pod), bound(given, node, self._now()))
             case Confirmed() | Forgotten():
                 pass
         super().apply(event)

@@ -1,0 +1,160 @@
+"""What a cluster does about ResourceClaims when pods come to a node and go: the part that no scheduler decides.
+
+A pod that is bound has its claims allocated as its binding says, and reserved for it; from a template a claim is made
+for it, named in the pod's status. When the pod is over, nobody has what was made for it, and a claim by name is free
+again once its last user is gone. Objects are never changed: what is returned are new ones, to be told to a state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from fairway.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from fairway.api.devices import (
+    AllocatedDevices,
+    Allocation,
+    ClaimConsumer,
+    DeviceConfiguration,
+    DeviceResult,
+    ResourceClaim,
+    ResourceClaimStatus,
+)
+from fairway.api.meta import OwnerReference
+from fairway.api.pods import Pod, PodClaimStatus
+from fairway.clock import Micros, to_datetime
+from fairway.scheduler.plan import Binding, DeviceChoice
+from fairway.state.facts import DeviceFacts, fact_key
+from fairway.state.labels import NAME_FIELD
+
+ENTRY = "resource.kubernetes.io/pod-claim-name"
+"""On a claim that was made from a template: the pod's entry that it was made for."""
+
+Claims = Mapping[str, ResourceClaim]
+"""By `namespace/name`."""
+
+
+def allocate(
+    pod: Pod, binding: Binding, facts: DeviceFacts, at: Micros, claims: Claims | None = None
+) -> tuple[Pod, list[ResourceClaim]]:
+    """The pod and its claims as they are once the binding is carried out. `claims` are those there are, if not all of
+    them are facts yet.
+    """
+    known = facts.claims if claims is None else claims
+    made: list[ResourceClaim] = []
+    statuses: list[PodClaimStatus] = []
+    for entry in pod.spec.resource_claims:
+        claim = claim_of(pod, entry.name, known)
+        if entry.resource_claim_template_name is not None:
+            if claim is None:
+                claim = _from_template(pod, entry.name, entry.resource_claim_template_name, facts, known, at)
+            statuses.append(PodClaimStatus(entry.name, claim.metadata.name))
+        assert claim is not None, "no pod is bound whose claim is not there"
+        if claim.status.allocation is None:
+            chosen = [choice for choice in binding.devices if choice.claim in (fact_key(claim), entry.name)]
+            claim = _allocated(claim, binding.node, chosen, facts, at)
+        made.append(reserved(claim, pod))
+    if statuses:
+        pod = replace(pod, status=replace(pod.status, resource_claim_statuses=tuple(statuses)))
+    return pod, made
+
+
+def claim_of(pod: Pod, entry: str, claims: Claims) -> ResourceClaim | None:
+    """The claim that a pod's entry stands for: the one it names, or the one that was made for it."""
+    named = next(own.resource_claim_name for own in pod.spec.resource_claims if own.name == entry)
+    made = (status.resource_claim_name for status in pod.status.resource_claim_statuses if status.name == entry)
+    name = named if named is not None else next(made, None)
+    return None if name is None else claims.get(f"{pod.metadata.namespace}/{name}")
+
+
+def reserved(claim: ResourceClaim, pod: Pod) -> ResourceClaim:
+    """The claim with a pod among its users."""
+    user = _user(pod)
+    if user in claim.status.reserved_for:
+        return claim
+    return replace(claim, status=replace(claim.status, reserved_for=(*claim.status.reserved_for, user)))
+
+
+def released(pod: Pod, claims: Claims) -> Iterator[ResourceClaim]:
+    """The claims that a pod used, as they are without it; what was made for it (`is_made_for`) goes altogether.
+
+    Whoever has a node uses its claims, whether or not these say so; who waits has only what is reserved for it.
+    """
+    user = _user(pod)
+    for entry in pod.spec.resource_claims:
+        claim = claim_of(pod, entry.name, claims)
+        if claim is None:
+            continue
+        users = claim.status.reserved_for
+        if user in users or pod.spec.node_name or is_made_for(claim, pod):
+            others = tuple(other for other in users if other != user)
+            allocation = claim.status.allocation if others else None
+            yield replace(claim, status=ResourceClaimStatus(allocation=allocation, reserved_for=others))
+
+
+def is_made_for(claim: ResourceClaim, pod: Pod) -> bool:
+    return _owner(pod) in claim.metadata.owner_references
+
+
+def _user(pod: Pod) -> ClaimConsumer:
+    return ClaimConsumer(resource="pods", name=pod.metadata.name, uid=pod.metadata.uid)
+
+
+def _owner(pod: Pod) -> OwnerReference:
+    return OwnerReference(kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True)
+
+
+def _from_template(
+    pod: Pod, entry: str, template: str, facts: DeviceFacts, claims: Claims, at: Micros
+) -> ResourceClaim:
+    namespace = pod.metadata.namespace
+    spec = facts.templates[f"{namespace}/{template}"].spec
+    name, number = f"{pod.metadata.name}-{entry}", 1
+    while f"{namespace}/{name}" in claims:
+        number += 1
+        name = f"{pod.metadata.name}-{entry}-{number}"
+    meta = replace(
+        spec.metadata,
+        name=name,
+        namespace=namespace,
+        annotations={**spec.metadata.annotations, ENTRY: entry},
+        owner_references=(_owner(pod),),
+        creation_timestamp=to_datetime(at),
+    )
+    return ResourceClaim(metadata=meta, spec=spec.spec)
+
+
+def _allocated(
+    claim: ResourceClaim, node: str, chosen: Sequence[DeviceChoice], facts: DeviceFacts, at: Micros
+) -> ResourceClaim:
+    results = tuple(
+        DeviceResult(
+            request=choice.request,
+            driver=choice.driver,
+            pool=choice.pool,
+            device=choice.device,
+            admin_access=choice.admin_access,
+            consumed_capacity=choice.consumed,
+        )
+        for choice in chosen
+    )
+    here = NodeSelectorRequirement(NAME_FIELD, "In", (node,))
+    allocation = Allocation(
+        devices=AllocatedDevices(results=results, config=tuple(_configuration(claim, chosen, facts))),
+        node_selector=NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(here,)),)),
+        allocation_timestamp=to_datetime(at),
+    )
+    return replace(claim, status=replace(claim.status, allocation=allocation))
+
+
+def _configuration(
+    claim: ResourceClaim, chosen: Sequence[DeviceChoice], facts: DeviceFacts
+) -> Iterator[DeviceConfiguration]:
+    """What drivers are to know: what the classes that were taken say, then what the claim says."""
+    for request, class_name in sorted({(choice.request, choice.class_) for choice in chosen}):
+        known = facts.device_classes.get(class_name)
+        for config in known.spec.config if known is not None else ():
+            yield replace(config, requests=(request,), source="FromClass")
+    for config in claim.spec.devices.config:
+        yield replace(config, source="FromClaim")
