@@ -151,3 +151,27 @@ def test_pods_without_devices_keep_off_the_cpu_that_gpus_need() -> None:
         POLICY,
     )
     assert bound(plan)["p"] == "n2"
+
+
+def test_the_device_depends_on_the_cpu_that_the_node_has_left() -> None:
+    """Two nodes with the same devices, 400 and 700 thousandths left. Who wants 700 needs much cpu: where there is
+    enough of it the 700 are kept whole, elsewhere the 400, which others want.
+    """
+    nodes = [
+        device_node(name, *(gpu(f"g{i}", shareable=True) for i in range(2)), cpu=cpu, labels={"name": name})
+        for name, cpu in (("n1", 16), ("n2", 4))
+    ]
+    running = [
+        asking(f"{name}-{i}", node=name, cpu=0, classes={"any": f"{milli}m"}, record={f"any_g{i}": f"{milli}m"})
+        for name in ("n1", "n2")
+        for i, milli in enumerate((600, 300))
+    ]
+    typical = [asking(f"small{i}", cpu=0, classes={"any": "400m"}, created=9) for i in range(6)]
+    typical += [asking(f"large{i}", cpu=8, classes={"any": "700m"}, created=9) for i in range(20)]
+    first, second = (
+        asking(f"p{i}", cpu=1, classes={"any": "100m"}, created=i, spec={"nodeSelector": {"name": f"n{i}"}})
+        for i in (1, 2)
+    )
+    plan = decided(state_of(ANY, nodes, running, typical, first, second), POLICY)
+    taken = {binding.pod: binding.devices[0].device for binding in plan.bindings}
+    assert (taken["default/p1"], taken["default/p2"]) == ("g0", "g1")

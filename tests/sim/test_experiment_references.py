@@ -63,8 +63,8 @@ def _check_promises(jobs: list[Job], starts: list[Start]) -> None:
     assert all(start.at <= start.promised for start in starts if start.promised is not None)
 
 
-def node(name: str, gpus: int, model: str) -> TraceNode:
-    amounts = {"cpu": 16_000, "memory": 64 << 30, GPU: gpus * 1000}
+def node(name: str, gpus: int, model: str, cpu: int = 16_000) -> TraceNode:
+    amounts = {"cpu": cpu, "memory": 64 << 30, GPU: gpus * 1000}
     return TraceNode(name, amounts, {GPU_MODEL_LABEL: model} if model else {}, gpus)
 
 
@@ -139,16 +139,24 @@ def test_packing_never_overdraws_and_is_the_same_for_the_same_seed(name: str) ->
     assert 50 < first <= second <= 100
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.lists(st.sampled_from(PODS), min_size=1, max_size=40), st.permutations(range(len(NODES))))
+LIKE = [*NODES, node("e", 4, "T4", 5_000), node("f", 4, "T4", 9_000), node("g", 2, "P100", 3_000)]
+"""Nodes that are alike but for their cpu."""
+FRACTIONS = [OpenbPod(f"f{milli}", cpu, 512, 1, milli) for milli in (100, 300, 400, 600) for cpu in (500, 2000)]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.sampled_from([*PODS, *FRACTIONS]), min_size=1, max_size=60),
+    st.permutations(range(len(LIKE))),
+)
 def test_the_engine_puts_every_pod_where_the_reference_does(rows: list[OpenbPod], order: list[int]) -> None:
     """The same node and the same GPUs, or nowhere. Random throws other dice. Somebody asks for any GPU."""
     rows = [PODS[1], *rows]
     for name in ("FGD", "BestFit", "DotProd"):
-        fleet = Fleet(NODES, order)
+        fleet = Fleet(LIKE, order)
         packers: dict[str, Packer] = {"BestFit": BestFit(), "DotProd": DotProd()}
         expected = pack(fleet, rows, packers.get(name) or Fgd(rows, fleet))
-        assert pack_by_engine(NODES, order, rows, policy_of(name, 1)) == expected
+        assert pack_by_engine(LIKE, order, rows, policy_of(name, 1)) == expected
 
 
 def test_the_engine_draws_what_fits_and_the_same_for_the_same_seed() -> None:
