@@ -8,7 +8,7 @@ from experiments.data import data_file
 from experiments.easy import Job, Start
 from fairway.api.policy import Policy, parse_policy
 from fairway.clock import Micros, parse_rfc3339
-from fairway.scheduler.plan import Plan
+from fairway.scheduler.plan import Binding, Plan
 from fairway.scheduler.registry import default_registry
 from fairway.sim.jobs import SimPod
 from fairway.sim.run import RunResult, Simulation
@@ -43,7 +43,7 @@ class Watched:
             if entry.promised_start is not None and entry.job not in self._promises:
                 self._promises[entry.job] = parse_rfc3339(entry.promised_start) - self.simulation.scenario.start
 
-    def _watch(self, places: list[tuple[SimPod, str, dict[str, str]]]) -> None:
+    def _watch(self, places: list[tuple[SimPod, Binding]]) -> None:
         self._bind(places)
         job, origin = places[0][0].job, self.simulation.scenario.start
         facts = Job(
@@ -53,7 +53,7 @@ class Watched:
             walltime=0,
             run=places[0][0].run,
         )
-        hosts = tuple(sorted(_number(node) for _, node, _ in places))
+        hosts = tuple(sorted(_number(binding.node) for _, binding in places))
         promised = self._promises.pop(job.key, None)
         self.starts.append(Start(facts, self.simulation.loop.now - origin, hosts, promised))
 

@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from experiments.easy import Job, Start, simulate
 from experiments.easy_pool import simulate_pool
+from experiments.engine import EASY, Watched, policy
 from experiments.packers import BestFit, DotProd, Fgd, Random
 from experiments.packing import Fleet, Packer, allocation, pack, workload
 from experiments.packing_engine import PLUGINS, pack_by_engine, policy_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairway.clock import SECOND
 from fairway.sim.traces import GPU, GPU_MODEL_LABEL, TraceNode
 from fairway.sim.traces.openb import OpenbPod
 
@@ -55,6 +57,23 @@ def test_the_pool_is_never_overdrawn_and_no_promise_is_missed(jobs: list[Job]) -
     _check_promises(jobs, starts)
     for at in {start.at for start in starts}:
         assert sum(s.job.hosts for s in starts if s.at <= at < s.at + s.job.run) <= 4
+
+
+def test_the_engine_is_watched_as_the_references_are() -> None:
+    """The head is promised the end of the long job; the short one passes it."""
+    jobs = (
+        "{name: j-0, tasks: 3, request: {cpu: 1}, run: 10s, limit: 10s}",
+        "{name: j-1, tasks: 4, request: {cpu: 1}, run: 5s, limit: 5s, arrive: 1s}",
+        "{name: j-3, request: {cpu: 1}, run: 7s, limit: 7s, arrive: 3s}",
+    )
+    scenario = f"cluster: {{nodes: 4 x {{cpu: 1}}}}\nworkload: {{jobs: [{', '.join(jobs)}]}}\n"
+    starts = {start.job.number: start for start in Watched(scenario, policy(EASY, "easy")).starts}
+    assert {number: (start.at // SECOND, start.hosts) for number, start in starts.items()} == {
+        0: (0, (0, 1, 2)),
+        1: (10, (0, 1, 2, 3)),
+        3: (3, (3,)),
+    }
+    assert starts[1].promised == 10 * SECOND
 
 
 def _check_promises(jobs: list[Job], starts: list[Start]) -> None:
