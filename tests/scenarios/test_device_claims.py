@@ -466,3 +466,21 @@ def test_an_extended_resource_name_is_said_not_to_be_served() -> None:
     named = made("DeviceClass", "gpu", spec={"extendedResourceName": "example.com/gpu"})
     (warning,) = device_book(state_of(named, NODE, kind_class("any", "gpu"))).warnings()
     assert "extendedResourceName example.com/gpu" in warning
+
+
+def test_who_has_alternatives_of_different_kinds_does_not_lose_its_place_in_line() -> None:
+    """As long as nobody knows which kind it will be, it counts as none: two do not ask for more than there is."""
+    kinds = ("little", "large")
+    found = decided(
+        state_of(
+            device_node("n"),
+            resource_slice("s", "n", *(published(kind, attributes={"kind": {"string": kind}}) for kind in kinds)),
+            [kind_class(kind, kind) for kind in kinds],
+            template("t", {"name": "r", "firstAvailable": [{"name": n, "deviceClassName": n} for n in kinds]}),
+            claim("c", exactly(device_class="large")),
+            [claiming("one", template="t", created=0), claiming("two", template="t", created=1)],
+            claiming("late", claim="c", created=2),
+        ),
+        POLICY,
+    )
+    assert sorted(bound(found)) == ["one", "two"]

@@ -1,7 +1,7 @@
 """How devices count in queues: by the class asked for against capability, by kind in shares.
 
 What a pod holds counts by the kind of its devices; what it waits for counts by class, and also by kind where all
-devices of the class are of one. So classes that overlap never promise the same device twice.
+devices that could serve it are of one. So classes that overlap never promise the same device twice.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ class DeviceQueues:
         if found is None:
             amounts = Counter(dict(self.named(shape)))
             for need in needs.needs.needs:
-                option = need.options[0]
-                place = None if isinstance(option.wish, ByKind) else self._kind_of(option.wish)
+                kinds = {self._kind_of(option.wish) for option in need.options}
+                place = kinds.pop() if len(kinds) == 1 else None
                 if place is not None:
-                    amounts[place] += self._amount(option)
+                    amounts[place] += max(map(self._amount, need.options))
             found = self._asked[shape, needs.number] = tuple(sorted((+amounts).items()))
         return found
 
@@ -84,7 +84,10 @@ class DeviceQueues:
         return max((_units(node, option.wish) for node in self._book.nodes.values()), default=0) * WHOLE
 
     def _kind_of(self, wish: Wish) -> int | None:
-        """The dimension of the kind, if all devices that are meant are of one."""
+        """The dimension of the kind, if all devices that are meant are of one. Who asks for a plain resource counts
+        as such."""
+        if isinstance(wish, ByKind):
+            return None
         if isinstance(wish, ByClass):
             return self._book.columns.kind_of(wish.class_name)
         if wish not in self._wishes:
