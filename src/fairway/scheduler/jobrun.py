@@ -35,6 +35,7 @@ class JobRun:
     """What hooks see of a job. `ready` counts tasks that count towards the minimum, the session's own included."""
 
     __slots__ = (
+        "_done",
         "_held",
         "_runs",
         "_tasks",
@@ -79,6 +80,8 @@ class JobRun:
         self.started = line is None
         self.failed = False
         self._runs: list[TaskRun] | None = None
+        self._done: frozenset[Task] = frozenset()
+        """Those that had been placed when the rest was put into other runs."""
         self._held: Amounts | None = None
 
     @property
@@ -98,7 +101,8 @@ class JobRun:
     def runs(self) -> list[TaskRun]:
         """The waiting tasks in task order, in runs of like ones."""
         if self._runs is None:
-            self._runs = grouped(self._tasks)
+            done = self._done
+            self._runs = grouped([task for task in self._tasks if task not in done] if done else self._tasks)
         return self._runs
 
     @property
@@ -140,8 +144,9 @@ class JobRun:
             self._tasks = [waiting for waiting in self._tasks if waiting is not task]
         else:
             self._tasks = sorted([*self._tasks, task], key=lambda waiting: (-waiting.priority, waiting.key))
-        placed = {task for run in self._runs or () for task in run.tasks[: run.placed]}
-        self._runs = [run for run in grouped([task for task in self._tasks if task not in placed]) if run.tasks]
+        if self._runs is not None:
+            self._done = self._done.union(task for run in self._runs for task in run.tasks[: run.placed])
+            self._runs = None
 
     def charge_more(self, vector: Vector, count: int) -> None:
         """What it holds besides what its tasks ask for by name."""
