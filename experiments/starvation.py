@@ -66,4 +66,4 @@ def _panel(report: RunReport, end: float, height: int) -> str:
         high = [a + b for a, b in zip(low, charts.queues[queue], strict=True)]
         body.append(svg.area(frame, charts.times, low, high, f"area c{index}"))
         low = high
-    return svg.plot(frame, "".join(body), as_percent=True, label=report.policy)
+    return svg.axes(frame, as_percent=True) + "".join(body)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -13,10 +15,13 @@ from experiments.engine import EASY, Watched, policy
 from experiments.packers import BestFit, DotProd, Fgd, Random
 from experiments.packing import Fleet, Packer, allocation, pack, workload
 from experiments.packing_engine import PLUGINS, pack_by_engine, policy_of
+from experiments.starvation import picture
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairway.clock import SECOND
+from fairway.sim.run import Simulation
+from fairway.sim.scenario import parse_scenario
 from fairway.sim.traces import GPU, GPU_MODEL_LABEL, TraceNode
 from fairway.sim.traces.openb import OpenbPod
 
@@ -74,6 +79,27 @@ def test_the_engine_is_watched_as_the_references_are() -> None:
         3: (3, (3,)),
     }
     assert starts[1].promised == 10 * SECOND
+
+
+def test_the_picture_of_the_gang_is_one_svg() -> None:
+    jobs = (
+        "{name: g, queue: gangs, tasks: 2, request: {cpu: 1}, run: 10s, arrive: 2s}",
+        "{name: s, queue: stream, request: {cpu: 1}, run: 5s}",
+    )
+    scenario = (
+        "cluster: {nodes: 2 x {cpu: 1}, queues: [{name: gangs}, {name: stream}]}\n"
+        f"workload: {{jobs: [{', '.join(jobs)}]}}\n"
+    )
+    report = Simulation(parse_scenario(scenario, Path("s.yaml")), policy(EASY, "easy")).run().report
+    root = ElementTree.fromstring(picture([report, report]))
+    assert {element.tag.rpartition("}")[2] for element in root.iter()} == {
+        "svg",
+        "style",
+        "text",
+        "line",
+        "path",
+        "rect",
+    }
 
 
 def _check_promises(jobs: list[Job], starts: list[Start]) -> None:

@@ -98,11 +98,17 @@ def percent(value: float) -> str:
 
 def plot(frame: Frame, body: str, *, as_percent: bool, label: str, hover: str = "") -> str:
     """A framed plot with its axes."""
+    cursor = f'<line class="cursor" x1="0" x2="0" y1="{TOP}" y2="{frame.height - BOTTOM}"/>'
+    return drawing(
+        frame.width, frame.height, f"{axes(frame, as_percent=as_percent)}{body}{cursor}{hover}", label=label, css="plot"
+    )
+
+
+def axes(frame: Frame, *, as_percent: bool) -> str:
     ticks = [tick for tick in value_ticks(frame.top) if tick <= frame.top * 1.001]
     lines = [_value_tick(frame, tick, percent(tick) if as_percent else f"{tick:g}") for tick in ticks]
     lines += [_time_tick(frame, tick) for tick in time_ticks(frame.end, max(2, frame.width // 100))]
-    cursor = f'<line class="cursor" x1="0" x2="0" y1="{TOP}" y2="{frame.height - BOTTOM}"/>'
-    return drawing(frame.width, frame.height, f"{''.join(lines)}{body}{cursor}{hover}", label=label, css="plot")
+    return "".join(lines)
 
 
 def drawing(width: int, height: float, body: str, *, label: str, css: str = "") -> str:
