@@ -289,6 +289,12 @@ def test_a_queues_capability_counts_by_the_class_that_was_asked_for() -> None:
     assert reasons(found) == {"h2": "QueueCapability"}
 
 
+def test_who_is_over_its_queues_capability_waits_for_that_though_there_is_no_device_either() -> None:
+    world = [HIGH, device_node("n1", gpu("a", 1, memory="32G")), queue("q", capability={f"{PREFIX}high": 1})]
+    found = plan(*world, asking("two", queue="q", classes={"high": 2}), asking("other", classes={"high": 2}))
+    assert reasons(found) == {"two": "QueueCapability", "other": "DeviceUnavailable"}
+
+
 def test_namespaces_share_devices_by_kind_whatever_class_they_ask_by() -> None:
     node = device_node("n1", gpu("a", 4, memory="32G"))
     pods = [asking(f"p{i}", "one", classes={"any": 1}, created=i) for i in range(4)]

@@ -191,6 +191,16 @@ SCENARIOS = (
         expect=[nothing_placed, waits("g", "QueueCapability", "its capability")],
     ),
     Scenario(
+        "what comes before nodes speaks first: a queue's capability before room",
+        nodes=[make.node("n1", cpu=2)],
+        queues=[make.queue("q", capability={"cpu": 2})],
+        jobs=[make.pod("huge", queue="q", cpu=3), make.pod("free", queue="default", cpu=3)],
+        expect=[
+            waits("huge", "QueueCapability", "queue q holds 0 of 2 cpu, its capability"),
+            waits("free", "InsufficientResources"),
+        ],
+    ),
+    Scenario(
         "a ready job with pending tasks is listed too",
         nodes=[make.node("n1", cpu=1)],
         jobs=make.gang("g", members=3, minimum=1, cpu=1),

@@ -96,9 +96,14 @@ class WaitingJobs:
         return Row(entry, run, verdict, self._job_whys.get(entry.job))
 
     def _kept_out(self, entry: Entry, line: Line) -> Verdict | None:
-        """A job that was never asked for, because nothing of its kind fits, may be kept out for other reasons too."""
-        verdict = admission(self._session, self._session.job_run(entry, line.signature, line))
-        return None if verdict.ok else verdict
+        """A job that was never asked for, because nothing of its kind fits, may be kept out by what comes before nodes:
+        then that is what it waits for.
+        """
+        run = self._session.job_run(entry, line.signature, line)
+        verdict = admission(self._session, run)
+        if not verdict.ok:
+            return verdict
+        return None if _is_allowed(self._session, run) else self._session.not_allowed(run)
 
     def pending(self) -> list[Pending]:
         ordered = sorted(((self._key(run), run, row) for run, row in self.standing()), key=lambda found: found[0])
@@ -162,6 +167,16 @@ class WaitingJobs:
         tasks = row.run.waiting if row.run else row.entry.tasks
         member = tasks[row.why.member].key if tasks else ""
         return row.why.reason, row.why.message(member), row.why.report.causes
+
+
+def _is_allowed(session: Session, job: JobRun) -> bool:
+    """Whether its queue may take what the job needs at once, with what others lend."""
+    missing = max(1, job.minimum - job.ready)
+    session.lending = session.lends()
+    counts = ((run.shape, min(missing, run.left)) for run in job.runs)
+    allowed = all(session.allocatable(job.queue, shape, count) >= count for shape, count in counts)
+    session.lending = False
+    return allowed
 
 
 def _without_pods(session: Session) -> Iterator[Row]:
