@@ -50,6 +50,9 @@ MAX_SCORE = float((1 << 19) - 1)
 FEW_NODES = 64
 """Of so few nodes what is free on them is looked at before a column is brought up to date for nothing."""
 
+_SMALL_TABLE = 12
+"""Of so few resources all are compared at once; classes of devices can make it many."""
+
 MAX_COLUMNS = 512
 """How many shapes keep a column (160 KB each at 10,000 nodes); the least recently used go."""
 
@@ -299,7 +302,7 @@ class Kernel:
 
     def _keys(self, shape: Shape, base: IntColumn, view: NodeView) -> IntColumn:
         idle = view.idle
-        short: BoolColumn = np.logical_or.reduce(idle < self._least(shape), axis=0)
+        short = self._short(shape, idle)
         if self.reserved is not None:
             if shape.best_effort:
                 short |= idle[PODS] <= view.pick(self.reserved_slots)
@@ -319,6 +322,16 @@ class Kernel:
         np.subtract(base, keys, out=keys)
         keys += short * _GIANT
         return keys
+
+    def _short(self, shape: Shape, idle: NDArray[np.int64]) -> BoolColumn:
+        """Where something that is asked for is missing: one look at a small table, else only at what is asked for."""
+        if len(idle) <= _SMALL_TABLE:
+            found: BoolColumn = np.logical_or.reduce(idle < self._least(shape), axis=0)
+            return found
+        short: BoolColumn = np.zeros(idle.shape[1], dtype=np.bool_)
+        for row, amount in shape.vector:
+            short |= idle[row] < amount
+        return short
 
     def _least(self, shape: Shape) -> NDArray[np.int64]:
         """What a node must have of every resource, as one column; of what is not asked for, anything will do."""

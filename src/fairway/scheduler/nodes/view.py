@@ -14,10 +14,11 @@ class NodeView:
     """Columns over the nodes in view.
 
     `rows` are their rows in the state's tables, None for all; `idle`, `allocatable` (resource, node) int64 amounts;
-    `percent` the part of the node, in per cent, that one unit of a resource is (0 where it has none).
+    `percent` the part of the node, in per cent, that one unit of a resource is (0 where it has none). It is
+    asked for one resource at a time: with classes of devices there may be many.
     """
 
-    __slots__ = ("_percent", "_snapshot", "idle", "pods", "rows", "size")
+    __slots__ = ("_snapshot", "idle", "pods", "rows", "size")
 
     def __init__(
         self,
@@ -29,20 +30,15 @@ class NodeView:
         self._snapshot = snapshot
         self.pods = pods
         self.rows = rows
-        self._percent: NDArray[np.float64] | None = None
         if idle is not None:
             self.idle = idle
         else:
             self.idle = snapshot.idle if rows is None else snapshot.idle.take(rows, axis=1, mode="clip")
         self.size = self.idle.shape[1]
 
-    @property
-    def percent(self) -> NDArray[np.float64]:
-        if self.rows is None:
-            return self._snapshot.percent
-        if self._percent is None:
-            self._percent = self._snapshot.percent.take(self.rows, axis=1, mode="clip")
-        return self._percent
+    def percent(self, resource: int) -> NDArray[np.float64]:
+        column: NDArray[np.float64] = self._snapshot.percent[resource]
+        return column if self.rows is None else column.take(self.rows, mode="clip")
 
     @property
     def allocatable(self) -> NDArray[np.int64]:

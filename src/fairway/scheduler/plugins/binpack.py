@@ -31,7 +31,7 @@ class BinPack:
 
     def score(self, shape: Shape, nodes: NodeView) -> FloatColumn:
         """How full the node would be, in per cent, averaged by weight over what the task asks for."""
-        idle, percent = nodes.idle, nodes.percent
+        idle = nodes.idle
         score: FloatColumn | None = None
         whole = 0
         for row, amount in shape.vector:
@@ -39,7 +39,7 @@ class BinPack:
             if not weight:
                 continue
             whole += weight
-            left = (idle[row] - amount) * percent[row]
+            left = (idle[row] - amount) * nodes.percent(row)
             if weight != 1:
                 left *= weight
             if score is None:
