@@ -160,6 +160,16 @@ def test_what_runs_and_what_is_reserved_counts_against_the_capability():
     assert set(reservations(plan(many("n1", "n2"), more, queue, runs, first, second, policy=policy))) == {"first"}
 
 
+def test_a_group_that_reserves_all_its_queue_may_hold_is_not_asked_to_enter_again():
+    group, *pods = waiting_gang("big", 1, cpu=4, queue="q")
+    queue, policy = make.queue("q", capability={"cpu": 5}), reserving()
+    assert set(reservations(plan(full(), queue, group, pods, policy=policy))) == {"big-0"}
+    holds = reserved(group, ("big-0", "n1", "reserved"))
+    found = plan(full(), queue, holds, pods, policy=policy)
+    assert set(reservations(found)) == {"big-0"}
+    assert found.released == ()
+
+
 def test_capability_holds_at_every_ancestor():
     queues = [make.queue("top", capability={"cpu": 3}), make.queue("q", parent="top")]
     assert reservations(plan(full(), queues, waiting("big", cpu=4, queue="q"), policy=reserving())) == {}
@@ -218,6 +228,7 @@ def test_nothing_is_reserved_while_a_job_of_higher_priority_is_being_placed():
     assert bound(found) == {"important": "n1"}
     assert reservations(found) == {}
     assert "higher priority" in notes(found, "big")
+    assert found.recheck_at == BEGIN + DAY * SECOND + 1, "the next round is its own"
 
 
 def test_equal_priority_does_not_keep_a_job_from_reserving():

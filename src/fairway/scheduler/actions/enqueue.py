@@ -24,6 +24,8 @@ def enqueue(session: Session, arguments: Arguments) -> None:
             if key.group and key.valid and key.phase not in ADMITTED_PHASES:
                 _ask_line(session, line)
     for job, (signature, entry) in waiting.started.items():
+        if job in waiting.holding:
+            continue  # who has a claim to room was let in before, and what it claims counts as held already
         if job.group and waiting.place_of(job).line.valid and job.phase not in ADMITTED_PHASES:
             _ask(session, session.job_run(entry, signature), job, 1)
 

@@ -35,6 +35,7 @@ def _reserve_for(session: Session, arguments: ReserveArguments, jobs: list[JobRu
         job = jobs.pop(0)
         if guard is not None and job.priority < guard:
             session.notes[job.job] = "reserves nothing while jobs of higher priority are being placed"
+            session.rechecks.append(session.now + 1)  # the next round is its own
             continue
         line, place = job.line, job.place
         if places.reserve(job) and line is not None:

@@ -56,6 +56,8 @@ class Places:
             self._explain(job, stuck)
             self._hopeless.add(job.signature)
             return False
+        if any(hold.state is TaskState.RESERVED and session.kernel.takes(hold.task.shape, hold.row) for hold in made):
+            session.rechecks.append(session.now + 1)  # what others left there is its own from the next cycle on
         job.line = None
         session.holders[job.job] = job
         if session.job_ready(job):
