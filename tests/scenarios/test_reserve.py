@@ -161,7 +161,7 @@ def test_what_runs_and_what_is_reserved_counts_against_the_capability():
 
 
 def test_a_group_that_reserves_all_its_queue_may_hold_is_not_asked_to_enter_again():
-    group, *pods = waiting_gang("big", 1, cpu=4, queue="q")
+    group, *pods = waiting_gang("big", 2, minimum=1, cpu=4, queue="q")
     queue, policy = make.queue("q", capability={"cpu": 5}), reserving()
     assert set(reservations(plan(full(), queue, group, pods, policy=policy))) == {"big-0"}
     holds = reserved(group, ("big-0", "n1", "reserved"))
