@@ -264,3 +264,15 @@ def test_a_recorded_run_is_decided_the_same_again(tmp_path: Path) -> None:
         logged = read_cycle(tmp_path / "log", number)
         plan = decide(logged.state, policy, logged.now)
         assert hashlib.sha256(plan_text(plan)).hexdigest() == logged.digest
+
+
+def test_pods_that_wait_in_the_cluster_are_left_out_and_counted(tmp_path: Path) -> None:
+    """They have no run time and would never end: jobs come by the workload."""
+    (tmp_path / "cluster.yaml").write_text(SLICE % {"node": "n0"} + CLASSES + pod("a", FIRST, 0, 60))
+    job = "{name: b, request: {cpu: 1}, run: 10s}"
+    scenario = parse_scenario(
+        f"cluster: {{manifests: [cluster.yaml]}}\nworkload: {{jobs: [{job}]}}", tmp_path / "s.yaml"
+    )
+    result = Simulation(scenario, default_policy(default_registry().catalog)).run()
+    assert result.report.metrics.finished == 1
+    assert any("1 pod(s) without a node, such as a, are left out" in text for text in result.report.warnings)

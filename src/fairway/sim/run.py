@@ -15,6 +15,7 @@ from fairway.api.manifests import load
 from fairway.api.meta import ObjectMeta
 from fairway.api.namespaces import NAMESPACE_WEIGHT, ResourceQuota, ResourceQuotaSpec
 from fairway.api.nodes import Node
+from fairway.api.pods import Pod
 from fairway.api.policy import Policy
 from fairway.api.scheduling import Queue, QueueGuarantee, QueueSpec
 from fairway.api.settings import did_you_mean
@@ -157,7 +158,11 @@ class Simulation:
         if cluster.manifests:
             manifests = load([str(self.scenario.resolve(name)) for name in cluster.manifests])
             self.warnings += manifests.warnings
-            yield from manifests.objects
+            waiting = [thing for thing in manifests.objects if _waits(thing)]
+            if waiting:
+                what = f"{len(waiting)} pod(s) without a node, such as {waiting[0].metadata.name}, are left out"
+                self.warnings.append(f"cluster.manifests: {what}: jobs come by `workload`")
+            yield from (thing for thing in manifests.objects if not _waits(thing))
         yield from map(_queue, cluster.queues)
         for name, namespace in cluster.namespaces.items():
             hard = {NAMESPACE_WEIGHT: str(namespace.weight)}
@@ -278,6 +283,10 @@ class Simulation:
             cycle_p99=spent.percentile(99) / 1e9,
             peak_memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         )
+
+
+def _waits(thing: ApiObject) -> bool:
+    return isinstance(thing, Pod) and not thing.spec.node_name
 
 
 def _queue(template: QueueTemplate) -> Queue:
