@@ -66,8 +66,8 @@ def _lines(session: Session, *, best_effort: bool) -> list[JobRun]:
 
 def has_room(session: Session, signature: Signature) -> bool:
     """Whether at least one task of the signature fits somewhere."""
-    most = session.snapshot.most()
-    return any(may_fit(run.shape, most) and session.kernel.has_room(run.shape) for run in signature.runs)
+    kernel = session.kernel
+    return any(may_fit(run.shape, kernel.most(run.shape)) and kernel.has_room(run.shape) for run in signature.runs)
 
 
 def may_fit(shape: Shape, most: list[int]) -> bool:

@@ -138,6 +138,8 @@ class Kernel:
         self.cap_for: Callable[[Shape], IntColumn | None] | None = None
         """How many tasks of a shape each node may take because of promises to others; None if there are none."""
         self._columns = columns
+        self._most: list[int] = []
+        self._most_read = -1
         self._leasts: dict[Shape, NDArray[np.int64]] = {}
         self.reopen()
 
@@ -183,9 +185,18 @@ class Kernel:
             return self._fill(shape, column, count)
         return self._merge(shape, column, count)
 
+    def most(self, shape: Shape) -> list[int]:
+        """Of every resource, the most that any one node has free for such a task: nothing where others wait for it."""
+        if self.reserved is None or shape.best_effort:
+            return self.snapshot.most()
+        if self._most_read != self.snapshot.touched.end:
+            self._most_read = self.snapshot.touched.end
+            self._most = self.snapshot.idle.max(axis=1, initial=-1, where=~self.reserved).tolist()
+        return self._most
+
     def _may_fit(self, shape: Shape) -> bool:
         """Whether it asks for no more of anything than one node at most has free."""
-        most = self.snapshot.most()
+        most = self.most(shape)
         return bool(self.snapshot.size) and all(amount <= most[row] for row, amount in shape.vector)
 
     def _capped(self, shape: Shape, column: Column) -> Column:

@@ -79,6 +79,8 @@ class Session:
         self._bound_seen = 0
         self.notes: dict[Job, str] = {}
         """What is to be said of a waiting job besides its reason."""
+        self.notes_to_make: dict[Job, Callable[[], str]] = {}
+        """The same, of jobs of which it is only worked out if somebody wants to know."""
         self._open_hooks()
         devices = self.plugin("devices")
         self.devices = Allotments(book, self.snapshot, devices.chain if devices else DEFAULT_CHAIN)

@@ -67,6 +67,7 @@ class Cycles:
         self._planned: dict[Micros, int] = {}
         self._held: dict[str, str] = {}
         """By job: the reservations that were written to it last."""
+        self._reservations: tuple[Reservation, ...] | None = None
         self._nominated: dict[str, str] = {}
         self._idle = 0
         self._start = self._loop.now
@@ -151,8 +152,9 @@ class Cycles:
 
     def _write_reservations(self, reservations: tuple[Reservation, ...]) -> bool:
         """Carry them on the job's own object, where the next cycle reads them."""
-        if not reservations and not self._held:
+        if (not reservations and not self._held) or reservations == self._reservations:
             return False
+        self._reservations = reservations
         by_job: dict[str, list[Reservation]] = {}
         for entry in reservations:
             by_job.setdefault(entry.job, []).append(entry)

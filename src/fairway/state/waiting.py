@@ -241,6 +241,11 @@ class WaitingIndex:
             key.priority > priority for signature in self.signatures() for key in signature.lines
         )
 
+    def all_of_one_priority(self) -> bool:
+        """Whether nobody who waits is more important than anybody else who does."""
+        priorities = {key.priority for signature in self.signatures() for key in signature.lines}
+        return len(priorities.union(job.priority for job in self.started)) <= 1
+
     def place_of(self, job: Job) -> Place:
         return self._places[job]
 

@@ -51,6 +51,8 @@ def _rank(job: JobRun) -> tuple[object, ...]:
 
 def _guard(session: Session, arguments: ReserveArguments) -> int | None:
     """The highest priority that is being placed in this cycle; jobs below it must not reserve now."""
+    if not session.bindings and session.state.waiting.all_of_one_priority():
+        return None
     jobs = [*starving(session, arguments)]
     if not session.resumed:
         jobs += [hold.job for hold, _ in broken(session)]  # they may want to reserve anew

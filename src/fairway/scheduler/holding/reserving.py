@@ -8,6 +8,7 @@ with room now is best, then the least used, then by name.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,7 @@ class Places:
         self._open = reservable_nodes(session, arguments)
         self._hopeless: set[Signature] = set()
         """What fits nowhere: the more is reserved the less there is left, so nobody like it needs to be tried again."""
+        self._left: list[int] | None = None
 
     def reserve(self, job: JobRun) -> bool:
         """Places for all that the job misses, or none."""
@@ -47,15 +49,18 @@ class Places:
         if not job.started and job.signature in self._hopeless:
             return False
         made: list[Hold] = []
-        self._imagine(session.holds, 1)
-        stuck = self._reserve(job, tasks, made)
-        self._imagine([*session.holds], -1)
+        stuck = next((task for task in tasks if not self._may_fit(task.shape)), None)
+        if stuck is None:
+            self._imagine(session.holds, 1)
+            stuck = self._reserve(job, tasks, made)
+            self._imagine([*session.holds], -1)
         if stuck is not None:
             for hold in reversed(made):
                 session.holds.cancel(hold)
-            self._explain(job, stuck)
+            session.notes_to_make[job.job] = partial(self._note, stuck)
             self._hopeless.add(job.signature)
             return False
+        self._left = None
         if any(hold.state is TaskState.RESERVED and session.kernel.takes(hold.task.shape, hold.row) for hold in made):
             session.rechecks.append(session.now + 1)  # what others left there is its own from the next cycle on
         job.line = None
@@ -63,6 +68,20 @@ class Places:
         if session.job_ready(job):
             session.holds.bind(job)
         return True
+
+    def _may_fit(self, shape: Shape) -> bool:
+        """Whether it asks for no more of anything than one node at most has left to promise."""
+        if self._left is None:
+            session, carrying = self._session, self._session.holds.rows()
+            left = session.snapshot.allocatable.copy()
+            for hold in session.holds:
+                if hold.state is not TaskState.PIPELINED:
+                    for row, amount in hold.task.shape.vector:
+                        left[row, hold.row] -= amount
+            open_ = self._open & column_of(carrying, len(self._open)) if len(carrying) >= self._most else self._open
+            self._left = left.max(axis=1, initial=-1, where=open_).tolist()
+        left_ = self._left
+        return all(amount <= left_[row] for row, amount in shape.vector)
 
     def _reserve(self, job: JobRun, tasks: list[Task], made: list[Hold]) -> Task | None:
         """Hold a place for each task; returns the first that has none."""
@@ -116,7 +135,7 @@ class Places:
         full = ~search.room_now(shape)
         return int(rows[np.lexsort((rank[rows], -raw[rows], full[rows]))[0]])
 
-    def _explain(self, job: JobRun, task: Task) -> None:
+    def _note(self, task: Task) -> str:
         """A job that can never be reserved for says so."""
         whole = self._session.snapshot.allocatable
         large = np.ones(whole.shape[1], dtype=np.bool_)
@@ -126,15 +145,12 @@ class Places:
         if session.devices.minds(shape) and large.any():
             rows = map(int, np.flatnonzero(large))
             if not any(session.device_fit.serves_when_empty(shape, row) for row in rows):
-                session.notes[job.job] = f"nothing is reserved: no node has devices that would serve {task.key}"
-                return
+                return f"nothing is reserved: no node has devices that would serve {task.key}"
         if not large.any():
-            note = f"nothing is reserved: {task.key} is larger than every node"
-        elif not (predicates(self._session, task.shape, but=Reason.DEVICE_UNAVAILABLE) & large).any():
-            note = f"nothing is reserved: {task.key} may not run on any node that is large enough"
-        else:
-            note = f"nothing is reserved: the nodes that may carry reservations ({self._most}) do not suffice"
-        self._session.notes[job.job] = note
+            return f"nothing is reserved: {task.key} is larger than every node"
+        if not (predicates(self._session, task.shape, but=Reason.DEVICE_UNAVAILABLE) & large).any():
+            return f"nothing is reserved: {task.key} may not run on any node that is large enough"
+        return f"nothing is reserved: the nodes that may carry reservations ({self._most}) do not suffice"
 
 
 class _Search:

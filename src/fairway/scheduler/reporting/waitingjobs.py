@@ -39,6 +39,7 @@ class WaitingJobs:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        session.notes |= {job: note() for job, note in session.notes_to_make.items()}
         self._captured: list[tuple[Signature, dict[LineKey, Line]]] = [
             (signature, signature.capture()) for signature in session.state.waiting.signatures()
         ]
