@@ -113,6 +113,16 @@ def test_with_priority_first_it_is_the_other_way_round():
     assert evicted(plan(one_node(4), five[1], level, policy=PRIORITY_FIRST)) == ["rich/a0"]
 
 
+def test_at_equal_shares_nobody_takes_what_somebody_smaller_could_take_back_by_share():
+    keep = annotated(low("a", namespace="one", cpu=2), never_evict="true")
+    cluster = [one_node(4), keep, low("b", namespace="two", cpu=2)]
+    claimant = high(namespace="one", cpu=2)
+    assert evicted(plan(cluster, claimant, policy=POLICY)) == ["two/b"]
+    alike, smaller = (waiting(f"w{cpu}", namespace="two", cpu=cpu, created=DAY) for cpu in (2, 1))
+    assert evicted(plan(cluster, claimant, alike, policy=POLICY)) == ["two/b"]
+    assert evicted(plan(cluster, claimant, smaller, policy=POLICY)) == []
+
+
 def test_at_equal_shares_of_two_namespaces_priority_decides():
     cluster = [one_node(2), low("a", namespace="one"), low("b", namespace="two")]
     found = plan(cluster, high(namespace="one"), policy=POLICY)

@@ -5,7 +5,8 @@ priority, then job share. With `priorityFirst` job priority comes first. In the 
 strictly higher; in a share step strictly lower even after the move, with the claimant's gang added and the victims
 removed. That is what keeps two jobs from evicting each other in turns. For the same reason shares are equal only as
 long as nothing is taken from the other namespace: at equal shares a claimant takes one unit of each at most, for of two
-units the smaller could come back by share, and then the whole would begin again.
+units the smaller could come back by share, and then the whole would begin again. Nor does it take what somebody else of
+that namespace, who waits and asks for less, would then be entitled to take back by share.
 
 reclaim, across queues: the claimant's queue stays within what it deserves, and the victim's queue is above its own in a
 dimension the claimant asks for; no queue goes below its guarantee.
@@ -13,6 +14,7 @@ dimension the claimant asks for; no queue goes below its guarantee.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
@@ -26,6 +28,7 @@ from fairway.scheduler.victims.units import Taken, Unit
 from fairway.state.cluster import PODS
 from fairway.state.jobs import Job
 from fairway.state.queues import Amounts, add
+from fairway.state.shapes import Shape
 from fairway.state.tasks import ACCOUNTED
 
 
@@ -56,6 +59,7 @@ class PreemptEntitlement:
         self._by_share = drf is not None
         self._priority_first = bool(getattr(drf, "priority_first", False))
         self._by_priority = session.plugin("priority") is not None
+        self._asked: dict[AccountBook, list[Amounts]] = {}
         self._mine = self._weighted(claimant.account)
         self._mine_after = self._weighted(claimant.account, more=gang)
 
@@ -124,7 +128,20 @@ class PreemptEntitlement:
         if self._mine_after < self._weighted(account, less=plus(gone, taken.held_by(unit))):
             return True
         level = self._mine == self._weighted(account) == self._weighted(account, less=gone)
-        return None if level else False
+        return None if level and not self._comes_back(account, plus(gone, taken.held_by(unit))) else False
+
+    def _comes_back(self, account: AccountBook, lost: Amounts) -> bool:
+        """Whether, with so much less, the namespace would have less than the claimant's though somebody of it, who
+        waits, were given what he asks for: he could take the claimant's room, and its own could take his again.
+        """
+        return any(self._weighted(account, more=gang, less=lost) < self._mine for gang in self._waiting(account))
+
+    def _waiting(self, account: AccountBook) -> list[Amounts]:
+        """What those of a namespace who wait ask for, each at least."""
+        known = self._asked.get(account)
+        if known is None:
+            known = self._asked[account] = list(waiting_gangs(self._session, account))
+        return known
 
     def _priority_step(self, unit: Unit, taken: Taken) -> bool | None:
         if not self._by_priority or unit.priority == self._claimant.priority:
@@ -152,6 +169,37 @@ class PreemptEntitlement:
     def _weighted(self, account: AccountBook, more: Amounts | None = None, less: Amounts | None = None) -> int:
         held = plus(account.held, more) if more else account.held
         return share(minus(held, less) if less else held, self._total, account.weight, PODS)
+
+
+def waiting_gangs(session: Session, account: AccountBook) -> Iterator[Amounts]:
+    """What each kind of job of a namespace that waits in a queue asks for at least: the smallest tasks that make up its
+    minimum, or one task where something of it has begun, or was just evicted.
+    """
+    waiting, queue, namespace = session.state.waiting, account.queue.name, account.namespace
+    for signature in waiting.signatures():
+        if any(key.queue == queue and key.namespace == namespace for key in signature.lines):
+            yield _least(session, [(run.shape, run.size) for run in signature.runs], max(1, signature.minimum))
+    tasks = [task for job, (_, entry) in waiting.started.items() if _is_of(job, account) for task in entry.tasks]
+    for task in (*tasks, *(gone for gone in session.evicted if _is_of(gone.job, account))):
+        yield _least(session, [(task.shape, 1)], 1)
+
+
+def _is_of(job: Job, account: AccountBook) -> bool:
+    return job.queue == account.queue.name and job.namespace == account.namespace
+
+
+def _least(session: Session, shapes: list[tuple[Shape, int]], count: int) -> Amounts:
+    """The least that so many of these tasks ask for, in each resource by itself."""
+    columns: dict[int, list[int]] = {}
+    for shape, size in shapes:
+        for row, amount in session.device_queues.asked(shape):
+            columns.setdefault(row, []).extend([amount] * min(size, count))
+    of_all = sum(min(size, count) for _, size in shapes)
+    least: Amounts = [0] * (max(columns, default=-1) + 1)
+    for row, amounts in columns.items():
+        missing = of_all - len(amounts)  # tasks that ask for none of it
+        least[row] = sum(sorted(amounts)[: max(0, count - missing)])
+    return least
 
 
 class ReclaimEntitlement:
