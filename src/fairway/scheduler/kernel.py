@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.hooks import Check, FloatColumn
+from fairway.scheduler.keptcolumns import Column, Columns
 from fairway.scheduler.nodes.podcounts import PodCounts
 from fairway.scheduler.nodes.view import NodeView
 from fairway.state.cluster import PODS
@@ -53,9 +54,6 @@ FEW_NODES = 64
 _SMALL_TABLE = 12
 """Of so few resources all are compared at once; classes of devices can make it many."""
 
-MAX_COLUMNS = 512
-"""How many shapes keep a column (160 KB each at 10,000 nodes); the least recently used go."""
-
 
 @dataclass(frozen=True)
 class NodeHooks:
@@ -68,60 +66,6 @@ class NodeHooks:
     score: Sequence[Callable[[Shape, NodeView], FloatColumn]] = ()
     looks_around: Sequence[Callable[[Shape], bool]] = ()
     trend: int | None = None
-
-
-class Column:
-    """The keys of one shape, and how far the logs were read when they were computed."""
-
-    __slots__ = ("around", "base", "keys", "pods", "reshaped", "touched")
-
-    def __init__(self, base: IntColumn, keys: IntColumn, *, around: bool) -> None:
-        self.base = base
-        self.keys = keys
-        self.around = around
-        self.touched = 0
-        self.reshaped = 0
-        self.pods = -1
-
-
-class Columns:
-    """The kept columns of one policy on one snapshot."""
-
-    def __init__(self) -> None:
-        self._columns: dict[Shape, Column] = {}
-        self._layout = -1
-        self._terms = -1
-        self.device_generation = -1
-        """What pods ask of devices meant, when the columns were computed, what it meant at this generation."""
-
-    def start(self, layout: int, terms: int) -> None:
-        """A cycle begins; if the rows are no longer what they were, nothing can be kept. Other rules between pods may
-        make a shape look around that did not.
-        """
-        if layout != self._layout:
-            self._columns.clear()
-        elif terms != self._terms:
-            self._columns = {shape: column for shape, column in self._columns.items() if not shape.minds_pods}
-        self._layout, self._terms = layout, terms
-        while len(self._columns) > MAX_COLUMNS:
-            del self._columns[next(iter(self._columns))]
-
-    def get(self, shape: Shape) -> Column | None:
-        column = self._columns.pop(shape, None)
-        if column is not None:
-            self._columns[shape] = column
-        return column
-
-    def put(self, shape: Shape, column: Column) -> None:
-        self._columns[shape] = column
-
-    def shapes(self) -> list[Shape]:
-        return list(self._columns)
-
-    def drop(self, which: Callable[[Shape], bool]) -> None:
-        """Forget the columns of some shapes."""
-        for shape in list(filter(which, self._columns)):
-            del self._columns[shape]
 
 
 class Kernel:

@@ -13,7 +13,8 @@ from fairway.api.policy import Policy
 from fairway.clock import Micros
 from fairway.devices import invariants as devices
 from fairway.errors import InvariantError
-from fairway.scheduler.kernel import INFEASIBLE, Columns, Kernel
+from fairway.scheduler.keptcolumns import Columns
+from fairway.scheduler.kernel import INFEASIBLE, Kernel
 from fairway.scheduler.registry import Registry, default_registry
 from fairway.scheduler.session import Session
 from fairway.state import invariants

@@ -24,7 +24,8 @@ from fairway.scheduler.books import AccountBook, QueueBook
 from fairway.scheduler.holding.holds import HoldBook
 from fairway.scheduler.hooks import Check, Key
 from fairway.scheduler.jobrun import JobRun
-from fairway.scheduler.kernel import Columns, Kernel, NodeHooks
+from fairway.scheduler.keptcolumns import Columns
+from fairway.scheduler.kernel import Kernel, NodeHooks
 from fairway.scheduler.nodes.podcounts import PodCounts
 from fairway.scheduler.nodes.view import NodeView
 from fairway.scheduler.outcome import Outcomes
