@@ -43,8 +43,9 @@ def page(reports: Sequence[RunReport], comparison: str = "") -> str:
 
 
 def _subtitle(report: RunReport) -> str:
+    size = f"{counted(report.nodes, 'node')} · {counted(report.metrics.submitted, 'job')}"
     return (
-        f"<p class=note>{report.nodes} nodes · {report.metrics.submitted} jobs · from {escape(report.start)} to "
+        f"<p class=note>{size} · from {escape(report.start)} to "
         f"{escape(report.end)} · seed {report.seed}<br>At one instant: {escape(report.order)}. "
         f"Ties: {escape(report.ties)}.</p>"
     )

@@ -20,7 +20,7 @@ def tables(report: RunReport, speed: Speed | None = None) -> Iterator[Renderable
     """Everything to be printed, in order."""
     state = " (cut short: partial)" if report.partial else ""
     yield f"{report.scenario} under {report.policy}, seed {report.seed}{state}"
-    yield f"{report.nodes} nodes, {report.start} to {report.end}\n"
+    yield f"{counted(report.nodes, 'node')}, {report.start} to {report.end}\n"
     yield _overview(report.metrics)
     yield ""
     yield _groups("size", by_size(report))
