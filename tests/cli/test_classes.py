@@ -14,8 +14,10 @@ from fairway.api.classes import ClassRequirement, ClassSelector
 from fairway.devices import Device, compile_selector
 from fairway.devices.values import Raw
 from support.cli import invoke
+from support.pages import ROOT, in_the_checkout, plain  # noqa: F401 - a fixture
 
-ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.usefixtures("in_the_checkout")
+
 PAGE = (ROOT / "docs" / "devices.md").read_text()
 CONSOLE = re.findall(r"^```console\n\$ fairway (.*?)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
 VALUES = re.findall(
@@ -24,18 +26,6 @@ VALUES = re.findall(
 EXAMPLES = sorted((ROOT / "examples").glob("device*/*.yaml"))
 CUT = "..."
 """Stands for the rest of the output."""
-
-
-@pytest.fixture(autouse=True)
-def in_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-    for variable in ("COLUMNS", "FORCE_COLOR"):
-        monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setenv("NO_COLOR", "1")
-
-
-def plain(text: str) -> list[str]:
-    return [line.rstrip() for line in text.strip().splitlines()]
 
 
 def plan(*files: str, policy: str | None = None) -> dict[str, Any]:

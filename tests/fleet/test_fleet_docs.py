@@ -10,24 +10,14 @@ import pytest
 
 from fairway.cli.errors import run
 from fairway.cli.main import fairway
+from support.pages import ROOT, in_the_checkout, plain  # noqa: F401 - a fixture
 
-ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.usefixtures("in_the_checkout")
+
 PAGE = (ROOT / "docs" / "fleet.md").read_text()
 CONSOLE = re.findall(r"```console\n\$ fairway (.*?)\n(.*?)```", PAGE, re.DOTALL)
 PYTHON = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 EXAMPLES = sorted((ROOT / "examples" / "fleet").glob("*.yaml"))
-
-
-@pytest.fixture(autouse=True)
-def in_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-    for variable in ("COLUMNS", "FORCE_COLOR"):
-        monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setenv("NO_COLOR", "1")
-
-
-def plain(text: str) -> list[str]:
-    return [line.rstrip() for line in text.strip().splitlines()]
 
 
 @pytest.mark.parametrize(("command", "expected"), CONSOLE, ids=[command.split()[2] for command, _ in CONSOLE])

@@ -61,5 +61,5 @@ class Runner:
             while not self._stopped.wait(TICK):
                 self._sandbox.advance(pace.due())
                 pace.reached(self._sandbox.now)
-        except Exception as error:
+        except Exception as error:  # a thread that dies in silence would leave a sandbox that stands still
             self.failure = error

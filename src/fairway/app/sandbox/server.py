@@ -133,7 +133,7 @@ class _Handler(BaseHTTPRequestHandler):
         path = unquote(urlsplit(self.path).path)
         try:
             answer = self.api.answer(method, path, body)
-        except Exception as error:
+        except Exception as error:  # one request that finds a fault must not end the sandbox
             answer = Answer(500, {"error": f"a fault in Fairway, please report it: {type(error).__name__}: {error}"})
         self._send(answer)
 

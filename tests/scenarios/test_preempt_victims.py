@@ -1,0 +1,252 @@
+"""preempt: who goes, and where: no more than needed, and only what is short (the rules 7.3 and 7.4)."""
+
+import pytest
+
+from support import objects as make
+from support.contention import (
+    DAY,
+    acting,
+    evicted,
+    nominations,
+    plan,
+    reserved,
+    running,
+    running_gang,
+    waiting,
+    waiting_gang,
+)
+from support.engine import bound
+from support.preempting import POLICY, high, low, nodes, one_node
+
+# -- minimal, useful, only what is needed -------------------------------------------------------------------------
+
+
+def test_the_least_important_go_then_the_latest_to_start_then_by_name():
+    pods = [low("a", priority=5), low("b", started=10), low("c", started=20), low("d", started=20)]
+    cluster = one_node(4)
+    assert evicted(plan(cluster, pods, high(), policy=POLICY)) == ["c"]
+    assert evicted(plan(cluster, pods, high(cpu=2), policy=POLICY)) == ["c", "d"]
+    assert evicted(plan(cluster, pods, high(cpu=3), policy=POLICY)) == ["b", "c", "d"]
+    assert evicted(plan(cluster, pods, high(cpu=4), policy=POLICY)) == ["a", "b", "c", "d"]
+
+
+def test_whoever_turns_out_not_to_be_needed_is_spared():
+    pods = [low("small", cpu=1, started=20), low("large", cpu=3, started=10)]
+    assert evicted(plan(one_node(4), pods, high(cpu=3), policy=POLICY)) == ["large"]
+
+
+def test_nobody_is_evicted_if_the_gang_does_not_fit_even_then():
+    cluster = [make.node(name, cpu=2) for name in ("n1", "n2")]
+    pods = [low("a", "n1", cpu=2), low("b", "n2", cpu=2, priority=99)]
+    assert evicted(plan(cluster, pods, waiting_gang("g", 2, cpu=2, priority=10), policy=POLICY)) == []
+    one = plan(cluster, pods, waiting_gang("g", 1, cpu=2, priority=10), policy=POLICY)
+    assert evicted(one) == ["a"]
+
+
+def test_a_gang_gets_room_for_all_of_it():
+    cluster = [make.node(name, cpu=4) for name in ("n1", "n2")]
+    pods = [low(f"{node}-{i}", node) for node in ("n1", "n2") for i in range(4)]
+    gang = waiting_gang("g", 3, cpu=2, priority=10)
+    found = plan(cluster, pods, gang, policy=POLICY)
+    assert len(evicted(found)) == 6
+    assert set(nominations(found)) == {"g-0", "g-1", "g-2"}
+
+
+def test_a_gang_gets_several_places_on_one_node():
+    pods = [low(f"a{i}") for i in range(4)]
+    found = plan(one_node(4), pods, waiting_gang("g", 2, cpu=2, priority=10), policy=POLICY)
+    assert (len(evicted(found)), nominations(found)) == (4, {"g-0": "n1", "g-1": "n1"})
+
+
+def test_a_gang_of_unlike_pods_gets_room_for_each():
+    pods = [low(f"a{i}") for i in range(4)]
+    group = make.group("g", minimum=2, created=0)
+    gang = [high("g-0", group="g", cpu=1), high("g-1", group="g", cpu=3)]
+    found = plan(one_node(4), pods, group, gang, policy=POLICY)
+    assert (len(evicted(found)), nominations(found)) == (4, {"g-0": "n1", "g-1": "n1"})
+
+
+def test_what_is_idle_is_used_first():
+    pods = [low(f"a{i}") for i in range(2)]
+    found = plan(one_node(4), pods, waiting_gang("g", 3, cpu=1, priority=10), policy=POLICY)
+    assert (len(evicted(found)), len(nominations(found))) == (1, 3)
+
+
+def test_only_the_missing_members_need_room():
+    gang = running_gang("g", ["n1"], minimum=2, cpu=1, priority=10)
+    found = plan(one_node(3), gang, low("a"), low("b"), waiting("g-1", group="g", cpu=1, priority=10), policy=POLICY)
+    assert (len(evicted(found)), set(nominations(found))) == (1, {"g-1"})
+
+
+def test_the_elastic_part_of_a_job_claims_one_pod_after_the_other():
+    job = running_gang("g", ["n1"], minimum=1, cpu=1, priority=10)
+    more = [waiting(f"g-{i}", group="g", cpu=1, priority=10) for i in (1, 2)]
+    found = plan(one_node(3), job, low("a"), low("b"), more, policy=POLICY)
+    assert len(evicted(found)) == 1
+
+
+def test_a_claimant_evicts_nobody_who_holds_nothing_of_what_it_is_short_of():
+    gpus = [low(f"g{i}", cpu=1, gpu=1, started=1) for i in range(2)]
+    others = [low(f"c{i}", cpu=1, started=100) for i in range(4)]
+    cluster = make.node("n1", cpu=16, gpu=2)
+    found = plan(cluster, gpus, others, high(cpu=1, gpu=1), policy=POLICY)
+    assert evicted(found) == ["g0"]
+
+
+def test_what_counts_is_what_is_short_on_that_node():
+    """The claimant asks for memory too, but has enough of it here."""
+    pods = [low("mem", cpu=0, memory="4Gi", started=100), low("cpu", cpu=4, memory="1Gi")]
+    cluster = make.node("n1", cpu=4, memory="16Gi")
+    assert evicted(plan(cluster, pods, high(cpu=4, memory="4Gi"), policy=POLICY)) == ["cpu"]
+
+
+def test_a_pod_slot_is_something_to_be_short_of():
+    cluster = make.node("n1", cpu=16, pods=1)
+    assert evicted(plan(cluster, low("a"), high(), policy=POLICY)) == ["a"]
+
+
+def test_a_pod_that_asks_for_nothing_holds_a_slot_and_nothing_else():
+    cluster = make.node("n1", cpu=1, pods=2)
+    pods = [running("idle", "n1", started=100), low("busy")]
+    assert evicted(plan(cluster, pods, high(), policy=POLICY)) == ["busy"]
+
+
+# -- between nodes --------------------------------------------------------------------------------------------------
+
+
+def test_the_node_whose_most_important_victim_is_least_important_is_chosen():
+    pods = [low("a", "n1", cpu=2, priority=5), low("b", "n2", priority=4), low("c", "n2", priority=1)]
+    assert evicted(plan(nodes("n1", "n2"), pods, high(cpu=2), policy=POLICY)) == ["b", "c"]
+
+
+def test_then_the_one_with_fewest_pods():
+    pods = [low("a", "n1"), low("b", "n1"), low("c", "n2", cpu=2)]
+    assert evicted(plan(nodes("n1", "n2"), pods, high(cpu=2), policy=POLICY)) == ["c"]
+
+
+def test_all_pods_of_a_gang_count():
+    gang = running_gang("g", ["n1", "n3", "n3"], cpu=1)
+    pods = [low("b", "n2"), low("c", "n2")]
+    full = [low("x", "n1", priority=99)]
+    found = plan(nodes("n1", "n2", "n3"), gang, pods, full, high(cpu=2, spec={"nodeSelector": {}}), policy=POLICY)
+    assert evicted(found) == ["b", "c"]
+
+
+def test_then_the_one_where_least_work_is_lost():
+    pods = [low("old", "n1", cpu=2, started=0), low("young", "n2", cpu=2, started=50)]
+    assert evicted(plan(nodes("n1", "n2"), pods, high(cpu=2), policy=POLICY)) == ["young"]
+
+
+def test_who_goes_already_is_not_counted_again():
+    """The first pod of the claimant costs g-0; with it gone, the rest of its gang is one pod, and loses less work."""
+    cluster = [nodes("n1", "n2"), running_gang("g", ["n2", "n1"], minimum=1, started=10, cpu=1, priority=1)]
+    cluster += [low("safe", "n1", priority=9), low("old", "n2", priority=1)]
+    found = plan(cluster, waiting_gang("high", 2, priority=5, cpu=1), policy=POLICY)
+    assert evicted(found) == ["g-0", "g-1"]
+
+
+def test_then_the_first_by_name():
+    pods = [low("a", "n2", cpu=2), low("b", "n1", cpu=2)]
+    assert evicted(plan(nodes("n1", "n2"), pods, high(cpu=2), policy=POLICY)) == ["b"]
+
+
+def test_nodes_where_the_claimant_may_not_go_are_left_alone():
+    tainted = make.node("n1", cpu=2, taints=["gpu=yes:NoSchedule"])
+    cordoned = make.node("n3", cpu=2, unschedulable=True)
+    pods = [low("a", "n1", cpu=2, started=90), low("b", "n2", cpu=2), low("c", "n3", cpu=2, started=90)]
+    assert evicted(plan(tainted, make.node("n2", cpu=2), cordoned, pods, high(cpu=2), policy=POLICY)) == ["b"]
+
+
+def test_a_reserved_node_is_left_alone():
+    policy = acting("enqueue", ("reserve", {"starvingJobTimeThreshold": DAY}), "allocate", "preempt", "backfill")
+    standing = reserved(waiting("big", cpu=2, created=DAY - 5), ("big", "n1", "reserved"))
+    pods = [low("a", "n1", cpu=2, started=90), low("b", "n2", cpu=2)]
+    found = plan(nodes("n1", "n2"), pods, standing, high(cpu=2), policy=policy)
+    assert evicted(found) == ["b"]
+    assert nominations(found) == {"high": "n2"}
+    pinned = high(cpu=2, spec={"nodeSelector": {make.HOST: "n1"}})
+    assert evicted(plan(nodes("n1", "n2"), pods, standing, pinned, policy=policy)) == []
+
+
+# -- more than room -------------------------------------------------------------------------------------------------
+
+
+def test_the_pod_whose_host_port_is_wanted_goes():
+    pods = [low("other", started=90), low("web", ports=[80])]
+    found = plan(one_node(8), pods, high(ports=[80]), policy=POLICY)
+    assert (evicted(found), nominations(found)) == (["web"], {"high": "n1"})
+    safe = [low("other", started=90), low("web", ports=[80], priority=99)]
+    assert evicted(plan(one_node(8), safe, high(ports=[80]), policy=POLICY)) == []
+
+
+def test_a_port_is_wanted_and_room_too():
+    pods = [low("other", cpu=3, started=90), low("web", cpu=1, ports=[80])]
+    found = plan(one_node(4), pods, high(cpu=3, ports=[80]), policy=POLICY)
+    assert evicted(found) == ["other", "web"]
+    found = plan(one_node(4), pods, high(cpu=1, ports=[80]), policy=POLICY)
+    assert evicted(found) == ["web"]
+
+
+def test_a_victim_may_have_ports_that_nobody_wants():
+    assert evicted(plan(one_node(), low("web", ports=[80]), high(), policy=POLICY)) == ["web"]
+
+
+def test_ports_of_those_who_leave_are_not_given_away_before_they_are_gone():
+    pods = [low("web", ports=[80]), waiting("idle", ports=[80])]
+    found = plan(one_node(), pods, high(), policy=POLICY)
+    assert (evicted(found), bound(found)) == (["web"], {})
+
+
+@pytest.mark.parametrize("owner", ["claimant", "victim"])
+def test_the_pod_whose_anti_affinity_or_presence_blocks_goes(owner):
+    rule, label = {"spec": make.anti_affinity(app="a")}, {"labels": {"app": "a"}}
+    mine, theirs = (rule, label) if owner == "claimant" else (label, rule)
+    pods = [low("other", started=90), low("block", **theirs)]
+    found = plan(one_node(8), pods, high(**mine), policy=POLICY)
+    assert (evicted(found), nominations(found)) == (["block"], {"high": "n1"})
+
+
+@pytest.mark.parametrize("owner", ["claimant", "victim"])
+def test_it_may_be_on_another_node_of_the_zone(owner):
+    cluster = [make.node(name, cpu=4, labels={"zone": "z"}) for name in ("n1", "n2")]
+    rule, label = {"spec": make.anti_affinity("zone", app="a")}, {"labels": {"app": "a"}}
+    mine, theirs = (rule, label) if owner == "claimant" else (label, rule)
+    full = low("full", "n2", cpu=3, priority=99)
+    found = plan(cluster, full, low("block", "n2", **theirs), high(cpu=4, **mine), policy=POLICY)
+    assert (evicted(found), nominations(found)) == (["block"], {"high": "n1"})
+
+
+def test_a_node_without_blockers_is_better_than_one_with_room():
+    cluster = nodes("n1", "n2", cpu=4)
+    pods = [low("web", "n1", ports=[80], priority=5), low("a", "n2", cpu=4)]
+    assert evicted(plan(cluster, pods, high(ports=[80]), policy=POLICY)) == ["a"]
+
+
+def test_a_blocker_on_another_node_does_not_count():
+    cluster = nodes("n1", "n2", cpu=4)
+    pods = [low("web", "n1", ports=[80]), low("safe", "n2", cpu=4, priority=99)]
+    assert evicted(plan(cluster, pods, high(ports=[80]), policy=POLICY)) == ["web"]
+
+
+def test_pods_that_spread_too_unevenly_make_room():
+    cluster = [make.node(f"n{i}", cpu=4, labels={"zone": f"z{i}"}) for i in (1, 2)]
+    there = [low("s0", "n1", labels={"app": "s"}), low("x", "n2", cpu=4, priority=99)]
+    claimant = high(labels={"app": "s"}, spec=make.spread("zone", app="s"))
+    found = plan(cluster, there, claimant, policy=POLICY)
+    assert (evicted(found), nominations(found)) == (["s0"], {"high": "n1"})
+
+
+def test_a_gang_that_keeps_to_itself_gets_a_node_each():
+    cluster = nodes("n1", "n2", cpu=4)
+    pods = [low("a", "n1", cpu=4), low("b", "n2", cpu=4)]
+    gang = waiting_gang("g", 2, cpu=1, priority=10, labels={"app": "g"}, spec=make.anti_affinity(app="g"))
+    found = plan(cluster, pods, gang, policy=POLICY)
+    assert evicted(found) == ["a", "b"]
+    assert set(nominations(found).values()) == {"n1", "n2"}
+
+
+def test_the_pods_whom_the_claimant_wants_to_be_near_are_spared():
+    cluster = nodes("n1", "n2", cpu=2)
+    pods = [low("friend", "n1", labels={"app": "f"}, started=90), low("a", "n1"), low("b", "n2", cpu=2)]
+    found = plan(cluster, pods, high(spec=make.affinity(app="f")), policy=POLICY)
+    assert (evicted(found), nominations(found)) == (["a"], {"high": "n1"})
