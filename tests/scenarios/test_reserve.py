@@ -304,6 +304,16 @@ def test_max_reserved_nodes_is_a_limit_of_its_own():
     assert len(reservations(plan(cluster, jobs, policy=reserving(maxReservedNodes=3)))) == 2
 
 
+def test_room_on_a_node_where_others_wait_is_a_jobs_own_from_the_next_cycle_on():
+    cluster = [make.node("n1", cpu=8, pods=10), running("runs", "n1", cpu=5)]
+    big, small = waiting("big", cpu=5), waiting("small", cpu=2, created=1)
+    found = plan(cluster, big, small, policy=reserving())
+    assert reservations(found) == {"big": ("n1", "reserved"), "small": ("n1", "reserved")}
+    assert found.recheck_at == BEGIN + DAY * SECOND + 1
+    claims = [reserved(pod, (pod.metadata.name, "n1", "reserved")) for pod in (big, small)]
+    assert bound(plan(cluster, claims, policy=reserving())) == {"small": "n1"}
+
+
 def test_several_tasks_share_a_node_that_may_be_reserved():
     gang = waiting_gang("g", 3, cpu=2)
     found = plan([make.node("n1", cpu=6), running("r", "n1", cpu=5)], gang, policy=reserving())
