@@ -166,7 +166,7 @@ def test_the_example_plans_as_the_documentation_says() -> None:
 def test_a_bare_name_is_a_class_only_where_there_are_classes(tmp_path: Path) -> None:
     node = "apiVersion: v1\nkind: Node\nmetadata: {name: node}\nstatus: {allocatable: {cpu: '4', tape: '2'}}\n---\n"
     pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"
-    pod += "spec: {containers: [{name: c, resources: {limits: {%s: '1'}}}]}\n"
+    pod += "spec: {schedulerName: fairway, containers: [{name: c, resources: {limits: {%s: '1'}}}]}\n"
     classes = "---\nkind: ResourceClass\nmetadata: {name: any}\nspec: {resourceSelector: []}\n"
 
     def reason(text: str) -> str:

@@ -19,6 +19,7 @@ apiVersion: v1
 kind: Pod
 metadata: {name: busy, namespace: team, creationTimestamp: 2026-01-01T00:00:00Z}
 spec:
+  schedulerName: fairway
   nodeName: n1
   activeDeadlineSeconds: 3600
   containers: [{name: main, resources: {limits: {nvidia.com/gpu: "3"}}}]
@@ -28,6 +29,7 @@ apiVersion: v1
 kind: Pod
 metadata: {name: train, namespace: team, creationTimestamp: 2026-01-01T00:20:00Z}
 spec:
+  schedulerName: fairway
   containers: [{name: main, resources: {limits: {nvidia.com/gpu: "2"}}}]
 """
 
@@ -104,4 +106,4 @@ def test_without_files_a_sandbox_is_asked(fairway: Fairway, monkeypatch: pytest.
     assert "start one with `fairway sandbox`" in result.err
     result = fairway("explain", "x", "--now", "2026-01-01T00:00:00Z")
     assert result.code == 2
-    assert "--policy, --now and --scheduler-name go with -f" in result.err
+    assert "--policy, --now, --scheduler-name and --all-pods go with -f" in result.err

@@ -135,7 +135,7 @@ def test_pods_of_other_schedulers_only_keep_their_room():
     ours = {"spec": {"schedulerName": "fairway", "activeDeadlineSeconds": 40}}
     state = engine.state_of(
         node("n1", cpu=3),
-        pod("proxy", node="n1", cpu=1),
+        pod("proxy", node="n1", cpu=1, spec={"schedulerName": "default-scheduler"}),
         running("r", "n1", started=DAY - 10, cpu=2, **ours),
         waiting("head", cpu=2, **ours),
         scheduler_names=["fairway"],

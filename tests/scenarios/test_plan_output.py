@@ -81,8 +81,9 @@ def test_queues_shows_the_shares_alone(tmp_path):
 
 
 def test_pods_of_other_schedulers_use_room_and_are_left_alone(tmp_path):
-    mine = make.pod("mine", cpu=1, spec={"schedulerName": "fairway"})
-    objects = [make.node("n1", cpu=4), make.pod("theirs", cpu=1), make.pod("runs", node="n1", cpu=3), mine]
+    theirs = {"spec": {"schedulerName": "default-scheduler"}}
+    pods = [make.pod("mine", cpu=1), make.pod("theirs", cpu=1, **theirs), make.pod("runs", node="n1", cpu=3, **theirs)]
+    objects = [make.node("n1", cpu=4), *pods]
     file = str(write(objects, tmp_path))
     plan = invoke("plan", "-f", file, "-o", "json", "--scheduler-name", "fairway", "--paranoid").plan
     assert [binding["pod"] for binding in plan["bindings"]] == ["default/mine"]

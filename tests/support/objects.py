@@ -116,7 +116,7 @@ def pod(
         name,
         namespace,
         metadata=metadata,
-        spec={"containers": [container], "nodeName": node, **(spec or {})},
+        spec={"schedulerName": "fairway", "containers": [container], "nodeName": node, **(spec or {})},
         status={"phase": phase or ("Running" if node else "Pending"), "nominatedNodeName": nominated},
     )
 

@@ -9,6 +9,9 @@ import msgspec
 from fairway.api.affinity import Affinity, Toleration, TopologySpreadConstraint
 from fairway.api.meta import Amounts, ApiStruct, Condition, Int32, ObjectMeta, Positive, Seconds, Time
 
+DEFAULT_SCHEDULER = "fairway"
+"""The scheduler name by which pods choose Fairway, unless its operator says otherwise."""
+
 PodPhase = Literal["Pending", "Running", "Succeeded", "Failed", "Unknown"]
 Port = Annotated[int, msgspec.Meta(ge=1, le=65535)]
 PreemptionPolicy = Literal["PreemptLowerPriority", "Never"]
@@ -141,3 +144,12 @@ class Pod(ApiStruct, frozen=True):
     spec: PodSpec
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     status: PodStatus = msgspec.field(default_factory=PodStatus)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it has no node yet and still wants one."""
+        return (
+            not self.spec.node_name
+            and self.status.phase not in ("Succeeded", "Failed")
+            and self.metadata.deletion_timestamp is None
+        )

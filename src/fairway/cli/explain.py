@@ -34,6 +34,7 @@ def command(
     policy_file: str | None,
     now: str | None,
     scheduler_names: tuple[str, ...],
+    all_pods: bool,
     sandbox: str | None,
     output: str,
 ) -> None:
@@ -43,10 +44,12 @@ def command(
     of the sandbox that runs. Every answer is confirmed by deciding on a copy; nothing is changed.
     """
     if files:
-        said = _of_files(job, files, policy_file, now, scheduler_names)
+        said = _of_files(job, files, policy_file, now, inputs.ours(scheduler_names, all_pods))
     else:
-        if policy_file or now or scheduler_names:
-            raise click.UsageError("--policy, --now and --scheduler-name go with -f: the sandbox has its own")
+        if policy_file or now or scheduler_names or all_pods:
+            raise click.UsageError(
+                "--policy, --now, --scheduler-name and --all-pods go with -f: the sandbox has its own"
+            )
         from fairway.app.sandbox.client import Client
 
         said = Client.find(sandbox).explain(job)
@@ -61,11 +64,13 @@ def command(
 
 
 def _of_files(
-    job: str, files: tuple[str, ...], policy_file: str | None, now: str | None, scheduler_names: tuple[str, ...]
+    job: str, files: tuple[str, ...], policy_file: str | None, now: str | None, scheduler_names: tuple[str, ...] | None
 ) -> Explanation:
     from fairway.app.explaining import Situation, explain
 
     policy = inputs.read_policy(policy_file)
     moment = inputs.read_time(now)
     objects = inputs.read_objects(files)
-    return explain(Situation(objects, policy, moment, scheduler_names or None), job)
+    if scheduler_names is not None:
+        inputs.warn_of_others(objects, scheduler_names)
+    return explain(Situation(objects, policy, moment, scheduler_names), job)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -34,8 +34,23 @@ def now_option(function: F) -> F:
 
 
 def scheduler_name_option(function: F) -> F:
-    help = "Schedule only pods that name this scheduler; others use room but belong to no queue."
-    return click.option("--scheduler-name", "scheduler_names", multiple=True, metavar="NAME", help=help)(function)
+    """Which pods are scheduled; `ours` makes the answer of the two options."""
+    names = "Schedule the pods that name this scheduler; other pods use capacity but belong to no queue. Repeatable."
+    every = "Schedule every pod, whatever scheduler it names: a what-if question."
+    function = click.option("--all-pods", is_flag=True, help=every)(function)
+    return click.option(
+        "--scheduler-name", "scheduler_names", multiple=True, metavar="NAME", help=f"{names}  [default: fairway]"
+    )(function)
+
+
+def ours(scheduler_names: Sequence[str], all_pods: bool) -> tuple[str, ...] | None:
+    """The scheduler names whose pods are scheduled; None is every pod's."""
+    from fairway.api.pods import DEFAULT_SCHEDULER
+    from fairway.errors import InputError
+
+    if all_pods and scheduler_names:
+        raise InputError("--all-pods and --scheduler-name exclude each other")
+    return None if all_pods else tuple(scheduler_names) or (DEFAULT_SCHEDULER,)
 
 
 def read_policy(path: str | None) -> Policy:
@@ -72,13 +87,33 @@ def folder_to_write(path: str) -> Path:
     return folder
 
 
-def read_state(files: Sequence[str], scheduler_names: Sequence[str] = ()) -> ClusterState:
-    """All manifests of a run, applied as events; warnings go to standard error."""
+def read_state(files: Sequence[str], scheduler_names: Sequence[str] | None = None) -> ClusterState:
+    """All manifests of a run, applied as events; warnings go to standard error. No names: every pod is scheduled."""
     from fairway.state.cluster import ClusterState
 
-    state = ClusterState(scheduler_names or None)
-    state.upsert(read_objects(files))
+    state = ClusterState(scheduler_names)
+    objects = read_objects(files)
+    if scheduler_names is not None:
+        warn_of_others(objects, scheduler_names)
+    state.upsert(objects)
     return state
+
+
+def warn_of_others(objects: Iterable[ApiObject], scheduler_names: Sequence[str]) -> None:
+    """Pods that wait for another scheduler are left out: say so, for most such files only forgot the name."""
+    from fairway.api.pods import Pod
+
+    left_out: dict[str, int] = {}
+    for thing in objects:
+        if isinstance(thing, Pod) and thing.is_waiting and thing.spec.scheduler_name not in scheduler_names:
+            left_out[thing.spec.scheduler_name] = left_out.get(thing.spec.scheduler_name, 0) + 1
+    for name, count in sorted(left_out.items()):
+        pods = "1 pod that waits names" if count == 1 else f"{count} pods that wait name"
+        click.echo(
+            f"Warning: {pods} the scheduler {name!r} and not {' or '.join(map(repr, scheduler_names))}: left out; "
+            "set spec.schedulerName, or use --scheduler-name or --all-pods",
+            err=True,
+        )
 
 
 def read_objects(files: Sequence[str]) -> list[ApiObject]:

@@ -26,6 +26,7 @@ def command(
     policy_file: str | None,
     now: str | None,
     scheduler_names: tuple[str, ...],
+    all_pods: bool,
     paranoid: bool,
     output: str,
 ) -> None:
@@ -34,7 +35,7 @@ def command(
 
     policy = inputs.read_policy(policy_file)
     moment = inputs.read_time(now)
-    state = inputs.read_state(files, scheduler_names)
+    state = inputs.read_state(files, inputs.ours(scheduler_names, all_pods))
     if paranoid:
         from fairway.scheduler.paranoid import check
 

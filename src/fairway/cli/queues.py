@@ -20,14 +20,19 @@ Examples:
 @inputs.scheduler_name_option
 @output_option
 def command(
-    files: tuple[str, ...], policy_file: str | None, now: str | None, scheduler_names: tuple[str, ...], output: str
+    files: tuple[str, ...],
+    policy_file: str | None,
+    now: str | None,
+    scheduler_names: tuple[str, ...],
+    all_pods: bool,
+    output: str,
 ) -> None:
     """Show what queues and namespaces deserve and hold, after one cycle."""
     from fairway.scheduler.decide import decide
 
     policy = inputs.read_policy(policy_file)
     moment = inputs.read_time(now)
-    plan = decide(inputs.read_state(files, scheduler_names), policy, moment)
+    plan = decide(inputs.read_state(files, inputs.ours(scheduler_names, all_pods)), policy, moment)
     if output == "table":
         from fairway.cli.plan_table import print_shares
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from fairway.api.affinity import Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from fairway.api.meta import ObjectMeta
-from fairway.api.pods import Container, Pod, PodSpec, ResourceRequirements
+from fairway.api.pods import DEFAULT_SCHEDULER, Container, Pod, PodSpec, ResourceRequirements
 from fairway.api.requests import pod_request
 from fairway.api.scheduling import PodGroup, PodGroupSpec
 from fairway.clock import SECOND, Micros, to_datetime
@@ -154,6 +154,7 @@ def _pod_spec(
         affinity = Affinity(node_affinity=NodeAffinity(required_during_scheduling_ignored_during_execution=required))
     return PodSpec(
         containers=(Container(name="main", resources=ResourceRequirements(requests=texts)),),
+        scheduler_name=DEFAULT_SCHEDULER,
         active_deadline_seconds=deadline,
         priority=priority or None,
         affinity=affinity,
