@@ -61,6 +61,8 @@ class Document(ABC):
     def __init__(self, source: str, value: Value) -> None:
         self.source = source
         self.value = value
+        self.repeated: tuple[Fault, ...] = ()
+        """Keys that it has twice, so that it is not known which value is meant."""
 
     @abstractmethod
     def line(self, path: Path) -> int:
@@ -208,10 +210,11 @@ def _yaml_documents(source: Source) -> Iterator[Document | Fault]:
     lines = YamlLines(text)
     try:
         for index, data in enumerate(reader.documents()):
-            for line, message in reader.repeated:
-                yield Fault(source.name, line, "", message)
+            repeated = tuple(Fault(source.name, line, "", message) for line, message in reader.repeated)
             reader.repeated.clear()
             if data is not None:
-                yield _YamlDocument(source.name, PlainValue(data), index, lines)
+                document = _YamlDocument(source.name, PlainValue(data), index, lines)
+                document.repeated = repeated
+                yield document
     except YamlProblem as found:
         yield Fault(source.name, found.line, "", found.message)

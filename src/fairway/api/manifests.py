@@ -2,8 +2,10 @@
 
     load(["cluster/", "jobs-*.yaml", "-"]) -> Manifests(objects, warnings)
 
-All objects or none: a run with a fault raises ManifestError, whose lines read `file:line: path: what is
-wrong, what was expected`. Kinds that are not read are skipped with one warning.
+All objects or none: a run with an error raises ManifestError, whose lines read `file:line: path: what is
+wrong, what was expected`. With `skip_invalid` an object that has one is set aside instead, with its errors, and the
+others are read; a file that cannot be opened is still an error. Kinds that are not read are skipped with one warning.
+Where no object is left it is an error all the same.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import BinaryIO, cast
 
@@ -19,6 +21,7 @@ from fairway.api import kinds
 from fairway.api.documents import Document, PlainDocument, PlainValue, Value, read_documents
 from fairway.api.json_text import TOO_DEEP
 from fairway.api.kinds import ApiObject, Kind, ObjectKey
+from fairway.api.pods import Pod
 from fairway.api.shape import Finding, Path, describe, fit, path_text
 from fairway.api.sources import read_sources
 from fairway.errors import Fault, ManifestError
@@ -34,22 +37,41 @@ class Manifests:
     objects: list[ApiObject]
     warnings: list[str]
     places: Mapping[ObjectKey, tuple[Document, Path]]
+    skip_invalid: bool = False
+    invalid: tuple[str, ...] = ()
+    """What is wrong with the objects that were set aside, one line for each error."""
+    set_aside: int = 0
+    """How many there are."""
 
     def fault(self, obj: ApiObject, path: Path, message: str) -> Fault:
         """Something wrong with an object that only shows when all are known."""
         document, place = self.places[kinds.key(obj)]
         return Fault(document.source, document.line((*place, *path)), path_text((*place, *path)), message)
 
+    def reject(self, found: Mapping[ObjectKey, Sequence[Fault]]) -> Manifests:
+        """The manifests without these objects, which have errors that only show when all are known."""
+        if not found:
+            return self
+        error = ManifestError([fault for faults in found.values() for fault in faults])
+        if not self.skip_invalid:
+            raise error
+        return replace(
+            self,
+            objects=[obj for obj in self.objects if kinds.key(obj) not in found],
+            invalid=(*self.invalid, *str(error).splitlines()),
+            set_aside=self.set_aside + len(found),
+        )
 
-def load(sources: Sequence[str], *, stdin: BinaryIO | None = None) -> Manifests:
+
+def load(sources: Sequence[str], *, stdin: BinaryIO | None = None, skip_invalid: bool = False) -> Manifests:
     """Read files, folders (`*.yaml`, `*.yml`, `*.json` in them), patterns, and `-` for standard input."""
-    collector = _Collector()
+    collector = _Collector(skip_invalid)
     unreadable: list[Fault] = []
     for source in read_sources(sources, stdin or sys.stdin.buffer, unreadable):
-        collector.faults_so_far(unreadable)
+        collector.unreadable(unreadable)
         for document in read_documents(source):
             collector.add(document)
-    collector.faults_so_far(unreadable)
+    collector.unreadable(unreadable)
     return collector.finish()
 
 
@@ -67,27 +89,41 @@ def parse_object(data: Mapping[str, object], where: str = "object") -> ApiObject
 class _Collector:
     """What a run has gathered so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, skip_invalid: bool = False) -> None:
+        self._skip_invalid = skip_invalid
         self._objects: list[ApiObject] = []
         self._places: dict[ObjectKey, tuple[Document, Path]] = {}
         self._unread: Counter[tuple[str, str]] = Counter()
         self._faults: list[Fault] = []
         self._more = 0
+        self._set_aside = 0
+        self._fatal = False
 
     def finish(self) -> Manifests:
-        if self._faults:
-            raise ManifestError(self._faults, self._more)
-        return Manifests(self._objects, [_unread_warning(self._unread)] if self._unread else [], self._places)
+        """ManifestError with all that is wrong, unless it is only with objects that may be set aside."""
+        error = ManifestError(self._faults, self._more)
+        if self._faults and (self._fatal or not self._skip_invalid or not self._objects):
+            raise error
+        warnings = [_unread_warning(self._unread)] if self._unread else []
+        invalid = tuple(str(error).splitlines())
+        return Manifests(self._objects, warnings, self._places, self._skip_invalid, invalid, self._set_aside)
 
-    def faults_so_far(self, faults: list[Fault]) -> None:
-        """Take over what was found wrong elsewhere."""
+    def unreadable(self, faults: list[Fault]) -> None:
+        """Files that cannot be read: nothing is decided without them."""
+        self._fatal |= bool(faults)
         for fault in faults:
             self._keep(fault)
         faults.clear()
 
     def add(self, document: Document | Fault) -> None:
         if isinstance(document, Fault):
+            self._set_aside += 1
             self._keep(document)
+            return
+        for fault in document.repeated:
+            self._keep(fault)
+        if document.repeated and self._skip_invalid:
+            self._set_aside += 1
             return
         try:
             self._visit(document, document.value, (), None)
@@ -138,12 +174,14 @@ class _Collector:
         obj = cast(ApiObject, struct)
         findings = kind.settle(obj)
         if malformed or findings:
-            self._faults_of(document, path, malformed + _outside(findings, malformed))
+            found = malformed + _outside(findings, malformed)
+            self._faults_of(document, path, [*found, *_still_used(obj)] if self._skip_invalid else found)
         else:
             self._register(document, path, obj)
 
     def _faults_of(self, document: Document, path: Path, findings: list[Finding]) -> None:
-        """The faults of one object, by line; lines are looked up only for those that are shown."""
+        """The errors of one object, by line; lines are looked up only for those that are shown."""
+        self._set_aside += 1
         shown = findings[: MAX_FAULTS - len(self._faults)]
         places = [(document.line((*path, *inner)), (*path, *inner), message) for inner, message in shown]
         for line, place, message in sorted(places, key=itemgetter(0)):
@@ -154,9 +192,10 @@ class _Collector:
         key = kinds.key(obj)
         here = document, path
         place = self._places.setdefault(key, here)
-        if place is not here:
+        if place is here:
+            self._objects.append(obj)
+        else:
             self._fault(document, (*path, "metadata", "name"), _repeated(key, *place))
-        self._objects.append(obj)
 
     def _fault(self, document: Document, path: Path, message: str) -> None:
         self._faults_of(document, (), [(path, message)])
@@ -179,6 +218,13 @@ def _outside(findings: list[Finding], malformed: list[Finding]) -> list[Finding]
         for path, message in findings
         if not any(path[:length] in places for length in range(len(path) + 1))
     ]
+
+
+def _still_used(obj: ApiObject) -> list[Finding]:
+    """What whoever sets a pod aside must know: the node it is on looks emptier than it is."""
+    if not isinstance(obj, Pod) or not obj.spec.node_name or obj.status.phase in ("Succeeded", "Failed"):
+        return []
+    return [(("spec", "nodeName"), f"is {obj.spec.node_name!r}: what the pod uses there is not counted")]
 
 
 def _not_named(expected: str, given: object) -> str:

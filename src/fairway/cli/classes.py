@@ -24,6 +24,7 @@ Examples:
   fairway classes export -f classes.yaml""",
 )
 @click.option("-f", "--file", "files", multiple=True, metavar="FILE", help=_FILES_HELP)
+@inputs.skip_invalid_option
 @output_option
 @click.pass_context
 def command(context: click.Context, files: tuple[str, ...], output: str) -> None:
@@ -53,6 +54,7 @@ Examples:
 @click.option("--device", required=True, metavar="NAME", help="The device, or NODE/DEVICE where several have the name.")
 @click.option("--node", metavar="NAME", help="The node of the device.")
 @inputs.files_option
+@inputs.skip_invalid_option
 @output_option
 def match(class_name: str, device: str, node: str | None, files: tuple[str, ...], output: str) -> None:
     """Explain, term by term, whether a class selects a device."""
@@ -82,6 +84,7 @@ Examples:
 )
 @click.option("--class", "class_name", metavar="NAME", help="Only this class.")
 @inputs.files_option
+@inputs.skip_invalid_option
 @click.option("-o", "--output", type=click.Choice(("yaml", "json")), default="yaml", show_default=True)
 def export(class_name: str | None, files: tuple[str, ...], output: str) -> None:
     """Print each class as a DeviceClass that selects the same devices by a CEL expression.

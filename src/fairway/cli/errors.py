@@ -1,7 +1,7 @@
 """Where a run of the command line ends: what goes wrong becomes a text on standard error and an exit code.
 
 0    done; jobs that wait are not an error
-1    a check failed
+1    a check failed, or objects were set aside (--skip-invalid)
 2    bad input or wrong usage; nothing was done
 70   a fault in Fairway itself
 130  stopped by the user (Ctrl-C)
@@ -64,7 +64,16 @@ def _invoke(command: click.Command, arguments: list[str], options: Options) -> i
         return CHECK_FAILED
     except Exception as error:
         return _report(error, options)
-    return 0
+    return _set_aside(options)
+
+
+def _set_aside(options: Options) -> int:
+    """What was done leaves out objects that were not valid: whoever reads only the status learns of it."""
+    if not options.set_aside:
+        return 0
+    objects = "object" if options.set_aside == 1 else "objects"
+    click.echo(f"{options.set_aside} {objects} set aside: the answer is about the others.", err=True)
+    return CHECK_FAILED
 
 
 def _report(error: Exception, options: Options) -> int:
@@ -72,6 +81,8 @@ def _report(error: Exception, options: Options) -> int:
 
     if isinstance(error, InputError):
         click.echo(str(error) if isinstance(error, FaultsError) else f"Error: {error}", err=True)
+        for note in getattr(error, "__notes__", ()):
+            click.echo(note, err=True)
         return BAD_INPUT
     if options.verbose:
         import traceback

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fairway.cli import inputs
+from fairway.cli.lazy import Options
 from fairway.cli.output import output_option, print_structured
 from fairway.cli.sandbox_options import sandbox_option
 
@@ -23,6 +24,7 @@ Examples:
 )
 @click.argument("job", metavar="JOB")
 @click.option("-f", "--file", "files", multiple=True, metavar="FILE", help="Manifests; without any, ask the sandbox.")
+@inputs.skip_invalid_option
 @inputs.policy_option
 @inputs.now_option
 @inputs.scheduler_name_option
@@ -50,6 +52,8 @@ def command(
             raise click.UsageError(
                 "--policy, --now, --scheduler-name and --all-pods go with -f: the sandbox has its own"
             )
+        if click.get_current_context().ensure_object(Options).skip_invalid:
+            raise click.UsageError("--skip-invalid goes with -f: the sandbox always sets such objects aside")
         from fairway.app.sandbox.client import Client
 
         said = Client.find(sandbox).explain(job)

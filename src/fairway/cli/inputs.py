@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from fairway.cli.lazy import Options
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from fairway.api.kinds import ApiObject
+    from fairway.api.manifests import Manifests
     from fairway.api.policy import Policy
     from fairway.clock import Micros
     from fairway.state.cluster import ClusterState
@@ -21,6 +25,17 @@ F = TypeVar("F", bound=Callable[..., Any])
 def files_option(function: F) -> F:
     help = "Manifests: a file, a folder, a glob, or - for standard input. May be given several times."
     return click.option("-f", "--file", "files", multiple=True, required=True, metavar="FILE", help=help)(function)
+
+
+def skip_invalid_option(function: F) -> F:
+    help = "Set aside objects that fail validation and go on with the rest; then the exit status is 1."
+    return click.option("--skip-invalid", is_flag=True, expose_value=False, callback=_set_skip_invalid, help=help)(
+        function
+    )
+
+
+def _set_skip_invalid(context: click.Context, _: click.Parameter, given: bool) -> None:
+    context.ensure_object(Options).skip_invalid |= given
 
 
 def policy_option(function: F) -> F:
@@ -118,11 +133,48 @@ def warn_of_others(objects: Iterable[ApiObject], scheduler_names: Sequence[str])
 
 def read_objects(files: Sequence[str]) -> list[ApiObject]:
     """All objects of the manifests; classes are checked, and their bare names in requests made full ones."""
-    from fairway.api.manifests import load
-    from fairway.devices.shorthand import refuse_bad_classes, with_full_class_names
+    from fairway.devices.shorthand import reject_bad_classes, with_full_class_names
 
-    manifests = load(files)
+    manifests = read_manifests(files, reject_bad_classes)
     for warning in manifests.warnings:
         click.echo(f"Warning: {warning}", err=True)
-    refuse_bad_classes(manifests)
     return with_full_class_names(manifests.objects)
+
+
+def read_manifests(
+    files: Sequence[str], check: Callable[[Manifests], Manifests] = lambda manifests: manifests
+) -> Manifests:
+    """The manifests of a run; what `--skip-invalid` sets aside is printed and counted."""
+    from fairway.api.manifests import load
+    from fairway.errors import InputError
+
+    with naming_skip_invalid() as options:
+        manifests = check(load(files, skip_invalid=options.skip_invalid))
+    if not manifests.objects:
+        found = "; ".join(manifests.warnings) or "there is no object"
+        raise InputError(f"{', '.join(files)[:200]}: {found}, expected at least one object to read")
+    report_set_aside(manifests.invalid, manifests.set_aside)
+    return manifests
+
+
+@contextmanager
+def naming_skip_invalid() -> Iterator[Options]:
+    """An error in manifests says how to go on without the objects that have one, where the command can."""
+    from fairway.errors import ManifestError
+
+    context = click.get_current_context()
+    options = context.ensure_object(Options)
+    try:
+        yield options
+    except ManifestError as error:
+        can = any("--skip-invalid" in parameter.opts for parameter in context.command.params)
+        if can and not options.skip_invalid:
+            error.add_note("Nothing was done. With --skip-invalid such objects are set aside and the rest is used.")
+        raise
+
+
+def report_set_aside(invalid: Sequence[str], count: int) -> None:
+    """Say what was set aside; it is why the exit status will be 1."""
+    for line in invalid:
+        click.echo(f"Set aside: {line}", err=True)
+    click.get_current_context().ensure_object(Options).set_aside += count

@@ -20,6 +20,9 @@ class Options:
     def __init__(self) -> None:
         self.verbose = False
         self.color = True
+        self.skip_invalid = False
+        self.set_aside = 0
+        """Objects that `--skip-invalid` has set aside so far."""
 
 
 def _set_verbose(context: click.Context, _: click.Parameter, given: bool) -> None:

@@ -33,6 +33,7 @@ Examples:
   fairway place -f fleet.yaml --now 2026-01-01T00:00:00Z -o yaml"""
 )
 @inputs.files_option
+@inputs.skip_invalid_option
 @inputs.now_option
 @output_option
 def command(files: tuple[str, ...], now: str | None, output: str) -> None:
@@ -41,11 +42,10 @@ def command(files: tuple[str, ...], now: str | None, output: str) -> None:
     Reads ManagedClusters, ManagedClusterSets and their bindings, Placements, AddOnPlacementScores,
     and PlacementDecisions as the decisions made so far. Nothing is written anywhere.
     """
-    from fairway.api.manifests import load
     from fairway.fleet import FleetState, place
 
     moment = inputs.read_time(now)
-    manifests = load(files)
+    manifests = inputs.read_manifests(files)
     plan = place(FleetState(manifests.objects), moment)
     for warning in (*manifests.warnings, *plan.warnings):
         click.echo(f"Warning: {warning}", err=True)

@@ -26,6 +26,7 @@ Examples:
 )
 @click.argument("scenario", metavar="SCENARIO")
 @inputs.policy_option
+@inputs.skip_invalid_option
 @click.option("-o", "--output", "folder", metavar="DIR", help="Write the report, the page and the jobs there.")
 @click.option("--seed", type=int, help="Instead of the scenario's own seed.")
 @click.option("--assert", "check", is_flag=True, help="Leave with 1, and say what broke and when.")
@@ -94,7 +95,17 @@ def run(
             from fairway.sim.cyclelog import CycleLog
 
             log = stack.enter_context(CycleLog(inputs.folder_to_write(record), policy))
-        simulation = Simulation(scenario, policy, seed=seed, strict=strict, on_finish=jobs, log=log)
+        with inputs.naming_skip_invalid() as options:
+            simulation = Simulation(
+                scenario,
+                policy,
+                seed=seed,
+                strict=strict,
+                skip_invalid=options.skip_invalid,
+                on_finish=jobs,
+                log=log,
+            )
+        inputs.report_set_aside(simulation.invalid, simulation.set_aside)
         if jobs is not None:
             stack.enter_context(jobs)
         return simulation.run(stack.enter_context(progress_bar()))

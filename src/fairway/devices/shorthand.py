@@ -9,33 +9,32 @@ from typing import Any, TypeVar
 import msgspec
 
 from fairway.api.classes import ResourceClass
-from fairway.api.kinds import ApiObject
+from fairway.api.kinds import ApiObject, ObjectKey, key
 from fairway.api.manifests import Manifests
 from fairway.api.nodes import Node
 from fairway.api.pods import Container, Pod
 from fairway.api.scheduling import PodGroup, Queue
 from fairway.devices.classes import ClassTable
 from fairway.devices.locating import is_plain_resource
-from fairway.errors import ManifestError
+from fairway.errors import Fault
 from fairway.state.asks import CLASS_PREFIX
 
 _T = TypeVar("_T", bound=msgspec.Struct)
 _STEP = re.compile(r"(\w+)|\[(\d+)\]")
 
 
-def refuse_bad_classes(manifests: Manifests) -> None:
-    """ManifestError for classes that an API server would not let be created, each with its place."""
+def reject_bad_classes(manifests: Manifests) -> Manifests:
+    """The manifests, with every class that an API server would not let be created rejected, each with its place."""
     classes = [thing for thing in manifests.objects if isinstance(thing, ResourceClass)]
     table = ClassTable(classes)
-    faults = []
+    faults: dict[ObjectKey, list[Fault]] = {}
     for resource_class in classes:
         compiled = table.get(resource_class.metadata.name)
         for fault in compiled.faults if compiled else ():
             path, _, message = fault.partition(": ")
             steps = tuple(name or int(index) for name, index in _STEP.findall(path))
-            faults.append(manifests.fault(resource_class, steps, message))
-    if faults:
-        raise ManifestError(faults)
+            faults.setdefault(key(resource_class), []).append(manifests.fault(resource_class, steps, message))
+    return manifests.reject(faults)
 
 
 def with_full_class_names(objects: list[ApiObject]) -> list[ApiObject]:

@@ -11,7 +11,7 @@ from random import Random
 
 from fairway.api.arguments import BackfillArguments
 from fairway.api.kinds import ApiObject
-from fairway.api.manifests import load
+from fairway.api.manifests import Manifests, load
 from fairway.api.meta import ObjectMeta
 from fairway.api.namespaces import NAMESPACE_WEIGHT, ResourceQuota, ResourceQuotaSpec
 from fairway.api.nodes import Node
@@ -36,7 +36,7 @@ from fairway.sim.scenario.model import Change, Failure, QueueTemplate
 from fairway.sim.scenario.reader import templates
 from fairway.sim.story import Story
 from fairway.sim.traces import TraceFaults, open_nodes
-from fairway.sim.workload import Arrival, arrivals
+from fairway.sim.workload import Arrival, arrivals, reject_without_group
 from fairway.state.cluster import ClusterState
 
 PROGRESS_STEPS = 512
@@ -79,6 +79,7 @@ class Simulation:
         *,
         seed: int | None = None,
         strict: bool = False,
+        skip_invalid: bool = False,
         on_finish: Callable[[JobOutcome], None] | None = None,
         log: CycleLog | None = None,
     ) -> None:
@@ -88,6 +89,10 @@ class Simulation:
         self.faults = TraceFaults(_trace_name(scenario), strict=strict or _is_strict(scenario))
         self.loop = EventLoop(scenario.start)
         self.warnings: list[str] = []
+        self._skip_invalid = skip_invalid
+        self.invalid: list[str] = []
+        """What is wrong with the objects of manifests that were set aside."""
+        self.set_aside = 0
         world = list(self._world())
         nodes = [thing for thing in world if isinstance(thing, Node)]
         self.pool = NodePool()
@@ -156,7 +161,8 @@ class Simulation:
             yield from map(node_of_trace, open_nodes(path, cluster.trace.format, faults))
             self.warnings += faults.summary()
         if cluster.manifests:
-            manifests = load([str(self.scenario.resolve(name)) for name in cluster.manifests])
+            manifests = self._read([str(self.scenario.resolve(name)) for name in cluster.manifests])
+            self._set_aside(manifests)
             self.warnings += manifests.warnings
             waiting = [thing for thing in manifests.objects if _waits(thing)]
             if waiting:
@@ -167,6 +173,13 @@ class Simulation:
         for name, namespace in cluster.namespaces.items():
             hard = {NAMESPACE_WEIGHT: str(namespace.weight)}
             yield ResourceQuota(metadata=ObjectMeta(name="fairway", namespace=name), spec=ResourceQuotaSpec(hard=hard))
+
+    def _read(self, files: Sequence[str]) -> Manifests:
+        return load(files, skip_invalid=self._skip_invalid)
+
+    def _set_aside(self, manifests: Manifests) -> None:
+        self.invalid += manifests.invalid
+        self.set_aside += manifests.set_aside
 
     def _recorder(self, world: Sequence[ApiObject], on_finish: Callable[[JobOutcome], None] | None) -> Recorder:
         queues = [
@@ -195,12 +208,20 @@ class Simulation:
 
     def _plan_events(self) -> None:
         self._refuse_unknown_nodes()
-        for stream in arrivals(self.scenario, self.seed, self.pool.capacity, self.faults):
+        files = self._jobs_of_manifests()
+        for stream in arrivals(self.scenario, self.seed, self.pool.capacity, self.faults, files):
             self.loop.feed(stream, lambda arrival: arrival.at, self._arrive)
         for index, failure in enumerate(self.scenario.file.failures):
             self._plan_failure(failure, Random(f"{self.seed}/failures/{index}"))
         for change in self.scenario.file.changes:
             self.loop.plan(self.scenario.start + change.at, Rank.CHANGE, self._change, change)
+
+    def _jobs_of_manifests(self) -> list[Manifests]:
+        files = [str(self.scenario.resolve(source.file)) for source in self.scenario.file.workload.manifests]
+        read = [reject_without_group(self._read([file])) for file in files]
+        for manifests in read:
+            self._set_aside(manifests)
+        return read
 
     def _arrive(self, arrival: Arrival) -> None:
         job = arrival.make()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from random import Random
 
 from msgspec.structs import replace
 
-from fairway.api.manifests import load
+from fairway.api import kinds
+from fairway.api.kinds import ApiObject
+from fairway.api.manifests import Manifests
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
 from fairway.clock import Micros
@@ -20,6 +22,7 @@ from fairway.sim.scenario import Scenario
 from fairway.sim.scenario.model import JobTemplate, ManifestJobs, TraceSource
 from fairway.sim.spans import parse_drawn, parse_span
 from fairway.sim.traces import TraceFaults, TraceJob, open_trace
+from fairway.state.annotations import GROUP_NAME
 from fairway.state.reader import group_of, key_of, queue_of
 
 ARRIVE = "sim.fairway.dev/arrive"
@@ -35,15 +38,22 @@ class Arrival:
 
 
 def arrivals(
-    scenario: Scenario, seed: int, capacity: Mapping[str, int], faults: TraceFaults
+    scenario: Scenario,
+    seed: int,
+    capacity: Mapping[str, int],
+    faults: TraceFaults,
+    manifests: Sequence[Manifests] = (),
 ) -> list[Iterator[Arrival]]:
-    """The streams of a scenario. Each has dice of its own, so that one more job does not change the others."""
+    """The streams of a scenario. Each has dice of its own, so that one more job does not change the others.
+
+    `manifests` are what its `workload.manifests` say, read.
+    """
     workload, start = scenario.file.workload, scenario.start
     streams = [
         _template(job, start, Random(f"{seed}/jobs/{index}"), capacity) for index, job in enumerate(workload.jobs)
     ]
-    for index, manifest in enumerate(workload.manifests):
-        streams.append(_manifest(scenario, manifest, Random(f"{seed}/manifests/{index}")))
+    for index, (source, read) in enumerate(zip(workload.manifests, manifests, strict=True)):
+        streams.append(_manifest(scenario, source, read.objects, Random(f"{seed}/manifests/{index}")))
     if workload.trace is not None:
         streams.append(_trace(scenario, workload.trace, faults))
     return streams
@@ -119,9 +129,27 @@ def _adapted(job: TraceJob, source: TraceSource) -> TraceJob:
     return job
 
 
-def _manifest(scenario: Scenario, source: ManifestJobs, dice: Random) -> Iterator[Arrival]:
+def reject_without_group(manifests: Manifests) -> Manifests:
+    """The manifests, with every pod rejected whose group is not among them: it would never start."""
+    groups = {kinds.key(thing)[1:] for thing in manifests.objects if isinstance(thing, PodGroup)}
+    alone = [
+        pod
+        for pod in manifests.objects
+        if isinstance(pod, Pod) and (group := group_of(pod)) and tuple(group.split("/", 1)) not in groups
+    ]
+    place = ("metadata", "annotations", GROUP_NAME)
+    return manifests.reject(
+        {
+            kinds.key(pod): [manifests.fault(pod, place, f"is {group_of(pod)!r}, expected a PodGroup of the same file")]
+            for pod in alone
+        }
+    )
+
+
+def _manifest(
+    scenario: Scenario, source: ManifestJobs, objects: Sequence[ApiObject], dice: Random
+) -> Iterator[Arrival]:
     """Pods and groups of files: they are small enough to be read at once."""
-    objects = load([str(scenario.resolve(source.file))]).objects
     groups = {f"{o.metadata.namespace}/{o.metadata.name}": o for o in objects if isinstance(o, PodGroup)}
     jobs: dict[str, tuple[SimJob, list[Micros]]] = {}
     for pod in objects:
@@ -142,8 +170,6 @@ def _fixed(job: SimJob, at: Micros) -> Arrival:
 
 
 def _manifest_job(key: str, pod: Pod, group: PodGroup | None) -> SimJob:
-    if group is None and group_of(pod):
-        raise InputError(f"pod {key_of(pod)}: its group {key} is not in the same file")
     queue = queue_of(pod) if group is None else group.spec.queue
     return SimJob(key, pod.metadata.namespace, queue, 1 if group is None else max(1, group.spec.min_member), group)
 
