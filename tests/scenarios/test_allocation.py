@@ -67,7 +67,7 @@ SCENARIOS = (
         jobs=[make.pods("r", 2, queue="q", cpu=1, node="n1"), make.pods("p", 3, queue="q", cpu=1)],
         expect=[
             nothing_placed,
-            waits("p-0", "QueueCapability", "queue q holds 2 of 2 cpu, its capability"),
+            waits("p-0", "QueueCapability", "queue q has 2 of 2 cpu allocated; 1 more would exceed its capability"),
         ],
     ),
     Scenario(
@@ -81,8 +81,8 @@ SCENARIOS = (
         jobs=[make.pods("a", 5, queue="a", cpu=1), make.pods("b", 5, queue="b", cpu=1)],
         expect=[
             lambda plan: _count(plan, {"a": 2, "b": 1}, by="queue"),
-            waits("a-4", "QueueCapability", "queue top holds 3 of 3 cpu"),
-            waits("b-4", "QueueCapability", "queue b holds 1 of 1 cpu"),
+            waits("a-4", "QueueCapability", "queue top has 3 of 3 cpu allocated"),
+            waits("b-4", "QueueCapability", "queue b has 1 of 1 cpu allocated"),
         ],
     ),
     Scenario(
@@ -115,7 +115,7 @@ SCENARIOS = (
         policy=NONE,
         expect=[
             placed(p_0="n1", p_1="n1"),
-            waits("p-2", "QueueOverused", "queue q1 holds 2 of 2 cpu, its deserved share"),
+            waits("p-2", "QueueOverused", "queue q1 has 2 cpu allocated and deserves 2; 1 more would exceed that"),
         ],
     ),
     Scenario(
@@ -377,7 +377,7 @@ def test_room_that_is_being_released_is_not_bound_onto_and_the_reason_says_so():
     )
     assert bound(made) == {}
     assert reasons(made) == {"g": "WaitingForRelease"}
-    assert "waits for them to be gone" in waiting(made)["g"].message
+    assert "fits once the terminating pods are gone" in waiting(made)["g"].message
 
 
 def test_a_leaving_pod_no_longer_counts_in_queue_and_namespace():

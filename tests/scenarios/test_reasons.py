@@ -34,7 +34,7 @@ SCENARIOS = (
         "where no node passes the predicates that is the reason",
         nodes=FIVE,
         jobs=[make.pod("p", cpu=1, spec={"nodeSelector": {"disk": "ssd"}})],
-        expect=waits("p", "PredicateFailed", "0/5 nodes fit: 5 node selector"),
+        expect=waits("p", "PredicateFailed", "0/5 nodes fit: 5 nodes didn't match the pod's node affinity/selector"),
     ),
     Scenario(
         "a cluster without nodes",
@@ -127,14 +127,17 @@ SCENARIOS = (
         nodes=[make.node("n1", cpu=8)],
         queues=[make.queue("q", capability={"cpu": 2})],
         jobs=make.gang("g", members=3, queue="q", cpu=1),
-        expect=[nothing_placed, waits("g", "NotEnqueued", "its minimum of 3 cpu exceeds what queue q may hold (2)")],
+        expect=[
+            nothing_placed,
+            waits("g", "NotEnqueued", "queue q has 0 of 2 cpu allocated; 3 more would exceed its capability"),
+        ],
     ),
     Scenario(
         "minResources speaks for the group",
         nodes=[make.node("n1", cpu=8)],
         queues=[make.queue("q", capability={"cpu": 2})],
         jobs=[make.group("g", queue="q", resources={"cpu": 3}), make.pod("a", group="g", cpu=1)],
-        expect=waits("g", "NotEnqueued", "its minimum of 3 cpu exceeds"),
+        expect=waits("g", "NotEnqueued", "queue q has 0 of 2 cpu allocated; 3 more would exceed its capability"),
     ),
     Scenario(
         "a group that runs already is not asked for its minResources again",
@@ -152,7 +155,9 @@ SCENARIOS = (
         nodes=[make.node("n1", cpu=8)],
         queues=[make.queue("q"), make.queue("r", guarantee={"cpu": 6})],
         jobs=make.gang("g", members=3, queue="q", cpu=1),
-        expect=waits("g", "NotEnqueued", "its minimum of 3 cpu would touch what is guaranteed to others (2)"),
+        expect=waits(
+            "g", "NotEnqueued", "other queues are guaranteed 6 of 8 cpu; the 3 of its minimum would cut into that"
+        ),
     ),
     Scenario(
         "a group that would touch what is guaranteed to a queue beside its own",
@@ -166,7 +171,9 @@ SCENARIOS = (
         jobs=[make.gang("g", members=3, queue="q", cpu=1), make.gang("h", members=2, queue="q", cpu=1)],
         expect=[
             placed(h=2),
-            waits("g", "NotEnqueued", "its minimum of 3 cpu would touch what is guaranteed to others (2)"),
+            waits(
+                "g", "NotEnqueued", "other queues are guaranteed 6 of 8 cpu; the 3 of its minimum would cut into that"
+            ),
         ],
     ),
     Scenario(
@@ -177,7 +184,7 @@ SCENARIOS = (
             make.group("g", minimum=3, queue="q", phase="Inqueue"),
             *[make.pod(f"p{i}", group="g", cpu=1) for i in range(3)],
         ],
-        expect=waits("g", "QueueCapability", "queue q holds 0 of 2 cpu, its capability"),
+        expect=waits("g", "QueueCapability", "queue q has 0 of 2 cpu allocated; 3 more would exceed its capability"),
     ),
     Scenario(
         "members that only together exceed the capability",
@@ -196,7 +203,7 @@ SCENARIOS = (
         queues=[make.queue("q", capability={"cpu": 2})],
         jobs=[make.pod("huge", queue="q", cpu=3), make.pod("free", queue="default", cpu=3)],
         expect=[
-            waits("huge", "QueueCapability", "queue q holds 0 of 2 cpu, its capability"),
+            waits("huge", "QueueCapability", "queue q has 0 of 2 cpu allocated; 3 more would exceed its capability"),
             waits("free", "InsufficientResources"),
         ],
     ),

@@ -22,6 +22,7 @@ from fairway.scheduler.verdict import (
     STAGE,
     TOO_LONG_TEXT,
     Reason,
+    causes_text,
     devices_in_use,
     insufficient,
     no_devices,
@@ -42,7 +43,7 @@ class NodeReport(NamedTuple):
     def text(self) -> str:
         if not self.total:
             return "the cluster has no nodes"
-        causes = ", ".join(f"{count} {cause}" for cause, count in self.causes.items())
+        causes = causes_text(self.causes)
         return f"{self.fits}/{self.total} nodes fit" + (f": {causes}" if causes else "")
 
 
@@ -58,7 +59,7 @@ class Why(NamedTuple):
     def message(self, member: str) -> str:
         text = self.report.text()
         if self.reason is Reason.WAITING_FOR_RELEASE:
-            return f"fits where pods are just leaving, and waits for them to be gone; now {text}"
+            return f"fits once the terminating pods are gone; now {text}"
         if self.reason is Reason.GANG_NOT_READY:
             return f"{self.placed} of the {self.needed} pods it needs at once could be placed; {member}: {text}"
         return text

@@ -7,6 +7,7 @@ from fairway.scheduler.jobrun import JobRun, TaskRun
 from fairway.scheduler.outcome import Step
 from fairway.scheduler.session import Session
 from fairway.scheduler.statement import Statement
+from fairway.scheduler.verdict import QUEUE_LIMITED
 from fairway.state.shapes import Shape
 from fairway.state.tasks import TaskState
 
@@ -65,7 +66,7 @@ class Placer:
 
     def give_up(self, job: JobRun, step: Step) -> list[JobRun]:
         """The job is out for this cycle, and with it those of its line; returns those of them who are not."""
-        verdict = self._session.not_allowed(job) if step is Step.NOT_ALLOWED else None
+        verdict = QUEUE_LIMITED if step is Step.NOT_ALLOWED else None
         if job.line is None:
             self._session.outcomes.jobs[job] = verdict
             return []

@@ -208,7 +208,7 @@ class Session:
         return any(plugin.lends for plugin in self.plugins.able("lends"))
 
     def not_allowed(self, job: JobRun) -> Verdict:
-        """Why the queue may not take the job's next step."""
+        """Why the queue may not take the job's next step, as things stand; `YES` if by now it may."""
         for plugin in self.plugins.able("not_allowed"):
             verdict: Verdict = plugin.not_allowed(job)
             if not verdict.ok:
@@ -216,6 +216,8 @@ class Session:
         if self.failures.texts:
             return Verdict(False, Reason.PLUGIN_FAILED, detail="; ".join(self.failures.texts.values()))
         names = " or ".join(self.plugins.stranger_names("overused", "allocatable"))
+        if not names:
+            return YES
         detail = f"plugin {names} does not let queue {job.queue.name} take more"
         return Verdict(False, Reason.QUEUE_OVERUSED, names, detail)
 

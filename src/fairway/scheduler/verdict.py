@@ -6,6 +6,7 @@ reason a job waits for is the stage that stops it, and of several nodes the one 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -65,6 +66,50 @@ def untolerated(key: str, value: str) -> str:
     return f"untolerated taint {key}={value}" if value else f"untolerated taint {key}"
 
 
+_SENTENCES: dict[str, tuple[str, str]] = {
+    RESERVED_TEXT: ("is reserved", "are reserved"),
+    UNSCHEDULABLE_TEXT: ("is unschedulable", "are unschedulable"),
+    NOT_READY_TEXT: ("is not ready", "are not ready"),
+    NODE_SELECTOR_TEXT: ("didn't match the pod's node affinity/selector",) * 2,
+    NODE_AFFINITY_TEXT: ("didn't match the pod's node affinity/selector",) * 2,
+    VOLUME_TEXT: ("didn't match the node affinity of the pod's volumes",) * 2,
+    PORTS_TEXT: ("has the requested host ports in use", "have the requested host ports in use"),
+    POD_AFFINITY_TEXT: ("didn't match the pod's affinity rules",) * 2,
+    POD_ANTI_AFFINITY_TEXT: ("didn't match the pod's anti-affinity rules",) * 2,
+    EXISTING_ANTI_AFFINITY_TEXT: ("didn't match the anti-affinity rules of pods already there",) * 2,
+    SPREAD_TEXT: ("didn't match the pod's topology spread constraints",) * 2,
+    DEVICES_TEXT: (
+        "has devices that cannot serve the whole request together",
+        "have devices that cannot serve the whole request together",
+    ),
+    TOO_LONG_TEXT: (
+        "has devices whose names are too long to be recorded",
+        "have devices whose names are too long to be recorded",
+    ),
+}
+"""Causes that are said of nodes as a predicate, of one and of several; the others read well after a number."""
+
+
+def causes_text(causes: Mapping[str, int]) -> str:
+    """`3 insufficient cpu, 1 node is reserved`: the counts per cause as part of a sentence.
+
+    The causes themselves are keys of the plan's JSON and stay as they are; what a person reads is this.
+    """
+    counts: dict[str, int] = {}
+    for cause, count in causes.items():
+        one, many = _SENTENCES.get(cause, ("", ""))
+        said = many if one else cause
+        counts[said] = counts.get(said, 0) + count
+    singular = {many: one for one, many in _SENTENCES.values()}
+    return ", ".join(_counted(said, count, singular.get(said)) for said, count in counts.items())
+
+
+def _counted(said: str, count: int, singular: str | None) -> str:
+    if singular is None:
+        return f"{count} {said}"
+    return f"1 node {singular}" if count == 1 else f"{count} nodes {said}"
+
+
 class Verdict(NamedTuple):
     """An answer of a plugin, with why."""
 
@@ -75,3 +120,8 @@ class Verdict(NamedTuple):
 
 
 YES = Verdict(True)
+
+QUEUE_LIMITED = Verdict(False, Reason.QUEUE_OVERUSED)
+"""A limit of its queue stopped the job; which one, and by how much, is worked out when the plan is complete, so that
+the numbers are those of the plan.
+"""

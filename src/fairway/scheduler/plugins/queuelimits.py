@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from fairway.resources.columns import Vector
 from fairway.resources.quantity import INT64_MAX, format_amount
 from fairway.scheduler.books import SHARE_BITS, UNLIMITED, QueueBook
@@ -85,36 +87,60 @@ class QueueLimits:
         for book in job.queue.line:
             for row, amount in need:
                 if amount and book.held[row] + amount > book.capability[row]:
-                    return self._no(job, row, amount, f"exceeds what queue {book.name} may hold", book.capability[row])
+                    detail = self._above_capability(book, row, amount)
+                    return Verdict(False, Reason.NOT_ENQUEUED, self.name, detail)
         if not self._guaranteed_rows:
             return YES
         others = [other for book in job.queue.line for other in self.beside(book)]
         for row, amount in need:
             promised = sum(self.guaranteed(book, row) for book in others) if row in self._guaranteed_rows else 0
             if promised and amount and amount > self._session.total[row] - promised:
-                left = self._session.total[row] - promised
-                return self._no(job, row, amount, "would touch what is guaranteed to others", left)
+                detail = self._too_little_left(row, promised, amount)
+                return Verdict(False, Reason.NOT_ENQUEUED, self.name, detail)
         return YES
 
     def not_allowed(self, job: JobRun) -> Verdict:
-        """Which limit the job's next step would break."""
+        """Which limit the job's next step would break, as things stand; `YES` if none."""
         assert self._session is not None
-        missing = job.minimum - job.ready
+        queues = self._session.device_queues
+        named, asked = self._next_step(job, queues.named), self._next_step(job, queues.asked)
+        for book in job.queue.line:
+            row = self._over(book, book.capability, named)
+            if row is not None:
+                detail = self._above_capability(book, row, named[row])
+                return Verdict(False, Reason.QUEUE_CAPABILITY, self.name, detail)
+        if self._session.lends():
+            return self._beyond_what_is_lent(job)
+        for book in job.queue.line:
+            row = None if book.deserved is None else self._over(book, book.deserved, asked)
+            if row is not None and book.deserved is not None:
+                detail = self._above_deserved(book, row, book.deserved[row], asked[row])
+                return Verdict(False, Reason.QUEUE_OVERUSED, self.name, detail)
+        return YES
+
+    def _next_step(self, job: JobRun, vector_of: Callable[[Shape], Vector]) -> Amounts:
+        """What the rest of the job's minimum asks for, in task order; of a ready job, its first waiting task."""
+        missing = max(1, job.minimum - job.ready)
         need: Amounts = []
         for run in job.runs:
-            if not run.left:
-                continue
-            if missing <= 0:
-                need = []  # a ready job goes on one by one; the others have to be placed together
-            add(need, self._session.device_queues.asked(run.shape), max(1, min(run.left, missing)))
-            for book in job.queue.line:
-                row = self._over(book, book.capability, need)
-                if row is not None:
-                    return self._over_limit(Reason.QUEUE_CAPABILITY, job, book, row, book.capability[row])
-            for book in job.queue.line:
-                row = None if book.deserved is None else self._over(book, book.deserved, need)
-                if row is not None and book.deserved is not None:
-                    return self._over_limit(Reason.QUEUE_OVERUSED, job, book, row, book.deserved[row])
+            taken = min(run.left, missing)
+            if taken:
+                add(need, vector_of(run.shape), taken)
+            missing -= taken
+        return need
+
+    def _beyond_what_is_lent(self, job: JobRun) -> Verdict:
+        """Where idle capacity is lent, only what the other queues are guaranteed stands in the way."""
+        assert self._session is not None
+        need = self._next_step(job, lambda shape: shape.vector)
+        rows = [row for row, amount in enumerate(need) if amount and row in self._guaranteed_rows]
+        for row in sorted(rows, key=self._name):
+            others = 0
+            for book in reversed(job.queue.line):
+                others += sum(max(other.held[row], self.guaranteed(other, row)) for other in self.beside(book))
+                if others + book.held[row] + need[row] > self._session.total[row]:
+                    detail = self._above_the_rest(book, row, others, need[row])
+                    return Verdict(False, Reason.QUEUE_OVERUSED, self.name, detail)
         return YES
 
     def children(self, book: QueueBook) -> list[QueueBook]:
@@ -130,17 +156,34 @@ class QueueLimits:
         over = [row for row, amount in enumerate(need) if amount and book.held[row] + amount > limits[row]]
         return min(over, key=self._name, default=None)
 
-    def _over_limit(self, reason: Reason, job: JobRun, book: QueueBook, row: int, limit: int) -> Verdict:
-        name = self._name(row)
-        what = "capability" if reason is Reason.QUEUE_CAPABILITY else "deserved share"
-        have, most = _text(name, book.held[row]), _text(name, limit)
-        return Verdict(False, reason, self.name, f"queue {book.name} holds {have} of {most} {name}, its {what}")
+    # Each sentence states an inequality that holds: what is allocated and what would be added exceed the limit.
 
-    def _no(self, job: JobRun, row: int, amount: int, what: str, limit: int) -> Verdict:
+    def _above_capability(self, book: QueueBook, row: int, more: int) -> str:
+        have, most, added = self._texts(row, book.held[row], book.capability[row], more)
         name = self._name(row)
-        asked, most = _text(name, amount), _text(name, limit)
-        detail = f"its minimum of {asked} {name} {what} ({most})"
-        return Verdict(False, Reason.NOT_ENQUEUED, self.name, detail)
+        return f"queue {book.name} has {have} of {most} {name} allocated; {added} more would exceed its capability"
+
+    def _above_deserved(self, book: QueueBook, row: int, deserved: int, more: int) -> str:
+        have, due, added = self._texts(row, book.held[row], deserved, more)
+        name = self._name(row)
+        return f"queue {book.name} has {have} {name} allocated and deserves {due}; {added} more would exceed that"
+
+    def _above_the_rest(self, book: QueueBook, row: int, others: int, more: int) -> str:
+        assert self._session is not None
+        theirs, total, have, added = self._texts(row, others, self._session.total[row], book.held[row], more)
+        return (
+            f"other queues have or are guaranteed {theirs} of {total} {self._name(row)}; "
+            f"queue {book.name} has {have} allocated, {added} more would exceed the rest"
+        )
+
+    def _too_little_left(self, row: int, promised: int, more: int) -> str:
+        assert self._session is not None
+        theirs, total, added = self._texts(row, promised, self._session.total[row], more)
+        name = self._name(row)
+        return f"other queues are guaranteed {theirs} of {total} {name}; the {added} of its minimum would cut into that"
+
+    def _texts(self, row: int, *amounts: int) -> list[str]:
+        return [format_amount(self._name(row), min(max(amount, 0), INT64_MAX)) for amount in amounts]
 
     def _minimum(self, job: JobRun) -> tuple[tuple[int, int], ...]:
         """`minResources` if given, else in each dimension the sum of the smallest requests that make the minimum; by
@@ -174,10 +217,6 @@ def queue_share(queue: QueueBook) -> int:
         if part > most:
             most = part
     return most
-
-
-def _text(name: str, amount: int) -> str:
-    return format_amount(name, min(max(amount, 0), INT64_MAX))
 
 
 def _smallest(job: JobRun, row: int, count: int) -> int:

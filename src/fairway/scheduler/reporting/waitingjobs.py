@@ -16,12 +16,19 @@ from fairway.scheduler.plan import (
 )
 from fairway.scheduler.promising.timeline import Promise
 from fairway.scheduler.session import Session
-from fairway.scheduler.verdict import Reason, Verdict
+from fairway.scheduler.verdict import QUEUE_LIMITED, Reason, Verdict
 from fairway.state.jobs import Job
 from fairway.state.waiting import Entry, Line, LineKey, Signature, patience
 
 _NO_SIGNATURE = Signature(((), 0, (), None))
 _NO_LINE = Line(LineKey("", "", 0, False, "", True), _NO_SIGNATURE)
+
+
+_ADMITTED_LATER = Verdict(
+    False, Reason.NOT_ENQUEUED, detail="its queue had too little left when the cycle began; the next cycle asks again"
+)
+
+_FREE_BY_NOW = "a limit stopped it when it was its turn, and does so no more; the next cycle considers it again"
 
 
 class Row(NamedTuple):
@@ -43,9 +50,9 @@ class WaitingJobs:
         self._captured: list[tuple[Signature, dict[LineKey, Line]]] = [
             (signature, signature.capture()) for signature in session.state.waiting.signatures()
         ]
-        self._lines = session.outcomes.lines
+        self._lines = self._verdicts_of_lines()
         self._jobs: dict[Job, tuple[JobRun, Verdict | None]] = {
-            run.job: (run, verdict) for run, verdict in session.outcomes.jobs.items()
+            run.job: (run, _final(session, run, verdict)) for run, verdict in session.outcomes.jobs.items()
         }
         started = session.state.waiting.started.values()
         self._started = [entry for _, entry in started if entry.job in self._jobs]
@@ -56,9 +63,21 @@ class WaitingJobs:
         self._whys = {
             signature: explain(session, _sample(session, signature, lines))
             for signature, lines in self._captured
-            if signature in session.outcomes.no_room
+            if signature in session.outcomes.no_room or self._is_free_now(lines)
         }
         self._job_whys = self._explain_each()
+
+    def _verdicts_of_lines(self) -> dict[Line, Verdict | None]:
+        """As things stand after the plan; the first job of a line speaks for all. None: nodes are what is missing."""
+        found: dict[Line, Verdict | None] = {}
+        for line, verdict in self._session.outcomes.lines.items():
+            run = self._session.job_run(line.entries[0], line.signature, line)
+            found[line] = _final(self._session, run, verdict)
+        return found
+
+    def _is_free_now(self, lines: dict[LineKey, Line]) -> bool:
+        """Whether a limit that stopped one of these lines does so no more."""
+        return any(line in self._lines and self._lines[line] is None for line in lines.values())
 
     def _explain_each(self) -> dict[Job, Why]:
         """Jobs that stand for themselves; those that have nothing yet and need the same wait for the same."""
@@ -102,9 +121,9 @@ class WaitingJobs:
         """
         run = self._session.job_run(entry, line.signature, line)
         verdict = admission(self._session, run)
-        if not verdict.ok:
-            return verdict
-        return None if _is_allowed(self._session, run) else self._session.not_allowed(run)
+        if verdict.ok:
+            return None if _is_allowed(self._session, run) else _final(self._session, run, QUEUE_LIMITED)
+        return _final(self._session, run, verdict)
 
     def pending(self) -> list[Pending]:
         ordered = sorted(((self._key(run), run, row) for run, row in self.standing()), key=lambda found: found[0])
@@ -165,9 +184,27 @@ class WaitingJobs:
             return row.verdict.reason or Reason.PLUGIN_FAILED, row.verdict.detail, {}
         if row.why is None:
             return Reason.NOT_ENQUEUED, _untouched(self._session), {}
+        if row.why.placed >= row.why.needed > 0:
+            return Reason.QUEUE_OVERUSED, _FREE_BY_NOW, {}
         tasks = row.run.waiting if row.run else row.entry.tasks
         member = tasks[row.why.member].key if tasks else ""
         return row.why.reason, row.why.message(member), row.why.report.causes
+
+
+def _final(session: Session, job: JobRun, verdict: Verdict | None) -> Verdict | None:
+    """A verdict whose numbers are those of the finished plan; None where only nodes are missing by now."""
+    if verdict is QUEUE_LIMITED:
+        now = session.not_allowed(job)
+        return None if now.ok else now
+    if verdict is not None and verdict is _refusal(session, job):
+        now = session.enqueueable(job)
+        return _ADMITTED_LATER if now.ok else now
+    return verdict
+
+
+def _refusal(session: Session, job: JobRun) -> Verdict | None:
+    refused = session.outcomes.refused
+    return refused.get(job.job) if job.line is None else refused.get(job.line, refused.get(job.job))
 
 
 def _is_allowed(session: Session, job: JobRun) -> bool:
