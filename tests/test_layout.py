@@ -77,3 +77,11 @@ def test_the_readme_names_no_verb_that_is_not_there():
     named = re.findall(r"`fairway (\w+)", (ROOT / "README.md").read_text())
     assert named
     assert set(named) <= set(VERBS)
+
+
+def test_oracles_share_no_code_with_what_they_check():
+    """They start from the objects as a user writes them, and read them with the same reader; nothing else is shared."""
+    allowed = ("fairway.api.", "fairway.clock", "fairway.resources.")
+    for path in sorted((ROOT / "tests" / "oracles").glob("*.py")):
+        for module in re.findall(r"^(?:from|import) (fairway[\w.]*)", path.read_text(), re.M):
+            assert module.startswith(allowed), f"{path.name} imports {module}"

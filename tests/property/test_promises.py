@@ -13,10 +13,10 @@ from fairway.api.pods import Pod
 from fairway.api.policy import Policy
 from fairway.resources.algebra import Resource
 from fairway.scheduler.plan import Plan
-from fairway.scheduler.reference.cluster import Cluster, Job, add_up
-from fairway.scheduler.reference.places import Places
 from fairway.scheduler.verdict import Reason
 from fairway.state.events import Assumed
+from oracles.cluster import Cluster, Job, add_up
+from oracles.places import Places
 from support.clusters import clusters, policies
 from support.engine import decided, policy, state_of
 

@@ -7,7 +7,7 @@ fitted (semantics 5.2).
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from fairway.scheduler.reference import plan_bindings
+from oracles.allocation import plan_bindings
 from support.clusters import clusters, policies
 from support.engine import decided, state_of
 

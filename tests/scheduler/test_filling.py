@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.scheduler.filling import Claim, fill
-from fairway.scheduler.reference.shares import Share, divide
+from oracles.shares import Share, divide
 
 
 @st.composite

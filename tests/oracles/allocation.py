@@ -1,6 +1,12 @@
-"""enqueue, allocate and backfill, as semantics 3 to 5 say it.
+"""The slow, obvious twin of allocate: semantics 3 to 5 read literally, to hold the engine to.
 
-"Each step goes to the smallest (queue, namespace, job) key among those whose next step is allowed and fits."
+    plan_bindings(objects, policy) -> [(pod, node), ...] in the order decided
+
+"Each step goes to the smallest (queue, namespace, job) key among those whose next step is allowed and fits." One task
+at a time, plain loops over nodes and jobs, every sum made again when it is needed. No columns, no kept answers, no
+heaps, and nothing of `state` or `scheduler`: it starts from the objects. It knows what a policy of enqueue, allocate
+and backfill with the built-in plugins for order, sharing, predicates and scores does; not devices, volumes and
+reservations.
 """
 
 from __future__ import annotations
@@ -12,10 +18,10 @@ from typing import Any
 from fairway.api.arguments import DrfArguments
 from fairway.api.kinds import ApiObject
 from fairway.api.policy import Policy
-from fairway.scheduler.reference.admission import Admission
-from fairway.scheduler.reference.cluster import Amounts, Cluster, Job, Task, add_up
-from fairway.scheduler.reference.places import Places
-from fairway.scheduler.reference.queues import Queues
+from oracles.admission import Admission
+from oracles.cluster import Amounts, Cluster, Job, Task, add_up
+from oracles.places import Places
+from oracles.queues import Queues
 
 PLACED, NOT_ALLOWED, NO_ROOM = "placed", "not allowed", "no room"
 

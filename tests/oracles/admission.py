@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fairway.api.policy import Policy
-from fairway.scheduler.reference.cluster import Amounts, Cluster, Job
-from fairway.scheduler.reference.queues import Queues
+from oracles.cluster import Amounts, Cluster, Job
+from oracles.queues import Queues
 
 ADMITTED = ("Inqueue", "Running", "Completed", "Unknown")
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from fairway.api.arguments import ProportionArguments
 from fairway.api.policy import Policy
-from fairway.scheduler.reference.cluster import Amounts, Cluster, Job, QueueRecord, Task, add_up
-from fairway.scheduler.reference.shares import Share, divide
+from oracles.cluster import Amounts, Cluster, Job, QueueRecord, Task, add_up
+from oracles.shares import Share, divide
 
 
 class Queues:

@@ -13,11 +13,13 @@ from fairway.api.requests import pod_request
 from fairway.api.scheduling import PodGroup, PriorityClass, Queue
 from fairway.clock import Micros, from_datetime
 from fairway.resources.algebra import Resource
-from fairway.state.annotations import GROUP_NAME, QUEUE_NAME, TASK_ROLE
-from fairway.state.jobs import LAST
-from fairway.state.namespaces import weight_of
+from oracles.matching import LAST, weight_of
 
 Amounts = dict[str, int]
+
+GROUP_NAME = "scheduling.k8s.io/group-name"
+QUEUE_NAME = "scheduling.volcano.sh/queue-name"
+TASK_ROLE = "volcano.sh/task-spec"
 
 
 @dataclass(eq=False)
@@ -149,7 +151,7 @@ class Cluster:
             case Namespace():
                 self.labels[thing.metadata.name] = thing.metadata.labels
             case ResourceQuota():
-                weight = weight_of(thing.spec.hard.get(NAMESPACE_WEIGHT, "1")) or 1
+                weight = weight_of(thing.spec.hard.get(NAMESPACE_WEIGHT, "1"))
                 name = thing.metadata.namespace
                 self.weights[name] = max(weight, self.weights.get(name, 1))
             case PriorityClass():

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from fairway.api.affinity import NodeSelectorTerm, PodAffinity, PodAffinityTerm, TopologySpreadConstraint
+from fairway.api.affinity import PodAffinity, PodAffinityTerm, TopologySpreadConstraint
 from fairway.api.arguments import BinPackArguments, NodeOrderArguments
 from fairway.api.meta import LabelSelector
 from fairway.api.nodes import Node
 from fairway.api.policy import Policy
-from fairway.api.selectors import matches
 from fairway.resources.algebra import Resource
-from fairway.scheduler.nodes.nodematch import tolerates
-from fairway.scheduler.reference.cluster import Amounts, Cluster, Task, add_up
-from fairway.state.labels import term_holds
+from oracles.cluster import Amounts, Cluster, Task, add_up
+from oracles.matching import selects, term_holds, tolerated
 
 CORDON = "node.kubernetes.io/unschedulable"
 
@@ -72,12 +70,12 @@ class Places:
             return False
         if not self._affinity_holds(task, node):
             return False
-        return all(t.effect == "PreferNoSchedule" or tolerates(spec.tolerations, t) for t in node.spec.taints)
+        return all(t.effect == "PreferNoSchedule" or tolerated(t, spec.tolerations) for t in node.spec.taints)
 
     def _affinity_holds(self, task: Task, node: Node) -> bool:
         affinity = task.pod.spec.affinity and task.pod.spec.affinity.node_affinity
         required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
-        return required is None or any(_holds(term, node) for term in required.node_selector_terms)
+        return required is None or any(term_holds(term, node) for term in required.node_selector_terms)
 
     def _ports_are_free(self, task: Task, node: Node) -> bool:
         taken = [port for other in self._on(node) for port in other.pod.spec.host_ports]
@@ -134,9 +132,9 @@ class Places:
         if not named and term.namespace_selector is None:
             named = {home}
         labels = {"kubernetes.io/metadata.name": namespace, **self._cluster.labels.get(namespace, {})}
-        if namespace not in named and not matches(term.namespace_selector, labels):
+        if namespace not in named and not selects(term.namespace_selector, labels):
             return False
-        return matches(term.label_selector, other.pod.metadata.labels)
+        return selects(term.label_selector, other.pod.metadata.labels)
 
     def _spread_holds(self, task: Task, node: Node, constraint: TopologySpreadConstraint) -> bool:
         if constraint.when_unsatisfiable != "DoNotSchedule":
@@ -162,13 +160,13 @@ class Places:
             if any(labels.get(k) != v for k, v in spec.node_selector.items()) or not self._affinity_holds(task, node):
                 return False
         if constraint.node_taints_policy == "Honor":
-            return all(t.effect == "PreferNoSchedule" or tolerates(spec.tolerations, t) for t in node.spec.taints)
+            return all(t.effect == "PreferNoSchedule" or tolerated(t, spec.tolerations) for t in node.spec.taints)
         return True
 
     def _selected(self, task: Task, selector: LabelSelector | None, tasks: list[Task]) -> int:
         home = task.pod.metadata.namespace
         return sum(
-            other.pod.metadata.namespace == home and matches(selector, other.pod.metadata.labels) for other in tasks
+            other.pod.metadata.namespace == home and selects(selector, other.pod.metadata.labels) for other in tasks
         )
 
     # -- how good would it be? ----------------------------------------------------------------------------------
@@ -226,18 +224,14 @@ def _node_affinity(task: Task, node: Node, weights: NodeOrderArguments) -> float
     most = sum(wish.weight for wish in wishes)
     if not most:
         return 0.0
-    met = sum(wish.weight for wish in wishes if _holds(wish.preference, node))
+    met = sum(wish.weight for wish in wishes if term_holds(wish.preference, node))
     return met * (100.0 * weights.node_affinity / most)
 
 
 def _taints(task: Task, node: Node, weights: NodeOrderArguments) -> float:
     tolerations = task.pod.spec.tolerations
-    disliked = sum(t.effect == "PreferNoSchedule" and not tolerates(tolerations, t) for t in node.spec.taints)
+    disliked = sum(t.effect == "PreferNoSchedule" and not tolerated(t, tolerations) for t in node.spec.taints)
     return weights.taint_toleration * (100.0 / (1 + disliked) - 100.0)
-
-
-def _holds(term: NodeSelectorTerm, node: Node) -> bool:
-    return term_holds(term, node.metadata.name, node.metadata.labels)
 
 
 def _required(rule: PodAffinity | None) -> Iterator[PodAffinityTerm]:
