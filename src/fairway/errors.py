@@ -49,8 +49,10 @@ class Fault:
     message: str
 
     def __str__(self) -> str:
+        """One line, whatever line ends are in a file's name or in a key."""
         place = f"{self.source}:{self.line}" if self.line else self.source
-        return f"{place}: {self.path}: {self.message}" if self.path else f"{place}: {self.message}"
+        text = f"{place}: {self.path}: {self.message}" if self.path else f"{place}: {self.message}"
+        return text.replace("\n", "\\n")
 
 
 class FaultsError(InputError):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fairway.cli import inputs
-from fairway.cli.output import output_option, print_structured
+from fairway.cli.output import echo, output_option, print_structured, warn
 
 if TYPE_CHECKING:
     from fairway.devices.book import DeviceBook
@@ -68,13 +68,13 @@ def match(class_name: str, device: str, node: str | None, files: tuple[str, ...]
     if output != "table":
         print_structured(match_as_data(known, found, result), output)
         return
-    click.echo(f"class {known.name} {'selects' if found.selected else 'does not select'} device {place(found.device)}")
+    echo(f"class {known.name} {'selects' if found.selected else 'does not select'} device {place(found.device)}")
     for number, term in enumerate(result.terms, 1):
-        click.echo(f"term {number}: {'matches' if term.matched else 'does not match'}")
+        echo(f"term {number}: {'matches' if term.matched else 'does not match'}")
         for requirement in term.requirements:
-            click.echo(f"  {'yes' if requirement.matched else 'no ':3}  {requirement}")
+            echo(f"  {'yes' if requirement.matched else 'no ':3}  {requirement}")
     for note in match_notes(known, found, result):
-        click.echo(note)
+        echo(note)
 
 
 @command.command(
@@ -101,7 +101,7 @@ def export(class_name: str | None, files: tuple[str, ...], output: str) -> None:
     for known in classes:
         exported = to_cel(known.spec)
         for finding in exported.findings:
-            click.echo(f"Warning: resourceclass {known.name}: spec.{finding} ({finding.reason})", err=True)
+            echo(f"Warning: resourceclass {known.name}: spec.{finding} ({finding.reason})", err=True)
         if exported.expression is None:
             left_out.append(known.name)
             continue
@@ -119,7 +119,7 @@ def export(class_name: str | None, files: tuple[str, ...], output: str) -> None:
         print_structured({"apiVersion": "v1", "kind": "List", "items": documents}, output)
         return
     for place, document in enumerate(documents):
-        click.echo("---\n" if place else "", nl=False)
+        echo("---\n" if place else "", nl=False)
         print_structured(document, "yaml")
 
 
@@ -128,5 +128,5 @@ def _book(files: tuple[str, ...]) -> DeviceBook:
 
     book = device_book(inputs.read_state(files))
     for warning in book.warnings():
-        click.echo(f"Warning: {warning}", err=True)
+        warn(warning)
     return book

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from fairway.cli.output import echo
+
 
 @click.command(
     epilog="""\b
@@ -21,4 +23,4 @@ def command(context: click.Context, shell: str) -> None:
 
     complete = get_completion_class(shell)
     assert complete is not None
-    click.echo(complete(context.find_root().command, {}, "fairway", "_FAIRWAY_COMPLETE").source())
+    echo(complete(context.find_root().command, {}, "fairway", "_FAIRWAY_COMPLETE").source())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from fairway.cli.output import console
+from fairway.cli.output import console, echo, print_json
 
 
 @click.command(
@@ -66,7 +66,7 @@ def command(
     reports = list(run_all(tasks, workers=workers))
     comparison = compare(reports[:count], reports[count:])
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(comparison), indent=1).decode())
+        print_json(msgspec.json.format(msgspec.json.encode(comparison), indent=1))
     else:
         out = console()
         for part in comparison_tables(comparison):
@@ -75,4 +75,4 @@ def command(
         (target / "diff.json").write_bytes(msgspec.json.format(msgspec.json.encode(comparison), indent=1) + b"\n")
         html = page([reports[0], reports[count]], comparison_html(comparison))
         (target / "diff.html").write_text(html)
-        click.echo(f"Written: {target / 'diff.json'}, {target / 'diff.html'}", err=True)
+        echo(f"Written: {target / 'diff.json'}, {target / 'diff.html'}", err=True)

@@ -2,7 +2,7 @@
 
 0    done; jobs that wait are not an error
 1    a check failed, or objects were set aside (--skip-invalid)
-2    bad input or wrong usage; nothing was done
+2    bad input, wrong usage, or a file or disk that cannot be used; nothing was done
 70   a fault in Fairway itself
 130  stopped by the user (Ctrl-C)
 141  whoever read our output went away, as `head` does
@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from collections.abc import Sequence
 import click
 
 from fairway.cli.lazy import Options
+from fairway.cli.output import echo
 
 PROGRAM = "fairway"
 
@@ -33,13 +35,20 @@ class CheckFailed(Exception):  # noqa: N818 - a verdict on what was checked
 
 def run(command: click.Command, arguments: Sequence[str]) -> int:
     """Run `command` and return the exit code. Nothing is raised."""
-    options = Options()
+    options, code = Options(), 0
+    _show_what_cannot_be_encoded()
     try:
         code = _invoke(command, list(arguments), options)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except BrokenPipeError:
         _forget_output()
         return PIPE_CLOSED
+    except OSError as error:
+        _forget_output()
+        if code != BAD_INPUT:
+            echo(f"Error: standard output: {error.strerror}", err=True)
+        return BAD_INPUT
     return code
 
 
@@ -52,15 +61,15 @@ def _invoke(command: click.Command, arguments: list[str], options: Options) -> i
     except click.exceptions.Exit as leave:
         return leave.exit_code
     except click.ClickException as error:
-        error.show()
+        _show(error)
         return BAD_INPUT
     except (KeyboardInterrupt, EOFError, click.Abort):
-        click.echo("Interrupted.", err=True)
+        echo("Interrupted.", err=True)
         return INTERRUPTED
     except BrokenPipeError:
         raise
     except CheckFailed as failed:
-        click.echo(str(failed), err=True)
+        echo(str(failed), err=True)
         return CHECK_FAILED
     except Exception as error:
         return _report(error, options)
@@ -72,7 +81,7 @@ def _set_aside(options: Options) -> int:
     if not options.set_aside:
         return 0
     objects = "object" if options.set_aside == 1 else "objects"
-    click.echo(f"{options.set_aside} {objects} set aside: the answer is about the others.", err=True)
+    echo(f"{options.set_aside} {objects} set aside: the answer is about the others.", err=True)
     return CHECK_FAILED
 
 
@@ -80,18 +89,36 @@ def _report(error: Exception, options: Options) -> int:
     from fairway.errors import FaultsError, InputError
 
     if isinstance(error, InputError):
-        click.echo(str(error) if isinstance(error, FaultsError) else f"Error: {error}", err=True)
+        echo(str(error) if isinstance(error, FaultsError) else f"Error: {error}", err=True)
         for note in getattr(error, "__notes__", ()):
-            click.echo(note, err=True)
+            echo(note, err=True)
+        return BAD_INPUT
+    if isinstance(error, OSError):
+        place = f"{error.filename}: " if error.filename else ""
+        echo(f"Error: {place}{error.strerror or error}", err=True)
         return BAD_INPUT
     if options.verbose:
         import traceback
 
-        traceback.print_exception(error)
+        echo("".join(traceback.format_exception(error)), err=True, nl=False)
     hint = "the traceback is above" if options.verbose else "run it again with -v for the traceback"
     text = f"{type(error).__name__}: {error}".splitlines()[0]
-    click.echo(f"This is a fault in Fairway, please report it ({hint}).\n{text}", err=True)
+    echo(f"This is a fault in Fairway, please report it ({hint}).\n{text}", err=True)
     return OUR_FAULT
+
+
+def _show(error: click.ClickException) -> None:
+    """What click says of a wrong usage, which repeats what was typed."""
+    text = io.StringIO()
+    error.show(file=text)
+    echo(text.getvalue(), err=True, nl=False)
+
+
+def _show_what_cannot_be_encoded() -> None:
+    """Where the locale has no letter for what is printed, its number is printed."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _forget_output() -> None:

@@ -8,7 +8,7 @@ import click
 
 from fairway.cli import inputs
 from fairway.cli.lazy import Options
-from fairway.cli.output import output_option, print_structured
+from fairway.cli.output import output_option, print_structured, warn
 from fairway.cli.sandbox_options import sandbox_option
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def command(
     else:
         print_structured(said, output)
     for warning in said.warnings:
-        click.echo(f"Warning: {warning}", err=True)
+        warn(warning)
 
 
 def _of_files(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from fairway.cli.lazy import Options
+from fairway.cli.output import echo, warn
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -124,7 +125,7 @@ def warn_of_others(objects: Iterable[ApiObject], scheduler_names: Sequence[str])
             left_out[thing.spec.scheduler_name] = left_out.get(thing.spec.scheduler_name, 0) + 1
     for name, count in sorted(left_out.items()):
         pods = "1 pod that waits names" if count == 1 else f"{count} pods that wait name"
-        click.echo(
+        echo(
             f"Warning: {pods} the scheduler {name!r} and not {' or '.join(map(repr, scheduler_names))}: left out; "
             "set spec.schedulerName, or use --scheduler-name or --all-pods",
             err=True,
@@ -137,7 +138,7 @@ def read_objects(files: Sequence[str]) -> list[ApiObject]:
 
     manifests = read_manifests(files, reject_bad_classes)
     for warning in manifests.warnings:
-        click.echo(f"Warning: {warning}", err=True)
+        warn(warning)
     return with_full_class_names(manifests.objects)
 
 
@@ -176,5 +177,5 @@ def naming_skip_invalid() -> Iterator[Options]:
 def report_set_aside(invalid: Sequence[str], count: int) -> None:
     """Say what was set aside; it is why the exit status will be 1."""
     for line in invalid:
-        click.echo(f"Set aside: {line}", err=True)
+        echo(f"Set aside: {line}", err=True)
     click.get_current_context().ensure_object(Options).set_aside += count

@@ -14,6 +14,7 @@ import click
 from fairway import __version__
 from fairway.cli.errors import run
 from fairway.cli.lazy import LazyGroup
+from fairway.cli.output import echo
 
 VERBS = {
     "plan": "decide once on manifests, and say why the rest waits",
@@ -64,7 +65,7 @@ fairway --help lists the verbs, fairway VERB --help shows examples.\
 def fairway(context: click.Context) -> None:
     """A fair, explainable batch scheduler for Kubernetes, and a placer over fleets."""
     if context.invoked_subcommand is None:
-        click.echo(START.format(version=__version__))
+        echo(START.format(version=__version__))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fairway.cli import inputs
-from fairway.cli.output import console, output_option, print_structured, table
+from fairway.cli.output import console, output_option, print_structured, table, warn
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,7 +48,7 @@ def command(files: tuple[str, ...], now: str | None, output: str) -> None:
     manifests = inputs.read_manifests(files)
     plan = place(FleetState(manifests.objects), moment)
     for warning in (*manifests.warnings, *plan.warnings):
-        click.echo(f"Warning: {warning}", err=True)
+        warn(warning)
     if output == "table":
         _print_tables(plan)
     else:

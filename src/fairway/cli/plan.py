@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from fairway.cli import inputs
-from fairway.cli.output import output_option, print_structured
+from fairway.cli.output import output_option, print_structured, warn
 
 
 @click.command(
@@ -51,4 +51,4 @@ def command(
     else:
         print_structured(plan.document(), output)
     for warning in plan.warnings:
-        click.echo(f"Warning: {warning}", err=True)
+        warn(warning)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairway.cli.output import console, output_option, print_structured, table
+from fairway.cli.output import console, echo, output_option, print_structured, table
 
 if TYPE_CHECKING:
     from fairway.api.catalog import Catalog, Entry
@@ -44,7 +44,7 @@ def check(file: str) -> None:
         count = len(error.faults)
         raise CheckFailed(f"{error}\n{count} fault{'s' * (count > 1)} in {file}") from None
     plugins = sum(1 for _ in policy.plugins())
-    click.echo(f"{file}: ok, {len(policy.actions)} actions, {plugins} plugins in {len(policy.tiers)} tiers")
+    echo(f"{file}: ok, {len(policy.actions)} actions, {plugins} plugins in {len(policy.tiers)} tiers")
 
 
 @command.command(
@@ -68,7 +68,7 @@ def show(file: str | None, output: str) -> None:
     if output == "json":
         print_structured(_as_data(policy, catalog), output)
     elif output == "yaml":
-        click.echo("\n".join(_as_file(policy, catalog)))
+        echo("\n".join(_as_file(policy, catalog)))
     else:
         _print_table(policy, catalog)
 
@@ -79,7 +79,7 @@ def reference() -> None:
     from fairway.api.catalog import builtin_catalog
     from fairway.cli.reference import reference_page
 
-    click.echo(reference_page(builtin_catalog()), nl=False)
+    echo(reference_page(builtin_catalog()), nl=False)
 
 
 def _settings(config: ActionConfig | PluginConfig, entry: Entry, policy: Policy) -> Iterator[tuple[str, Any, str, str]]:

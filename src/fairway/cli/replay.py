@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from fairway.cli import inputs
-from fairway.cli.output import output_option, print_structured
+from fairway.cli.output import echo, output_option, print_structured
 
 MAX_LINES = 20
 
@@ -46,17 +46,17 @@ def command(folder: str, number: int, policy_file: str | None, output: str) -> N
     else:
         print_structured(plan.document(), output)
     if same:
-        click.echo(f"Cycle {number}: the same plan, to the byte.", err=True)
+        echo(f"Cycle {number}: the same plan, to the byte.", err=True)
     elif policy_file is not None:
         from fairway.cli.plan_difference import differences
 
         found = differences(decide(logged.state, logged_policy, logged.now), plan)
         said = ":" if found else "; it does the same, for other reasons."
-        click.echo(f"Cycle {number}: not the plan that was logged{said}", err=True)
+        echo(f"Cycle {number}: not the plan that was logged{said}", err=True)
         for line in found[:MAX_LINES]:
-            click.echo(f"  {line}", err=True)
+            echo(f"  {line}", err=True)
         if len(found) > MAX_LINES:
-            click.echo(f"  and {len(found) - MAX_LINES} more", err=True)
+            echo(f"  and {len(found) - MAX_LINES} more", err=True)
     else:
         from fairway.cli.errors import CheckFailed
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fairway.cli import inputs
-from fairway.cli.output import console
+from fairway.cli.output import console, echo
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -143,7 +143,7 @@ def _run(sandbox: Sandbox, speed: Fraction, port: int | None) -> None:
         with suppress(KeyboardInterrupt):
             watch(sandbox, runner, server.url)
     again = "" if sandbox.path == str(place.default_state()) else f" --state {sandbox.path}"
-    click.echo(f"Left. It is kept in {sandbox.path}; `fairway sandbox{again}` goes on with it.", err=True)
+    echo(f"Left. It is kept in {sandbox.path}; `fairway sandbox{again}` goes on with it.", err=True)
 
 
 def _watch_screen(sandbox: Sandbox, runner: Runner, url: str) -> None:
@@ -167,11 +167,11 @@ def _watch_lines(sandbox: Sandbox, runner: Runner, url: str) -> None:
 
     from fairway.cli.sandbox_view import event_line
 
-    click.echo(f"Sandbox at {url}, kept in {sandbox.path}, at {float(runner.speed):g} times real time")
+    echo(f"Sandbox at {url}, kept in {sandbox.path}, at {float(runner.speed):g} times real time")
     seen = sandbox.last_happening()
     while runner.failure is None:
         for number, happening in sandbox.happenings_after(seen):
-            click.echo(event_line(happening))
+            echo(event_line(happening))
             seen = number
         sys.stdout.flush()
         time.sleep(FRAMES)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from fairway.cli.output import echo
+
 if TYPE_CHECKING:
     from fairway.app.sandbox.client import Result
 
@@ -21,4 +23,4 @@ def sandbox_option(function: F) -> F:
 def print_results(results: Sequence[Result]) -> None:
     """One line for each object, and what became of it."""
     for result in results:
-        click.echo(f"{result.object} {result.result}")
+        echo(f"{result.object} {result.result}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fairway.cli import inputs
-from fairway.cli.output import console
+from fairway.cli.output import console, echo, print_json, warn
 
 if TYPE_CHECKING:
     from fairway.api.policy import Policy
@@ -57,14 +57,14 @@ def command(
     if as_json:
         from fairway.sim.report import to_json
 
-        click.echo(to_json(result.report).decode(), nl=False)
+        print_json(to_json(result.report))
     else:
         print_report(result)
     if folder is not None:
         from fairway.sim.report.write import write_report
 
         files = write_report(Path(folder), result.report, result.speed)
-        click.echo(f"Written: {', '.join(map(str, [*files, Path(folder) / 'jobs.csv']))}", err=True)
+        echo(f"Written: {', '.join(map(str, [*files, Path(folder) / 'jobs.csv']))}", err=True)
     if result.report.partial:
         raise click.Abort
     if check and result.breaches:
@@ -120,7 +120,7 @@ def print_report(result: RunResult) -> None:
     for breach in result.breaches:
         out.print(f"Broken: {breach}", style="red", soft_wrap=True)
     for warning in result.report.warnings:
-        click.echo(f"Warning: {warning}", err=True)
+        warn(warning)
 
 
 @contextmanager
@@ -132,7 +132,6 @@ def progress_bar() -> Iterator[Callable[[Progress], None] | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bar
 
@@ -141,7 +140,7 @@ def progress_bar() -> Iterator[Callable[[Progress], None] | None]:
     begin = time.monotonic()
     with Bar(
         TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[detail]}"),
-        console=Console(stderr=True), transient=True,
+        console=console(err=True), transient=True,
     ) as bar:  # fmt: skip
         task = bar.add_task("simulating", total=None, detail="")
 
