@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairway.api.policy import parse_policy
+from fairway.api.reservations import Reservation
 from fairway.app.sandbox.engine import Sandbox, create
 from fairway.app.sandbox.store import Store
 from fairway.app.sandbox.world import ROUND, demo_world
@@ -76,18 +77,16 @@ def test_reservations_survive_and_end(tmp_path: Path) -> None:
     assert [job for _, _, job in story(sandbox, "reserved")] == ["big", "rival"]
 
 
-def test_a_reservation_that_ends_with_the_restart_is_taken_off_its_job(tmp_path: Path) -> None:
-    """The new policy reserves nothing: what the old one wrote on the job must not stay there."""
+def test_a_reservation_that_ends_with_the_restart_is_deleted(tmp_path: Path) -> None:
+    """The new policy reserves nothing: what the old one wrote must not stay there."""
     busy = pod("busy", cpu=2, created=0)
     sandbox = after(
         made(node("n", cpu=2), busy, pod("big", cpu=2), path=tmp_path / "s.db", with_policy=busy_policy()), 70
     )
-    (big,) = [thing for thing in sandbox.objects() if thing.metadata.name == "big"]
-    assert "fairway.dev/reservations" in big.metadata.annotations
+    assert [thing.metadata.name for thing in sandbox.objects() if isinstance(thing, Reservation)] == ["pod-big"]
     sandbox.discard()
     sandbox = after(Sandbox(Store(sandbox.path), policy()), 71)
-    (big,) = [thing for thing in sandbox.objects() if thing.metadata.name == "big"]
-    assert "fairway.dev/reservations" not in big.metadata.annotations
+    assert not [thing for thing in sandbox.objects() if isinstance(thing, Reservation)]
     assert Sandbox(_closed(sandbox)).policy == policy()
 
 

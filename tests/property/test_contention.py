@@ -247,7 +247,7 @@ def test_a_reserved_node_takes_nobody_new_but_its_own(objects, policy, data):
     owner = data.draw(st.sampled_from(pending))
     nodes = [thing.metadata.name for thing in objects if type(thing).__name__ == "Node"]
     node = data.draw(st.sampled_from(nodes))
-    held = reserved(owner, (key_of(owner), node, "reserved"))
+    held = reserved(owner, (owner.metadata.name, node, "reserved"))
     state = state_of([held if thing is owner else thing for thing in objects])
     plan = cycle(state, policy)
     standing = [entry for entry in plan.reservations if entry.pod == key_of(owner)]

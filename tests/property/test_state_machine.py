@@ -4,12 +4,12 @@ Objects of all kinds come, change and go in any order: nodes under running pods,
 queues with jobs in them. Bindings are assumed, confirmed and forgotten in between.
 """
 
-import json
 from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from msgspec.structs import replace
 
 from fairway.api import kinds
 from fairway.api.kinds import ApiObject
@@ -20,6 +20,7 @@ from fairway.state.cluster import ClusterState
 from fairway.state.events import Assumed, Confirmed, Deleted, Forgotten, Upserted
 from support import clusters, engine
 from support import objects as make
+from support.contention import reservation
 
 NODES = ("n0", "n1", "n2", "n3")
 QUEUES = ("q0", "q1", "q2")
@@ -36,6 +37,11 @@ ACTIONS = (
 pods = st.sampled_from(PODS)
 namespaces = st.sampled_from(NAMESPACES)
 nodes = st.sampled_from(NODES)
+uids = st.sampled_from(("u1", "u1", "u2"))
+
+
+def of_uid(thing: Any, uid: str) -> Any:
+    return replace(thing, metadata=replace(thing.metadata, uid=uid))
 
 
 class Story(RuleBasedStateMachine):
@@ -96,12 +102,32 @@ class Story(RuleBasedStateMachine):
         phase=st.sampled_from(("", "Pending", "Inqueue", "Completed")),
         priority_class=st.sampled_from(("", "high", "unknown")),
         roles=st.sampled_from(({}, {}, {"driver": 1})),
-        reserved=st.lists(st.tuples(pods, nodes, st.sampled_from(("reserved", "allocated"))), max_size=2),
+        uid=uids,
     )
-    def upsert_group(self, name: str, namespace: str, reserved: list[tuple[str, str, str]], **fields: Any) -> None:
-        records = [{"pod": pod, "node": node, "state": state, "since": make.at(0)} for pod, node, state in reserved]
-        notes = {"fairway.dev/reservations": json.dumps(records)} if records else {}
-        self.upsert(make.group(name, namespace, annotations=notes, **fields))
+    def upsert_group(self, name: str, namespace: str, uid: str, **fields: Any) -> None:
+        self.upsert(of_uid(make.group(name, namespace, **fields), uid))
+
+    @rule(
+        name=st.sampled_from(sorted({*PODS, *GROUPS})),
+        kind=st.sampled_from(("Pod", "PodGroup")),
+        namespace=namespaces,
+        uid=uids,
+        places=st.lists(
+            st.tuples(pods, nodes, st.sampled_from(("reserved", "allocated"))), max_size=2, unique_by=lambda row: row[0]
+        ),
+    )
+    def upsert_reservation(
+        self, name: str, kind: str, namespace: str, uid: str, places: list[tuple[str, str, str]]
+    ) -> None:
+        owner = make.pod(name, namespace) if kind == "Pod" else make.group(name, namespace)
+        self.upsert(reservation(owner, *places, since=0, uid=uid))
+
+    @rule(
+        name=st.sampled_from(sorted({*PODS, *GROUPS})), kind=st.sampled_from(("Pod", "PodGroup")), namespace=namespaces
+    )
+    def delete_reservation(self, name: str, kind: str, namespace: str) -> None:
+        owner = make.pod(name, namespace) if kind == "Pod" else make.group(name, namespace)
+        self.delete(reservation(owner))
 
     @rule(name=st.sampled_from(GROUPS), namespace=namespaces)
     def delete_group(self, name: str, namespace: str) -> None:
@@ -120,16 +146,25 @@ class Story(RuleBasedStateMachine):
         claim=st.sampled_from((None, None, None, *CLAIMS)),
         more=st.fixed_dictionaries({}, optional={"created": st.integers(0, 2), "nominated": nodes}),
         ours=st.booleans(),
+        uid=uids,
     )
     def upsert_waiting_pod(
-        self, name: str, namespace: str, kind: int, claim: str | None, ours: bool, more: dict[str, Any], **fields: Any
+        self,
+        name: str,
+        namespace: str,
+        kind: int,
+        claim: str | None,
+        ours: bool,
+        uid: str,
+        more: dict[str, Any],
+        **fields: Any,
     ) -> None:
         template = self.kind(kind, ours)
         if claim is not None:
             template["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]
         if not ours and self.names:
             self.binding.pop(f"{namespace}/{name}", None)
-        self.upsert(make.pod(name, namespace, **template, **fields, **more))
+        self.upsert(of_uid(make.pod(name, namespace, **template, **fields, **more), uid))
 
     @rule(
         name=pods,

@@ -53,20 +53,3 @@ def test_a_threshold_that_is_no_time_leaves_that_of_the_policy(text):
         f"pod default/big: fairway.dev/starving-after {text!r} is no span of time: the threshold of the policy holds, "
         "expected seconds (90, 1.5) or units (1h30m), a century at most"
     )
-
-
-@pytest.mark.parametrize(
-    "text", ["[1", "{}", '[{"pod": "big"}]', '[{"pod": "big", "node": "n1", "state": "wanted"}]', '[{"pod": 3}]']
-)
-def test_reservations_that_cannot_be_read_reserve_nothing_and_are_reported(text):
-    pod = annotated(waiting("big", cpu=2, created=DAY), reservations=text)
-    found = plan([make.node("n1", cpu=2), running("low", "n1", cpu=1)], pod, policy=reserving())
-    assert found.reservations == ()
-    (warning,) = found.warnings
-    assert warning.startswith("pod default/big: fairway.dev/reservations ")
-    assert "it reserves nothing, expected a JSON list of {pod, node, state, since}" in warning
-
-
-def test_an_empty_text_is_no_reservation_and_no_fault():
-    pod = annotated(waiting("big", cpu=2, created=DAY), reservations="")
-    assert plan([make.node("n1", cpu=1)], pod, policy=reserving()).warnings == ()

@@ -213,7 +213,7 @@ def test_what_is_reserved_counts_as_held_by_queue_and_namespace():
 
 
 def test_a_namespace_with_a_reservation_stands_behind_one_without():
-    big = reserved(waiting("big", namespace="a", cpu=4), ("a/big", "n1", "reserved"))
+    big = reserved(waiting("big", namespace="a", cpu=4), ("big", "n1", "reserved"))
     small = [waiting("s", namespace=name, cpu=1, created=5) for name in ("a", "b")]
     found = plan(full("n1"), make.node("n2", cpu=1), big, small, policy=reserving())
     assert bound(found) == {"b/s": "n2"}

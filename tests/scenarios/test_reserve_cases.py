@@ -13,7 +13,7 @@ from fairway.scheduler.registry import default_registry
 from fairway.scheduler.session import Session
 from support import objects as make
 from support.cli import invoke, write
-from support.contention import annotated, reserving
+from support.contention import reserving
 from support.engine import state_of
 from support.objects import NOW
 
@@ -38,11 +38,17 @@ def objects_of(case: dict[str, Any]) -> list[ApiObject]:
     there = [_pod(pod, node=pod["node"]) for pod in case["running"]]
     job = case["job"]
     group = make.group("job", minimum=job["minMember"], created=0)
-    if "annotation" in job:
-        group = annotated(group, reservations=json.dumps(job["annotation"]))
+    held = [_reservation(group, job["annotation"])] if "annotation" in job else []
     waiting = [_pod(task, group="job") for task in job["tasks"]]
     others = [_pod(pod, created=0) for pod in case.get("also_pending", ())]
-    return [*nodes, *there, group, *waiting, *others]
+    return [*nodes, *there, group, *held, *waiting, *others]
+
+
+def _reservation(group: ApiObject, rows: list[dict[str, str]]) -> ApiObject:
+    """The cases write what is reserved as rows; a `Reservation` carries them."""
+    meta = group.metadata
+    spec = {"jobRef": {"kind": "PodGroup", "name": meta.name, "uid": meta.uid}, "places": rows}
+    return make.made("Reservation", meta.name, meta.namespace, spec=spec)
 
 
 def _pod(given: dict[str, str], **rest: Any) -> ApiObject:

@@ -1,22 +1,21 @@
 """What becomes of reservations: carried on objects, filled, moved, given up, ended (the rules 6.7 to 6.9 and 9)."""
 
-import json
-
 import pytest
 from msgspec.structs import replace
 
 from fairway.clock import SECOND, format_rfc3339
+from fairway.scheduler.carried import reservation_objects
 from fairway.state.events import Deleted, Upserted
 from support import objects as make
 from support.contention import (
     DAY,
-    RESERVATIONS,
     acting,
     annotated,
     cycle,
     notes,
     plan,
     released,
+    reservation,
     reservations,
     reserved,
     reserving,
@@ -36,7 +35,7 @@ def full(name: str = "n1", cpu: int = 4) -> list:
     return [make.node(name, cpu=cpu, pods=10), running(f"on-{name}", name, cpu=cpu - 1)]
 
 
-def big(node: str = "n1", state: str = "reserved", **rest) -> object:
+def big(node: str = "n1", state: str = "reserved", **rest) -> list:
     since = rest.pop("since", DAY - 60)
     return reserved(waiting("big", cpu=4, **rest), ("big", node, state), since=since)
 
@@ -146,7 +145,7 @@ def test_a_job_that_is_ready_by_others_gives_its_reservations_up():
 
 def test_a_reservation_ends_with_its_job():
     state = state_of(full(), big(), young("small"))
-    state.apply(Deleted(big()))
+    state.apply(Deleted(big()[0]))
     found = cycle(state, POLICY)
     assert (bound(found), reservations(found)) == ({"small": "n1"}, {})
 
@@ -267,28 +266,30 @@ def test_what_a_plan_reserves_is_read_back_as_it_was():
     objects = [make.node("n1", cpu=4), full("n2"), pods]
     policy = reserving(reservedNodePercent=100)
     first = plan(objects, group, policy=policy)
-    rows = [{"pod": e.pod, "node": e.node, "state": e.state, "since": e.since} for e in first.reservations]
-    again = plan(objects, annotated(group, reservations=json.dumps(rows)), policy=policy, at=DAY + 100)
+    carried = list(reservation_objects(first.reservations).values())
+    again = plan(objects, group, carried, policy=policy, at=DAY + 100)
     assert again.reservations == first.reservations
     assert {entry.since for entry in again.reservations} == {make.at(DAY)}
     assert again.released == ()
 
 
-def test_an_operator_cancels_a_reservation_by_removing_the_annotation():
+def test_an_operator_cancels_a_reservation_by_deleting_it():
     patient = reserving(starvingJobTimeThreshold=10 * DAY)
-    state = state_of(full(), big(), young("small"))
+    job, held = big()
+    state = state_of(full(), job, held, young("small"))
     assert reservations(cycle(state, patient)) == {"big": ("n1", "reserved")}
-    state.apply(Upserted(waiting("big", cpu=4)))
+    state.apply(Deleted(held))
     found = cycle(state, patient)
     assert (reservations(found), bound(found)) == ({}, {"small": "n1"})
 
 
 def test_an_operator_cancels_that_of_a_group_too():
     group, *pods = waiting_gang("g", 1, cpu=4)
-    state = state_of(full(), reserved(group, ("g-0", "n1", "reserved")), pods, young("small"))
+    held = reservation(group, ("g-0", "n1", "reserved"))
+    state = state_of(full(), group, held, pods, young("small"))
     patient = reserving(starvingJobTimeThreshold=10 * DAY)
     assert bound(cycle(state, patient)) == {}
-    state.apply(Upserted(group))
+    state.apply(Deleted(held))
     assert bound(cycle(state, patient)) == {"small": "n1"}
 
 
@@ -302,35 +303,10 @@ def test_a_policy_without_reserve_releases_all():
     assert len(bound(found)) == 5
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "nonsense",
-        "[]",
-        "{}",
-        '[{"pod": "big"}]',
-        '[{"pod": "big", "node": "n1", "state": "running"}]',
-        '[{"pod": "other", "node": "n1", "state": "reserved"}]',
-        '[{"pod": "", "node": "", "state": "reserved"}]',
-    ],
-)
-def test_what_cannot_be_read_is_no_reservation(text):
-    broken = annotated(waiting("big", cpu=4), reservations=text)
-    patient = reserving(starvingJobTimeThreshold=10 * DAY)
-    assert bound(plan(full(), broken, young("small"), policy=patient)) == {"small": "n1"}
-
-
 def test_a_reservation_on_a_node_that_nobody_knows_is_released():
     found = plan(full(), big("nowhere"), policy=POLICY)
     assert released(found) == {"big": "its node is gone"}
     assert reservations(found) == {"big": ("n1", "reserved")}
-
-
-def test_pods_are_named_with_or_without_their_namespace():
-    for name in ("big", "default/big"):
-        standing = reserved(waiting("big", cpu=4), (name, "n1", "reserved"))
-        assert bound(plan(full(), standing, young("small"), policy=POLICY)) == {}
 
 
 def test_a_pod_that_runs_needs_its_reservation_no_longer():
@@ -382,7 +358,3 @@ def test_the_plan_says_when_a_reservation_times_out():
 def test_where_nothing_can_change_by_itself_there_is_no_moment():
     assert plan(full(), big(), policy=reserving(reservationTimeout=0)).recheck_at is None
     assert plan(full(), waiting("big", cpu=4), policy=acting("enqueue", "allocate")).recheck_at is None
-
-
-def test_the_annotation_is_the_documented_one():
-    assert RESERVATIONS == "fairway.dev/reservations"

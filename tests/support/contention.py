@@ -3,7 +3,6 @@
 Times are whole seconds after `BEGIN`; where none is given it is a day later (`NOW`).
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -12,6 +11,7 @@ from msgspec.structs import replace
 from fairway.api.kinds import ApiObject
 from fairway.api.pods import Pod
 from fairway.api.policy import Policy
+from fairway.api.reservations import reservation_name
 from fairway.clock import SECOND, to_datetime
 from fairway.scheduler.decide import decide
 from fairway.scheduler.paranoid import check
@@ -23,7 +23,6 @@ from support.engine import Objects
 from support.objects import BEGIN
 
 DAY = 86_400
-RESERVATIONS = "fairway.dev/reservations"
 NOMINATED_SINCE = "fairway.dev/nominated-since"
 
 Action = str | tuple[str, Mapping[str, Any]]
@@ -89,10 +88,27 @@ def annotated(thing: Any, **notes: str) -> Any:
     return replace(thing, metadata=replace(meta, annotations={**meta.annotations, **named}))
 
 
-def reserved(thing: Any, *claims: tuple[str, str, str], since: int = DAY - 60) -> Any:
-    """A group, or lone pod, that carries reservations: (pod, node, state)."""
-    rows = [{"pod": pod, "node": node, "state": state, "since": make.at(since)} for pod, node, state in claims]
-    return annotated(thing, reservations=json.dumps(rows))
+def reserved(thing: Any, *claims: tuple[str, str, str], since: int = DAY - 60) -> list[ApiObject]:
+    """A group, or lone pod, and the reservation that it has: (pod, node, state)."""
+    return [thing, reservation(thing, *claims, since=since)]
+
+
+def reservation(
+    owner: Any, *claims: tuple[str, str, str], since: int | None = DAY - 60, uid: str = "", **spec: Any
+) -> ApiObject:
+    """The reservation of a group or lone pod; `uid` is the owner's unless it is forged."""
+    kind, meta = "Pod" if isinstance(owner, Pod) else "PodGroup", owner.metadata
+    began = {} if since is None else {"since": make.at(since)}
+    return make.made(
+        "Reservation",
+        reservation_name(kind, meta.name),
+        meta.namespace,
+        spec={
+            "jobRef": {"kind": kind, "name": meta.name, "uid": uid or meta.uid},
+            "places": [{"pod": pod, "node": node, "state": state, **began} for pod, node, state in claims],
+            **spec,
+        },
+    )
 
 
 def nominated(pod: Pod, node: str, since: int | None = DAY - 60) -> Pod:

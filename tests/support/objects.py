@@ -25,6 +25,8 @@ def made(kind: str, name: str, namespace: str = "", **rest: Any) -> ApiObject:
     """An object of a kind; `metadata` may bring labels and the like."""
     version = next(k.api_versions[0] for k in kinds.KINDS if k.name == kind)
     metadata = {"name": name, **({"namespace": namespace} if namespace else {}), **rest.pop("metadata", {})}
+    if kind in ("Pod", "PodGroup"):
+        metadata.setdefault("uid", f"uid-of-{kind}-{namespace}-{name}")
     return parse_object({"apiVersion": version, "kind": kind, "metadata": metadata, **rest})
 
 

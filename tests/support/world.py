@@ -5,8 +5,6 @@ needs to know of the one before it must be read back from there. An evicted pod 
 anew as a waiting one.
 """
 
-import json
-from collections.abc import Iterable
 from typing import Any
 
 from msgspec.structs import replace
@@ -16,9 +14,10 @@ from fairway.api.pods import Pod, PodStatus
 from fairway.api.policy import Policy
 from fairway.api.scheduling import PodGroup
 from fairway.clock import SECOND, to_datetime
+from fairway.scheduler.carried import reservation_objects
 from fairway.scheduler.plan import Plan
 from fairway.state.events import Deleted, Upserted
-from support.contention import NOMINATED_SINCE, RESERVATIONS, cycle
+from support.contention import NOMINATED_SINCE, cycle
 from support.engine import Objects, flat, state_of
 from support.objects import BEGIN
 
@@ -92,23 +91,12 @@ class World:
         self._put(replace(pod, metadata=replace(pod.metadata, deletion_timestamp=self._time())))
 
     def _write_reservations(self, plan: Plan) -> None:
-        by_job: dict[str, list[dict[str, str]]] = {}
-        for entry in plan.reservations:
-            row = {"pod": entry.pod, "node": entry.node, "state": entry.state, "since": entry.since}
-            by_job.setdefault(entry.job, []).append(row)
-        for key, group in list(self.groups.items()):
-            self._annotate(self.groups, key, group, by_job.get(key))
-        for key, pod in list(self.pods.items()):
-            if "scheduling.k8s.io/group-name" not in pod.metadata.annotations and not pod.spec.node_name:
-                self._annotate(self.pods, key, pod, by_job.get(key))
-
-    def _annotate(self, where: dict[str, Any], key: str, thing: Any, rows: Iterable[dict[str, str]] | None) -> None:
-        notes = {name: text for name, text in thing.metadata.annotations.items() if name != RESERVATIONS}
-        if rows is not None:
-            notes[RESERVATIONS] = json.dumps(rows)
-        if notes != thing.metadata.annotations:
-            where[key] = replace(thing, metadata=replace(thing.metadata, annotations=notes))
-            self.state.apply(Upserted(where[key]))
+        wanted = reservation_objects(plan.reservations)
+        for key, thing in dict(self.state.reservations.objects()).items():
+            if key not in wanted:
+                self.state.apply(Deleted(thing))
+        for thing in wanted.values():
+            self.state.apply(Upserted(thing))
 
     def _write_nominations(self, nominations: dict[str, Any]) -> None:
         for key, pod in list(self.pods.items()):

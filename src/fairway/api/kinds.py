@@ -21,9 +21,10 @@ from fairway.api.fleet import (
 from fairway.api.namespaces import Namespace, ResourceQuota
 from fairway.api.nodes import Node
 from fairway.api.pods import Pod
+from fairway.api.reservations import Reservation
 from fairway.api.scheduling import PodDisruptionBudget, PodGroup, PriorityClass, Queue
 from fairway.api.shape import Finding
-from fairway.api.validation import cluster, devices, fleet, pods, scheduling
+from fairway.api.validation import cluster, devices, fleet, pods, reservations, scheduling
 from fairway.api.validation.labels import check_metadata
 from fairway.api.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
 
@@ -39,6 +40,7 @@ ApiObject = (
     | PodDisruptionBudget
     | Queue
     | PodGroup
+    | Reservation
     | ResourceSlice
     | DeviceClass
     | ResourceClaim
@@ -131,6 +133,7 @@ def _scheduling_kinds() -> Iterator[Kind]:
     )
     yield Kind("Queue", batch, Queue, scheduling.check_queue)
     yield Kind("PodGroup", batch, PodGroup, scheduling.check_pod_group, namespaced=True)
+    yield Kind("Reservation", ("fairway.dev/v1alpha1",), Reservation, reservations.check_reservation, namespaced=True)
 
 
 def _device_kinds() -> Iterator[Kind]:

@@ -45,6 +45,7 @@ class OwnerReference(ApiStruct, frozen=True):
     name: str = ""
     uid: str = ""
     controller: bool | None = None
+    api_version: str = ""
 
 
 class ObjectMeta(ApiStruct, frozen=True):

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from fairway.api.meta import Condition
 from fairway.api.pods import Pod, PodStatus
+from fairway.api.reservations import reservation_name
 from fairway.api.scheduling import PodGroup
 from fairway.clock import Micros, from_datetime, to_datetime
 from fairway.sim.claims import claim_of, reserved
@@ -86,11 +87,20 @@ class LivingCluster(VirtualCluster):
         job.pods.remove(pod)
         del self.pods[pod.key]
         self.state.apply(Deleted(pod.pod))
+        self.collect(pod.pod)
         if not job.pods:
             del self.jobs[job.key]
         elif not job.left:
             self._finish(job, 0)
         self.changed()
+
+    def collect(self, owner: Pod | PodGroup) -> None:
+        """An object is gone, and with it the reservation that it owned."""
+        kind = "Pod" if isinstance(owner, Pod) else "PodGroup"
+        key = (owner.metadata.namespace, reservation_name(kind, owner.metadata.name))
+        found = self.state.reservations.objects().get(key)
+        if found is not None and found.spec.job_ref.kind == kind:
+            self.state.apply(Deleted(found))
 
     def regroup(self, job: SimJob, group: PodGroup) -> None:
         """The group of a job says something new."""

@@ -15,7 +15,7 @@ from fairway.app.living import LivingCluster, is_ended
 from fairway.clock import Micros
 from fairway.sim.cycles import Cycles
 from fairway.sim.jobs import SimJob
-from fairway.state.annotations import RESERVATIONS
+from fairway.sim.objects import identified
 from fairway.state.reader import group_of, key_of, queue_of
 
 RunTime = Callable[[Pod, PodGroup | None], Micros]
@@ -40,9 +40,9 @@ def populate(objects: Iterable[ApiObject], run_time: RunTime) -> Population:
         if isinstance(thing, Node):
             nodes.append(thing)
         elif isinstance(thing, Pod):
-            pods.setdefault(group_of(thing) or key_of(thing), []).append(thing)
+            pods.setdefault(group_of(thing) or key_of(thing), []).append(identified(thing, 0))
         elif isinstance(thing, PodGroup):
-            groups[f"{thing.metadata.namespace}/{thing.metadata.name}"] = thing
+            groups[f"{thing.metadata.namespace}/{thing.metadata.name}"] = identified(thing, 0)
         else:
             others.append(thing)
     jobs = []
@@ -69,15 +69,11 @@ def settle(population: Population, cluster: LivingCluster, cycles: Cycles, passe
         cluster.pool.add(node)
     cluster.apply(population.nodes)
     cluster.apply(population.others)
-    held: dict[str, str] = {}
     nominated: dict[str, str] = {}
     for job, pods in population.jobs:
-        carrier = pods[0].metadata if job.group is None else job.group.metadata
-        if RESERVATIONS in carrier.annotations:
-            held[job.key] = carrier.annotations[RESERVATIONS]
         nominated |= {key_of(pod): pod.status.nominated_node_name for pod in pods if pod.status.nominated_node_name}
         cluster.take_up(job, pods)
-    cycles.take_over(held, nominated, passes)
+    cycles.take_over(nominated, passes)
 
 
 def _unplaced(pod: Pod) -> Pod:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 Examples:
   fairway delete job vision/sweep-3              a group with its pods, or a lone pod
   fairway delete node gpu-1                      its pods are lost and wait again
+  fairway delete reservation language/pretrain   its nodes are free for other jobs
   fairway delete -f examples/sandbox/gang.yaml"""
 )
 @click.argument("kind", required=False)

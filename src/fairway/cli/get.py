@@ -30,6 +30,7 @@ Examples:
   fairway get queues -o yaml
   fairway get pods -n vision
   fairway get podgroup language/pretrain -o yaml
+  fairway get reservations                 nodes that are kept for starving jobs
   fairway get events"""
 )
 @click.argument("kind", default="jobs")
@@ -72,6 +73,8 @@ def _listed(client: Client, kind: str, name: str | None, namespace: str | None) 
         for thing in client.objects(kind, *parts)
         if namespace is None or thing["metadata"].get("namespace", namespace) == namespace
     ]
+    if objects and objects[0]["kind"] == "Reservation":
+        return objects, _reservations(objects)
     return objects, _objects(objects)
 
 
@@ -124,6 +127,23 @@ def _objects(objects: Sequence[dict[str, Any]]) -> Table:
         meta, spec, status = thing["metadata"], thing.get("spec", {}), thing.get("status", {})
         phase = status.get("phase", "Pending") if thing["kind"] == "Pod" else status.get("state", "")
         rows.add_row(meta.get("namespace", ""), meta["name"], phase, spec.get("nodeName", ""))
+    return rows
+
+
+def _reservations(objects: Sequence[dict[str, Any]]) -> Table:
+    rows = table("namespace", "name", "job", "reserved", "allocated", "nodes", "planned start", "since")
+    for thing in objects:
+        meta, spec = thing["metadata"], thing["spec"]
+        places = spec.get("places", [])
+        states = [place["state"] for place in places]
+        nodes = ", ".join(sorted({place["node"] for place in places}))
+        start = _time(spec.get("plannedStart", "")) + (
+            "" if spec.get("hard") or "plannedStart" not in spec else " (soft)"
+        )
+        since = min((place["since"] for place in places if "since" in place), default="")
+        job = f"{spec['jobRef']['kind']} {spec['jobRef']['name']}"
+        counts = [str(states.count(state)) for state in ("reserved", "allocated")]
+        rows.add_row(meta["namespace"], meta["name"], job, *counts, nodes, start, _time(since))
     return rows
 
 

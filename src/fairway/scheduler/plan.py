@@ -56,6 +56,9 @@ class Reservation(PlanStruct, frozen=True):
     node: str
     state: str
     since: str = ""
+    job_kind: str = "PodGroup"
+    """PodGroup, or Pod for a lone pod."""
+    job_uid: str = ""
     promised_start: str | None = None
     soft: bool = False
     """The promise rests on runs whose end is not sure, and may move."""

@@ -77,6 +77,7 @@ class VirtualCluster:
             self.state.apply(Upserted(Queue(metadata=ObjectMeta(name=job.queue))))
         self.jobs[job.key] = job
         job.submit = self.loop.now
+        job.identify(self.loop.now)
         if job.group is not None:
             self.state.apply(Upserted(job.group))
         for pod in job.pods:

@@ -10,22 +10,21 @@ import time
 from collections.abc import Callable
 from typing import Literal
 
-import msgspec
-from msgspec.structs import replace
-
 from fairway.api.policy import Policy
+from fairway.api.reservations import Reservation
 from fairway.clock import Micros
+from fairway.scheduler.carried import reservation_objects
 from fairway.scheduler.decide import decide
-from fairway.scheduler.plan import Binding, Plan, Reservation
+from fairway.scheduler.plan import Binding, Plan
+from fairway.scheduler.plan import Reservation as PlannedPlace
 from fairway.sim import objects
 from fairway.sim.cluster import VirtualCluster
-from fairway.sim.jobs import SimJob, SimPod
+from fairway.sim.jobs import SimPod
 from fairway.sim.loop import Rank
 from fairway.sim.metrics.spread import Spread
 from fairway.sim.story import Story
 from fairway.sim.witness import Witness
-from fairway.state.annotations import RESERVATIONS
-from fairway.state.events import Upserted
+from fairway.state.events import Deleted, Upserted
 
 Stopwatch = Callable[[], int]
 """Nanoseconds from somewhere: what the cost of deciding is measured with."""
@@ -65,9 +64,8 @@ class Cycles:
         """Told of each plan before it is carried out."""
         self._reasons = on_cycle is not None
         self._planned: dict[Micros, int] = {}
-        self._held: dict[str, str] = {}
-        """By job: the reservations that were written to it last."""
-        self._reservations: tuple[Reservation, ...] | None = None
+        self._reservations: tuple[PlannedPlace, ...] = ()
+        """Those of the last plan."""
         self._nominated: dict[str, str] = {}
         self._idle = 0
         self._start = self._loop.now
@@ -78,10 +76,10 @@ class Cycles:
         """When the scheduler decides next, as far as is planned."""
         return sorted(self._planned)
 
-    def take_over(self, held: dict[str, str], nominated: dict[str, str], passes: list[Micros] | None = None) -> None:
-        """What a cluster that is taken up in mid-life already carries: reservations by job, as they are written
-        there, and nodes by nominated pod. `passes` are those that were planned; without them there is one now."""
-        self._held, self._nominated = held, nominated
+    def take_over(self, nominated: dict[str, str], passes: list[Micros] | None = None) -> None:
+        """What a cluster that is taken up in mid-life already carries: nodes by nominated pod. `passes` are those that
+        were planned; without them there is one now."""
+        self._nominated = nominated
         if passes is not None:
             self._cancel_passes()
             for at in passes:
@@ -150,39 +148,36 @@ class Cycles:
         self.decisions += plan.placed
         return True
 
-    def _write_reservations(self, reservations: tuple[Reservation, ...]) -> bool:
-        """Carry them on the job's own object, where the next cycle reads them."""
-        if (not reservations and not self._held) or reservations == self._reservations:
+    def _write_reservations(self, reservations: tuple[PlannedPlace, ...]) -> bool:
+        """Make the Reservation objects those of the plan; others, whoever wrote them, go. True if a place changed."""
+        known = self._cluster.state.reservations.objects()
+        if not reservations and not self._reservations and not known:
             return False
-        self._reservations = reservations
-        by_job: dict[str, list[Reservation]] = {}
-        for entry in reservations:
-            by_job.setdefault(entry.job, []).append(entry)
-        texts = {job: _reservation_text(entries) for job, entries in by_job.items()}
-        changed = [job for job in {**self._held, **texts} if self._held.get(job) != texts.get(job)]
-        for key in changed:
-            if key in self._cluster.jobs:
-                self._annotate(self._cluster.jobs[key], texts.get(key))
-        self._held = texts
-        nodes = {job: len({entry.node for entry in entries}) for job, entries in by_job.items()}
-        self._recorder.reservations(self._loop.now, len(nodes), len({entry.node for entry in reservations}))
-        self._story.reserved(self._loop.now, nodes)
-        return bool(changed)
+        wanted = reservation_objects(reservations)
+        changed = False
+        for key, thing in [*known.items()]:
+            if key not in wanted:
+                self._cluster.state.apply(Deleted(thing))
+                changed = True
+        for key, thing in wanted.items():
+            changed |= self._write_reservation(known.get(key), thing)
+        if reservations != self._reservations:
+            self._reservations = reservations
+            self._record(reservations)
+        return changed
 
-    def _annotate(self, job: SimJob, text: str | None) -> None:
-        if job.group is not None:
-            notes = {name: value for name, value in job.group.metadata.annotations.items() if name != RESERVATIONS}
-            if text is not None:
-                notes[RESERVATIONS] = text
-            job.group = replace(job.group, metadata=replace(job.group.metadata, annotations=notes))
-            self._cluster.state.apply(Upserted(job.group))
-        elif not job.pods[0].node:
-            pod = job.pods[0]
-            notes = {name: value for name, value in pod.pod.metadata.annotations.items() if name != RESERVATIONS}
-            if text is not None:
-                notes[RESERVATIONS] = text
-            new = replace(pod.pod, metadata=replace(pod.pod.metadata, annotations=notes))
-            self._cluster.replace(pod, new)
+    def _write_reservation(self, known: Reservation | None, thing: Reservation) -> bool:
+        if known == thing:
+            return False
+        self._cluster.state.apply(Upserted(thing))
+        return known is None or known.spec.places != thing.spec.places
+
+    def _record(self, reservations: tuple[PlannedPlace, ...]) -> None:
+        nodes: dict[str, set[str]] = {}
+        for entry in reservations:
+            nodes.setdefault(entry.job, set()).add(entry.node)
+        self._recorder.reservations(self._loop.now, len(nodes), len({entry.node for entry in reservations}))
+        self._story.reserved(self._loop.now, {job: len(names) for job, names in nodes.items()})
 
     def _write_nominations(self, nominations: dict[str, str]) -> bool:
         changed = [
@@ -196,8 +191,3 @@ class Cycles:
                 self._cluster.replace(pod, objects.nominated(pod.pod, nominations.get(key, ""), self._loop.now))
         self._nominated = nominations
         return bool(changed)
-
-
-def _reservation_text(entries: list[Reservation]) -> str:
-    rows = [{"pod": e.pod, "node": e.node, "state": e.state, "since": e.since} for e in entries]
-    return msgspec.json.encode(rows).decode()

@@ -14,6 +14,7 @@ from fairway.api.requests import pod_request
 from fairway.api.scheduling import PodGroup, PodGroupSpec
 from fairway.clock import SECOND, Micros, to_datetime
 from fairway.resources.quantity import format_amount
+from fairway.sim import objects
 from fairway.sim.metrics import JobFacts
 from fairway.sim.traces import GPU_MODEL_LABEL, TraceJob
 from fairway.state.annotations import GROUP_NAME, QUEUE_NAME
@@ -63,6 +64,13 @@ class SimJob:
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
         self.pods.append(SimPod(key, pod, pod_request(pod.spec).amounts, run, self))
         self.left += 1
+
+    def identify(self, at: Micros) -> None:
+        """See to it that the object that reservations are for has a uid."""
+        if self.group is not None:
+            self.group = objects.identified(self.group, at)
+        else:
+            self.pods[0].pod = objects.identified(self.pods[0].pod, at)
 
     def created(self, at: Micros) -> SimJob:
         """The same job with all its objects created at `at`."""

@@ -3,17 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 from msgspec.structs import replace
 
 from fairway.api.meta import Condition
 from fairway.api.nodes import Node
 from fairway.api.pods import Pod, PodStatus
+from fairway.api.scheduling import PodGroup
 from fairway.clock import Micros, format_rfc3339, to_datetime
 from fairway.state.annotations import NOMINATED_SINCE
 from fairway.state.asks import RECORD_PREFIX
 
-__all__ = ["Node", "annotated", "cordoned", "leaving", "made_anew", "nominated", "not_ready", "running", "succeeded"]
+__all__ = [
+    "Node",
+    "annotated",
+    "cordoned",
+    "identified",
+    "leaving",
+    "made_anew",
+    "nominated",
+    "not_ready",
+    "running",
+    "succeeded",
+    "uid_at",
+]
+
+T = TypeVar("T", bound=Pod | PodGroup)
+
+
+def uid_at(namespace: str, name: str, at: Micros) -> str:
+    """The uid that a virtual cluster gives an object that is created at a time."""
+    return f"{namespace}/{name}@{at}"
+
+
+def identified(thing: T, at: Micros) -> T:
+    """The object with a uid: one that has none was created at this time."""
+    meta = thing.metadata
+    if meta.uid:
+        return thing
+    return replace(thing, metadata=replace(meta, uid=uid_at(meta.namespace, meta.name, at)))
 
 
 def running(pod: Pod, node: str, at: Micros) -> Pod:
@@ -38,7 +67,12 @@ def leaving(pod: Pod, node: str, until: Micros) -> Pod:
 
 def made_anew(pod: Pod, at: Micros) -> Pod:
     """The pod that a controller makes in the place of one that is gone: it has no devices yet."""
-    meta = replace(pod.metadata, creation_timestamp=to_datetime(at), annotations=_unrecorded(pod.metadata.annotations))
+    meta = replace(
+        pod.metadata,
+        uid=uid_at(pod.metadata.namespace, pod.metadata.name, at),
+        creation_timestamp=to_datetime(at),
+        annotations=_unrecorded(pod.metadata.annotations),
+    )
     return replace(pod, metadata=meta, status=PodStatus())
 
 

@@ -15,6 +15,7 @@ from fairway.api.kinds import ApiObject
 from fairway.api.namespaces import Namespace, ResourceQuota
 from fairway.api.nodes import Node
 from fairway.api.pods import Pod
+from fairway.api.reservations import Reservation
 from fairway.api.scheduling import PodDisruptionBudget, PodGroup, PriorityClass, Queue
 from fairway.api.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
 from fairway.resources.columns import Axis
@@ -33,6 +34,7 @@ from fairway.state.namespaces import NamespaceBook
 from fairway.state.nodes import NodeTable
 from fairway.state.podterms import PodTerms
 from fairway.state.queues import QueueTree
+from fairway.state.reservations import ReservationBook
 from fairway.state.shaper import Shaper
 from fairway.state.shapes import Shape
 from fairway.state.tasks import Task
@@ -60,6 +62,7 @@ class ClusterState:
         self.groups: dict[str, Job] = {}
         self.foreign: dict[str, Task] = {}
         self.nominations: dict[str, HoldRecord] = {}
+        self.reservations = ReservationBook()
         self.history = RunHistory()
         self.faults = AnnotationFaults()
         self.terms = PodTerms(self.namespaces.labels, lambda: self._pods.known())
@@ -77,6 +80,7 @@ class ClusterState:
             Node: (self.nodes.upsert, self._delete_node),
             PodGroup: (self._groups.upsert, self._groups.delete),
             Queue: (self._upsert_queue, self._delete_queue),
+            Reservation: (self._upsert_reservation, self._delete_reservation),
             ResourceQuota: (self.namespaces.upsert_quota, self._delete_quota),
             Namespace: (self._upsert_namespace, self._delete_namespace),
             PriorityClass: (self._upsert_priority, self._delete_priority),
@@ -136,12 +140,21 @@ class ClusterState:
         yield from self.groups.values()
         yield from (task.job for task in self.tasks.values() if task.job.alone)
 
+    def job_of(self, kind: str, key: str) -> Job | None:
+        """The job of a kind (PodGroup or Pod) and a key; a group that was not created yet is none."""
+        if kind == "PodGroup":
+            group = self.groups.get(key)
+            return group if group is not None and group.group else None
+        task = self.tasks.get(key)
+        return task.job if task is not None and task.job.alone else None
+
     def warnings(self) -> list[str]:
         unknown = sorted(name for name in self.priorities.named if not self.priorities.known(name))
         return [
             *self.namespaces.warnings(),
             *self.devices.warnings(),
             *self.faults.warnings(),
+            *self.reservations.warnings(self.job_of),
             *(f"priorityclass {name} not found: counted as if none were named" for name in unknown),
         ]
 
@@ -159,6 +172,23 @@ class ClusterState:
     def _delete_queue(self, queue: Queue) -> None:
         self.queues.delete(queue.metadata.name)
         self.faults.forget(f"queue {queue.metadata.name}")
+
+    def _upsert_reservation(self, reservation: Reservation) -> None:
+        before = self.reservations.upsert(reservation)
+        self._rehold(before)
+        self._rehold(reservation)
+
+    def _delete_reservation(self, reservation: Reservation) -> None:
+        self._rehold(self.reservations.delete(reservation))
+
+    def _rehold(self, reservation: Reservation | None) -> None:
+        """The job that a reservation names, or named before, reads again what is kept for it."""
+        if reservation is None:
+            return
+        named = reservation.spec.job_ref
+        job = self.job_of(named.kind, f"{reservation.metadata.namespace}/{named.name}")
+        if job is not None:
+            self._groups.rehold(job)
 
     def _delete_node(self, node: Node) -> None:
         self.nodes.delete(node.metadata.name)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from fairway.state import annotations as names
-from fairway.state.holds import are_reservations
 
 SHOWN = 20
 """Warnings of this kind in one plan; the rest are counted."""
@@ -36,11 +35,6 @@ _RULES: Mapping[str, _Rule] = {
     ),
     names.NEVER_EVICT: _Rule(_is_yes_or_no, "protects nobody, expected 'true' or 'false'"),
     names.PREEMPTABLE: _Rule(_is_yes_or_no, "protects nobody, expected 'true' or 'false'"),
-    names.RESERVATIONS: _Rule(
-        are_reservations,
-        "cannot be read: it reserves nothing, expected a JSON list of {pod, node, state, since}, "
-        "each state reserved or allocated",
-    ),
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from sys import intern
 
+from fairway.api.reservations import JobKind
 from fairway.clock import Micros
 from fairway.resources.columns import Vector
 from fairway.state.holds import HoldRecord
@@ -40,10 +41,12 @@ class Job:
         "reservations",
         "role_minimums",
         "tasks",
+        "uid",
     )
 
     def __init__(self, key: str, namespace: str, queue: str, *, alone: bool = False) -> None:
         self.key = key
+        self.uid = ""
         self.alone = alone
         self.namespace = intern(namespace)
         self.queue = intern(queue)
@@ -61,6 +64,11 @@ class Job:
         self.tasks: list[Task] = []
         self.ready = 0
         self.pending = 0
+
+    @property
+    def kind(self) -> JobKind:
+        """What the job's own object is: a lone pod and a group may have the same key."""
+        return "Pod" if self.alone else "PodGroup"
 
     @property
     def order(self) -> tuple[Micros, str]:

@@ -14,6 +14,7 @@ from fairway.api.meta import OwnerReference
 from fairway.api.nodes import Node
 from fairway.api.pods import Pod
 from fairway.api.requests import pod_request
+from fairway.api.reservations import Reservation
 from fairway.api.scheduling import PodGroup
 from fairway.app.living import LivingCluster, has_controller, is_ended
 from fairway.app.population import make_job
@@ -21,7 +22,8 @@ from fairway.app.sandbox.journal import Journal, JournaledState
 from fairway.app.sandbox.runtimes import DRAWN, drawn, run_time
 from fairway.clock import Micros, to_datetime
 from fairway.errors import InputError
-from fairway.state.annotations import NOMINATED_SINCE, RESERVATIONS
+from fairway.sim.objects import identified
+from fairway.state.annotations import NOMINATED_SINCE
 from fairway.state.asks import RECORD_PREFIX
 from fairway.state.events import Deleted, Upserted
 from fairway.state.reader import group_of, key_of
@@ -34,7 +36,7 @@ FLEET_GROUP = "cluster.open-cluster-management.io"
 JOB = "Job"
 """Not a kind of object: a group with its pods, or a pod alone."""
 OWNER = OwnerReference(kind="Sandbox", name="sandbox", controller=True)
-_MANAGED = (RESERVATIONS, NOMINATED_SINCE, DRAWN)
+_MANAGED = (NOMINATED_SINCE, DRAWN)
 
 
 class Applied(NamedTuple):
@@ -78,13 +80,16 @@ class Commands:
         return [Applied(title(key), result) for key, result in results.items()]
 
     def _stamped(self, thing: ApiObject) -> ApiObject:
-        """As the API server does it: a new object was created now, one that is there keeps its time. What a claim has
-        is not for its owner to say."""
+        """As the API server does it: a new object was created now and gets a uid, one that is there keeps both. What a
+        claim has is not for its owner to say."""
         known = self._state.objects.get(kinds.key(thing))
         created = thing.metadata.creation_timestamp or to_datetime(self._now)
         if known is not None and known.metadata.creation_timestamp is not None:
             created = known.metadata.creation_timestamp
-        stamped: ApiObject = replace(thing, metadata=replace(thing.metadata, creation_timestamp=created))
+        uid = "" if known is None else known.metadata.uid
+        stamped: ApiObject = replace(thing, metadata=replace(thing.metadata, creation_timestamp=created, uid=uid))
+        if isinstance(stamped, Pod | PodGroup):
+            stamped = identified(stamped, self._now)
         if isinstance(stamped, ResourceClaim) and isinstance(known, ResourceClaim):
             stamped = replace(stamped, status=known.status)
         return drawn(controlled(stamped), self._now) if isinstance(stamped, Pod) else stamped
@@ -95,6 +100,8 @@ class Commands:
             key = kinds.key(thing)
             if any(version.startswith(FLEET_GROUP) for version in kinds.versions_read(key[0])):
                 raise InputError(f"{title(key)}: a sandbox is one cluster, it has no fleet; see fairway place")
+            if isinstance(thing, Reservation):
+                raise InputError(f"{title(key)}: only the scheduler writes reservations; delete one to cancel it")
             if isinstance(thing, Pod):
                 self._check_pod(thing)
         new = sum(kinds.key(thing) not in self._state.objects for thing in things)
@@ -200,6 +207,8 @@ class Commands:
                 if job is not None:
                     job.group, job.minimum = None, 1
             self._state.apply(Deleted(thing))
+            if isinstance(thing, PodGroup):
+                self._cluster.collect(thing)
         pods = {key_of(thing): thing.spec.node_name} if isinstance(thing, Pod) else {}
         self._journal.note(self._now, "deleted", title(kinds.key(thing)), pods=pods)
 

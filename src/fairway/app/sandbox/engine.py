@@ -16,6 +16,7 @@ import msgspec
 from fairway.api import kinds
 from fairway.api.kinds import ApiObject, ObjectKey
 from fairway.api.policy import Policy, parse_policy
+from fairway.api.reservations import Reservation
 from fairway.app.explaining import Explanation, Situation, explain
 from fairway.app.explaining.situation import PastRun
 from fairway.app.living import LivingCluster
@@ -40,7 +41,6 @@ from fairway.sim.policies import policy_text
 from fairway.sim.scenario.model import Span, TimingPart
 from fairway.sim.spans import Drawn
 from fairway.sim.story import Story
-from fairway.state.annotations import RESERVATIONS
 
 TIMING = TimingPart(start_delay=Drawn("fixed", 2 * SECOND, 2 * SECOND), grace=Span(10 * SECOND))
 """Pods run two seconds after they got their place, and have ten to leave."""
@@ -92,9 +92,9 @@ class Sandbox:
         self._framer = Framer(self._cluster, self._state, self.policy)
         population = populate(store.objects(), run_time)
         self._reserved = {
-            job.key
-            for job, pods in population.jobs
-            if RESERVATIONS in (pods[0] if job.group is None else job.group).metadata.annotations
+            f"{thing.metadata.namespace}/{thing.spec.job_ref.name}"
+            for thing in population.others
+            if isinstance(thing, Reservation)
         }
         planned = store.setting("passes")
         passes = msgspec.json.decode(planned, type=list[Micros]) if planned and policy is None else None

@@ -184,7 +184,8 @@ class HoldBook:
             self._session.holders[job] = run
             for task in job.holders():
                 record = state.hold_of(task)
-                since = self._session.now if record is None or record.since is None else record.since
+                now = self._session.now
+                since = now if record is None or record.since is None else min(record.since, now)
                 hold = Hold(run, task, task.node, task.state, since)
                 self._insert(hold)
                 if task.state is TaskState.RESERVED:

@@ -7,6 +7,7 @@ from typing import Any
 
 from fairway.clock import format_rfc3339
 from fairway.scheduler.allotting.choice import NO_CHOICES, choices, class_standings, given
+from fairway.scheduler.holding.holds import Hold
 from fairway.scheduler.plan import (
     Binding,
     Nomination,
@@ -85,25 +86,29 @@ def _reservations(session: Session) -> list[Reservation]:
         Reservation(
             pod=task.key,
             job=job.key,
+            job_kind=job.job.kind,
+            job_uid=job.job.uid,
             node=names[row],
             state="reserved",
             since=format_rfc3339(session.now),
             anew=True,
             **_promised(promise),
         )
-        for job, promise in sorted(session.promises.items(), key=lambda item: item[0].key)
+        for job, promise in sorted(session.promises.items(), key=lambda item: (item[0].key, item[0].job.kind))
         for task, row in promise.places
     ]
     return promised + [
         Reservation(
             pod=hold.task.key,
             job=hold.job.key,
+            job_kind=hold.job.job.kind,
+            job_uid=hold.job.job.uid,
             node=names[hold.row],
             state="allocated" if hold.state is TaskState.ALLOCATED else "reserved",
             since=format_rfc3339(hold.since),
             **_promised(hold.promise if hold.state is TaskState.RESERVED else None),
         )
-        for hold in sorted(standing, key=lambda hold: (hold.job.key, hold.task.key))
+        for hold in sorted(standing, key=_by_job)
     ]
 
 
@@ -122,5 +127,9 @@ def _nominations(session: Session) -> list[Nomination]:
     standing = [hold for hold in session.holds if hold.state is TaskState.PIPELINED]
     return [
         Nomination(pod=hold.task.key, node=names[hold.row], since=format_rfc3339(hold.since))
-        for hold in sorted(standing, key=lambda hold: (hold.job.key, hold.task.key))
+        for hold in sorted(standing, key=_by_job)
     ]
+
+
+def _by_job(hold: Hold) -> tuple[str, str, str]:
+    return hold.job.key, hold.job.job.kind, hold.task.key

@@ -1,4 +1,4 @@
-"""Groups as they come, change and go: what they say of their pods, and the reservations they carry."""
+"""Groups as they come, change and go: what they say of their pods, and what is reserved for these."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from fairway.api.scheduling import PodGroup
 from fairway.clock import Micros, from_datetime
 from fairway.state.annotations import kept
-from fairway.state.holds import HoldRecord, read_reservations
 from fairway.state.jobs import Job
 from fairway.state.ledger import TaskLedger
 from fairway.state.queues import DEFAULT_QUEUE
@@ -36,7 +35,7 @@ class GroupIntake:
         meta, spec = group.metadata, group.spec
         job = self.job(f"{meta.namespace}/{meta.name}", meta.namespace)
         self._move_queue(job, spec.queue or DEFAULT_QUEUE)
-        job.group = True
+        job.group, job.uid = True, meta.uid
         job.minimum = spec.min_member
         job.role_minimums = tuple(sorted(spec.min_task_member.items()))
         job.minimum_resources = self._shaper.vector(spec.min_resources) if spec.min_resources else None
@@ -45,7 +44,7 @@ class GroupIntake:
         job.annotations = kept(meta.annotations)
         self._state.faults.read(f"podgroup {job.key}", meta.annotations)
         job.last_ready = _last_ready(group)
-        self._rehold(job, read_reservations(meta.annotations, meta.namespace))
+        self.rehold(job)
         self._state.priorities.name(job.priority_class, -1)
         job.priority_class = spec.priority_class_name
         self._state.priorities.name(job.priority_class, 1)
@@ -57,12 +56,12 @@ class GroupIntake:
         if job is None:
             return
         self._move_queue(job, DEFAULT_QUEUE)
-        job.group, job.created = False, None
+        job.group, job.created, job.uid = False, None, ""
         job.minimum, job.role_minimums, job.minimum_resources, job.phase = 1, (), None, ""
         self._state.priorities.name(job.priority_class, -1)
         job.annotations, job.priority_class, job.last_ready = None, "", None
         self._state.faults.forget(f"podgroup {key}")
-        self._rehold(job, {})
+        self.rehold(job)
         self._ledger.mark(job)
         if not job.tasks:
             del self._state.groups[key]
@@ -75,8 +74,9 @@ class GroupIntake:
         else:
             self._ledger.enter(task, hold.state, self._state.nodes.row(hold.node))
 
-    def _rehold(self, job: Job, reservations: dict[str, HoldRecord]) -> None:
-        """The group carries other reservations now."""
+    def rehold(self, job: Job) -> None:
+        """The job, or its reservation, came, changed or went: its waiting pods keep what it says now."""
+        reservations = self._state.reservations.records(job)
         if reservations == (job.reservations or {}):
             return
         job.reservations = reservations or None

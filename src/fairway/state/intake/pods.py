@@ -10,7 +10,7 @@ from fairway.clock import Micros, from_datetime
 from fairway.state import reader
 from fairway.state.annotations import kept
 from fairway.state.asks import device_record
-from fairway.state.holds import read_nomination, read_reservations
+from fairway.state.holds import read_nomination
 from fairway.state.intake.groups import GroupIntake
 from fairway.state.jobs import Job
 from fairway.state.ledger import TaskLedger
@@ -161,7 +161,8 @@ class PodIntake:
         job = Job(key, pod.metadata.namespace, reader.queue_of(pod), alone=True)
         job.created = created
         job.annotations = kept(pod.metadata.annotations)
-        job.reservations = read_reservations(pod.metadata.annotations, pod.metadata.namespace) or None
+        job.uid = pod.metadata.uid
+        job.reservations = self._state.reservations.records(job) or None
         return job
 
     def _forget(self, key: str) -> None:

@@ -1,0 +1,94 @@
+"""The Reservation objects that are known, and what each means to its job.
+
+A reservation counts only for the job that it names by kind, name and uid, and only under the one name that the
+reservation of that job has. So at most one object speaks for a job, whatever else is there, and what pods and groups
+say about themselves reserves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from fairway.api.reservations import MAX_PLACES, JobReference, Reservation, reservation_name
+from fairway.clock import from_datetime
+from fairway.state.holds import HoldRecord
+from fairway.state.jobs import Job
+from fairway.state.tasks import TaskState
+
+SHOWN = 20
+"""Warnings of this kind in one plan; the rest are counted."""
+
+_STATES = {"reserved": TaskState.RESERVED, "allocated": TaskState.ALLOCATED}
+
+FindJob = Callable[[str, str], Job | None]
+"""The job of a kind (PodGroup or Pod) and a key, if it is known."""
+
+
+class ReservationBook:
+    """Reservations by namespace and name."""
+
+    def __init__(self) -> None:
+        self._objects: dict[tuple[str, str], Reservation] = {}
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def objects(self) -> Mapping[tuple[str, str], Reservation]:
+        return self._objects
+
+    def upsert(self, reservation: Reservation) -> Reservation | None:
+        """Returns what it replaces."""
+        key = _key(reservation)
+        before = self._objects.get(key)
+        self._objects[key] = reservation
+        return before
+
+    def delete(self, reservation: Reservation) -> Reservation | None:
+        """Returns what was known of it."""
+        return self._objects.pop(_key(reservation), None)
+
+    def of(self, job: Job) -> Reservation | None:
+        """The one that is the job's."""
+        if not self._objects or not job.uid:
+            return None
+        name = job.key.removeprefix(f"{job.namespace}/")
+        found = self._objects.get((job.namespace, reservation_name(job.kind, name)))
+        if found is None or found.spec.job_ref != JobReference(job.kind, name, job.uid):
+            return None
+        return found
+
+    def records(self, job: Job) -> dict[str, HoldRecord]:
+        """What the job's reservation keeps, by the key of the pod. Of places for one pod the first counts."""
+        found = self.of(job)
+        if found is None:
+            return {}
+        records: dict[str, HoldRecord] = {}
+        for place in found.spec.places[:MAX_PLACES]:
+            since = None if place.since is None else from_datetime(place.since)
+            records.setdefault(f"{job.namespace}/{place.pod}", HoldRecord(place.node, _STATES[place.state], since))
+        return records
+
+    def warnings(self, find: FindJob) -> list[str]:
+        """Which reservations mean nothing, and why."""
+        ignored = [(key, why) for key, thing in sorted(self._objects.items()) if (why := _ignored(key, thing, find))]
+        found = [f"reservation {namespace}/{name}: {why}: ignored" for (namespace, name), why in ignored[:SHOWN]]
+        if len(ignored) > SHOWN:
+            found.append(f"{len(ignored) - SHOWN} more reservations are ignored")
+        return found
+
+
+def _ignored(key: tuple[str, str], reservation: Reservation, find: FindJob) -> str:
+    namespace, name = key
+    job = reservation.spec.job_ref
+    if name != reservation_name(job.kind, job.name):
+        return f"the reservation of {job.kind} {job.name} is named {reservation_name(job.kind, job.name)}"
+    known = find(job.kind, f"{namespace}/{job.name}")
+    if known is None:
+        return f"there is no {job.kind} {namespace}/{job.name}"
+    if not job.uid or known.uid != job.uid:
+        return f"its uid {job.uid!r} is not that of {job.kind} {namespace}/{job.name}"
+    return ""
+
+
+def _key(reservation: Reservation) -> tuple[str, str]:
+    return reservation.metadata.namespace, reservation.metadata.name
