@@ -1,4 +1,4 @@
-"""Reservation objects in a sandbox: kept over restarts, deleted by an operator or with their job, written by no user."""
+"""Reservation objects in a sandbox: kept over restarts, deleted by operators or with their job, not written by users."""
 
 from pathlib import Path
 

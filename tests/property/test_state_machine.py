@@ -4,6 +4,7 @@ Objects of all kinds come, change and go in any order: nodes under running pods,
 queues with jobs in them. Bindings are assumed, confirmed and forgotten in between.
 """
 
+import json
 from typing import Any
 
 from hypothesis import HealthCheck, settings
