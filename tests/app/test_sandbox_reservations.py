@@ -1,4 +1,4 @@
-"""Reservation objects in a sandbox: kept over restarts, deleted by operators or with their job, not written by users."""
+"""Reservation objects in a sandbox: kept over restarts, gone with their job or by an operator, not written by users."""
 
 from pathlib import Path
 
