@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations_with_replacement
+from itertools import combinations, combinations_with_replacement
 
 from fairway.devices.inventory import Inventory
 from fairway.devices.matching import Apart, Line
@@ -55,7 +55,7 @@ def allowed(
         taken = [slot for line in sorted(rule.lines) for slot in choice[line]]
         if any(slot not in rule.values for slot in taken):
             return False
-        if len({rule.values[slot] for slot in taken}) < len(taken):
+        if any(rule.values[one] & rule.values[other] for one, other in combinations(taken, 2)):
             return False
     return True
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from fairway.api.kinds import ApiObject
 from fairway.api.policy import Policy
-from fairway.devices.book import device_book
 from fairway.devices.invariants import check
 from fairway.scheduler.plan import Plan
 from fairway.state.cluster import ClusterState
@@ -161,14 +160,9 @@ def test_a_node_with_new_devices_of_its_own_does_not_count_those_of_all_again() 
     check(state)
 
 
-def test_counters_that_devices_of_different_nodes_share_are_not_kept_so_the_pool_is_not_used() -> None:
+def test_counters_are_shared_by_all_nodes_that_reach_their_devices() -> None:
     uses = [{"counterSet": "set", "counters": {"slices": {"value": "1"}}}]
-    devices = [fpga(name, nodeName=node, consumesCounters=uses) for name, node in (("x", "n1"), ("y", "n2"))]
     shared = [{"name": "set", "counters": {"slices": {"value": "1"}}}]
-    state = state_of(FPGA, NODES, far_slice(devices=devices, sharedCounters=shared))
-    assert standings(state) == {"fpga": (0, 0)}
-    (warning,) = device_book(state).warnings()
-    assert "devices of different nodes share counters" in warning
     everywhere = [fpga(name, allNodes=True, consumesCounters=uses) for name in ("x", "y")]
     pods = [asking(f"p{i}", classes={"fpga": 1}, cpu=40, created=i) for i in range(2)]
     found = plan(FPGA, NODES, far_slice(devices=everywhere, sharedCounters=shared), pods)

@@ -54,8 +54,13 @@ class CounterSet(ApiStruct, frozen=True):
 
 
 class CounterConsumption(ApiStruct, frozen=True):
+    """Devices that take from the same counter set at the same time must have a compatibility group in common, or all
+    have none.
+    """
+
     counter_set: str
     counters: dict[str, Counter] = msgspec.field(default_factory=dict)
+    compatibility_groups: tuple[str, ...] = ()
 
 
 class DeviceTaint(ApiStruct, frozen=True):

@@ -175,18 +175,18 @@ class DeviceBook:
         return touched
 
     def _find_devices(self, row: int) -> None:
-        devices, counters = self._locator.devices(row)
+        devices, counters, complete = self._locator.devices(row)
         old = self.nodes.pop(row, None)
         if not devices and not self._occupancy.has_records(row):
             return
         listed = self._locator.plain_names(row)
-        if old is not None and old.is_of(devices, counters, listed):
+        if old is not None and old.is_of(devices, counters, listed, complete):
             self.nodes[row] = old
         else:
-            inventory = Inventory(devices, counters)
+            inventory = Inventory(devices, counters, complete=complete)
             selected = self.classes.selections(inventory)
             self.nodes[row] = NodeDevices(inventory, selected, self._matcher, listed)
-            self.nodes[row].source = (devices, counters, listed)
+            self.nodes[row].source = (devices, counters, listed, complete)
             self.nodes[row].structure = self._structures.setdefault(inventory.structure(), len(self._structures))
 
     def _is_bare(self, row: int) -> bool:

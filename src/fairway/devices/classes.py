@@ -112,7 +112,7 @@ class ClassTable:
 
     def selections(self, inventory: Inventory) -> list[frozenset[str]]:
         """For each slot the names of the classes that select its device."""
-        found = [self.selecting(slot.device) for slot in inventory.slots]
+        found = [self.selecting(slot.device) if slot.device.reachable else frozenset() for slot in inventory.slots]
         if any(slot.group for slot in inventory.slots):
             for nested in self.nested():
                 for index in groups_served(nested, inventory, found):
@@ -159,7 +159,10 @@ def groups_served(nested: CompiledClass, inventory: Inventory, selected: Sequenc
     return [
         index
         for index, slot in enumerate(inventory.slots)
-        if slot.group and nested.selects_alone(slot.device) and _members_serve(nested, inventory, index, selected)
+        if slot.group
+        and slot.device.reachable
+        and nested.selects_alone(slot.device)
+        and _members_serve(nested, inventory, index, selected)
     ]
 
 

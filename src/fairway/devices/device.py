@@ -73,11 +73,17 @@ class Device(msgspec.Struct, frozen=True):
     healthy: bool = True
     policies: Mapping[str, CapacityRequestPolicy] = msgspec.field(default_factory=dict)
     """How the capacity of a shared device may be cut, by qualified name."""
+    boards: Mapping[str, frozenset[str]] = msgspec.field(default_factory=dict)
+    """For each counter set that it takes from, its compatibility groups there."""
+    spans: bool = False
+    """Whether devices of other nodes take from the same counter sets."""
+    reachable: bool = True
+    """False on nodes that know the device only because it takes from the counter sets of theirs."""
 
     @property
     def usable(self) -> bool:
-        """Whether somebody without tolerations may have it."""
-        return self.healthy and not any(taint.effect in BLOCKING for taint in self.taints)
+        """Whether a request without tolerations may be given it."""
+        return self.healthy and self.reachable and not any(taint.effect in BLOCKING for taint in self.taints)
 
     @property
     def id(self) -> DeviceId:

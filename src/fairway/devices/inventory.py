@@ -7,13 +7,16 @@ while it is held they cannot. A group whose members are not all there, or that c
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from fairway.devices.device import Device
 
 CounterKey = tuple[str, str, str, str]
 """Driver, pool, counter set and counter."""
+
+BoardKey = tuple[str, str, str]
+"""Driver, pool and counter set."""
 
 Counters = Mapping[CounterKey, int]
 """What pools have to share out, in billionths."""
@@ -33,33 +36,46 @@ class Slot(NamedTuple):
     """Whether somebody without tolerations may have it."""
     counters: tuple[tuple[int, int], ...] = ()
     capacity: tuple[tuple[str, int], ...] = ()
+    boards: tuple[tuple[int, frozenset[str]], ...] = ()
+    """Index of a counter set on which compatibility groups matter, and the groups of the slot there."""
 
 
 class Inventory:
-    """The slots of a node; nothing here changes. What is taken of them is in a `Room`."""
+    """The slots of a node; nothing here changes. What is taken of them is in a `Room`.
 
-    __slots__ = ("counters", "groups_of", "singles", "slots")
+    It is not `complete` while a pool of the node is not used: nobody can say then what all its devices are.
+    """
 
-    def __init__(self, devices: Iterable[Device], counters: Counters = NO_COUNTERS) -> None:
+    __slots__ = ("boards", "complete", "counters", "groups_of", "singles", "slots")
+
+    def __init__(self, devices: Iterable[Device], counters: Counters = NO_COUNTERS, *, complete: bool = True) -> None:
+        self.complete = complete
         ordered = sorted(devices, key=lambda device: (device.driver, device.pool, device.name))
         keys = sorted(counters)
         places = {key: index for index, key in enumerate(keys)}
         self.counters: tuple[int, ...] = tuple(counters[key] for key in keys)
         units = [device for device in ordered for _ in range(_slots_of(device))]
         leaves = _leaves(units)
+        boards = _boards(units)
         self.slots: tuple[Slot, ...] = tuple(
             Slot(
                 device,
-                _quantity(device, leaves[index], places),
+                _quantity(device, leaves[index]),
                 device.shareable and not device.members,
                 leaves[index],
                 bool(device.members),
                 device.usable,
                 _consumption(device, places),
-                tuple(sorted((name, amount.nanos) for name, amount in device.capacity.items())),
+                tuple(sorted((name, max(0, amount.nanos)) for name, amount in device.capacity.items())),
+                tuple((boards[key], groups) for key, groups in _boards_of(device) if key in boards),
             )
             for index, device in enumerate(units)
         )
+        self.boards: tuple[tuple[tuple[int, frozenset[str]], ...], ...] = tuple(
+            tuple((slot, groups) for slot, facts in enumerate(self.slots) for on, groups in facts.boards if on == board)
+            for board in range(len(boards))
+        )
+        """For each counter set on which compatibility groups matter, the slots that take from it, with their groups."""
         self.singles = all(slot.quantity == 1 for slot in self.slots)
         """Whether no device has several units."""
         groups: list[list[int]] = [[] for _ in self.slots]
@@ -76,7 +92,7 @@ class Inventory:
         """Equal for nodes whose devices differ in nothing but names and attributes."""
         return tuple(
             (slot.device.kind, slot.device.numa(), slot.quantity, slot.shareable, slot.leaves, slot.counters)
-            + ((slot.capacity, above) if slot.capacity or above else ())
+            + ((slot.capacity, above, slot.boards) if slot.capacity or above or slot.boards else ())
             for slot, above in zip(self.slots, self.groups_of, strict=True)
         )
 
@@ -86,9 +102,8 @@ def _slots_of(device: Device) -> int:
     return device.quantity if device.shareable and not device.members else 1
 
 
-def _quantity(device: Device, leaves: tuple[int, ...], places: Mapping[CounterKey, int]) -> int:
-    known = all(_key(device, use.counter_set, use.counter) in places for use in device.consumes)
-    if not known or (device.members and not leaves):
+def _quantity(device: Device, leaves: tuple[int, ...]) -> int:
+    if device.members and not leaves:
         return 0
     return 1 if device.shareable else device.quantity
 
@@ -98,8 +113,19 @@ def _key(device: Device, counter_set: str, counter: str) -> CounterKey:
 
 
 def _consumption(device: Device, places: Mapping[CounterKey, int]) -> tuple[tuple[int, int], ...]:
+    """A negative amount is none: it must not become capacity for others."""
     found = ((_key(device, use.counter_set, use.counter), use.amount.nanos) for use in device.consumes)
-    return tuple((places[key], amount) for key, amount in found if key in places and amount > 0)
+    return tuple((places[key], amount) for key, amount in found if amount > 0)
+
+
+def _boards_of(device: Device) -> Iterator[tuple[BoardKey, frozenset[str]]]:
+    yield from (((device.driver, device.pool, name), device.boards[name]) for name in sorted(device.boards))
+
+
+def _boards(devices: Iterable[Device]) -> dict[BoardKey, int]:
+    """A number for each counter set on which some device has a compatibility group; elsewhere all go together."""
+    found = {key for device in devices for key, groups in _boards_of(device) if groups}
+    return {key: index for index, key in enumerate(sorted(found))}
 
 
 def _leaves(devices: list[Device]) -> list[tuple[int, ...]]:

@@ -8,7 +8,9 @@ Devices that several nodes reach are devices of each of them (see `far`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+
+from msgspec.structs import replace
 
 from fairway.api.devices import ResourceSlice
 from fairway.devices.device import Device
@@ -30,6 +32,14 @@ _NATIVE_PREFIXES = ("hugepages-", "attachable-volumes-", CLASS_PREFIX, KIND_PREF
 def is_plain_resource(name: str) -> bool:
     """Whether a node's units of this resource are devices without attributes."""
     return name not in _NATIVE and not name.startswith(_NATIVE_PREFIXES)
+
+
+def _beyond(here: Iterable[Device], away: Iterable[Device]) -> Iterator[Device]:
+    """Devices that a node does not reach, but that take from the counter sets of those it does."""
+    boards = {board for device in here for board in device.boards}
+    for device in away:
+        if not boards.isdisjoint(device.boards):
+            yield replace(device, reachable=False)
 
 
 class Locator:
@@ -70,7 +80,7 @@ class Locator:
             self._far.discard(key)
             pool = self._pools.pool(key)
             reaches = pool.reaches if pool else ()
-            if any(not reach.node for reach in reaches):
+            if pool is not None and (pool.spans or any(not reach.node for reach in reaches)):
                 self._far.add(key)
                 everywhere = True
             reached = self._nodes_of[key] = {reach.node for reach in reaches if reach.node}
@@ -85,24 +95,29 @@ class Locator:
 
     # -- nodes ------------------------------------------------------------------------------------------------
 
-    def devices(self, row: int) -> tuple[list[Device], dict[CounterKey, int]]:
-        """The devices of a row, and the counters that they share."""
+    def devices(self, row: int) -> tuple[list[Device], dict[CounterKey, int], bool]:
+        """The devices of a row, the counters that they share, and whether all pools of the row are used."""
         nodes = self._state.nodes
         self._bad_annotations.pop(row, None)
         if not nodes.alive[row]:
-            return [], {}
+            return [], {}, True
         name = nodes.names[row]
         devices, counters = list(self._annotated(row)), dict[CounterKey, int]()
-        labels = nodes.labels.at(row)
+        labels, complete = nodes.labels.at(row), True
         for key in sorted({*self._on_node.get(name, ()), *self._far}):
             pool = self._pools.pool(key)
             assert pool is not None  # it is on a node only while it is there
-            found = [device for reach in pool.reaches if reach.includes(name, labels) for device in reach.devices]
-            devices += found
+            here = [reach for reach in pool.reaches if reach.includes(name, labels)]
+            complete &= not (pool.fault and here)
+            found = [device for reach in here for device in reach.devices]
             if found:
                 counters.update(pool.counters)
+            devices += found
+            if pool.spans:
+                away = (device for reach in pool.reaches if reach not in here for device in reach.devices)
+                devices += _beyond(found, away)
         devices += self._plain(row, devices)
-        return devices, counters
+        return devices, counters, complete
 
     def _annotated(self, row: int) -> tuple[Device, ...]:
         nodes = self._state.nodes

@@ -45,10 +45,12 @@ class Line(NamedTuple):
 
 
 class Apart(NamedTuple):
-    """Among all slots taken for these lines no value occurs twice. A slot without a value cannot be taken."""
+    """Among all slots taken for these lines no value occurs twice. A slot may have several; one without any cannot be
+    taken.
+    """
 
     lines: frozenset[int]
-    values: Mapping[int, Hashable]
+    values: Mapping[int, frozenset[Hashable]]
 
 
 class Pick(NamedTuple):
@@ -190,7 +192,7 @@ class Search:
         self.room.take(slot, portion)
         self.left[line] -= count
         for rule in self._rules[line]:
-            self._values[rule].add(self._apart[rule].values[slot])
+            self._values[rule] |= self._apart[rule].values[slot]
         self.picks.append(Pick(line, slot, portion))
 
     def _take_back(self) -> None:
@@ -198,12 +200,12 @@ class Search:
         self.room.give(slot, portion)
         self.left[line] += portion.units if self.lines[line].whole else 1
         for rule in self._rules[line]:
-            self._values[rule].remove(self._apart[rule].values[slot])
+            self._values[rule] -= self._apart[rule].values[slot]
 
     def _can(self, line: int, slot: int) -> bool:
         for rule in self._rules[line]:
             values = self._apart[rule].values
-            if slot not in values or values[slot] in self._values[rule]:
+            if slot not in values or not self._values[rule].isdisjoint(values[slot]):
                 return False
         return self.room.fits(slot, self.lines[line].portion(slot))
 
@@ -226,14 +228,17 @@ class Search:
         fitting = [slot for slot in self.lines[line].candidates if self._can(line, slot)]
         if not self._rules[line]:
             return bool(fitting)
-        return all(len({self._apart[rule].values[slot] for slot in fitting}) >= left for rule in self._rules[line])
+        return all(
+            len({value for slot in fitting for value in self._apart[rule].values[slot]}) >= left
+            for rule in self._rules[line]
+        )
 
     def _is_awkward(self, line: int) -> bool:
         asked = self.lines[line]
         if not asked.whole or self._rules[line]:
             return True
         slots = self.room.inventory.slots
-        return any(slots[slot].group or slots[slot].counters for slot in asked.candidates)
+        return any(slots[slot].group or slots[slot].counters or slots[slot].boards for slot in asked.candidates)
 
     def _alike(self, slot: int) -> Hashable:
         """Slots of one mark can stand in for each other in whatever is still to be placed."""
@@ -247,5 +252,5 @@ class Search:
         used = self.room.used[slot]
         return (
             *(self._masks[slot], facts.quantity, used, share, facts.counters, facts.capacity),
-            *(values, portions),
+            *(values, portions, facts.boards),
         )

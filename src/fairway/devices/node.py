@@ -80,14 +80,17 @@ class NodeDevices:
         self.inventory = inventory
         self.room = Room(inventory)
         self.has_groups = any(slot.group for slot in inventory.slots)
-        self.awkward = any(slot.group or slot.counters or slot.shareable for slot in inventory.slots)
+        self.awkward = any(slot.group or slot.counters or slot.shareable or slot.boards for slot in inventory.slots)
         """Whether how much is free does not say yet what can be had."""
         self.source: tuple[object, ...] = ()
         self.structure = -1
         self.plain: frozenset[str] = listed & {slot.device.kind for slot in inventory.slots}
         """Kinds that the node lists as extended resources."""
-        self.far = frozenset(index for index, slot in enumerate(inventory.slots) if not slot.device.node)
-        """Slots of devices that other nodes may reach too; they are never units of the node's own resources."""
+        self.far = frozenset(
+            index for index, slot in enumerate(inventory.slots) if not slot.device.node or slot.device.spans
+        )
+        """Slots that matter to other nodes too, which reach them or share their counters; they are never units of the
+        node's own resources."""
         self.away: frozenset[int] = frozenset()
         """Those of them that are counted with another node."""
         kinds = {(slot.device.kind, index in self.far): index for index, slot in enumerate(inventory.slots)}
@@ -216,7 +219,7 @@ class NodeDevices:
         if facts.shareable:
             consumed = held.result.consumed_capacity
             given = {qualified(n, facts.device.driver): text for n, text in consumed.items()}
-            parts = tuple(parse_quantity(given[n]).nanos if n in given else total for n, total in facts.capacity)
+            parts = tuple(max(0, parse_quantity(given[n]).nanos) if n in given else t for n, t in facts.capacity)
             portion = Portion(capacity=parts)
         self.take(Holding(holder, slot, portion, held.class_name, claim=held.claim, request=held.result.request))
 
@@ -282,6 +285,8 @@ def _record_names(inventory: Inventory) -> Mapping[str, tuple[int, ...]]:
     by_name: dict[str, dict[tuple[str, str], list[int]]] = {}
     for index, slot in enumerate(inventory.slots):
         device = slot.device
+        if not device.reachable:
+            continue
         by_name.setdefault(device.name, {}).setdefault((device.driver, device.pool), []).append(index)
     found: dict[str, list[tuple[int, ...]]] = {}
     for name, owners in by_name.items():

@@ -1,12 +1,14 @@
 """ResourceSlices as pools of devices: which slices count, and which nodes reach what.
 
 A driver republishes a pool under a higher generation; slices of older generations are on their way out and do not
-count. A pool of which not all slices are there yet is not used at all: half of it might contradict the other half.
+count. A pool of which not all slices are there yet is not used at all: half of it might contradict the other half. Nor
+is one that contradicts itself: a device name or a counter set twice, or a counter that nobody publishes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -39,13 +41,15 @@ class Reach(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """A pool as it counts now. With a `fault` it is not used."""
+    """A pool as it counts now. With a `fault` it is not used: it still has the places it reaches, without devices."""
 
     key: PoolKey
     generation: int
     fault: str
     reaches: tuple[Reach, ...]
     counters: Mapping[CounterKey, int]
+    spans: bool = False
+    """Whether devices of different nodes share counters."""
 
 
 class Pools:
@@ -105,21 +109,59 @@ def pool_key(slice_: ResourceSlice) -> PoolKey:
 def _put_together(key: PoolKey, slices: list[ResourceSlice]) -> Pool:
     generation = max(slice_.spec.pool.generation for slice_ in slices)
     current = [slice_ for slice_ in slices if slice_.spec.pool.generation == generation]
-    wanted = max(slice_.spec.pool.resource_slice_count for slice_ in current)
-    missing = max(0, wanted - len(current))
-    if missing:
-        return Pool(key, generation, f"{missing} slice(s) of generation {generation} are missing", (), {})
+    reaches = [reach for slice_ in current for reach in _reaches(slice_)]
+    if fault := _incomplete(generation, current) or _contradiction(current):
+        return Pool(key, generation, fault, tuple(reach._replace(devices=()) for reach in reaches), {})
     counters = {
         (*key, counters.name, name): parse_quantity(counter.value).nanos
         for slice_ in current
         for counters in slice_.spec.shared_counters
         for name, counter in counters.counters.items()
     }
-    reaches = tuple(reach for slice_ in current for reach in _reaches(slice_))
-    sharing = {(reach.node, reach.selector) for reach in reaches if any(device.consumes for device in reach.devices)}
-    if len(sharing) > 1:
-        return Pool(key, generation, "devices of different nodes share counters", (), {})
-    return Pool(key, generation, "", reaches, counters)
+    spanning = _spanning(reaches)
+    if spanning:
+        reaches = [reach._replace(devices=tuple(_marked(reach.devices, spanning))) for reach in reaches]
+    return Pool(key, generation, "", tuple(reaches), counters, bool(spanning))
+
+
+def _incomplete(generation: int, current: list[ResourceSlice]) -> str:
+    missing = max(slice_.spec.pool.resource_slice_count for slice_ in current) - len(current)
+    return f"{missing} slice(s) of generation {generation} are missing" if missing > 0 else ""
+
+
+def _contradiction(current: list[ResourceSlice]) -> str:
+    """What makes a pool invalid as Kubernetes has it; "" if nothing does."""
+    names = Counter(device.name for slice_ in current for device in slice_.spec.devices)
+    if twice := [name for name, count in names.items() if count > 1]:
+        return f"the device name {min(twice)!r} occurs more than once"
+    published = [counters for slice_ in current for counters in slice_.spec.shared_counters]
+    sets = Counter(counters.name for counters in published)
+    if twice := [name for name, count in sets.items() if count > 1]:
+        return f"the counter set {min(twice)!r} occurs more than once"
+    known = {counters.name: counters.counters for counters in published}
+    for device in (device for slice_ in current for device in slice_.spec.devices):
+        for use in device.consumes_counters:
+            if use.counter_set not in known:
+                return f"device {device.name!r} uses the counter set {use.counter_set!r}, which is not published"
+            if unknown := sorted(use.counters.keys() - known[use.counter_set].keys()):
+                return (
+                    f"device {device.name!r} uses the counter {unknown[0]!r}, which {use.counter_set!r} does not have"
+                )
+    return ""
+
+
+def _spanning(reaches: Iterable[Reach]) -> frozenset[str]:
+    """The counter sets that devices of different places take from."""
+    places: dict[str, set[tuple[str, NodeSelector | None]]] = {}
+    for reach in reaches:
+        for name in {name for device in reach.devices for name in device.boards}:
+            places.setdefault(name, set()).add((reach.node, reach.selector))
+    return frozenset(name for name, found in places.items() if len(found) > 1)
+
+
+def _marked(devices: Iterable[Device], spanning: frozenset[str]) -> Iterator[Device]:
+    for device in devices:
+        yield device if spanning.isdisjoint(device.boards) else msgspec.structs.replace(device, spans=True)
 
 
 def _reaches(slice_: ResourceSlice) -> Iterable[Reach]:

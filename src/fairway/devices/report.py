@@ -76,7 +76,7 @@ def devices(book: DeviceBook, only: str | None = None) -> Iterator[tuple[NodeDev
         seen: set[tuple[str, str, str]] = set()
         for slot, facts in enumerate(node.inventory.slots):
             device = facts.device
-            if slot in node.away and only is None:
+            if not device.reachable or (slot in node.away and only is None):
                 continue
             if (key := (device.driver, device.pool, device.name)) not in seen:
                 seen.add(key)
@@ -144,9 +144,7 @@ def unusable_because(node: NodeDevices, slot: int, class_name: str) -> str:
 
 
 def _nothing_there(facts: Slot) -> str:
-    if not facts.device.quantity:
-        return "no units"
-    return "members are missing" if facts.group and not facts.leaves else "its counters are not published"
+    return "members are missing" if facts.group and not facts.leaves else "no units"
 
 
 def _near(known: CompiledClass, result: MatchResult) -> str | None:

@@ -19,6 +19,9 @@ from fairway.devices.wishes import ByClaim, ByClass, ByKind, ClaimMatcher, Wish
 from fairway.resources.quantity import parse_quantity
 from fairway.state.asks import ClaimAsk, DeviceAsks
 
+MOST_DEVICES = 32
+"""Of one claim: more than that its status cannot name."""
+
 CLASS_MISSING = "class"
 CLAIM_MISSING = "claim"
 
@@ -150,7 +153,7 @@ class Requests:
     def _with_requests(
         self, so_far: DeviceNeeds, claim: str, asked: DeviceClaim, strategy: tuple[str, ...]
     ) -> DeviceNeeds:
-        needs, missing = list(so_far.needs), list(so_far.missing)
+        needs, missing = list(so_far.needs), [*so_far.missing, *_too_many(claim, asked)]
         places: dict[str, tuple[int, int]] = {}
         for request in asked.requests:
             need = _need(claim, request, strategy)
@@ -177,6 +180,17 @@ class Requests:
             yield Missing(CLASS_MISSING, f"device class {wish.device_class} does not exist")
         elif fault := self._matcher.fault(wish):
             yield Missing(CLASS_MISSING, fault)
+
+
+def _too_many(claim: str, asked: DeviceClaim) -> Iterator[Missing]:
+    """A claim that could not be allocated whichever devices there are, for its status could not name them all."""
+    least = 0
+    for request in asked.requests:
+        options = request.first_available or (request.exactly,)
+        least += min(option.count or 1 for option in options if option is not None)
+    if least > MOST_DEVICES:
+        text = f"asks for {least} devices, at most {MOST_DEVICES} can be allocated to one claim"
+        yield Missing(CLAIM_MISSING, f"resource claim {claim} {text}")
 
 
 def _lacking(needs: DeviceNeeds, missing: Missing) -> DeviceNeeds:

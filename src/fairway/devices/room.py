@@ -103,7 +103,7 @@ class Room:
             free = slot.quantity - self.used[index]
         for counter, amount in slot.counters:
             free = min(free, self.counters[counter] // amount)
-        return free if free > 0 else 0
+        return free if free > 0 and (not slot.boards or self._is_compatible(index)) else 0
 
     def fits(self, index: int, portion: Portion) -> bool:
         if portion.units:
@@ -117,9 +117,17 @@ class Room:
             return False
         share = self.shares.get(index)
         if share is None:
-            return portion.milli <= WHOLE and self._parts_fit(slot, portion) and self._counters_left(slot)
+            fits = portion.milli <= WHOLE and self._parts_fit(slot, portion) and self._counters_left(slot)
+            return fits and self._is_compatible(index)
         if share.milli + portion.milli > WHOLE or share.milli >= WHOLE:
             return False
+        return self.has_capacity(index, portion)
+
+    def has_capacity(self, index: int, portion: Portion) -> bool:
+        """Whether the capacity of a slot that is shared suffices, whatever else may be in the way."""
+        slot, share = self.inventory.slots[index], self.shares.get(index)
+        if not slot.shareable or share is None:
+            return not slot.shareable or self._parts_fit(slot, portion)
         parts = _parts(slot, portion)
         return all(
             taken + part <= total for taken, part, (_, total) in zip(share.capacity, parts, slot.capacity, strict=True)
@@ -180,6 +188,19 @@ class Room:
             self.touched(leaf) or any(self.used[group] for group in groups_of[leaf])
             for leaf in self.inventory.slots[index].leaves
         )
+
+    def _is_compatible(self, index: int) -> bool:
+        """Whether the slot has a compatibility group in common with everything that is taken of its counter sets, or
+        none where those have none.
+        """
+        for board, groups in self.inventory.slots[index].boards:
+            common = groups
+            for other, theirs in self.inventory.boards[board]:
+                if other != index and (groups or theirs) and self.touched(other):
+                    common = common & theirs
+                    if not common:
+                        return False
+        return True
 
     def _parts_fit(self, slot: Slot, portion: Portion) -> bool:
         return all(part <= total for part, (_, total) in zip(_parts(slot, portion), slot.capacity, strict=True))

@@ -7,7 +7,7 @@ turns into one matching per value; the best of those that work is taken. Both mu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from itertools import combinations, islice, product
 from typing import NamedTuple
 
@@ -15,9 +15,10 @@ from fairway.api.devices import CapacityRequestPolicy
 from fairway.devices.device import qualified
 from fairway.devices.inventory import Slot
 from fairway.devices.matching import Apart, Line, Pick, assign
-from fairway.devices.requests import DeviceNeeds, Need, Option, Rule
+from fairway.devices.requests import MOST_DEVICES, DeviceNeeds, Need, Option, Rule
 from fairway.devices.room import LOOK, Portion, Room
 from fairway.devices.strategies import DEFAULT_CHAIN, Chain, Loss, no_loss, on_domains, preference
+from fairway.devices.values import Many, Unreadable
 from fairway.devices.wishes import ByClaim, Wish
 from fairway.resources.quantity import parse_quantity
 
@@ -49,7 +50,7 @@ def solve(
     chains = [need.strategy or chain for need in needs.needs]
     for options in _option_vectors(needs.needs):
         lines = _lines(room, needs.needs, options, candidates, chains)
-        if lines is None:
+        if lines is None or _too_many(needs.needs, lines):
             continue
         picks = _best(room, lines, needs.rules, options, chains, loss)
         if picks is not None:
@@ -59,6 +60,15 @@ def solve(
 
 def _option_vectors(needs: Sequence[Need]) -> Iterator[tuple[int, ...]]:
     return islice(product(*(range(len(need.options)) for need in needs)), MAX_TRIES)
+
+
+def _too_many(needs: Sequence[Need], lines: Sequence[Line]) -> bool:
+    """Whether a claim would have more devices than its status can name."""
+    devices: dict[str, int] = {}
+    for need, line in zip(needs, lines, strict=True):
+        if need.claim:
+            devices[need.claim] = devices.get(need.claim, 0) + line.wanted
+    return any(count > MOST_DEVICES for count in devices.values())
 
 
 def _lines(
@@ -76,7 +86,7 @@ def _lines(
 def _line(room: Room, option: Option, candidates: Candidates, spread: bool) -> Line | None:
     slots = candidates(option.wish)
     facts = room.inventory.slots
-    if option.every and not slots:
+    if option.every and not (slots and room.inventory.complete):
         return None
     if option.admin:
         wanted = len(slots) if option.every else option.units
@@ -88,8 +98,9 @@ def _line(room: Room, option: Option, candidates: Candidates, spread: bool) -> L
         return Line(slots, units, spread=spread) if units else None
     portions = {slot: portion for slot in slots if (portion := _portion(facts[slot], option)) is not None}
     if option.every:
-        return Line(slots, len(slots), portions=portions, once=True) if len(portions) == len(slots) else None
-    return Line(tuple(portions), option.units, portions=portions)
+        able = tuple(slot for slot, portion in portions.items() if room.has_capacity(slot, portion))
+        return Line(able, len(able), portions=portions, once=True) if able else None
+    return Line(tuple(portions), option.units, portions=portions, once=True)
 
 
 def _portion(slot: Slot, option: Option) -> Portion | None:
@@ -102,11 +113,12 @@ def _portion(slot: Slot, option: Option) -> Portion | None:
     if not slot.shareable:
         return Portion(units=1)
     parts = [_part(total, asked.get(name), device.policies.get(name)) for name, total in slot.capacity]
-    return None if None in parts else Portion(capacity=tuple(part for part in parts if part is not None))
+    taken = tuple(part for part in parts if part is not None and part >= 0)
+    return Portion(capacity=taken) if len(taken) == len(parts) else None
 
 
 def _part(total: int, asked: int | None, policy: CapacityRequestPolicy | None) -> int | None:
-    """Rounded up to what the policy allows; all of it where nobody says how much."""
+    """Rounded up to what the policy allows; all of it where nobody says how much. None if that cannot be."""
     if policy is None:
         return total if asked is None else asked
     if asked is None:
@@ -121,7 +133,7 @@ def _part(total: int, asked: int | None, policy: CapacityRequestPolicy | None) -
         for text in (policy.valid_range.min, policy.valid_range.max, policy.valid_range.step)
     )
     part = max(asked, least or 0)
-    if step:
+    if step is not None and step > 0:
         part = (least or 0) - -(part - (least or 0)) // step * step
     return part if part <= (total if most is None else most) else None
 
@@ -136,7 +148,7 @@ def _best(
 ) -> tuple[Pick, ...] | None:
     apart = [_apart(room, rule, _concerned(rule, options), lines) for rule in rules if not rule.together]
     apart += [
-        Apart(frozenset({index}), {slot: slot for slot in line.candidates})
+        Apart(frozenset({index}), {slot: frozenset({slot}) for slot in line.candidates})
         for index, line in enumerate(lines)
         if line.once
     ]
@@ -187,29 +199,50 @@ def _concerned(rule: Rule, options: Sequence[int]) -> list[int]:
     return sorted({need for need, option in rule.needs if option in (-1, options[need])})
 
 
-def _value(room: Room, slot: int, attribute: str) -> Hashable:
-    return room.inventory.slots[slot].device.lookup(attribute)
+def _values(room: Room, slot: int, attribute: str) -> tuple[Hashable, ...]:
+    """What a device publishes under an attribute: the elements of a list, in their order, or the one value."""
+    device = room.inventory.slots[slot].device
+    match device.attributes.get(qualified(attribute, device.driver)):
+        case None | Unreadable(""):
+            return ()
+        case Many(items):
+            return tuple(dict.fromkeys(items))
+        case value:
+            return (value,)
 
 
 def _apart(room: Room, rule: Rule, concerned: list[int], lines: list[Line]) -> Apart:
     slots = {slot for line in concerned for slot in lines[line].candidates}
-    values = {slot: value for slot in slots if (value := _value(room, slot, rule.attribute)) is not None}
+    values = {slot: frozenset(found) for slot in slots if (found := _values(room, slot, rule.attribute))}
     return Apart(frozenset(concerned), values)
 
 
 def _narrowings(room: Room, lines: list[Line], together: list[tuple[str, list[int]]]) -> Iterator[list[Line]]:
-    """The lines with only such candidates as have one value, for every choice of values."""
-    choices = []
+    """The lines with only such candidates as have one value, for every choice of values.
+
+    Lists match if they all have a value in common, so each value that some device lists is a choice of its own.
+    """
+    published, choices = [], []
     for attribute, concerned in together:
-        found = (_value(room, slot, attribute) for line in concerned for slot in lines[line].candidates)
-        choices.append(list(dict.fromkeys(value for value in found if value is not None)) if concerned else [None])
-    for values in islice(product(*choices), MAX_TRIES):
+        slots = dict.fromkeys(slot for line in concerned for slot in lines[line].candidates)
+        values = {slot: _values(room, slot, attribute) for slot in slots}
+        published.append(values)
+        every = dict.fromkeys(value for found in values.values() for value in found)
+        choices.append([value for value in every if _all_could(value, lines, concerned, values)] if concerned else [()])
+    for chosen in islice(product(*choices), MAX_TRIES):
         narrowed = lines.copy()
-        for (attribute, concerned), wanted in zip(together, values, strict=True):
+        for values, (_, concerned), wanted in zip(published, together, chosen, strict=True):
             for line in concerned:
-                kept = tuple(s for s in narrowed[line].candidates if _value(room, s, attribute) == wanted)
+                kept = tuple(slot for slot in narrowed[line].candidates if wanted in values[slot])
                 narrowed[line] = narrowed[line]._replace(candidates=kept)
         yield narrowed
+
+
+def _all_could(
+    value: Hashable, lines: Sequence[Line], concerned: Sequence[int], values: Mapping[int, tuple[Hashable, ...]]
+) -> bool:
+    """Whether each line has a candidate with this value, so that it is worth a try."""
+    return all(any(value in values[slot] for slot in lines[line].candidates) for line in concerned)
 
 
 def _ranks(

@@ -93,6 +93,7 @@ def _published(spec: ResourceSliceSpec, device: PublishedDevice) -> Device:
             for use in device.consumes_counters
             for name, counter in sorted(use.counters.items())
         ),
+        boards={use.counter_set: frozenset(use.compatibility_groups) for use in device.consumes_counters},
         members=_published_members(attributes, spec.driver),
         healthy=not _says(attributes, spec.driver, HEALTHY, False),
         policies={

@@ -64,7 +64,12 @@ class ClaimMatcher:
 
     def selects(self, wish: ByClaim, device: Device, class_names: frozenset[str] | set[str]) -> bool:
         """`class_names` are the ResourceClasses that select the device. Only what a driver publishes can be claimed."""
-        if not device.driver or not device.healthy or not tolerated(device.taints, wish.tolerations):
+        if (
+            not device.driver
+            or not device.healthy
+            or not device.reachable
+            or not tolerated(device.taints, wish.tolerations)
+        ):
             return False
         if wish.device_class not in self._device_classes and wish.device_class not in class_names:
             return False
