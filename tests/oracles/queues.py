@@ -42,7 +42,7 @@ class Queues:
                 after = held.get(name, 0) + count * amount
                 if amount and after > queue.capability.get(name, after):
                     return False
-                if amount and name != "pods" and not lending and after > self._deserves(queue, name, after):
+                if amount and name != "pods" and not lending and after > self._deserves(queue, name):
                     return False
         return not lending or all(
             self._leaves_guarantees(line, name, count * amount) for name, amount in task.request.items() if amount
@@ -63,19 +63,20 @@ class Queues:
                 return False
         return True
 
-    def _deserves(self, queue: QueueRecord, name: str, unlimited: int) -> int:
-        deserved = self._deserved[queue.name]
-        if self._policy.plugin("capacity") is not None:
-            return deserved.get(name, unlimited)
-        return deserved.get(name, 0)
+    def _deserves(self, queue: QueueRecord, name: str) -> int:
+        return self._deserved[queue.name].get(name, 0)
 
     def divide(self) -> None:
         if self._policy.plugin("capacity") is not None:
             for queue in self._cluster.queues.values():
                 self._deserved[queue.name] = {
-                    name: min(queue.capability.get(name, deserved), max(queue.guarantee.get(name, 0), deserved))
-                    for name, deserved in queue.deserved.items()
-                } | {name: cap for name, cap in queue.capability.items() if name not in queue.deserved}
+                    name: min(
+                        queue.capability.get(name, 1 << 100),
+                        max(queue.guarantee.get(name, 0), queue.deserved.get(name, 0)),
+                    )
+                    for name in self.total
+                    if name != "pods"
+                }
         elif self._policy.plugin("proportion") is not None and not self._deserved:
             self._deserved = {queue.name: {} for queue in self._cluster.queues.values()}
             for name, total in self.total.items():

@@ -15,7 +15,7 @@ from support.contention import (
     waiting,
     waiting_gang,
 )
-from support.engine import bound
+from support.engine import bound, reasons
 from support.preempting import POLICY, high, low, nodes, one_node
 
 # -- minimal, useful, only what is needed -------------------------------------------------------------------------
@@ -78,11 +78,40 @@ def test_only_the_missing_members_need_room():
     assert (len(evicted(found)), set(nominations(found))) == (1, {"g-1"})
 
 
-def test_the_elastic_part_of_a_job_claims_one_pod_after_the_other():
+def test_the_elastic_part_of_a_job_claims_one_pod_after_the_other_in_one_cycle():
     job = running_gang("g", ["n1"], minimum=1, cpu=1, priority=10)
-    more = [waiting(f"g-{i}", group="g", cpu=1, priority=10) for i in (1, 2)]
+    more = [waiting(f"g-{i}", group="g", cpu=1, priority=10) for i in (1, 2, 3)]
     found = plan(one_node(3), job, low("a"), low("b"), more, policy=POLICY)
-    assert len(evicted(found)) == 1
+    assert (evicted(found), set(nominations(found))) == (["a", "b"], {"g-1", "g-2"})
+
+
+def test_a_job_gives_back_several_surplus_pods_in_one_cycle():
+    big = running_gang("big", ["n1"] * 6, minimum=1, cpu=1)
+    more = [waiting(f"small-{i}", group="small", cpu=1) for i in range(1, 9)]
+    found = plan(one_node(7), big, running_gang("small", ["n1"], minimum=1, cpu=1), more, policy=POLICY)
+    assert (len(evicted(found)), len(nominations(found))) == (2, 2), "4 and 3 of 7"
+
+
+def test_a_gang_of_which_the_cycle_binds_a_member_is_not_evicted_below_its_minimum():
+    """g-2 is bound on n2, so one of g-0 and g-1 is above the minimum of 2; both together are not."""
+    gang = running_gang("g", ["n1", "n1"], minimum=2, cpu=1)
+    more = waiting("g-2", group="g", cpu=1)
+    cluster = [nodes("n1", cpu=2), nodes("n2", cpu=1), gang, more]
+    pinned = {"spec": {"nodeSelector": {make.HOST: "n1"}}}
+    found = plan(cluster, high(cpu=2, **pinned), policy=POLICY)
+    assert (bound(found), evicted(found)) == ({"g-2": "n2"}, [])
+    found = plan(cluster, high(cpu=1, **pinned), policy=POLICY)
+    assert (bound(found), len(evicted(found))) == ({"g-2": "n2"}, 1)
+
+
+def test_a_gang_that_was_evicted_binds_nothing_in_the_same_cycle():
+    early = acting("enqueue", "preempt", "allocate", "backfill")
+    gang = running_gang("g", ["n1", "n1"], minimum=2, cpu=1)
+    more = waiting("g-2", group="g", cpu=1)
+    pinned = high(cpu=2, spec={"nodeSelector": {make.HOST: "n1"}})
+    found = plan(nodes("n1", cpu=2), nodes("n2", cpu=1), gang, more, pinned, policy=early)
+    assert (bound(found), evicted(found)) == ({}, ["g-0", "g-1"])
+    assert "g" in reasons(found)
 
 
 def test_a_claimant_evicts_nobody_who_holds_nothing_of_what_it_is_short_of():

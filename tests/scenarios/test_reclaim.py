@@ -6,12 +6,14 @@ from support import objects as make
 from support.cli import run_plan
 from support.contention import (
     DAY,
+    acting,
     annotated,
     budget,
     evicted,
     nominations,
     plan,
     reclaiming,
+    reserved,
     running,
     running_gang,
     waiting,
@@ -43,7 +45,7 @@ def test_a_queue_takes_back_what_it_deserves_and_no_more():
         "node": "n1",
         "for": "default/mine",
         "action": "reclaim",
-        "reason": "queue b holds more than it deserves, queue a less",
+        "reason": "queue b has more allocated than it deserves, queue a less",
     }
     claims = [claim(f"m{i}") for i in range(4)]
     assert len(evicted(plan(cluster(), borrowed(4), claims, policy=POLICY))) == 2
@@ -94,6 +96,85 @@ def test_a_queue_does_not_lose_more_than_it_has_too_much_of():
     pods = [running("big", "n1", cpu=2, queue="b", started=9), *borrowed(2)]
     found = plan(cluster(), pods, [claim(f"m{i}", cpu=1) for i in range(2)], policy=POLICY)
     assert evicted(found) == ["big"]
+
+
+def test_small_units_go_where_a_large_one_would_take_the_queue_below_what_it_deserves():
+    """b has 4 of 3.5 deserved: two pods of 0.5 serve, and leave it 3; the large one would leave it 1, and 2 idle."""
+    pods = [running("large", "n1", cpu=3, queue="b", started=9), *borrowed(2, cpu="500m")]
+    mine = running("m", "n1", cpu=3, queue="a")
+    queues = [make.queue("a", deserved={"cpu": 4}), make.queue("b", deserved={"cpu": "3500m"})]
+    nodes = make.node("n1", cpu=7)
+    assert evicted(plan(nodes, queues, pods, mine, claim(cpu=1), policy=_capacity())) == ["b0", "b1"]
+    assert evicted(plan(nodes, queues, pods, mine, claim(cpu="500m"), policy=_capacity())) == ["b0"]
+    assert evicted(plan(nodes, queues, pods[:1], mine, claim(cpu=1), policy=_capacity())) == []
+
+
+def test_on_whatever_node_they_are():
+    pods = [running("large", "n1", cpu=3, queue="b", started=9)]
+    pods += [running(f"b{i}", "n2", cpu="500m", queue="b") for i in range(2)]
+    queues = [make.queue("a", deserved={"cpu": 4}), make.queue("b", deserved={"cpu": "3500m"})]
+    nodes = [make.node("n1", cpu=3), make.node("n2", cpu=1)]
+    found = plan(nodes, queues, pods, claim(cpu=1), policy=_capacity())
+    assert (evicted(found), nominations(found)) == (["b0", "b1"], {"mine": "n2"})
+
+
+def test_a_set_that_takes_no_queue_below_what_it_deserves_comes_before_one_that_does():
+    """The large pod is the latest to start, and of the queue that is furthest above; but c has what is needed."""
+    queues = [make.queue(name, deserved={"cpu": most}) for name, most in (("a", 2), ("b", 2), ("c", 1))]
+    pods = [running("b0", "n1", cpu=4, queue="b", started=9), *borrowed(2, "c")]
+    found = plan(make.node("n1", cpu=6), queues, pods, claim(), policy=_capacity())
+    assert evicted(found) == ["c0"]
+
+
+def written(deserved: dict[str, int], **rest):
+    """Queues that deserve so much cpu; keywords give one more field by queue."""
+    ((field, by_queue),) = rest.items() or [("weight", {})]
+    return [make.queue(name, deserved={"cpu": n}, **{field: by_queue.get(name, 1)}) for name, n in deserved.items()]
+
+
+def test_the_queue_that_is_furthest_above_what_it_deserves_gives_first():
+    pods = [borrowed(4, "b", started=5), borrowed(5, "c")]
+    thirds = {"a": 3, "b": 3, "c": 3}
+    assert evicted(plan(cluster(9, *written(thirds)), pods, claim(), policy=_capacity())) == ["c0"]
+    level = [borrowed(5, "b"), borrowed(5, "c", started=5)]
+    assert evicted(plan(cluster(10, *written(thirds)), level, claim(), policy=_capacity())) == ["c0"], "the latest"
+    weights = written(thirds, weight={"c": 3})
+    assert evicted(plan(cluster(9, *weights), pods, claim(), policy=_capacity())) == ["b0"], "1 is more than 2 / 3"
+
+
+def test_of_several_that_go_each_comes_from_the_queue_that_is_furthest_above_then():
+    pods = [borrowed(4, "b", started=5), borrowed(5, "c")]
+    gang = waiting_gang("g", 3, cpu=1, queue="a", created=DAY)
+    queues = written({"a": 3, "b": 3, "c": 3})
+    assert evicted(plan(cluster(9, *queues), pods, gang, policy=_capacity())) == ["b0", "c0", "c1"]
+
+
+def test_the_queue_of_the_lowest_priority_gives_before_that():
+    pods = [borrowed(4, "b"), borrowed(5, "c", started=5)]
+    thirds = {"a": 3, "b": 3, "c": 3}
+    queues = written(thirds, priority={"a": 5, "b": 1, "c": 2})
+    assert evicted(plan(cluster(9, *queues), pods, claim(), policy=_capacity())) == ["b0"]
+    swapped = written(thirds, priority={"a": 5, "b": 2, "c": 1})
+    assert evicted(plan(cluster(9, *swapped), pods, claim(), policy=_capacity())) == ["c0"]
+
+
+def test_what_is_only_reserved_does_not_count_as_a_guarantee_met():
+    """b is guaranteed 3 and has 3, and 3 more reserved: it keeps the 3 that it has."""
+    reserving = acting("enqueue", ("reserve", {"starvingJobTimeThreshold": DAY}), "allocate", "reclaim", "backfill")
+    big = reserved(waiting("big", cpu=3, queue="b", created=DAY - 5), ("big", "n2", "reserved"))
+    nodes = [make.node("n1", cpu=3), make.node("n2", cpu=3), make.queue("a"), make.queue("b", guarantee={"cpu": 3})]
+    pods = [make.queue("c"), borrowed(3), running("c", "n2", cpu=3, queue="c"), big]
+    found = plan(nodes, pods, claim(spec={"nodeSelector": {make.HOST: "n1"}}), policy=reserving)
+    assert evicted(found) == []
+
+
+def test_capacity_may_take_back_what_is_used_of_a_dimension_that_deserved_does_not_name():
+    """b deserves no memory: what it uses of it is borrowed."""
+    nodes = make.node("n1", cpu=8, memory="4Gi")
+    queues = [make.queue("a", deserved={"cpu": 4, "memory": "2Gi"}), make.queue("b", deserved={"cpu": 4})]
+    pods = borrowed(4, memory="1Gi")
+    found = plan(nodes, queues, pods, claim(cpu=1, memory="1Gi"), policy=_capacity())
+    assert evicted(found) == ["b0"]
 
 
 def test_priority_does_not_matter_between_queues_but_the_least_important_go_first():

@@ -11,8 +11,13 @@ from itertools import chain
 from fairway.scheduler.admission import admission
 from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.session import Session
+from fairway.scheduler.verdict import Reason, Verdict
 from fairway.state.shapes import Shape
 from fairway.state.waiting import Line, Signature
+
+_EVICTED = Verdict(
+    False, Reason.GANG_NOT_READY, detail="pods of it are evicted in this cycle; the next cycle considers it again"
+)
 
 
 def candidates(session: Session) -> list[JobRun]:
@@ -21,11 +26,18 @@ def candidates(session: Session) -> list[JobRun]:
 
 
 def _started(session: Session) -> Iterator[JobRun]:
-    """Jobs that are partly placed, or have a claim to room."""
+    """Jobs that are partly placed, or have a claim to room. One that was just evicted waits for the next cycle: what
+    it has left is not known to be enough.
+    """
+    gone = session.evicted_jobs()
     for job, (signature, entry) in session.state.waiting.started.items():
-        if job not in session.holders:
+        if job in gone:
+            session.outcomes.jobs[session.holders.get(job) or session.job_run(entry, signature)] = _EVICTED
+        elif job not in session.holders:
             yield session.job_run(entry, signature)
-    yield from (job for job in session.holders.values() if job.left() or session.holds.of(job))
+    for run in session.holders.values():
+        if run.job not in gone and (run.left() or session.holds.of(run)):
+            yield run
 
 
 def everybody(session: Session) -> list[JobRun]:

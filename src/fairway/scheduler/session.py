@@ -311,6 +311,10 @@ class Session:
             self._bound_seen = len(self.bindings)
         return self._bound
 
+    def evicted_jobs(self) -> set[Job]:
+        """Jobs of which something is evicted in this cycle."""
+        return {task.job for task in self.evicted}
+
     def nominate(self, job: JobRun, places: list[tuple[Task, int]]) -> None:
         """Room is being made for these tasks on these rows; it is theirs."""
         self.holders[job.job] = job

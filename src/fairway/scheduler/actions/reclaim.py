@@ -6,8 +6,8 @@ from fairway.api.arguments import EvictionArguments
 from fairway.api.settings import Arguments
 from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.session import Session
-from fairway.scheduler.victims.entitlement import ReclaimEntitlement, above_deserved, below_deserved
 from fairway.scheduler.victims.evicting import evict_for_claimants
+from fairway.scheduler.victims.reclaiming import ReclaimEntitlement, above_deserved, below_deserved
 from fairway.state.queues import Amounts
 
 

@@ -1,4 +1,4 @@
-"""Queues deserve what is written on them; a dimension not mentioned is without limit."""
+"""Queues deserve what is written on them; what they use of a dimension that is not mentioned is borrowed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Capacity(QueueLimits):
     def divide(self, session: Session) -> None:
         for book in session.queues.values():
             book.deserved = [
-                min(book.capability[row], max(book.guarantee[row], book.info.deserved.get(row, UNLIMITED)))
+                min(book.capability[row], max(book.guarantee[row], book.info.deserved.get(row, 0)))
                 for row in range(len(book.held))
             ]
             book.deserved[PODS] = UNLIMITED

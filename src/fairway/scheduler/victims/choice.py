@@ -6,6 +6,8 @@ Everything is tried out on the session's scratch paper, and nothing of it remain
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fairway.scheduler.jobrun import TaskRun
 from fairway.scheduler.session import Session
 from fairway.scheduler.victims.blockers import passes_now
@@ -17,8 +19,19 @@ from fairway.scheduler.victims.units import Unit
 
 
 def find_victims(claim: Claim) -> Found | None:
-    """Who has to go for the claim, and where the claimant will be; None if there is no way, or nobody has to go."""
-    return _Choice(claim).find()
+    """Who has to go for the claim, and where the claimant will be; None if there is no way, or no unit has to go.
+
+    Where the entitlement finds that too much, the best of its narrower searches that takes less is the answer.
+    """
+    found = _Choice(claim).find()
+    if found is None:
+        return None
+    most = claim.entitlement.below(found.units, claim.nothing_taken())
+    for narrower in claim.entitlement.narrowed(found.units, claim.nothing_taken()):
+        less = _Choice(replace(claim, entitlement=narrower)).find()
+        if less is not None and claim.entitlement.below(less.units, claim.nothing_taken()) < most:
+            return less
+    return found
 
 
 class _Choice:

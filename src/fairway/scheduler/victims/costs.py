@@ -1,8 +1,8 @@
 """What one more task on a node costs: the units that would have to go.
 
 On a node, units are added in order (least important first) until the task fits, then spared in reverse while it still
-does. Nodes are compared by the highest priority among those who go, then by the number of pods, then by the work that
-is lost, then by name.
+does. Nodes are compared by what the entitlement puts first (`lead`), then by the highest priority among those who go,
+then by the number of pods, then by the work that is lost, then by name.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ Amounts = NDArray[np.int64]
 class Cost(NamedTuple):
     """Small first."""
 
+    lead: int
     priority: int
     pods: int
     work: Micros
@@ -33,7 +34,23 @@ class Cost(NamedTuple):
     row: int
 
 
-def cost_of(session: Session, units: list[Unit], taken: Taken, row: int) -> Cost:
+class Lead(NamedTuple):
+    """What an entitlement puts before everything else, by number of unit; of several units the sum or the highest."""
+
+    column: IntColumn | None
+    adds: bool
+
+    def of(self, units: list[Unit]) -> int:
+        if self.column is None:
+            return 0
+        parts = [int(self.column[unit.number]) for unit in units]
+        return sum(parts) if self.adds else max(parts)
+
+    def of_unit(self, unit: Unit) -> int:
+        return 0 if self.column is None else int(self.column[unit.number])
+
+
+def cost_of(session: Session, units: list[Unit], taken: Taken, row: int, lead: Lead) -> Cost:
     """What it costs that these go, and those who go along and are not going already."""
     pods = begun = 0
     for unit in with_mates(units):
@@ -41,16 +58,17 @@ def cost_of(session: Session, units: list[Unit], taken: Taken, row: int) -> Cost
             pods += len(unit.tasks)
             begun += unit.begun
     priority = max([unit.priority for unit in units])
-    return Cost(priority, pods, session.now * pods - begun, int(session.snapshot.rank[row]), row)
+    work = session.now * pods - begun
+    return Cost(lead.of(units), priority, pods, work, int(session.snapshot.rank[row]), row)
 
 
 class Costs:
     """What room on each node costs, the cheapest first."""
 
     def __init__(self, columns: tuple[IntColumn, ...] = ()) -> None:
-        """Columns of priority, pods, work, rank and row."""
+        """Columns of lead, priority, pods, work, rank and row."""
         self._columns = columns
-        self._order = np.lexsort(columns[3::-1]).tolist() if columns else []
+        self._order = np.lexsort(columns[4::-1]).tolist() if columns else []
         self._at = 0
         self._heap: list[Cost] = []
         self._next = self._sorted()
@@ -74,7 +92,9 @@ class Costs:
         return Cost(*[int(column[at]) for column in self._columns])
 
 
-def least_costs(session: Session, index: VictimIndex, entries: IntColumn, shape: Shape, open_: BoolColumn) -> Costs:
+def least_costs(
+    session: Session, index: VictimIndex, entries: IntColumn, shape: Shape, open_: BoolColumn, lead: Lead
+) -> Costs:
     """For all nodes at once what room for a task costs at least: mates are not counted here.
 
     `entries` are those of eligible units, by node and in order. A node without enough of them is not listed.
@@ -110,7 +130,8 @@ def least_costs(session: Session, index: VictimIndex, entries: IntColumn, shape:
         return Costs()
     ends = ends[np.r_[True, rows[ends][1:] != rows[ends][:-1]]]
     left_over = np.stack([part[ends] for part in over])
-    return _ranked(session, index, start[ends], ends, index.entry_unit[entries], np.stack(given), left_over, rows[ends])
+    units = index.entry_unit[entries]
+    return _ranked(session, index, start[ends], ends, units, np.stack(given), left_over, rows[ends], lead)
 
 
 def _ranked(
@@ -122,10 +143,13 @@ def _ranked(
     given: Amounts,
     over: Amounts,
     nodes: IntColumn,
+    lead: Lead,
 ) -> Costs:
     """Spare in reverse on all nodes in step. `over` is what is freed beyond the need."""
     pods = np.zeros(len(nodes), dtype=np.int64)
     work = np.zeros(len(nodes), dtype=np.int64)
+    priority = index.priority[units[ends]]
+    first = np.zeros(len(nodes), dtype=np.int64)
     for back in range(int((ends - starts).max()) + 1):
         at = np.maximum(ends - back, starts)
         there = ends - back >= starts
@@ -133,7 +157,12 @@ def _ranked(
         spare = there & (over >= gives).all(axis=0)
         over = over - gives * spare
         unit = units[at]
-        kept = (there & ~spare) * index.pods[unit]
+        goes = there & ~spare
+        kept = goes * index.pods[unit]
         pods += kept
         work += session.now * kept - (kept > 0) * index.begun[unit]
-    return Costs((index.priority[units[ends]], pods, work, session.snapshot.rank[nodes], nodes))
+        if lead.column is not None:
+            priority = np.maximum(priority, np.where(goes, index.priority[unit], priority))
+            led = np.where(goes, lead.column[unit], 0)
+            first = first + led if lead.adds else np.maximum(first, led)
+    return Costs((first, priority, pods, work, session.snapshot.rank[nodes], nodes))

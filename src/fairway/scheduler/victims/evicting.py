@@ -24,6 +24,7 @@ from fairway.scheduler.victims.index import VictimIndex, victim_index
 from fairway.scheduler.victims.leaving import Leaving
 from fairway.scheduler.victims.scratch import Scratch
 from fairway.scheduler.victims.units import Unit
+from fairway.state.jobs import Job
 from fairway.state.queues import Amounts, add
 from fairway.state.tasks import Task, TaskState
 
@@ -46,10 +47,13 @@ def evict_for_claimants(
     while order:
         job = order.top()
         line, place = job.line, job.place
-        following = None
-        if evictor.evict_for(job) and line is not None:
-            following = claimants.behind(line, place + 1)
-        order.replace_top(*([] if following is None else [following]))
+        following: list[JobRun] = []
+        if evictor.evict_for(job):
+            if line is not None:
+                following += filter(None, [claimants.behind(line, place + 1)])
+            if job.left() and session.job_ready(job):
+                following.append(job)  # it claims one task after the other
+        order.replace_top(*following)
 
 
 class _Evictor:
@@ -78,6 +82,7 @@ class _Evictor:
             return False
         if self._index is None:
             self._index = victim_index(self._session.state)
+            self._index.recount(_bound(self._session))
         eligible = self._eligible(job, entitlement, self._index)
         if not eligible.any():
             return False
@@ -162,6 +167,16 @@ class _Evictor:
             session.write(task.shape, [task], [row], 1)
         scratch.settle([task for task, _ in found.places])
         session.nominate(claim.job, found.places)
+
+
+def _bound(session: Session) -> dict[Job, dict[str, int]]:
+    """By job and role, how many pods this cycle binds."""
+    found: dict[Job, dict[str, int]] = {}
+    for job, tasks, _ in session.bindings:
+        roles = found.setdefault(job.job, {})
+        for task in tasks:
+            roles[task.traits.role] = roles.get(task.traits.role, 0) + 1
+    return found
 
 
 def _reasons(claim: Claim, units: list[Unit]) -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.victims.blockers import Blockers, passes_now
 from fairway.scheduler.victims.claim import Claim
-from fairway.scheduler.victims.costs import Cost, Costs, cost_of, least_costs
+from fairway.scheduler.victims.costs import Cost, Costs, Lead, cost_of, least_costs
 from fairway.scheduler.victims.rooms import Rooms
 from fairway.scheduler.victims.scratch import Scratch
 from fairway.scheduler.victims.units import Taken, Unit, with_mates
@@ -37,15 +37,16 @@ class Hunt:
         self._blockers: dict[Shape, tuple[Blockers, Around]] = {}
         self._counted: dict[Job, set[int]] = {}
         """Rows whose cost was worked out with mates of a gang of this job."""
-        self._entries = claim.index.in_order()
-        self._rows = claim.index.entry_row[self._entries]
-        self._drop_ineligible()
+        self._lead = Lead(None, adds=False)
+        self._entries = self._rows = claim.index.in_order()
+        self._sort()
 
     def make_room(self, shape: Shape, count: int) -> bool:
         """Take units until more tasks of the shape fit: `count` of them, or one where not only room decides.
 
         All that fit without have been placed. False: there is no way.
         """
+        self._sort_again()
         self._drop_ineligible()
         passes = passes_now(self._session, shape)
         if passes is None:
@@ -90,7 +91,10 @@ class Hunt:
                 rooms.update(rows)
                 if rooms.at(seemed.row) == before:
                     rooms.open[seemed.row] = False  # something else limits it
-                self._look_again(shape, rows, rooms, costs)
+                if self._sort_again():
+                    costs = self._all_costs(shape, rooms, changed)
+                else:
+                    self._look_again(shape, rows, rooms, costs)
         return True
 
     def _all_costs(self, shape: Shape, rooms: Rooms, changed: Iterable[int]) -> Costs:
@@ -98,7 +102,7 @@ class Hunt:
         self._drop_ineligible()
         untouched = rooms.open.copy()
         untouched[list(changed)] = False
-        costs = least_costs(self._session, self._index, self._entries, shape, untouched)
+        costs = least_costs(self._session, self._index, self._entries, shape, untouched, self._lead)
         self._look_again(shape, changed, rooms, costs)
         return costs
 
@@ -113,7 +117,7 @@ class Hunt:
         for unit in units:
             if unit.mates:
                 self._counted.setdefault(unit.job, set()).add(row)
-        return cost_of(self._session, units, self._taken, row)
+        return cost_of(self._session, units, self._taken, row, self._lead)
 
     def _rows_changed_by(self, taken: list[Unit]) -> set[int]:
         """Where room costs something else now: on the rows of who was taken, and where they were counted as mates."""
@@ -161,16 +165,16 @@ class Hunt:
         blockers, around = self._blockers_of(shape)
         moody = bool(shape.rules.affinity or shape.rules.spread)
         known = np.zeros(len(open_), dtype=np.bool_) if moody else passes & open_
-        costs = least_costs(self._session, self._index, self._entries, shape, known)
+        costs = least_costs(self._session, self._index, self._entries, shape, known, self._lead)
         for row in np.flatnonzero(open_ & ~known):
             found = self._units_for(shape, int(row), blockers, around(int(row)))
             if found:
-                costs.push(cost_of(self._session, found, self._taken, int(row)))
+                costs.push(cost_of(self._session, found, self._taken, int(row), self._lead))
         while (seemed := costs.pop()) is not None:
             found = self._units_for(shape, seemed.row, blockers, around(seemed.row))
             if not found:
                 continue
-            cost = cost_of(self._session, found, self._taken, seemed.row)
+            cost = cost_of(self._session, found, self._taken, seemed.row, self._lead)
             if cost > seemed:
                 costs.push(cost)
             elif self._take(found):
@@ -198,7 +202,7 @@ class Hunt:
             ):
                 helpful.add(unit)
         trial: list[Unit] = []
-        for unit in sorted(helpful, key=lambda unit: unit.order):
+        for unit in sorted(helpful, key=lambda unit: (self._lead.of_unit(unit), unit.order)):
             if kernel.takes(shape, row):
                 break
             passed = kernel.passes(shape, row)
@@ -221,6 +225,22 @@ class Hunt:
 
     # -- plumbing -----------------------------------------------------------------------------------------------
 
+    def _sort(self) -> None:
+        """Entries in the order in which units go, as the entitlement sees it now."""
+        entitlement = self._claim.entitlement
+        self._lead = Lead(entitlement.lead(self._index, self._taken), entitlement.lead_adds)
+        self._entries = self._index.in_order(self._lead.column)
+        self._rows = self._index.entry_row[self._entries]
+        self._drop_ineligible()
+
+    def _sort_again(self) -> bool:
+        """Whether what was taken has changed which queue comes first; then the entries are in another order."""
+        now, was = self._claim.entitlement.lead(self._index, self._taken), self._lead.column
+        if now is was or (now is not None and was is not None and np.array_equal(now, was)):
+            return False
+        self._sort()
+        return True
+
     def _drop_ineligible(self) -> None:
         still = self._eligible[self._index.entry_unit[self._entries]]
         if not still.all():
@@ -240,7 +260,10 @@ class Hunt:
     def _eligible_units(self) -> Iterator[Unit]:
         """In order."""
         index, numbers = self._index, np.flatnonzero(self._eligible)
-        order: IntColumn = np.lexsort((index.rank[numbers], -index.started[numbers], index.priority[numbers]))
+        keys = [index.rank[numbers], -index.started[numbers], index.priority[numbers]]
+        if self._lead.column is not None:
+            keys.append(self._lead.column[numbers])
+        order: IntColumn = np.lexsort(keys)
         for number in numbers[order].tolist():
             if self._eligible[number]:
                 yield index.unit(number)

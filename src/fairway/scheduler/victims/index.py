@@ -5,7 +5,7 @@ An *entry* is what one unit holds on one node. Columns of entries and of units a
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,8 @@ class VictimIndex:
         self._ranks = NameRanks()
         self._rank_epoch = 0
         self._sorted: IntColumn | None = None
+        self._recounted: set[Job] = set()
+        """Jobs whose units count what a cycle binds: the next cycle takes them apart again."""
         self.units: list[Unit | None] = []
         self.priority = _column()
         self.started = _column()
@@ -71,11 +73,23 @@ class VictimIndex:
         if jobs is None:
             stale = list(self._of_job)
             jobs = [*stale, *(job for job in self._state.jobs() if job.ready)]
+        self._take_apart(dict.fromkeys((*jobs, *self._recounted)))
+        self._recounted.clear()
+
+    def recount(self, bound: Mapping[Job, Mapping[str, int]]) -> None:
+        """Count what a cycle binds, by job and role: so much more of each job is above its minimum, until the next
+        `sync`. The rest cannot go in this cycle, for what was just bound would be left alone.
+        """
+        known = {job: roles for job, roles in bound.items() if job in self._of_job}
+        self._recounted.update(known)
+        self._take_apart(known)
+
+    def _take_apart(self, jobs: Mapping[Job, Mapping[str, int] | None]) -> None:
         gone: list[str] = []
         fresh: list[tuple[int, Unit]] = []
-        for job in dict.fromkeys(jobs):
+        for job, bound in jobs.items():
             gone += self._remove(job)
-            fresh += self._add(job)
+            fresh += self._add(job, bound)
         if gone or fresh:
             self._sorted = None
         for key in gone:
@@ -90,6 +104,11 @@ class VictimIndex:
         for number, unit in fresh:
             self.rank[number] = self._ranks[unit.key]
 
+    @property
+    def codes(self) -> int:
+        """How many names have a number."""
+        return len(self._codes)
+
     def code(self, name: Hashable) -> int:
         """A number for the name of a queue or namespace, or for a kind."""
         return self._codes.setdefault(name, len(self._codes))
@@ -102,14 +121,28 @@ class VictimIndex:
     def of_job(self, job: Job) -> list[int]:
         return self._of_job.get(job, [])
 
-    def in_order(self) -> IntColumn:
-        """All living entries: by node, and on a node in the order in which units go."""
+    def in_order(self, lead: IntColumn | None = None) -> IntColumn:
+        """All living entries: by node, and on a node in the order in which units go. `lead` comes first, if given."""
         if self._sorted is None:
             entries = np.flatnonzero(self.entry_alive)
             units = self.entry_unit[entries]
             keys = (self.rank[units], -self.started[units], self.priority[units], self.entry_row[entries])
             self._sorted = entries[np.lexsort(keys)]
-        return self._sorted
+        if lead is None:
+            return self._sorted
+        return self._sorted[np.lexsort((lead[self.entry_unit[self._sorted]], self.entry_row[self._sorted]))]
+
+    def sizes(self, rows: Iterable[int], total: Sequence[int]) -> IntColumn:
+        """The largest part of the cluster that each unit has of one of these resources, in millionths."""
+        alive = np.flatnonzero(self.entry_alive)
+        largest = np.zeros(len(self.units), dtype=np.int64)
+        for row in rows:
+            amounts = np.zeros(len(self.units), dtype=np.int64)
+            np.add.at(amounts, self.entry_unit[alive], self.entry_amounts[row, alive])
+            whole = max(1, total[row])
+            parts = [amount * 1_000_000 // whole for amount in amounts.tolist()]
+            np.maximum(largest, np.array(parts, dtype=np.int64), out=largest)
+        return largest
 
     def _remove(self, job: Job) -> list[str]:
         keys = []
@@ -125,11 +158,11 @@ class VictimIndex:
                 self._free_entries.append(entry)
         return keys
 
-    def _add(self, job: Job) -> list[tuple[int, Unit]]:
+    def _add(self, job: Job, bound: Mapping[str, int] | None) -> list[tuple[int, Unit]]:
         if not job.ready or not job.tasks or self._state.tasks.get(job.tasks[0].key) is not job.tasks[0]:
             return []
         added = []
-        for unit in units_of(job):
+        for unit in units_of(job, bound):
             number = self._new_unit()
             self.units[number], unit.number = unit, number
             self.priority[number] = unit.priority

@@ -6,7 +6,7 @@ the rest only together, and when it goes the surplus goes along (its `mates`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from fairway.clock import Micros
 from fairway.resources.columns import Vector
@@ -145,25 +145,31 @@ def is_system(task: Task) -> bool:
     )
 
 
-def units_of(job: Job) -> list[Unit]:
-    """How a job can be taken apart, in the order in which it would be."""
+def units_of(job: Job, bound: Mapping[str, int] | None = None) -> list[Unit]:
+    """How a job can be taken apart, in the order in which it would be.
+
+    `bound` counts, by role, the pods that the same cycle binds: they fill the minimum too, and as they stay, the
+    minimum cannot go.
+    """
     placed = [task for task in job.tasks if task.state in READY and task.state is not TaskState.SUCCEEDED]
     if not any(task.state in EVICTABLE for task in placed):
         return []
-    surplus = _surplus(job, placed)
+    surplus = _surplus(job, placed, bound or {})
     spare = set(surplus)
-    rest = [task for task in placed if task not in spare]
+    rest = [] if bound else [task for task in placed if task not in spare]
     units = [Unit(job, [task], surplus=True) for task in surplus]
     return [*units, Unit(job, rest, surplus=False, mates=tuple(units))] if rest else units
 
 
-def _surplus(job: Job, placed: list[Task]) -> list[Task]:
+def _surplus(job: Job, placed: list[Task], bound: Mapping[str, int]) -> list[Task]:
     """Pods above the minimum. Protected ones make up the minimum first, as far as they go."""
-    spare = job.ready - job.minimum
+    spare = job.ready + sum(bound.values()) - job.minimum
     if spare <= 0:
         return []
     least = dict(job.role_minimums)
     have = job.ready_by_role()
+    for role, count in bound.items():
+        have[role] = have.get(role, 0) + count
     chosen: list[Task] = []
     for task in sorted(placed, key=lambda task: (task.priority, -start_of(task), task.key)):
         role = task.traits.role
