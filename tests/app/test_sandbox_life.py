@@ -198,7 +198,7 @@ def test_what_a_sandbox_does_not_take() -> None:
         sandbox.apply([ManagedCluster()])
     with pytest.raises(InputError, match="Pod default/g: there is a group of that name"):
         sandbox.apply([pod("g", cpu=1)])
-    with pytest.raises(InputError, match=r"annotation sim\.fairway\.dev/run: 'long' is not a span of time"):
+    with pytest.raises(InputError, match=r"annotation sim\.fairway\.dev/run: 'long' is not a duration"):
         sandbox.apply([pod("p", cpu=1, annotations=running_for("long"))])
 
 

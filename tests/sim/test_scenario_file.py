@@ -91,13 +91,21 @@ def test_published_data_is_named_by_the_environment(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [
-        ("run: 2h}", "run: 2 hours}", "s.yaml:16: workload.jobs[0].run: '2 hours' is not a span of time"),
-        ("tasks: 64", "task: 64", "s.yaml:16: workload.jobs[0]: Object contains unknown field `task`"),
-        ("tasks: 64", "tasks: some", "s.yaml:16: workload.jobs[0].tasks: Expected `int`, got `str`"),
-        ("cpu: 500m", "cpu: 500q", "s.yaml:17: workload.jobs[1].request: invalid quantity '500q'"),
+        (
+            "run: 2h}",
+            "run: 2 hours}",
+            "s.yaml:16: workload.jobs[0].run: '2 hours' is not a duration, expected for example",
+        ),
+        ("tasks: 64", "task: 64", "s.yaml:16: workload.jobs[0].task: is an unknown field, did you mean 'tasks'?"),
+        (
+            "tasks: 64",
+            "tasks: some",
+            "s.yaml:16: workload.jobs[0].tasks: is 'some', expected a whole number from 1 to 100000",
+        ),
+        ("cpu: 500m", "cpu: 500q", "s.yaml:17: workload.jobs[1].request.cpu: invalid quantity '500q'"),
         ("2026-03-01T08", "2026-03-01 08", "s.yaml:3: start: '2026-03-01 08:00:00Z' is not an RFC 3339 time"),
-        ("500 x {cpu: 64, memory: 256Gi}", "0 x {cpu: 64}", "s.yaml:7: cluster.nodes: 0 nodes"),
-        ("500 x {cpu: 64, memory: 256Gi}", "500 y", "s.yaml:7: cluster.nodes: '500 y' is not a template"),
+        ("500 x {cpu: 64, memory: 256Gi}", "0 x {cpu: 64}", "s.yaml:8: cluster.nodes[0]: 0 nodes"),
+        ("500 x {cpu: 64, memory: 256Gi}", "500 y", "s.yaml:8: cluster.nodes[0]: '500 y' is not a template"),
         ("load: 0.95", "load: 0.95, every: 5s", "s.yaml:17: workload.jobs[1]: every and load both"),
         ("tasks: 64", "tasks: 64, minimum: 65", "s.yaml:16: workload.jobs[0]: minimum: 65, expected 1 to 64"),
         ("at: 30m, ", "", "s.yaml:21: failures[0]: expected either node and at, or every"),
@@ -105,7 +113,11 @@ def test_published_data_is_named_by_the_environment(monkeypatch: pytest.MonkeyPa
         ("no evictions of research", "no evicts", "s.yaml:28: assert[1]: 'no evicts' is not an assertion"),
         ("seed: 7", "seed: 7\nseed: 8", "s.yaml:6: the key 'seed' is here twice"),
         ("cluster:", "cluster: [", "s.yaml:"),
-        ("cycles: both", "cycles: never", "s.yaml:19: timing.cycles: Invalid enum value 'never'"),
+        (
+            "cycles: both",
+            "cycles: never",
+            "s.yaml:19: timing.cycles: is 'never', expected one of both, events, interval",
+        ),
     ],
 )
 def test_each_fault_has_its_line_and_path(old: str, new: str, fault: str) -> None:

@@ -57,7 +57,7 @@ def test_a_broken_assertion_leaves_with_1_and_says_what_broke_and_when(
 def test_a_wrong_scenario_leaves_with_2(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path(scenario).write_text("cluster: {nodes: 3}\nworkload: {}\n")
     assert call("simulate", scenario) == 2
-    assert "s.yaml:1: cluster.nodes: Expected" in capsys.readouterr().err
+    assert "s.yaml:1: cluster.nodes: is the number 3, expected" in capsys.readouterr().err
     assert call("simulate", "nowhere.yaml") == 2
 
 
@@ -199,7 +199,10 @@ def test_what_stands_side_by_side_is_drawn_on_one_scale_and_named(scenario: str,
     [
         ("failures: [{node: node-9, at: 1m, lasts: 5m}]", "failures[0].node: there is no node 'node-9', did you mean"),
         ("changes: [{at: 1m, drain: n}]", "changes[0].drain: there is no node 'n', expected one of node-0, node-1"),
-        ("timing: {cycles: interval, interval: 0s}", "timing.interval: no time passes between cycles"),
+        (
+            "timing: {cycles: interval, interval: 0s}",
+            "timing.interval: is 0s, expected at least 10ms between two passes",
+        ),
     ],
 )
 def test_a_scenario_that_cannot_be_meant_leaves_nothing_behind(

@@ -30,7 +30,7 @@ def test_spans_are_read(text: object, seconds: float) -> None:
 
 @pytest.mark.parametrize("text", ["", "s", "5", "5 m", "-5s", "5x", True, None, [], "1e3s", "99999999999999999d", -1])
 def test_what_is_no_span_is_refused(text: object) -> None:
-    with pytest.raises(InputError, match="span of time"):
+    with pytest.raises(InputError, match=r"is not a duration|is too long"):
         parse_span(text)
 
 

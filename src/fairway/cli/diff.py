@@ -27,7 +27,7 @@ Examples:
 )
 @click.option("-o", "--output", "folder", metavar="DIR", help="Write the comparison and the page there.")
 @click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON instead of tables.")
-@click.option("--workers", type=click.IntRange(1), help="Processes to use; default one for each core.")
+@click.option("--workers", type=click.IntRange(1, 256), help="Processes to use; default one for each core.")
 def command(
     scenario: str,
     policies: tuple[str, ...],

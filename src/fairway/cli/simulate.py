@@ -28,7 +28,7 @@ Examples:
 @inputs.policy_option
 @inputs.skip_invalid_option
 @click.option("-o", "--output", "folder", metavar="DIR", help="Write the report, the page and the jobs there.")
-@click.option("--seed", type=int, help="Instead of the scenario's own seed.")
+@click.option("--seed", type=click.IntRange(-(2**63), 2**63 - 1), help="Instead of the scenario's own seed.")
 @click.option("--assert", "check", is_flag=True, help="Leave with 1, and say what broke and when.")
 @click.option("--strict", is_flag=True, help="Refuse a trace that has a wrong row.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON instead of tables.")

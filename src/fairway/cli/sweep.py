@@ -35,7 +35,7 @@ Examples:
     help="An argument, as action-or-plugin.argument, and the values to try, separated by commas.",
 )
 @click.option("--seeds", type=click.IntRange(1, 1000), default=1, show_default=True, help="Runs of each combination.")
-@click.option("--workers", type=click.IntRange(1), help="Processes to use; default one for each core.")
+@click.option("--workers", type=click.IntRange(1, 256), help="Processes to use; default one for each core.")
 @click.option("--dask", metavar="ADDRESS", help="Run on this Dask cluster instead (extra `sweep`).")
 @output_option
 def command(
@@ -60,7 +60,7 @@ def command(
     loaded = load_scenario(path)
     base = read_policy(loaded, policy_file)
     catalog = default_registry().catalog
-    chosen = combinations(parse_settings(list(settings)))
+    chosen = combinations(parse_settings(list(settings)), seeds)
     text = path.read_text(encoding="utf-8-sig")
     tasks = [
         Task(str(path.absolute()), text, policy.source, policy_text(policy), loaded.file.seed + index)

@@ -11,9 +11,7 @@ from collections.abc import Callable, Iterable
 from random import Random
 
 from fairway.api.kinds import ApiObject
-from fairway.api.meta import ObjectMeta
 from fairway.api.pods import Pod
-from fairway.api.scheduling import Queue
 from fairway.clock import SECOND, Micros
 from fairway.scheduler.plan import Binding
 from fairway.sim import claims, objects
@@ -64,6 +62,11 @@ class VirtualCluster:
         self._tells_ends = tells_ends
         self._on_node: dict[str, dict[str, SimPod]] = {}
 
+    @property
+    def size(self) -> int:
+        """Pods that are there, waiting or running."""
+        return len(self.pods)
+
     def apply(self, things: Iterable[ApiObject]) -> None:
         """Objects that are just there: queues, quotas, priority classes."""
         for thing in things:
@@ -73,8 +76,6 @@ class VirtualCluster:
         """A job comes; False where one of that name is still there."""
         if job.key in self.jobs or any(pod.key in self.pods for pod in job.pods):
             return False
-        if not self.state.queues.get(job.queue).exists:
-            self.state.apply(Upserted(Queue(metadata=ObjectMeta(name=job.queue))))
         self.jobs[job.key] = job
         job.submit = self.loop.now
         job.identify(self.loop.now)

@@ -36,6 +36,8 @@ class EventLoop:
         self._heap: list[tuple[Micros, int, int, Action, Any]] = []
         self._sequence = 0
         self._cancelled: set[int] = set()
+        self.sources = 0
+        """Sources that have more items to come."""
 
     def plan(self, when: Micros, rank: Rank, action: Callable[[T], None], argument: T) -> int:
         """Have `action(argument)` happen; the number that comes back can be cancelled. The past is now."""
@@ -49,11 +51,13 @@ class EventLoop:
 
     def feed(self, source: Iterable[T], when: Callable[[T], Micros], action: Callable[[T], None]) -> None:
         """Have `action(item)` happen for each item of a source that is in order of time."""
+        self.sources += 1
         self._feed_next(iter(source), when, action)
 
     def _feed_next(self, rest: Iterator[T], when: Callable[[T], Micros], action: Callable[[T], None]) -> None:
         item = next(rest, None)
         if item is None:
+            self.sources -= 1
             return
 
         def arrive(arrived: T) -> None:

@@ -6,13 +6,12 @@ from itertools import product
 from typing import Any
 
 import msgspec
-import yaml
 
 from fairway.api.catalog import FLAGS, Catalog
+from fairway.api.marked_yaml import read_marked
 from fairway.api.policy import ActionConfig, PluginConfig, Policy, parse_policy
-from fairway.errors import InputError
-
-MAX_COMBINATIONS = 10_000
+from fairway.errors import Fault, InputError
+from fairway.sim.limits import MAX_RUNS
 
 
 def policy_text(policy: Policy) -> str:
@@ -29,17 +28,25 @@ def parse_settings(given: list[str]) -> dict[str, list[Any]]:
             raise InputError(f"--set {text!r}: expected action-or-plugin.argument=value,value,...")
         if path in found:
             raise InputError(f"--set {path}: given twice")
-        found[path] = [yaml.safe_load(value) for value in values.split(",")]
+        found[path] = [_value(path, value) for value in values.split(",")]
     return found
 
 
-def combinations(settings: dict[str, list[Any]]) -> list[dict[str, Any]]:
-    """Every choice of one value for each setting, in the order given."""
-    size = 1
+def _value(path: str, text: str) -> Any:
+    faults: list[Fault] = []
+    value = read_marked(text, "", faults)
+    if value is None:
+        raise InputError(f"--set {path}: {text!r} is not a value, expected for example 30 or true")
+    return value.plain()
+
+
+def combinations(settings: dict[str, list[Any]], seeds: int = 1) -> list[dict[str, Any]]:
+    """Every choice of one value for each setting, in the order given; each is run with so many seeds."""
+    size = seeds
     for values in settings.values():
         size *= len(values)
-    if size > MAX_COMBINATIONS:
-        raise InputError(f"{size} combinations, expected at most {MAX_COMBINATIONS}")
+    if size > MAX_RUNS:
+        raise InputError(f"{size} runs, expected at most {MAX_RUNS}")
     return [dict(zip(settings, chosen, strict=True)) for chosen in product(*settings.values())]
 
 

@@ -7,6 +7,7 @@ import resource
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from random import Random
 
 from fairway.api.arguments import BackfillArguments
@@ -17,33 +18,37 @@ from fairway.api.namespaces import NAMESPACE_WEIGHT, ResourceQuota, ResourceQuot
 from fairway.api.nodes import Node
 from fairway.api.pods import Pod
 from fairway.api.policy import Policy
-from fairway.api.scheduling import Queue, QueueGuarantee, QueueSpec
-from fairway.api.settings import did_you_mean
+from fairway.api.scheduling import Queue
 from fairway.clock import Micros, format_rfc3339
 from fairway.errors import InputError
 from fairway.resources.algebra import Resource
+from fairway.resources.quantity import INT64_MAX
 from fairway.sim.assertions import Breach, Evidence
 from fairway.sim.cluster import VirtualCluster
 from fairway.sim.cyclelog import CycleLog, LoggedState
 from fairway.sim.cycles import Cycles
+from fairway.sim.limits import LAST_TIME, MAX_NODES, MAX_PODS
 from fairway.sim.loop import EventLoop, Rank
 from fairway.sim.metrics import JobOutcome, Metrics, QueueFacts, Recorder, summarize
 from fairway.sim.nodes import NodePool, node_of_trace, nodes_of_template
 from fairway.sim.report.charts import charts_of
 from fairway.sim.report.model import RunReport, Speed
 from fairway.sim.scenario import Scenario
-from fairway.sim.scenario.model import Change, Failure, QueueTemplate
+from fairway.sim.scenario.checks import declared_queues, queue_of_template, suggestion, unknown_queues
+from fairway.sim.scenario.model import Change, Failure
 from fairway.sim.scenario.reader import templates
+from fairway.sim.scenario.shape import Finding
+from fairway.sim.scenario.shape import Path as Place
 from fairway.sim.story import Story
 from fairway.sim.traces import TraceFaults, open_nodes
-from fairway.sim.workload import Arrival, arrivals, reject_without_group
+from fairway.sim.workload import Arrival, arrivals, refuse_unknown_queues, reject_without_group
 from fairway.state.cluster import ClusterState
 
 PROGRESS_STEPS = 512
 """Events between two looks at the progress."""
 
-MOST_LISTED = 20
-"""Names that an error lists."""
+VAIN_FAILURES = 1_000
+"""So many random failures in a row, with nothing but waiting jobs left, end the run."""
 
 GARBAGE = 50_000
 """Objects between two collections: a cycle leaves some hundred behind, and most that lives lives long."""
@@ -94,11 +99,9 @@ class Simulation:
         """What is wrong with the objects of manifests that were set aside."""
         self.set_aside = 0
         world = list(self._world())
-        nodes = [thing for thing in world if isinstance(thing, Node)]
-        self.pool = NodePool()
-        for node in nodes:
-            self.pool.add(node)
-        self.nodes = len(nodes)
+        self._refuse_unknown_queues(world)
+        self.pool = self._pool(world)
+        self.nodes = len(self.pool)
         self.state = ClusterState() if log is None else LoggedState(log)
         self.evidence = Evidence(scenario.start, watched=frozenset(_watched(scenario)))
         self.story = Story()
@@ -120,6 +123,7 @@ class Simulation:
         self.cycles = Cycles(
             self.cluster, policy, timing.cycles, timing.interval, self.recorder, self.story, on_cycle=on_cycle
         )
+        self._vain_failures = 0
         self._plan_events()
 
     def run(self, watch: Callable[[Progress], None] | None = None) -> RunResult:
@@ -139,6 +143,8 @@ class Simulation:
     def _run(self, end: Micros | None, watch: Callable[[Progress], None] | None) -> None:
         loop, steps = self.loop, 0
         while (when := loop.next_time) is not None and (end is None or when <= end):
+            if when > LAST_TIME:
+                raise InputError(f"{self.scenario.path}: the run lasts beyond the year 7999, expected an `end`")
             loop.step()
             steps += 1
             if watch is not None and steps % PROGRESS_STEPS == 0:
@@ -158,7 +164,7 @@ class Simulation:
         if cluster.trace is not None:
             path = self.scenario.resolve(cluster.trace.file)
             faults = TraceFaults(str(path), strict=self.faults.strict or cluster.trace.strict)
-            yield from map(node_of_trace, open_nodes(path, cluster.trace.format, faults))
+            yield from map(node_of_trace, islice(open_nodes(path, cluster.trace.format, faults), MAX_NODES + 1))
             self.warnings += faults.summary()
         if cluster.manifests:
             manifests = self._read([str(self.scenario.resolve(name)) for name in cluster.manifests])
@@ -169,7 +175,7 @@ class Simulation:
                 what = f"{len(waiting)} pod(s) without a node, such as {waiting[0].metadata.name}, are left out"
                 self.warnings.append(f"cluster.manifests: {what}: jobs come by `workload`")
             yield from (thing for thing in manifests.objects if not _waits(thing))
-        yield from map(_queue, cluster.queues)
+        yield from map(queue_of_template, cluster.queues)
         for name, namespace in cluster.namespaces.items():
             hard = {NAMESPACE_WEIGHT: str(namespace.weight)}
             yield ResourceQuota(metadata=ObjectMeta(name="fairway", namespace=name), spec=ResourceQuotaSpec(hard=hard))
@@ -193,18 +199,46 @@ class Simulation:
         resources = [name for name in sorted(self.pool.capacity) if name != "pods"]
         return Recorder(self.scenario.start, resources, self.pool.capacity, queues, weights, on_finish)
 
+    def _pool(self, world: Sequence[ApiObject]) -> NodePool:
+        pool = NodePool()
+        for count, node in enumerate((thing for thing in world if isinstance(thing, Node)), 1):
+            if count > MAX_NODES:
+                raise InputError(f"{self.scenario.path}: the cluster has more than {MAX_NODES} nodes")
+            pool.add(node)
+        for name, amount in pool.capacity.items():
+            if amount > INT64_MAX:
+                raise InputError(f"{self.scenario.path}: the cluster's total of {name} does not fit an int64")
+        return pool
+
+    def _refuse_unknown_queues(self, world: Sequence[ApiObject]) -> None:
+        """A queue that is not there would be made with weight 1 and no limits: another cluster than was meant."""
+        self._queues = declared_queues(self.scenario.file.cluster, world)
+        if findings := list(unknown_queues(self.scenario.file, self._queues)):
+            raise self.scenario.refused(findings)
+
     def _refuse_unknown_nodes(self) -> None:
-        """A failure of a node that never is would test nothing."""
+        """A failure of a node that is never there would test nothing; a node that joins must not be there yet."""
         file = self.scenario.file
-        joining = (nodes_of_template(template) for change in file.changes for template in templates(change.join))
-        known = {node.metadata.name for nodes in joining for node in nodes} | self.pool.names
-        named = [(f"failures[{index}].node", failure.node) for index, failure in enumerate(file.failures)]
-        for index, change in enumerate(file.changes):
-            named += [(f"changes[{index}].drain", change.drain), (f"changes[{index}].remove", change.remove)]
+        known = self.pool.names
+        gone: set[str] = set()
+        named: list[tuple[Place, str | None]] = []
+        findings: list[Finding] = []
+        for index, change in sorted(enumerate(file.changes), key=lambda entry: entry[1].at):
+            named += [(("changes", index, "drain"), change.drain), (("changes", index, "remove"), change.remove)]
+            joining = {
+                node.metadata.name for template in templates(change.join) for node in nodes_of_template(template)
+            }
+            if again := sorted(joining & known - gone):
+                text = f"node {again[0]} is there already, expected another name"
+                findings.append((("changes", index, "join"), text))
+            known |= joining
+            gone = (gone | {change.remove or ""}) - joining
+        named += [(("failures", index, "node"), failure.node) for index, failure in enumerate(file.failures)]
         for place, name in named:
             if name is not None and name not in known:
-                hint = did_you_mean(name, known) if len(known) <= MOST_LISTED else ""
-                raise InputError(f"{self.scenario.path}: {place}: there is no node {name!r}{hint}")
+                findings.append((place, f"there is no node {name!r}{suggestion(name, known)}"))
+        if findings:
+            raise self.scenario.refused(findings)
 
     def _plan_events(self) -> None:
         self._refuse_unknown_nodes()
@@ -219,16 +253,31 @@ class Simulation:
     def _jobs_of_manifests(self) -> list[Manifests]:
         files = [str(self.scenario.resolve(source.file)) for source in self.scenario.file.workload.manifests]
         read = [reject_without_group(self._read([file])) for file in files]
-        for manifests in read:
+        for file, manifests in zip(files, read, strict=True):
             self._set_aside(manifests)
+            refuse_unknown_queues(file, manifests.objects, self._queues)
         return read
 
     def _arrive(self, arrival: Arrival) -> None:
+        if self.cluster.size + arrival.tasks > MAX_PODS:
+            raise InputError(
+                f"{self.scenario.path}: more than {MAX_PODS} pods would be there at once, at "
+                f"{format_rfc3339(self.loop.now)}: expected fewer jobs, or more time between them"
+            )
         job = arrival.make()
+        self._ensure_queue(job.queue)
         if job.key in self.evidence.watched:
             self.evidence.came.add(job.key)
         if not self.cluster.arrive(job):
             self.faults.add(0, f"{job.key} comes while a job of that name is still there")
+
+    def _ensure_queue(self, name: str) -> None:
+        """A queue that only a trace names has weight 1 and no limits, which is said where others were declared."""
+        if self.state.queues.get(name).exists:
+            return
+        if name not in self._queues and len(self._queues) > 1:
+            self.warnings.append(f"workload.trace: queue {name!r} is not declared under cluster.queues: weight 1")
+        self.cluster.apply([Queue(metadata=ObjectMeta(name=name))])
 
     def _plan_failure(self, failure: Failure, dice: Random) -> None:
         start = self.scenario.start
@@ -241,13 +290,18 @@ class Simulation:
             self.loop.plan(start + failure.every.draw(dice), Rank.CHANGE, self._fail_any, (failure, dice))
 
     def _fail_any(self, given: tuple[Failure, Random]) -> None:
-        """A node chosen at random fails; the next failure is planned while there is anything left to do."""
+        """A node chosen at random fails; the next failure is planned while there is anything left to do.
+
+        Where nothing runs, nothing arrives and nothing starts between many failures, nothing ever will.
+        """
         failure, dice = given
         node = self.pool.draw(dice)
         if node is not None:
             self.cluster.fail(node, failure.lasts.draw(dice))
         assert failure.every is not None
-        if self.cluster.jobs:
+        stuck = not self.loop.sources and self.cluster.waiting == self.cluster.size
+        self._vain_failures = self._vain_failures + 1 if stuck else 0
+        if self.cluster.jobs and self._vain_failures < VAIN_FAILURES:
             self.loop.plan(self.loop.now + failure.every.draw(dice), Rank.CHANGE, self._fail_any, given)
 
     def _change(self, change: Change) -> None:
@@ -308,21 +362,6 @@ class Simulation:
 
 def _waits(thing: ApiObject) -> bool:
     return isinstance(thing, Pod) and not thing.spec.node_name
-
-
-def _queue(template: QueueTemplate) -> Queue:
-    def texts(amounts: Resource | None) -> dict[str, str]:
-        return {} if amounts is None else amounts.format()
-
-    spec = QueueSpec(
-        weight=template.weight,
-        guarantee=QueueGuarantee(resource=texts(template.guarantee)),
-        capability=texts(template.capability),
-        deserved=texts(template.deserved),
-        parent=template.parent,
-        reclaimable=template.reclaimable,
-    )
-    return Queue(metadata=ObjectMeta(name=template.name), spec=spec)
 
 
 def _learns_run_times(policy: Policy) -> bool:

@@ -12,23 +12,30 @@ from typing import Literal
 
 from fairway.clock import SECOND, Micros
 from fairway.errors import InputError
+from fairway.sim.limits import LONGEST_SPAN
 
 _UNITS = {"us": 1, "ms": 1000, "s": SECOND, "m": 60 * SECOND, "h": 3600 * SECOND, "d": 86_400 * SECOND}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|s|m|h|d)", re.ASCII)
 _WHOLE = re.compile(rf"(?:{_PART.pattern})+", re.ASCII)
-_LONGEST = 2**56
+MAX_TEXT = 100
 EXPECTED = "expected for example 90s, 1h30m or 2d"
+
+
+def shown(value: object) -> str:
+    """What was written, cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}..."
 
 
 def parse_span(value: object) -> Micros:
     """A span; a plain number is a number of seconds."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         value = f"{value}s"
-    if not isinstance(value, str) or not _WHOLE.fullmatch(value.strip()):
-        raise InputError(f"{value!r} is not a span of time, {EXPECTED}")
+    if not isinstance(value, str) or len(value) > MAX_TEXT or not _WHOLE.fullmatch(value.strip()):
+        raise InputError(f"{shown(value)} is not a duration, {EXPECTED}")
     total = sum(int(Decimal(number) * _UNITS[unit]) for number, unit in _PART.findall(value))
-    if total > _LONGEST:
-        raise InputError(f"{value!r} is too long a span of time")
+    if total > LONGEST_SPAN:
+        raise InputError(f"{shown(value)} is too long, expected at most {format_span(LONGEST_SPAN)}")
     return total
 
 
@@ -74,7 +81,7 @@ class Drawn:
             return self.low
         if self.kind == "uniform":
             return dice.randint(self.low, self.high)
-        return round(dice.expovariate(1.0) * self.low)
+        return min(round(dice.expovariate(1.0) * self.low), LONGEST_SPAN)
 
 
 def parse_drawn(value: object) -> Drawn:
@@ -86,7 +93,7 @@ def parse_drawn(value: object) -> Drawn:
     if words[:1] == ["uniform"] and len(words) == 3:
         low, high = parse_span(words[1]), parse_span(words[2])
         if low > high:
-            raise InputError(f"{value!r}: the lower bound is above the upper one")
+            raise InputError(f"{shown(value)}: the lower bound is above the upper one")
         return Drawn("uniform", low, high)
     span = parse_span(value)
     return Drawn("fixed", span, span)

@@ -17,8 +17,11 @@ from fairway.api.scheduling import PodGroup
 from fairway.clock import Micros
 from fairway.errors import InputError
 from fairway.resources.algebra import Resource
+from fairway.resources.quantity import check_amount
 from fairway.sim.jobs import SimJob, job_of_trace
+from fairway.sim.limits import MAX_TASKS
 from fairway.sim.scenario import Scenario
+from fairway.sim.scenario.checks import suggestion
 from fairway.sim.scenario.model import JobTemplate, ManifestJobs, TraceSource
 from fairway.sim.spans import parse_drawn, parse_span
 from fairway.sim.traces import TraceFaults, TraceJob, open_trace
@@ -34,6 +37,7 @@ class Arrival:
     """A job that comes at `at`; its objects are made then, so that what has not come takes no room."""
 
     at: Micros
+    tasks: int
     make: Callable[[], SimJob]
 
 
@@ -85,7 +89,7 @@ def _template(job: JobTemplate, start: Micros, dice: Random, capacity: Mapping[s
 
 
 def _arrival(job: TraceJob, at: Micros, tenant: str) -> Arrival:
-    return Arrival(at, lambda: job_of_trace(job, at, tenant))
+    return Arrival(at, job.tasks, lambda: job_of_trace(job, at, tenant))
 
 
 def _mean_gap(job: JobTemplate, capacity: Mapping[str, int]) -> Micros:
@@ -98,13 +102,21 @@ def _mean_gap(job: JobTemplate, capacity: Mapping[str, int]) -> Micros:
 
 def _trace(scenario: Scenario, source: TraceSource, faults: TraceFaults) -> Iterator[Arrival]:
     """The first job that is taken comes when the run starts; the others keep their distance from it."""
-    jobs = open_trace(scenario.resolve(source.file), source.format, faults, source.columns)
+    path = scenario.resolve(source.file)
+    jobs = open_trace(path, source.format, faults, source.columns)
     origin: Micros | None = None
     for job in islice(_later(jobs, source.after), source.first):
-        origin = job.submit if origin is None else origin
-        if source.until is not None and job.submit - origin > source.until:
+        if source.until is not None and origin is not None and job.submit - origin > source.until:
             return
-        yield _arrival(_adapted(job, source), scenario.start + job.submit - origin, job.namespace)
+        try:
+            adapted = _adapted(job, source)
+        except InputError as error:
+            faults.add(0, str(error), f"job {job.key}")
+            continue
+        origin = job.submit if origin is None else origin
+        yield _arrival(adapted, scenario.start + job.submit - origin, job.namespace)
+    if origin is None and faults.count:
+        raise faults.nothing_left(source.format)
 
 
 def _later(jobs: Iterator[TraceJob], after: Micros) -> Iterator[TraceJob]:
@@ -117,15 +129,18 @@ def _later(jobs: Iterator[TraceJob], after: Micros) -> Iterator[TraceJob]:
 
 
 def _adapted(job: TraceJob, source: TraceSource) -> TraceJob:
+    """The job as the scenario wants it; InputError where it is too large to be made."""
     if source.queue is not None:
         job = replace(job, queue=source.queue)
     if source.namespace is not None:
         job = replace(job, namespace=source.namespace)
     if not source.limits and job.limit is not None:
         job = replace(job, run=job.duration, limit=None)
+    amounts = {name: check_amount(name, amount * job.tasks) for name, amount in job.request.items()}
     if source.one_pod and job.tasks > 1:
-        amounts = {name: amount * job.tasks for name, amount in job.request.items()}
         job = replace(job, tasks=1, minimum=None, request=amounts)
+    if job.tasks > MAX_TASKS:
+        raise InputError(f"{job.tasks} tasks, expected at most {MAX_TASKS}; `onePod: true` makes a job one pod")
     return job
 
 
@@ -144,6 +159,20 @@ def reject_without_group(manifests: Manifests) -> Manifests:
             for pod in alone
         }
     )
+
+
+def refuse_unknown_queues(where: str, objects: Sequence[ApiObject], queues: set[str]) -> None:
+    """A job of a file in a queue that is not there would wait for ever, and the run would say nothing of use."""
+    for thing in objects:
+        if isinstance(thing, PodGroup):
+            queue = thing.spec.queue
+        elif isinstance(thing, Pod) and not group_of(thing):
+            queue = queue_of(thing)
+        else:
+            continue
+        if queue not in queues:
+            name = f"{thing.metadata.namespace}/{thing.metadata.name}"
+            raise InputError(f"{where}: job {name}: there is no queue {queue!r}{suggestion(queue, queues)}")
 
 
 def _manifest(
@@ -166,7 +195,7 @@ def _manifest(
 
 
 def _fixed(job: SimJob, at: Micros) -> Arrival:
-    return Arrival(at, lambda: job.created(at))
+    return Arrival(at, len(job.pods), lambda: job.created(at))
 
 
 def _manifest_job(key: str, pod: Pod, group: PodGroup | None) -> SimJob:
@@ -176,12 +205,18 @@ def _manifest_job(key: str, pod: Pod, group: PodGroup | None) -> SimJob:
 
 def _arrive(source: ManifestJobs, pod: Pod) -> Micros:
     text = pod.metadata.annotations.get(ARRIVE)
-    return source.arrive if text is None else parse_span(text)
+    try:
+        return source.arrive if text is None else parse_span(text)
+    except InputError as error:
+        raise InputError(f"pod {key_of(pod)}: annotation {ARRIVE}: {error}") from None
 
 
 def _run(scenario: Scenario, source: ManifestJobs, pod: Pod, dice: Random) -> Micros:
     text = pod.metadata.annotations.get(RUN)
-    drawn = source.run if text is None else parse_drawn(text)
+    try:
+        drawn = source.run if text is None else parse_drawn(text)
+    except InputError as error:
+        raise InputError(f"pod {key_of(pod)}: annotation {RUN}: {error}") from None
     if drawn is None:
         where = scenario.resolve(source.file)
         raise InputError(f"{where}: pod {key_of(pod)} has no run time; give `run`, or the annotation {RUN}")

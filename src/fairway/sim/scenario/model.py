@@ -6,14 +6,21 @@ Field names are written in camelCase in the file. Spans are written `90s`, `1h30
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from fairway.api.affinity import Taint
+from fairway.api.meta import Int32, Positive
 from fairway.resources.algebra import Resource
+from fairway.sim.limits import MAX_JOBS, MAX_NODES, MAX_TASKS
 from fairway.sim.spans import Drawn
 from fairway.sim.traces import Columns
+
+NodeCount = Annotated[int, msgspec.Meta(ge=1, le=MAX_NODES)]
+TaskCount = Annotated[int, msgspec.Meta(ge=1, le=MAX_TASKS)]
+JobCount = Annotated[int, msgspec.Meta(ge=1, le=MAX_JOBS)]
+Seed = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 class Span(int):
@@ -21,14 +28,14 @@ class Span(int):
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """The base of all: a key that nobody knows is an error."""
+    """The base of all: an unknown key is an error."""
 
 
 class NodeTemplate(Part, frozen=True):
     """Nodes that are alike: `{count: 500, name: gpu, allocatable: {...}}`, or in short `500 x {cpu: 64}`."""
 
     allocatable: Resource
-    count: int = 1
+    count: NodeCount = 1
     name: str = "node"
     """Nodes are called name-0, name-1 and so on; a single one just by its name where one is given."""
     labels: dict[str, str] = {}
@@ -41,7 +48,7 @@ Nodes = str | NodeTemplate | tuple[str | NodeTemplate, ...]
 
 class QueueTemplate(Part, frozen=True):
     name: str
-    weight: int = 1
+    weight: Positive = 1
     guarantee: Resource = Resource.EMPTY
     capability: Resource | None = None
     deserved: Resource | None = None
@@ -50,7 +57,7 @@ class QueueTemplate(Part, frozen=True):
 
 
 class NamespaceTemplate(Part, frozen=True):
-    weight: int = 1
+    weight: Positive = 1
 
 
 class TraceSource(Part, frozen=True):
@@ -64,7 +71,7 @@ class TraceSource(Part, frozen=True):
     columns: Columns | None = None
     after: Span = Span(0)
     """Leave out jobs submitted less than this after the trace's first one."""
-    first: int | None = None
+    first: Positive | None = None
     """At most so many jobs."""
     until: Span | None = None
     """Only jobs submitted within this time after the first one taken."""
@@ -95,13 +102,13 @@ class JobTemplate(Part, frozen=True):
     run: Drawn
     namespace: str = "default"
     queue: str = "default"
-    tasks: int = 1
-    minimum: int | None = None
+    tasks: TaskCount = 1
+    minimum: TaskCount | None = None
     """Tasks that must start together; all of them where this is not given."""
-    priority: int = 0
+    priority: Int32 = 0
     arrive: Span = Span(0)
     """When the (first) job comes, after the start of the run."""
-    count: int = 1
+    count: JobCount = 1
     every: Drawn | None = None
     load: float | None = None
     """Instead of `every`: come so often, at random, that they ask for this part of the cluster on average."""
@@ -162,7 +169,7 @@ class ScenarioFile(Part, frozen=True):
     start: str = "2026-01-01T00:00:00Z"
     end: Span | None = None
     """How long the run lasts; until everything is done where this is not given."""
-    seed: int = 0
+    seed: Seed = 0
     timing: TimingPart = TimingPart()
     failures: tuple[Failure, ...] = ()
     changes: tuple[Change, ...] = ()

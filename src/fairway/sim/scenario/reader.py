@@ -4,45 +4,26 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
-
-import msgspec
-import yaml
 
 from fairway.api.marked_yaml import Marked, read_marked
 from fairway.clock import Micros, parse_rfc3339
 from fairway.errors import Fault, FaultsError, InputError
-from fairway.resources.algebra import Resource
 from fairway.sim.assertions import Assertion, parse_assertion
-from fairway.sim.scenario.model import (
-    Change,
-    Failure,
-    JobTemplate,
-    Nodes,
-    NodeTemplate,
-    ScenarioFile,
-    Span,
-    TraceSource,
-)
-from fairway.sim.spans import Drawn, parse_drawn, parse_span
-from fairway.sim.traces.columns import check_unit
-from fairway.sim.traces.formats import check_format, check_node_format
-
-A = TypeVar("A")
-B = TypeVar("B")
-Place = tuple[str | int, ...]
-"""The keys and positions that lead to a value in the file."""
+from fairway.sim.limits import LAST_TIME, MAX_NODES
+from fairway.sim.scenario import checks, shape
+from fairway.sim.scenario.model import Nodes, NodeTemplate, ScenarioFile
+from fairway.sim.scenario.shape import Finding, path_text
+from fairway.sim.scenario.shape import Path as Place
 
 DATA_FOLDER = "FAIRWAY_DATA"
-MAX_NODES = 1_000_000
+MAX_FAULTS = 50
+"""Errors shown in full; of the rest only their number."""
+
 _COUNTED = re.compile(r"(?:(?<=[:,-] )|(?<=\[))\d+ x \{[^{}]*\}")
 _SHORT = re.compile(r"(\d+) x (\{.*\})")
-_ERROR = re.compile(r"(?P<message>.*?)(?: - at `(?P<path>\$.*)`)?", re.DOTALL)
-_STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]|\[\.\.\.\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +34,8 @@ class Scenario:
     file: ScenarioFile
     start: Micros
     assertions: tuple[Assertion, ...]
+    root: Marked
+    """The file as it was read, to say where something stands."""
 
     @property
     def name(self) -> str:
@@ -79,6 +62,10 @@ class Scenario:
         """A file that the scenario names."""
         return resolve(self.path.parent, file)
 
+    def refused(self, findings: Sequence[Finding]) -> FaultsError:
+        """What is found wrong only when the files that it names are read, with its lines."""
+        return _refused(str(self.path), self.root, findings)
+
 
 def load_scenario(path: Path) -> Scenario:
     """The scenario in a file; FaultsError says what is wrong with it and where."""
@@ -97,15 +84,72 @@ def parse_scenario(text: str, path: Path) -> Scenario:
     root = read_marked(_COUNTED.sub(_quoted, text), str(path), faults)
     if root is None or faults:
         raise FaultsError(faults)
-    try:
-        file = msgspec.convert(root.plain(), ScenarioFile, dec_hook=_decode)
-    except msgspec.ValidationError as error:
-        raise FaultsError([_fault(str(path), root, str(error))]) from None
-    checker = _Checker(str(path), root)
-    scenario = checker.check(path, file)
-    if checker.faults:
-        raise FaultsError(sorted(checker.faults, key=lambda fault: fault.line))
+    findings: list[Finding] = []
+    file = shape.fit(root.plain(), ScenarioFile, findings)
+    if file is None:
+        raise _refused(str(path), root, findings)
+    scenario = _checked(path, file, root, findings)
+    if findings:
+        raise _refused(str(path), root, findings)
     return scenario
+
+
+def _checked(path: Path, file: ScenarioFile, root: Marked, findings: list[Finding]) -> Scenario:
+    nodes = _placed_templates(file.cluster.nodes, ("cluster", "nodes"), findings)
+    joining = [
+        placed
+        for index, change in enumerate(file.changes)
+        for placed in _placed_templates(change.join, ("changes", index, "join"), findings)
+    ]
+    checks.check(file, nodes, joining, findings)
+    start = 0
+    try:
+        start = parse_rfc3339(file.start)
+        if not 0 <= start < LAST_TIME:
+            findings.append((("start",), f"is {file.start}, expected a year from 1970 to 7999"))
+    except InputError as error:
+        findings.append((("start",), str(error)))
+    assertions = tuple(_assertions(file.asserts, root, findings))
+    return Scenario(path, file, start, assertions, root)
+
+
+def _assertions(texts: Sequence[str], root: Marked, findings: list[Finding]) -> Iterator[Assertion]:
+    for index, text in enumerate(texts):
+        place: Place = ("assert", index)
+        try:
+            yield parse_assertion(text, line=_line(root, place))
+        except InputError as error:
+            findings.append((place, str(error)))
+
+
+def _placed_templates(nodes: Nodes, path: Place, findings: list[Finding]) -> list[tuple[Place, NodeTemplate]]:
+    found: list[tuple[Place, NodeTemplate]] = []
+    for index, entry in enumerate(nodes if isinstance(nodes, tuple) else (nodes,)):
+        place = (*path, index) if isinstance(nodes, tuple) else path
+        try:
+            found.append((place, _short_template(entry) if isinstance(entry, str) else entry))
+        except InputError as error:
+            findings.append((place, str(error)))
+    return found
+
+
+def _refused(source: str, root: Marked, findings: Sequence[Finding]) -> FaultsError:
+    faults = [Fault(source, _line(root, place), path_text(place), text) for place, text in findings]
+    faults.sort(key=lambda fault: fault.line)
+    return FaultsError(faults[:MAX_FAULTS], max(0, len(faults) - MAX_FAULTS))
+
+
+def _line(root: Marked, place: Place) -> int:
+    """The line of a place; of what is missing, that of what it is missing from."""
+    here = root
+    for step in place:
+        if isinstance(here.value, dict) and step in here.value:
+            here = here.value[str(step)]
+        elif isinstance(here.value, tuple) and isinstance(step, int) and step < len(here.value):
+            here = here.value[step]
+        else:
+            break
+    return here.line
 
 
 def resolve(folder: Path, file: str) -> Path:
@@ -132,141 +176,14 @@ def _quoted(match: re.Match[str]) -> str:
 def _short_template(text: str) -> NodeTemplate:
     match = _SHORT.fullmatch(text.strip())
     if not match:
-        raise InputError(f"{text!r} is not a template, expected for example 500 x {{cpu: 64, memory: 256Gi}}")
-    try:
-        amounts = yaml.safe_load(match[2])
-    except yaml.YAMLError:
-        raise InputError(f"{match[2]!r} is not a map of amounts, expected for example {{cpu: 64}}") from None
-    return NodeTemplate(allocatable=_resource(amounts), count=int(match[1]))
-
-
-def _decode(kind: type, value: Any) -> Any:
-    try:
-        if kind is Span:
-            return Span(parse_span(value))
-        if kind is Drawn:
-            return parse_drawn(value)
-        if kind is Resource:
-            return _resource(value)
-    except InputError as error:
-        raise ValueError(str(error)) from None
-    raise NotImplementedError(kind)
-
-
-def _resource(value: object) -> Resource:
-    if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
-        raise InputError(f"{value!r} is not a map of amounts, expected for example {{cpu: 64}}")
-    return Resource.parse(value)
-
-
-def _fault(source: str, root: Marked, error: str) -> Fault:
-    """msgspec's message, with the line that its path leads to."""
-    match = _ERROR.fullmatch(error)
-    assert match is not None
-    here, path = root, ""
-    for name, index in _STEP.findall(match["path"] or ""):
-        if isinstance(here.value, dict) and name in here.value:
-            here, path = here.value[name], f"{path}.{name}" if path else name
-        elif isinstance(here.value, tuple) and index:
-            here, path = here.value[int(index)], f"{path}[{index}]"
-        else:
-            break
-    return Fault(source, here.line, path, match["message"])
-
-
-class _Checker:
-    """What types alone cannot say."""
-
-    def __init__(self, source: str, root: Marked) -> None:
-        self.faults: list[Fault] = []
-        self._source = source
-        self._root = root
-
-    def check(self, path: Path, file: ScenarioFile) -> Scenario:
-        cluster, workload = file.cluster, file.workload
-        start = self._try(("start",), parse_rfc3339, file.start)
-        self._try(("cluster", "nodes"), _check_nodes, cluster.nodes)
-        for index, job in enumerate(workload.jobs):
-            self._try(("workload", "jobs", index), _check_job, job)
-        for index, failure in enumerate(file.failures):
-            self._try(("failures", index), _check_failure, failure)
-        for index, change in enumerate(file.changes):
-            self._try(("changes", index), _check_change, change)
-        if file.timing.interval <= 0:
-            self._fault(("timing", "interval"), "no time passes between cycles, expected for example 1s")
-        if cluster.trace is not None:
-            self._try(("cluster", "trace", "format"), check_node_format, cluster.trace.format)
-        if workload.trace is not None:
-            self._try(("workload", "trace", "format"), check_format, workload.trace.format)
-            self._columns(workload.trace)
-        if not (cluster.nodes or cluster.manifests or cluster.trace):
-            self._fault(("cluster",), "no nodes, expected nodes, manifests or a trace")
-        if not (workload.jobs or workload.manifests or workload.trace):
-            self._fault(("workload",), "no jobs, expected jobs, manifests or a trace")
-        assertions = tuple(self._assertions(file.asserts))
-        return Scenario(path, file, start or 0, assertions)
-
-    def _columns(self, trace: TraceSource) -> None:
-        place = ("workload", "trace")
-        if trace.columns is not None:
-            self._try((*place, "columns", "unit"), check_unit, trace.columns.unit)
-        elif trace.format == "csv":
-            self._fault(place, "a trace in CSV needs `columns`, to say which column means what")
-
-    def _assertions(self, texts: tuple[str, ...]) -> Iterator[Assertion]:
-        for index, text in enumerate(texts):
-            place = ("assert", index)
-            found = self._try(place, partial(parse_assertion, line=self._line(place)), text)
-            if found is not None:
-                yield found
-
-    def _try(self, place: Place, attempt: Callable[[A], B], given: A) -> B | None:
-        try:
-            return attempt(given)
-        except InputError as error:
-            self._fault(place, str(error))
-            return None
-
-    def _fault(self, place: Place, message: str) -> None:
-        path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place).lstrip(".")
-        self.faults.append(Fault(self._source, self._line(place), path, message))
-
-    def _line(self, place: Place) -> int:
-        here = self._root
-        for step in place:
-            if isinstance(here.value, dict) and step in here.value:
-                here = here.value[str(step)]
-            elif isinstance(here.value, tuple) and isinstance(step, int):
-                here = here.value[step]
-        return here.line
-
-
-def _check_nodes(nodes: Nodes) -> None:
-    for template in templates(nodes):
-        if not 0 < template.count <= MAX_NODES:
-            raise InputError(f"{template.count} nodes, expected 1 to {MAX_NODES}")
-
-
-def _check_change(change: Change) -> None:
-    _check_nodes(change.join)
-    if not (change.join or change.drain or change.remove):
-        raise InputError("nothing changes, expected join, drain or remove")
-
-
-def _check_job(job: JobTemplate) -> None:
-    if job.tasks < 1 or job.count < 1:
-        raise InputError("tasks and count must be at least 1")
-    if job.minimum is not None and not 1 <= job.minimum <= job.tasks:
-        raise InputError(f"minimum: {job.minimum}, expected 1 to {job.tasks}")
-    if job.every is not None and job.load is not None:
-        raise InputError("every and load both say how often it comes, expected one of them")
-    if job.load is not None and not 0 < job.load <= 10:
-        raise InputError(f"load: {job.load}, expected a part of the cluster such as 0.95")
-    if job.count > 1 and job.every is None and job.load is None:
-        raise InputError("count without every or load: it is not known when they come")
-
-
-def _check_failure(failure: Failure) -> None:
-    planned = failure.node is not None and failure.at is not None
-    if planned == (failure.every is not None) or (failure.every is not None and failure.at is not None):
-        raise InputError("expected either node and at, or every")
+        raise InputError(f"{text[:60]!r} is not a template, expected for example 500 x {{cpu: 64, memory: 256Gi}}")
+    if len(match[1]) > len(str(MAX_NODES)) or not 1 <= int(match[1]) <= MAX_NODES:
+        raise InputError(f"{match[1][:20]} nodes, expected 1 to {MAX_NODES}")
+    faults: list[Fault] = []
+    findings: list[Finding] = []
+    found = read_marked(match[2], "", faults)
+    allocatable = None if found is None or faults else shape.amounts(found.plain(), (), findings)
+    if allocatable is None:
+        what = f"{path_text(findings[0][0])}: {findings[0][1]}" if findings else "not a map of amounts"
+        raise InputError(f"{match[2][:60]!r}: {what.removeprefix(': ')}")
+    return NodeTemplate(allocatable=allocatable, count=int(match[1]))

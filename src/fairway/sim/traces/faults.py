@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairway.errors import Fault, FaultsError
+from fairway.errors import Fault, FaultsError, InputError
 
 EXAMPLES = 5
 
@@ -32,3 +32,8 @@ class TraceFaults:
         rows = "row was" if self.count == 1 else "rows were"
         shown = "" if self.count == len(self.examples) else f"; the first {len(self.examples)}"
         return [f"{self.source}: {self.count} wrong {rows} left out{shown}:", *map(str, self.examples)]
+
+    def nothing_left(self, format: str) -> InputError:
+        """A file of which no row can be used is another file than it is said to be: a run of it would say nothing."""
+        lines = "\n".join(self.summary()[1:])
+        return InputError(f"{self.source}: no row could be read, expected a trace of format {format}:\n{lines}")

@@ -52,18 +52,17 @@ def open_trace(path: Path, format: str, faults: TraceFaults, columns: Columns | 
         jobs = read_csv(path, faults, columns)
     else:
         jobs = _JOBS[format](path, faults)
-    return in_submit_order(_not_all_wrong(jobs, path, format, faults))
+    return in_submit_order(_not_all_wrong(jobs, format, faults))
 
 
-def _not_all_wrong(jobs: Iterator[TraceJob], path: Path, format: str, faults: TraceFaults) -> Iterator[TraceJob]:
-    """A file of which no row can be read is another file than it is said to be: nothing good comes of running it."""
+def _not_all_wrong(jobs: Iterator[TraceJob], format: str, faults: TraceFaults) -> Iterator[TraceJob]:
+    """Refuse a file of which no row can be read."""
     first = next(jobs, None)
     if first is not None:
         yield first
         yield from jobs
     elif faults.count:
-        lines = "\n".join(faults.summary()[1:])
-        raise InputError(f"{path}: no row could be read, expected a trace of format {format}:\n{lines}")
+        raise faults.nothing_left(format)
 
 
 def open_nodes(path: Path, format: str, faults: TraceFaults) -> Iterator[TraceNode]:

@@ -1,0 +1,264 @@
+"""What types alone cannot say of a scenario: names, limits that hang together, references to what is there.
+
+Queues, nodes and pods are held to the rules of manifests, by the same code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from fairway.api.kinds import find
+from fairway.api.meta import ObjectMeta
+from fairway.api.namespaces import ResourceQuota
+from fairway.api.nodes import Node, NodeSpec, NodeStatus
+from fairway.api.scheduling import Queue, QueueGuarantee, QueueSpec
+from fairway.api.settings import did_you_mean
+from fairway.api.shape import Finding, Path, describe
+from fairway.api.validation.labels import check_labels
+from fairway.api.validation.names import check_dns_label, check_dns_subdomain, check_unique
+from fairway.errors import InputError
+from fairway.resources.algebra import Resource
+from fairway.resources.quantity import INT64_MAX
+from fairway.sim.limits import MAX_NODES, SHORTEST_INTERVAL, SHORTEST_MEAN_FAILURE
+from fairway.sim.scenario.model import (
+    Change,
+    ClusterPart,
+    Failure,
+    JobTemplate,
+    NodeTemplate,
+    QueueTemplate,
+    ScenarioFile,
+    TraceSource,
+)
+from fairway.sim.spans import format_span
+from fairway.sim.traces.columns import check_unit
+from fairway.sim.traces.formats import check_format, check_node_format
+
+DEFAULT_QUEUE = "default"
+MAX_LISTED = 20
+"""Known names that an error lists."""
+
+Templates = Sequence[tuple[Path, NodeTemplate]]
+"""Node templates and where they stand in the file."""
+
+
+def check(file: ScenarioFile, nodes: Templates, joining: Templates, findings: list[Finding]) -> None:
+    """Everything that can be said of the file alone."""
+    cluster, workload = file.cluster, file.workload
+    _check_nodes(nodes, joining, findings)
+    _check_queues(cluster.queues, findings)
+    for name in cluster.namespaces:
+        check_dns_label(name, ("cluster", "namespaces", name), findings)
+    for index, job in enumerate(workload.jobs):
+        _check_job(job, ("workload", "jobs", index), findings)
+    _check_same_jobs(workload.jobs, findings)
+    if not cluster.manifests:
+        known = {DEFAULT_QUEUE, *(queue.name for queue in cluster.queues)}
+        findings += unknown_queues(file, known)
+    _check_traces(file, findings)
+    for index, failure in enumerate(file.failures):
+        _check_failure(failure, ("failures", index), findings)
+    for index, change in enumerate(file.changes):
+        _check_change(change, ("changes", index), findings)
+    if file.timing.interval < SHORTEST_INTERVAL:
+        expected = f"at least {format_span(SHORTEST_INTERVAL)} between two passes of the scheduler"
+        findings.append((("timing", "interval"), f"is {format_span(file.timing.interval)}, expected {expected}"))
+    if not (cluster.nodes or cluster.manifests or cluster.trace):
+        findings.append((("cluster",), "no nodes, expected nodes, manifests or a trace"))
+    if not (workload.jobs or workload.manifests or workload.trace):
+        findings.append((("workload",), "no jobs, expected jobs, manifests or a trace"))
+
+
+def unknown_queues(file: ScenarioFile, known: Iterable[str]) -> Iterator[Finding]:
+    """Queues that jobs, parents or the trace name and that are not there. Where manifests can bring queues they must
+    be read first.
+    """
+    names = set(known)
+    named: list[tuple[Path, str]] = [
+        (("cluster", "queues", index, "parent"), queue.parent)
+        for index, queue in enumerate(file.cluster.queues)
+        if queue.parent and queue.parent != queue.name
+    ]
+    named += [(("workload", "jobs", index, "queue"), job.queue) for index, job in enumerate(file.workload.jobs)]
+    if file.workload.trace is not None and file.workload.trace.queue is not None:
+        named.append((("workload", "trace", "queue"), file.workload.trace.queue))
+    for path, name in named:
+        if name not in names:
+            yield path, f"there is no queue {describe(name)}{suggestion(name, names)}"
+
+
+def suggestion(name: str, known: set[str]) -> str:
+    """A near name, or the known ones where they are few."""
+    near = did_you_mean(name, known)
+    return near if len(known) <= MAX_LISTED or "did you mean" in near else ""
+
+
+def queue_of_template(template: QueueTemplate) -> Queue:
+    def texts(amounts: Resource | None) -> dict[str, str]:
+        return {} if amounts is None else amounts.format()
+
+    spec = QueueSpec(
+        weight=template.weight,
+        guarantee=QueueGuarantee(resource=texts(template.guarantee)),
+        capability=texts(template.capability),
+        deserved=texts(template.deserved),
+        parent=template.parent,
+        reclaimable=template.reclaimable,
+    )
+    return Queue(metadata=ObjectMeta(name=template.name), spec=spec)
+
+
+def _check_nodes(nodes: Templates, joining: Templates, findings: list[Finding]) -> None:
+    for path, template in (*nodes, *joining):
+        _check_node(template, path, findings)
+    count = sum(template.count for _, template in (*nodes, *joining))
+    if count > MAX_NODES:
+        findings.append((("cluster", "nodes"), f"{count} nodes in all, expected at most {MAX_NODES}"))
+    _check_same_nodes(nodes, findings)
+    totals: dict[str, int] = {}
+    for path, template in (*nodes, *joining):
+        for name, amount in template.allocatable.amounts.items():
+            totals[name] = totals.get(name, 0) + amount * template.count
+            if totals[name] > INT64_MAX:
+                findings.append((path, f"the cluster's total of {name} does not fit an int64"))
+                return
+
+
+def _check_node(template: NodeTemplate, path: Path, findings: list[Finding]) -> None:
+    meta = ObjectMeta(name=_numbered(template.name, template.count), labels=template.labels)
+    node = Node(
+        metadata=meta,
+        spec=NodeSpec(taints=template.taints),
+        status=NodeStatus(allocatable=template.allocatable.format()),
+    )
+    findings += (((*path, *_in_template(inner)), text) for inner, text in _settle("Node", node))
+
+
+def _check_same_nodes(nodes: Templates, findings: list[Finding]) -> None:
+    """Templates of one name whose nodes are named alike would replace each other's nodes."""
+    seen: dict[tuple[str, int], Path] = {}
+    for path, template in nodes:
+        key = template.name, len(str(template.count - 1)) if template.count > 1 else 0
+        if key in seen:
+            other = "".join(f"[{step}]" for step in seen[key] if isinstance(step, int))
+            text = f"nodes named {template.name} are there already (nodes{other}), expected another name"
+            findings.append((path, text))
+        seen.setdefault(key, path)
+
+
+def _check_queues(queues: Sequence[QueueTemplate], findings: list[Finding]) -> None:
+    path = ("cluster", "queues")
+    check_unique((queue.name for queue in queues), path, "name", findings)
+    for index, template in enumerate(queues):
+        for inner, text in _settle("Queue", queue_of_template(template)):
+            findings.append(((*path, index, *_in_template(inner)), text))
+    findings += (((*path, index, "parent"), text) for index, text in _circles(queues))
+
+
+def _circles(queues: Sequence[QueueTemplate]) -> Iterator[tuple[int, str]]:
+    parents = {queue.name: queue.parent for queue in queues}
+    for index, queue in enumerate(queues):
+        above, seen = queue.parent, {queue.name}
+        while above in parents and above not in seen:
+            seen.add(above)
+            above = parents[above]
+        if above == queue.name and queue.parent != queue.name:
+            yield index, "is below the queue itself, expected a queue that is not"
+
+
+def _settle(kind: str, thing: Node | Queue | ResourceQuota) -> list[Finding]:
+    """What a manifest's reader finds wrong with the object that the template stands for."""
+    known = find("v1" if kind == "Node" else "scheduling.volcano.sh/v1beta1", kind)
+    assert known is not None
+    return known.settle(thing)
+
+
+def _in_template(path: Path) -> Path:
+    """A path in an object, as a path in its template: `spec.guarantee.resource.cpu` is `guarantee.cpu`."""
+    return tuple(step for step in path if step not in ("metadata", "spec", "status", "resource"))
+
+
+def _numbered(name: str, count: int) -> str:
+    """The longest of the names that `count` things get."""
+    return name if count == 1 or not name else f"{name}-{count - 1}"
+
+
+def _check_job(job: JobTemplate, path: Path, findings: list[Finding]) -> None:
+    check_dns_subdomain(_numbered(_numbered(job.name, job.count), job.tasks), (*path, "name"), findings)
+    check_dns_label(job.namespace, (*path, "namespace"), findings)
+    check_labels(job.node_selector, (*path, "nodeSelector"), findings)
+    if "pods" in job.request:
+        text = "cannot be asked for, expected a resource: every pod takes one slot"
+        findings.append(((*path, "request", "pods"), text))
+    for name, amount in job.request.amounts.items():
+        if amount * job.tasks > INT64_MAX:
+            findings.append(((*path, "request", name), f"{job.tasks} tasks of it do not fit an int64"))
+    findings += ((path, text) for text in _when(job))
+
+
+def _when(job: JobTemplate) -> Iterator[str]:
+    """How many come, and when."""
+    if job.minimum is not None and job.minimum > job.tasks:
+        yield f"minimum: {job.minimum}, expected 1 to {job.tasks}"
+    if job.every is not None and job.load is not None:
+        yield "every and load both say how often it comes, expected one of them"
+    if job.load is not None and not 0 < job.load <= 10:
+        yield f"load: {job.load}, expected a part of the cluster such as 0.95"
+    if job.count > 1 and job.every is None and job.load is None:
+        yield "count without every or load: it is not known when they come"
+
+
+def _check_same_jobs(jobs: Sequence[JobTemplate], findings: list[Finding]) -> None:
+    seen: dict[tuple[str, str], int] = {}
+    for index, job in enumerate(jobs):
+        first = seen.setdefault((job.namespace, job.name), index)
+        if first != index:
+            text = f"is {describe(job.name)} again (as in jobs[{first}]), expected a new name"
+            findings.append((("workload", "jobs", index, "name"), text))
+
+
+def _check_traces(file: ScenarioFile, findings: list[Finding]) -> None:
+    cluster, workload = file.cluster.trace, file.workload.trace
+    if cluster is not None:
+        _try(("cluster", "trace", "format"), check_node_format, cluster.format, findings)
+    if workload is None:
+        return
+    path: Path = ("workload", "trace")
+    _try((*path, "format"), check_format, workload.format, findings)
+    _check_columns(workload, path, findings)
+    if workload.namespace is not None:
+        check_dns_label(workload.namespace, (*path, "namespace"), findings)
+
+
+def _check_columns(trace: TraceSource, path: Path, findings: list[Finding]) -> None:
+    if trace.columns is not None:
+        _try((*path, "columns", "unit"), check_unit, trace.columns.unit, findings)
+    elif trace.format == "csv":
+        findings.append((path, "a trace in CSV needs `columns`, to say which column means what"))
+
+
+def _check_failure(failure: Failure, path: Path, findings: list[Finding]) -> None:
+    planned = failure.node is not None and failure.at is not None
+    if planned == (failure.every is not None) or (failure.every is not None and failure.at is not None):
+        findings.append((path, "expected either node and at, or every"))
+    elif failure.every is not None and failure.every.mean < SHORTEST_MEAN_FAILURE:
+        expected = f"at least {format_span(SHORTEST_MEAN_FAILURE)} on average between two failures"
+        findings.append(((*path, "every"), f"is {format_span(failure.every.mean)}, expected {expected}"))
+
+
+def _check_change(change: Change, path: Path, findings: list[Finding]) -> None:
+    if not (change.join or change.drain or change.remove):
+        findings.append((path, "nothing changes, expected join, drain or remove"))
+
+
+def _try(path: Path, attempt: Callable[[str], None], given: str, findings: list[Finding]) -> None:
+    try:
+        attempt(given)
+    except InputError as error:
+        findings.append((path, str(error)))
+
+
+def declared_queues(cluster: ClusterPart, manifests: Iterable[object]) -> set[str]:
+    """The queues that a cluster has: its own, and those that its manifests bring."""
+    brought = (thing.metadata.name for thing in manifests if isinstance(thing, Queue))
+    return {DEFAULT_QUEUE, *(queue.name for queue in cluster.queues), *brought}
