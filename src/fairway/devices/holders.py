@@ -74,7 +74,7 @@ def accounts(axis: Axis, node: NodeDevices, tasks: Iterable[Task]) -> Mapping[Ow
     for holding in node.holdings:
         job = owners.get(holding.holder)
         if job is not None:
-            by_owner.setdefault((job.queue, job.namespace, job.key), []).append(holding)
+            by_owner.setdefault((job.queue, job.namespace, job.identity), []).append(holding)
     found = ((owner, counts(axis, node, holdings)) for owner, holdings in by_owner.items())
     return {owner: amounts for owner, amounts in found if amounts}
 

@@ -183,7 +183,7 @@ class Session:
         return (*[key(account) for key in self._namespace_keys], account.namespace)
 
     def job_key(self, job: JobRun) -> Key:
-        return (*[key(job) for key in self._job_keys], job.job.order, job.job.alone)
+        return (*[key(job) for key in self._job_keys], job.job.order)
 
     def order_tasks(self, job: JobRun) -> None:
         """Put the waiting tasks in order; the default one needs nothing."""
@@ -271,7 +271,7 @@ class Session:
         run = JobRun(entry, queue, self.account(queue, entry.job.namespace), signature, line, place)
         accounts = self.devices.book.columns.accounts
         if accounts and line is None:
-            owner = (entry.job.queue, entry.job.namespace, entry.job.key)
+            owner = (entry.job.queue, entry.job.namespace, entry.job.identity)
             add(run.held, tuple(accounts.get(owner, {}).items()))
         self.order_tasks(run)
         return run

@@ -20,7 +20,11 @@ class Ages:
     def __init__(self) -> None:
         self.old: dict[Job, None] = {}
         self._since: dict[Job, Micros] = {}
-        self._heap: list[tuple[Micros, str, int, Job]] = []
+        self._heap: list[tuple[Micros, str, bool, int, Job]] = []
+        """By the moment, then by name and kind; of two entries of one name and kind at most one is of a job that is
+        still there, and the number of the entry keeps them apart.
+        """
+        self._entries = 0
         self._cutoff = _LONG_AGO
 
     def add(self, job: Job, since: Micros) -> None:
@@ -28,7 +32,7 @@ class Ages:
         if since < self._cutoff:
             self.old[job] = None
         else:
-            heappush(self._heap, (since, job.key, id(job), job))
+            heappush(self._heap, self._entry(job, since))
 
     def discard(self, job: Job) -> None:
         self._since.pop(job, None)
@@ -41,7 +45,7 @@ class Ages:
         self._cutoff = cutoff
         self._prune()
         while self._heap and self._heap[0][0] < cutoff:
-            self.old[heappop(self._heap)[3]] = None
+            self.old[heappop(self._heap)[4]] = None
             self._prune()
 
     def next(self) -> Micros | None:
@@ -51,10 +55,14 @@ class Ages:
 
     def _prune(self) -> None:
         """Entries of jobs that no longer wait, or wait anew, are left in the heap until they come up."""
-        while self._heap and self._since.get(self._heap[0][3]) != self._heap[0][0]:
+        while self._heap and self._since.get(self._heap[0][4]) != self._heap[0][0]:
             heappop(self._heap)
 
     def _rebuild(self) -> None:
         self.old.clear()
-        self._heap = [(since, job.key, id(job), job) for job, since in self._since.items()]
+        self._heap = [self._entry(job, since) for job, since in self._since.items()]
         heapify(self._heap)
+
+    def _entry(self, job: Job, since: Micros) -> tuple[Micros, str, bool, int, Job]:
+        self._entries += 1
+        return since, job.key, job.alone, self._entries, job

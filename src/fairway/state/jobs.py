@@ -14,6 +14,9 @@ from fairway.state.tasks import HOLDING, LOST, READY, STARTED, Task, TaskState
 LAST = 1 << 62
 """The creation time, for ordering, of what does not say when it was created."""
 
+JobOrder = tuple[Micros, str, bool]
+"""No two jobs have the same."""
+
 
 class Job:
     """What is placed whole or not at all: `minimum` tasks, and of each role its own minimum.
@@ -71,9 +74,14 @@ class Job:
         return "Pod" if self.alone else "PodGroup"
 
     @property
-    def order(self) -> tuple[Micros, str]:
-        """The tie rule: creation, then namespace/name."""
-        return (LAST if self.created is None else self.created, self.key)
+    def identity(self) -> str:
+        """What no other job is called."""
+        return f"{self.kind} {self.key}"
+
+    @property
+    def order(self) -> JobOrder:
+        """The tie rule: creation, then namespace/name, and of two of one name the group before the lone pod."""
+        return (LAST if self.created is None else self.created, self.key, self.alone)
 
     @property
     def waits_since(self) -> Micros | None:

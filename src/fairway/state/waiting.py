@@ -21,7 +21,7 @@ from fairway.clock import Micros
 from fairway.resources.columns import Vector
 from fairway.state.ages import Ages
 from fairway.state.annotations import STARVING_AFTER, parse_span
-from fairway.state.jobs import Job
+from fairway.state.jobs import Job, JobOrder
 from fairway.state.queues import QueueTree, add
 from fairway.state.shapes import Shape
 from fairway.state.tasks import Task
@@ -64,7 +64,7 @@ class Line:
         self.key = key
         self.signature = signature
         self.entries: list[Entry] = []
-        self._orders: list[tuple[Micros, str]] = []
+        self._orders: list[JobOrder] = []
 
     def add(self, entry: Entry) -> None:
         order = entry.job.order
@@ -72,10 +72,8 @@ class Line:
         self._orders.insert(place, order)
         self.entries.insert(place, entry)
 
-    def remove(self, job: Job, order: tuple[Micros, str]) -> None:
+    def remove(self, order: JobOrder) -> None:
         place = bisect_left(self._orders, order)
-        while self.entries[place].job is not job:  # a pod and a group may have the same name and age
-            place += 1
         del self._orders[place], self.entries[place]
 
     def copy(self) -> Line:
@@ -147,7 +145,7 @@ class Place(NamedTuple):
 
     signature: Signature
     line: LineKey
-    order: tuple[Micros, str]
+    order: JobOrder
 
 
 def patience(job: Job) -> Micros | None:
@@ -220,7 +218,7 @@ class WaitingIndex:
             add(self._queues.get(key.queue).requested, signature.total, -1)
         if self.started.pop(job, None) is None:
             line = signature.line(key)
-            line.remove(job, order)
+            line.remove(order)
             if not line.entries:
                 signature.discard(key)
         signature.users -= 1

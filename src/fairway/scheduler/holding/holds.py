@@ -178,7 +178,7 @@ class HoldBook:
 
     def _read(self) -> None:
         state = self._session.state
-        for job in sorted(state.waiting.holding, key=lambda job: (job.order, job.alone)):
+        for job in sorted(state.waiting.holding, key=lambda job: job.order):
             signature, entry = state.waiting.started[job]
             run = self._session.job_run(entry, signature)
             self._session.holders[job] = run

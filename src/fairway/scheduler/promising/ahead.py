@@ -49,7 +49,7 @@ def promise_reservations(session: Session) -> None:
         return
     runtimes = Runtimes(session.state, session.backfill_arguments or BackfillArguments())
     timeline = Timeline(session, runtimes, {hold.row for hold in waiting})
-    for job in sorted({hold.job for hold in waiting}, key=lambda job: job.key):
+    for job in sorted({hold.job for hold in waiting}, key=lambda job: job.job.identity):
         mine = [hold for hold in waiting if hold.job is job]
         promise = timeline.promise_at(job, tuple((hold.task, hold.row) for hold in mine))
         for hold in mine:
@@ -86,7 +86,7 @@ class _Planner:
 
     def open_reserved_nodes(self) -> None:
         """A reservation whose nodes have known ends becomes a promise, past which short jobs may run."""
-        for job in sorted(self._session.holders.values(), key=lambda job: job.key):
+        for job in sorted(self._session.holders.values(), key=lambda job: job.job.identity):
             waiting = [hold for hold in self._session.holds.of(job) if hold.state is TaskState.RESERVED]
             if waiting:
                 promise = self._timeline.promise_at(job, tuple((hold.task, hold.row) for hold in waiting))
