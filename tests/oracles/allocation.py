@@ -60,7 +60,7 @@ class _Allocation:
         """Steps until nobody can take one; returns those who only were not allowed to."""
         in_line, deferred = list(jobs), []
         while in_line:
-            job = min(in_line, key=self._key)
+            job = min(in_line, key=lambda job: self._key(job, in_line))
             result = self._step(job, lending)
             if result is PLACED and job.waiting():
                 continue
@@ -123,18 +123,22 @@ class _Allocation:
 
     # -- order ------------------------------------------------------------------------------------------------
 
-    def _key(self, job: Job) -> tuple[Any, ...]:
+    def _key(self, job: Job, in_line: list[Job]) -> tuple[Any, ...]:
         queues = [self._queues.key(queue) for queue in reversed(self._queues.line(job.queue))]
-        return (*queues, self._namespace_key(job), self._job_key(job))
+        return (*queues, self._namespace_key(job, in_line), self._job_key(job))
 
-    def _namespace_key(self, job: Job) -> tuple[Any, ...]:
+    def _namespace_key(self, job: Job, in_line: list[Job]) -> tuple[Any, ...]:
+        """Its weighted share; of equal ones the heavier, then the one whose next job is older, then by name."""
+        weight = self._cluster.weights.get(job.namespace, 1)
+        beside = [j for j in in_line if (j.queue, j.namespace) == (job.queue, job.namespace)]
+        oldest = min(beside, key=self._job_key).created
         drf = self._policy.plugin("drf")
         if drf is None or not drf.enabled("namespace_key"):
-            return (job.namespace,)
+            return (-weight, oldest, job.namespace)
         assert isinstance(drf.arguments, DrfArguments)
         here = [j for j in self._cluster.jobs.values() if (j.queue, j.namespace) == (job.queue, job.namespace)]
-        share = self._share(add_up(j.held() for j in here)) / self._cluster.weights.get(job.namespace, 1)
-        return (-job.priority if drf.arguments.priority_first else 0, share, job.namespace)
+        share = self._share(add_up(j.held() for j in here)) / weight
+        return (-job.priority if drf.arguments.priority_first else 0, share, -weight, oldest, job.namespace)
 
     def _job_key(self, job: Job) -> tuple[Any, ...]:
         parts: list[Any] = []

@@ -95,5 +95,3 @@ def test_all_processes_agree(tmp_path):
         assert run.returncode == 0, run.stderr
         said.add(run.stdout)
     assert len(said) == 1
-
-

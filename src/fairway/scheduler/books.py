@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from fairway.clock import Micros
 from fairway.resources.columns import Vector
 from fairway.state.queues import Amounts, QueueInfo, add
 
@@ -30,9 +31,9 @@ def share(held: Amounts, total: Amounts, weight: int, skip: int) -> int:
 
 
 class AccountBook:
-    """What a namespace holds in a queue."""
+    """What a namespace holds in a queue. Priority and creation are those of the job at its head."""
 
-    __slots__ = ("held", "namespace", "queue", "top_priority", "weight")
+    __slots__ = ("held", "namespace", "queue", "top_created", "top_priority", "weight")
 
     def __init__(self, namespace: str, queue: QueueBook, held: Amounts, weight: int) -> None:
         self.namespace = namespace
@@ -40,6 +41,7 @@ class AccountBook:
         self.held = held
         self.weight = weight
         self.top_priority = 0
+        self.top_created: Micros = 0
 
 
 class QueueBook:

@@ -118,7 +118,8 @@ class Order:
 
     def _key(self, node: _Node) -> Key:
         if isinstance(node, _NamespaceNode):
-            node.account.top_priority = node.heap[0][1].priority
+            head = node.heap[0][1]
+            node.account.top_priority, node.account.top_created = head.priority, head.job.order[0]
             return self._keys.namespace_key(node.account)
         assert isinstance(node, _QueueNode)
         assert node.book is not None

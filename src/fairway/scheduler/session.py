@@ -180,7 +180,9 @@ class Session:
         return (*[key(queue) for key in self._queue_keys], queue.info.created, queue.name)
 
     def namespace_key(self, account: AccountBook) -> Key:
-        return (*[key(account) for key in self._namespace_keys], account.namespace)
+        """Ties: the larger weight, then the older job at the head, then the name (semantics 3.2)."""
+        ties = (-account.weight, account.top_created, account.namespace)
+        return (*[key(account) for key in self._namespace_keys], *ties)
 
     def job_key(self, job: JobRun) -> Key:
         return (*[key(job) for key in self._job_keys], job.job.order)

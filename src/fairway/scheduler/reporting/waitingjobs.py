@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from fairway.clock import format_rfc3339
+from fairway.clock import Micros, format_rfc3339
 from fairway.scheduler.admission import admission
+from fairway.scheduler.books import AccountBook
 from fairway.scheduler.explain import Why, explain
 from fairway.scheduler.holding.starving import is_starving
 from fairway.scheduler.hooks import Key
@@ -126,7 +127,14 @@ class WaitingJobs:
         return _final(self._session, run, verdict)
 
     def pending(self) -> list[Pending]:
-        ordered = sorted(((self._key(run), run, row) for run, row in self.standing()), key=lambda found: found[0])
+        standing = [(self._session.job_key(run), run, row) for run, row in self.standing()]
+        heads: dict[AccountBook, tuple[Key, Micros]] = {}
+        for key, run, _ in standing:
+            if run.account not in heads or key < heads[run.account][0]:
+                heads[run.account] = key, run.job.order[0]
+        for account, (_, created) in heads.items():
+            account.top_created = created
+        ordered = sorted(((self._key(run, key), run, row) for key, run, row in standing), key=lambda found: found[0])
         found: list[Pending] = []
         position, queue = 0, None
         for _, run, row in ordered:
@@ -135,9 +143,9 @@ class WaitingJobs:
             found.append(self._entry(run, row, position))
         return found
 
-    def _key(self, run: JobRun) -> Key:
+    def _key(self, run: JobRun, job_key: Key) -> Key:
         run.account.top_priority = run.priority
-        return run.queue.name, self._session.namespace_key(run.account), self._session.job_key(run)
+        return run.queue.name, self._session.namespace_key(run.account), job_key
 
     def standing(self) -> Iterator[tuple[JobRun, Row]]:
         """The rows, each with the job as it stands after the plan."""
