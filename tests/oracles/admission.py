@@ -23,7 +23,11 @@ class Admission:
         ]
 
     def _may_start(self, job: Job) -> bool:
-        if job in self._queues.refused or not (job.group or job.alone) or (self._gangs() and not job.is_valid()):
+        if (
+            job in self._queues.refused
+            or not (job.group or job.alone or job.implicit)
+            or (self._gangs() and not job.is_valid())
+        ):
             return False
         line = self._queues.line(job.queue)
         return all(queue.exists and queue.open for queue in line) and not self._queues.children(job.queue)

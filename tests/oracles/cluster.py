@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from fairway.api.kinds import ApiObject
+from fairway.api.meta import ObjectMeta
 from fairway.api.namespaces import NAMESPACE_WEIGHT, Namespace, ResourceQuota
 from fairway.api.nodes import Node
 from fairway.api.pods import Pod
@@ -32,6 +33,7 @@ class Task:
     node: str
     leaving: bool = False
     finished: str = ""
+    gated: bool = False
 
     @property
     def key(self) -> str:
@@ -57,7 +59,7 @@ class Task:
 
     @property
     def member(self) -> bool:
-        return self.finished != "Failed" and not self.leaving
+        return self.finished != "Failed" and not self.leaving and not self.gated
 
     def alike(self, other: Task) -> bool:
         mine, theirs = self.pod, other.pod
@@ -69,8 +71,9 @@ class Job:
     key: str
     namespace: str
     alone: bool
-    queue: str = "default"
+    queue: str = ""
     group: bool = False
+    implicit: bool = False
     minimum: int = 1
     roles: Mapping[str, int] = field(default_factory=dict)
     minimum_resources: Amounts | None = None
@@ -80,7 +83,7 @@ class Job:
     tasks: list[Task] = field(default_factory=list)
 
     def waiting(self) -> list[Task]:
-        found = [task for task in self.tasks if not task.node and not task.finished]
+        found = [task for task in self.tasks if not task.node and not task.finished and not task.gated]
         return sorted(found, key=lambda task: (-task.priority, task.key))
 
     def ready_tasks(self, role: str | None = None) -> int:
@@ -127,6 +130,7 @@ class Cluster:
         self.queues: dict[str, QueueRecord] = {"default": QueueRecord("default")}
         self.jobs: dict[tuple[str, bool], Job] = {}
         self.labels: dict[str, Mapping[str, str]] = {}
+        self.namespace_queues: dict[str, str] = {}
         self.weights: dict[str, int] = {}
         self.classes: dict[str, PriorityClass] = {}
         things = list(objects)
@@ -136,6 +140,7 @@ class Cluster:
             if isinstance(thing, Pod):
                 self._read_pod(thing)
         for job in self.jobs.values():
+            self._settle(job)
             self.queues.setdefault(job.queue, QueueRecord(job.queue))
         self._prioritise({t.metadata.name + "/" + t.metadata.namespace: t for t in things if isinstance(t, PodGroup)})
 
@@ -150,6 +155,7 @@ class Cluster:
                 self.queues[thing.metadata.name] = _queue(thing)
             case Namespace():
                 self.labels[thing.metadata.name] = thing.metadata.labels
+                self.namespace_queues[thing.metadata.name] = _queue_named(thing.metadata)
             case ResourceQuota():
                 weight = weight_of(thing.spec.hard.get(NAMESPACE_WEIGHT, "1"))
                 name = thing.metadata.namespace
@@ -164,6 +170,7 @@ class Cluster:
     def _read_group(self, group: PodGroup) -> None:
         meta, spec = group.metadata, group.spec
         job = Job(f"{meta.namespace}/{meta.name}", meta.namespace, alone=False, queue=spec.queue, group=True)
+        job.queue = spec.queue or _queue_named(meta)
         job.minimum, job.roles, job.phase = spec.min_member, spec.min_task_member, group.status.phase
         job.minimum_resources = dict(Resource.parse(spec.min_resources).amounts) if spec.min_resources else None
         job.created = LAST if meta.creation_timestamp is None else from_datetime(meta.creation_timestamp)
@@ -174,9 +181,10 @@ class Cluster:
         leaving = meta.deletion_timestamp is not None
         finished = phase if phase in ("Succeeded", "Failed") else ""
         group = meta.annotations.get(GROUP_NAME, "")
-        if finished and not group:
+        owner = next((f"{o.kind.lower()}/{o.name}" for o in meta.owner_references if o.controller), "")
+        if finished and not group and not owner:
             return
-        if not pod.spec.node_name and not finished and (leaving or pod.spec.scheduling_gates):
+        if not pod.spec.node_name and not finished and leaving:
             return
         priority = pod.spec.priority
         if priority is None:
@@ -184,18 +192,32 @@ class Cluster:
         node = "" if finished else pod.spec.node_name
         request = {**pod_request(pod.spec).amounts, "pods": 1}
         task = Task(pod, request, priority, node, leaving and not finished, finished)
-        self._job_of(task, group).tasks.append(task)
+        task.gated = not node and not finished and bool(pod.spec.scheduling_gates)
+        self._job_of(task, group, owner).tasks.append(task)
 
-    def _job_of(self, task: Task, group: str) -> Job:
+    def _job_of(self, task: Task, group: str, owner: str) -> Job:
         meta = task.pod.metadata
-        if group:
-            key = f"{meta.namespace}/{group}"
-            return self.jobs.setdefault((key, False), Job(key, meta.namespace, alone=False))
+        if group or owner:
+            key = f"{meta.namespace}/{group or owner}"
+            job = self.jobs.setdefault((key, False), Job(key, meta.namespace, alone=False))
+            job.implicit = not group
+            return job
         job = Job(task.key, meta.namespace, alone=True)
-        job.queue = meta.annotations.get(QUEUE_NAME) or "default"
+        job.queue = _queue_named(meta)
         job.created = LAST if meta.creation_timestamp is None else from_datetime(meta.creation_timestamp)
         self.jobs[task.key, True] = job
         return job
+
+    def _settle(self, job: Job) -> None:
+        """What a job's group does not say its pods do, then its namespace."""
+        said = sorted(filter(None, (_queue_named(task.pod.metadata) for task in job.tasks)))
+        job.queue = job.queue or (said[0] if said else "") or self.namespace_queues.get(job.namespace) or "default"
+        if job.implicit:
+            texts = [task.pod.metadata.annotations.get("fairway.dev/min-available", "1") for task in job.tasks]
+            job.minimum = max(map(int, texts))
+            times = (task.pod.metadata.creation_timestamp for task in job.tasks)
+            job.created = min((from_datetime(time) for time in times if time is not None), default=LAST)
+            job.phase = "Inqueue"
 
     def _class_value(self, name: str) -> int:
         if name in self.classes:
@@ -226,6 +248,11 @@ def _queue(queue: Queue) -> QueueRecord:
         dict(Resource.parse(spec.guarantee.resource).amounts),
         dict(Resource.parse(spec.deserved).amounts),
     )
+
+
+def _queue_named(meta: ObjectMeta) -> str:
+    said = {**meta.annotations, **meta.labels}
+    return said.get("fairway.dev/queue") or said.get("kueue.x-k8s.io/queue-name") or said.get(QUEUE_NAME, "")
 
 
 def add_up(requests: Iterable[Amounts]) -> Amounts:

@@ -114,7 +114,7 @@ class Queues:
 
     def _pending(self, queue: QueueRecord) -> Amounts:
         jobs = [job for job in self._cluster.jobs.values() if job.queue == queue.name and job not in self.refused]
-        counted = [job for job in jobs if job.is_valid() and (job.group or job.alone)]
+        counted = [job for job in jobs if job.is_valid() and (job.group or job.alone or job.implicit)]
         return add_up(task.request for job in counted for task in job.waiting())
 
     def guaranteed(self, queue: QueueRecord, name: str) -> int:

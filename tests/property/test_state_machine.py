@@ -98,7 +98,7 @@ class Story(RuleBasedStateMachine):
         name=st.sampled_from(GROUPS),
         namespace=namespaces,
         minimum=st.integers(0, 3),
-        queue=st.sampled_from((*QUEUES, "default", "nobody")),
+        queue=st.sampled_from((*QUEUES, "default", "nobody", "")),
         created=st.none() | st.integers(0, 2),
         phase=st.sampled_from(("", "Pending", "Inqueue", "Completed")),
         priority_class=st.sampled_from(("", "high", "unknown")),
@@ -143,6 +143,8 @@ class Story(RuleBasedStateMachine):
         namespace=namespaces,
         kind=st.integers(0, 9),
         group=st.sampled_from(("", *GROUPS)),
+        owner=st.sampled_from(("", "", "Job/g0", "JobSet/g0")),
+        gates=st.sampled_from(((), (), (), ("hold",))),
         queue=st.sampled_from(("", *QUEUES)),
         claim=st.sampled_from((None, None, None, *CLAIMS)),
         more=st.fixed_dictionaries({}, optional={"created": st.integers(0, 2), "nominated": nodes}),
@@ -175,6 +177,7 @@ class Story(RuleBasedStateMachine):
         phase=st.sampled_from(("Running", "Running", "Pending", "Succeeded", "Failed", "Unknown")),
         leaving=clusters.seldom,
         group=st.sampled_from(("", *GROUPS)),
+        owner=st.sampled_from(("", "", "Job/g0", "JobSet/g0")),
         ours=st.booleans(),
     )
     def upsert_placed_pod(self, name: str, namespace: str, kind: int, node: str, ours: bool, **fields: Any) -> None:
@@ -200,9 +203,9 @@ class Story(RuleBasedStateMachine):
     def delete_quota(self, namespace: str, name: str) -> None:
         self.delete(make.quota(namespace, 1, name))
 
-    @rule(name=namespaces, team=st.sampled_from(("red", "blue")))
-    def upsert_namespace(self, name: str, team: str) -> None:
-        self.upsert(make.namespace(name, team=team))
+    @rule(name=namespaces, team=st.sampled_from(("red", "blue")), queue=st.sampled_from(("", *QUEUES)))
+    def upsert_namespace(self, name: str, team: str, queue: str) -> None:
+        self.upsert(make.namespace(name, team=team, **({"fairway.dev/queue": queue} if queue else {})))
 
     @rule(name=namespaces)
     def delete_namespace(self, name: str) -> None:

@@ -77,7 +77,7 @@ def test_nobody_sees_to_the_end_of_what_may_not_be_evicted(protected: object) ->
 
 
 def test_nor_to_that_of_pods_of_other_schedulers() -> None:
-    state = state_of(node("n1"), pod("p", node="n1", **lasting(9)), scheduler_names=["fairway"])
+    state = state_of(node("n1"), pod("p", node="n1", **lasting(9)), scheduler_names=["other"])
     assert Runtimes(state, EVICT).of(state.foreign["default/p"]) == Runtime(9 * SECOND, None)
 
 

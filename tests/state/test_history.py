@@ -92,4 +92,4 @@ def test_what_does_not_say_how_long_it_ran_teaches_nothing(broken: PodStatus) ->
 
 
 def test_pods_of_other_schedulers_teach_nothing() -> None:
-    assert state_of(done("j", 0, 9), scheduler_names=["fairway"]).history.median("default", "j") is None
+    assert state_of(done("j", 0, 9), scheduler_names=["other"]).history.median("default", "j") is None

@@ -69,7 +69,7 @@ def test_a_pod_with_a_resource_no_node_has_yet(state):
 
 def test_a_foreign_pod_uses_room_and_belongs_to_no_queue():
     state = Recorder(["fairway"])
-    state.upsert([make.node("n1", cpu=4), make.pod("a", node="n1", cpu=1, gpu=1)])
+    state.upsert([make.node("n1", cpu=4), make.pod("a", node="n1", cpu=1, gpu=1, spec={"schedulerName": "other"})])
     assert used(state, "n1") == 1000
     assert held(state) == 0
     state.delete(make.pod("a"))
@@ -152,9 +152,12 @@ def test_a_lone_pod_with_the_name_of_a_group_leaves_the_group_alone(state, with_
     assert [task.key for task in state.groups["default/g"].tasks] == ["default/m"]
 
 
-def test_a_gated_or_leaving_pod_without_a_node_is_nobody_s_business(state):
-    state.upsert([make.pod("a", cpu=1, spec={"schedulingGates": [{"name": "wait"}]}), make.pod("b", leaving=True)])
-    assert state.tasks == {}
+def test_a_gated_pod_waits_and_a_terminating_one_without_a_node_does_not(state):
+    state.upsert([make.pod("a", cpu=1, gates=["wait"]), make.pod("b", leaving=True)])
+    assert [task.state.name for task in state.tasks.values()] == ["GATED"]
+    state.upsert([make.pod("a", cpu=1)])
+    assert state.gates == {}
+    assert state.tasks["default/a"].job.pending == 1
 
 
 class TestBindings:

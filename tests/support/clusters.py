@@ -141,8 +141,19 @@ def job(
         return [draw(one_pod(name, namespace, kind, node_names, queue=queue_name, created=created))]
     members = draw(st.integers(1, 5))
     own = draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=2))
-    pods = [draw(one_pod(f"{name}-{i}", namespace, own[i % len(own)], node_names, group=name)) for i in range(members)]
-    if draw(seldom):
+    more: dict[str, Any] = {"group": name}
+    if draw(sometimes):
+        more = {
+            "owner": f"Job/{name}",
+            "annotations": {"fairway.dev/min-available": str(draw(st.integers(1, members)))},
+        }
+        if draw(st.booleans()):
+            more["labels"] = {"fairway.dev/queue": queue_name}
+    pods = [
+        draw(one_pod(f"{name}-{i}", namespace, own[i % len(own)], node_names, created=created, **more))
+        for i in range(members)
+    ]
+    if draw(seldom) or "owner" in more:
         return pods
     roles = {"driver": draw(st.integers(0, 2))} if draw(seldom) else {}
     group = make.group(
@@ -166,7 +177,10 @@ def one_pod(
         more["node"] = draw(st.sampled_from(node_names))
         more["phase"] = draw(st.sampled_from(("Running",) * 5 + ("Pending", "Succeeded", "Failed", "Unknown")))
         more["leaving"] = draw(seldom)
-    return make.pod(name, namespace, **kind, **more)
+    elif draw(seldom):
+        more["gates"] = ["hold"]
+    labels = {**kind.get("labels", {}), **more.pop("labels", {})}
+    return make.pod(name, namespace, **{**kind, "labels": labels}, **more)
 
 
 @st.composite

@@ -80,6 +80,8 @@ def pod(
     node: str = "",
     queue: str = "",
     group: str = "",
+    owner: str = "",
+    gates: Sequence[str] = (),
     role: str = "",
     phase: str = "",
     created: int | None = None,
@@ -91,7 +93,7 @@ def pod(
     nominated: str = "",
     **requests: Any,
 ) -> ApiObject:
-    """A pod with one container; `spec` adds any other field of its spec."""
+    """A pod with one container; `spec` adds any other field of its spec. `owner` is its controller: `Kind/name`."""
     notes = {
         "scheduling.volcano.sh/queue-name": queue,
         "scheduling.k8s.io/group-name": group,
@@ -102,6 +104,10 @@ def pod(
         "labels": dict(labels or {}),
         "annotations": {key: value for key, value in notes.items() if value},
     }
+    if owner:
+        kind, _, controller = owner.partition("/")
+        reference = {"apiVersion": "batch/v1", "kind": kind, "name": controller, "uid": owner, "controller": True}
+        metadata["ownerReferences"] = [reference]
     if created is not None:
         metadata["creationTimestamp"] = at(created)
     if leaving:
@@ -118,7 +124,13 @@ def pod(
         name,
         namespace,
         metadata=metadata,
-        spec={"schedulerName": "fairway", "containers": [container], "nodeName": node, **(spec or {})},
+        spec={
+            "schedulerName": "fairway",
+            "containers": [container],
+            "nodeName": node,
+            "schedulingGates": [{"name": gate} for gate in gates],
+            **(spec or {}),
+        },
         status={"phase": phase or ("Running" if node else "Pending"), "nominatedNodeName": nominated},
     )
 

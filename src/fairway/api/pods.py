@@ -79,6 +79,12 @@ class SchedulingGate(ApiStruct, frozen=True):
     name: str
 
 
+class SchedulingGroup(ApiStruct, frozen=True):
+    """The PodGroup of `scheduling.k8s.io` that a pod belongs to."""
+
+    pod_group_name: str | None = None
+
+
 class PodResourceClaim(ApiStruct, frozen=True):
     """Exactly one of the two names says where the claim comes from."""
 
@@ -102,6 +108,7 @@ class PodSpec(ApiStruct, frozen=True):
     priority_class_name: str = ""
     preemption_policy: PreemptionPolicy | None = None
     scheduling_gates: tuple[SchedulingGate, ...] = ()
+    scheduling_group: SchedulingGroup | None = None
     volumes: tuple[Volume, ...] = ()
     resource_claims: tuple[PodResourceClaim, ...] = ()
     active_deadline_seconds: Positive | None = None

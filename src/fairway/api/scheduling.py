@@ -70,7 +70,7 @@ class PodGroupSpec(ApiStruct, frozen=True):
     min_member: Count = 1
     min_task_member: dict[str, Count] = msgspec.field(default_factory=dict)
     min_resources: Amounts = msgspec.field(default_factory=dict)
-    queue: str = "default"
+    queue: str = ""
     priority_class_name: str = ""
 
 

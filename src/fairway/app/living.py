@@ -21,6 +21,7 @@ from fairway.sim.cluster import VirtualCluster
 from fairway.sim.jobs import SimJob, SimPod
 from fairway.sim.loop import Rank
 from fairway.state.events import Deleted, Upserted
+from fairway.state.queues import DEFAULT_QUEUE
 from fairway.state.reader import group_of
 
 FOREVER: Micros = 1 << 61
@@ -105,7 +106,7 @@ class LivingCluster(VirtualCluster):
     def regroup(self, job: SimJob, group: PodGroup) -> None:
         """The group of a job says something new."""
         job.group = group
-        job.queue, job.minimum = group.spec.queue, max(1, group.spec.min_member)
+        job.queue, job.minimum = group.spec.queue or DEFAULT_QUEUE, max(1, group.spec.min_member)
         self.state.apply(Upserted(group))
         self.changed()
 

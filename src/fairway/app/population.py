@@ -16,7 +16,7 @@ from fairway.clock import Micros
 from fairway.sim.cycles import Cycles
 from fairway.sim.jobs import SimJob
 from fairway.sim.objects import identified
-from fairway.state.reader import group_of, key_of, queue_of
+from fairway.state.reader import job_of, key_of, minimum_of, queue_of
 
 RunTime = Callable[[Pod, PodGroup | None], Micros]
 """How long a pod runs, counted from its start."""
@@ -40,7 +40,7 @@ def populate(objects: Iterable[ApiObject], run_time: RunTime) -> Population:
         if isinstance(thing, Node):
             nodes.append(thing)
         elif isinstance(thing, Pod):
-            pods.setdefault(group_of(thing) or key_of(thing), []).append(identified(thing, 0))
+            pods.setdefault(job_of(thing), []).append(identified(thing, 0))
         elif isinstance(thing, PodGroup):
             groups[f"{thing.metadata.namespace}/{thing.metadata.name}"] = identified(thing, 0)
         else:
@@ -55,8 +55,8 @@ def populate(objects: Iterable[ApiObject], run_time: RunTime) -> Population:
 
 
 def make_job(key: str, group: PodGroup | None, members: list[Pod], run_time: RunTime) -> SimJob:
-    queue = queue_of(members[0]) if group is None else group.spec.queue
-    minimum = 1 if group is None else max(1, group.spec.min_member)
+    queue = group.spec.queue if group is not None and group.spec.queue else queue_of(members[0])
+    minimum = minimum_of(members) if group is None else max(1, group.spec.min_member)
     job = SimJob(key, members[0].metadata.namespace, queue, minimum, group)
     for pod in members:
         job.add(_unplaced(pod), run_time(pod, group))

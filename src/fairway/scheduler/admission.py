@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairway.scheduler.jobrun import JobRun
-from fairway.scheduler.verdict import YES, Reason, Verdict
+from fairway.scheduler.verdict import YES, Reason, Verdict, gated
+from fairway.state.cluster import ClusterState
+from fairway.state.jobs import Job
+from fairway.state.tasks import TaskState
 
 if TYPE_CHECKING:
     from fairway.scheduler.session import Session
@@ -52,6 +55,20 @@ def queue_verdict(session: Session, name: str) -> Verdict:
 
 
 def _group_verdict(job: JobRun) -> Verdict:
-    if job.job.group or job.job.alone:
+    if job.job.is_made:
         return YES
     return Verdict(False, Reason.NOT_ENQUEUED, detail=f"its PodGroup {job.key} does not exist")
+
+
+def gated_verdict(session: Session, job: JobRun) -> Verdict:
+    """What a job says of which nothing waits but pods with scheduling gates."""
+    verdict = admission(session, job)
+    if not verdict.ok:
+        return verdict
+    return Verdict(False, Reason.SCHEDULING_GATED, detail=gates_of(session.state, job.job))
+
+
+def gates_of(state: ClusterState, job: Job) -> str:
+    """Which of its pods are gated, and by what."""
+    keys = [task.key for task in job.tasks if task.state is TaskState.GATED]
+    return gated(len(keys), (name for key in keys for name in state.gates[key]))

@@ -6,7 +6,7 @@ reason a job waits for is the stage that stops it, and of several nodes the one 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ class Reason(StrEnum):
     QUEUE_CLOSED = "QueueClosed"
     QUEUE_NOT_LEAF = "QueueNotLeaf"
     NAMESPACE_NOT_ALLOWED = "NamespaceNotAllowed"
+    SCHEDULING_GATED = "SchedulingGated"
     GANG_TOO_FEW_PODS = "GangTooFewPods"
     NOT_ENQUEUED = "NotEnqueued"
     QUEUE_CAPABILITY = "QueueCapability"
@@ -108,6 +109,12 @@ def _counted(said: str, count: int, singular: str | None) -> str:
     if singular is None:
         return f"{count} {said}"
     return f"1 node {singular}" if count == 1 else f"{count} nodes {said}"
+
+
+def gated(pods: int, gates: Iterable[str]) -> str:
+    """What is said of pods with scheduling gates."""
+    names = ", ".join(sorted(set(gates)))
+    return f"1 pod has scheduling gates: {names}" if pods == 1 else f"{pods} pods have scheduling gates: {names}"
 
 
 class Verdict(NamedTuple):

@@ -26,7 +26,7 @@ from fairway.sim.scenario.model import JobTemplate, ManifestJobs, TraceSource
 from fairway.sim.spans import parse_drawn, parse_span
 from fairway.sim.traces import TraceFaults, TraceJob, open_trace
 from fairway.state.annotations import GROUP_NAME
-from fairway.state.reader import group_of, key_of, queue_of
+from fairway.state.reader import group_of, job_of, key_of, minimum_of, queue_of
 
 ARRIVE = "sim.fairway.dev/arrive"
 RUN = "sim.fairway.dev/run"
@@ -184,7 +184,7 @@ def _manifest(
     for pod in objects:
         if not isinstance(pod, Pod):
             continue
-        key = group_of(pod) or key_of(pod)
+        key = job_of(pod)
         if key not in jobs:
             jobs[key] = (_manifest_job(key, pod, groups.get(key)), [])
         job, times = jobs[key]
@@ -199,8 +199,9 @@ def _fixed(job: SimJob, at: Micros) -> Arrival:
 
 
 def _manifest_job(key: str, pod: Pod, group: PodGroup | None) -> SimJob:
-    queue = queue_of(pod) if group is None else group.spec.queue
-    return SimJob(key, pod.metadata.namespace, queue, 1 if group is None else max(1, group.spec.min_member), group)
+    queue = group.spec.queue if group is not None and group.spec.queue else queue_of(pod)
+    minimum = minimum_of([pod]) if group is None else max(1, group.spec.min_member)
+    return SimJob(key, pod.metadata.namespace, queue, minimum, group)
 
 
 def _arrive(source: ManifestJobs, pod: Pod) -> Micros:

@@ -63,6 +63,8 @@ class ClusterState:
         self.foreign: dict[str, Task] = {}
         self.nominations: dict[str, HoldRecord] = {}
         self.reservations = ReservationBook()
+        self.gates: dict[str, tuple[str, ...]] = {}
+        """The scheduling gates of pods that have some, by pod."""
         self.history = RunHistory()
         self.faults = AnnotationFaults()
         self.terms = PodTerms(self.namespaces.labels, lambda: self._pods.known())
@@ -122,6 +124,8 @@ class ClusterState:
         self.nodes.rank_new_names()
         for job in self._ledger.take_marked():
             job.priority = self._priority_of(job)
+            if job.implicit:
+                job.created = min([task.created for task in job.tasks if task.created is not None], default=None)
             self.waiting.refresh(job, job.queue, valid=is_valid(job), fresh=not job.has_started())
             self.changed_jobs.add(job)
 
@@ -167,7 +171,7 @@ class ClusterState:
 
     def _upsert_queue(self, queue: Queue) -> None:
         self.queues.upsert(queue, self.axis)
-        self.faults.read(f"queue {queue.metadata.name}", queue.metadata.annotations)
+        self.faults.read(f"queue {queue.metadata.name}", queue.metadata)
 
     def _delete_queue(self, queue: Queue) -> None:
         self.queues.delete(queue.metadata.name)
@@ -198,11 +202,18 @@ class ClusterState:
 
     def _upsert_namespace(self, namespace: Namespace) -> None:
         self.namespaces.upsert(namespace)
-        self._pods.rematch(namespace.metadata.name)
+        self._namespace_changed(namespace.metadata.name)
 
     def _delete_namespace(self, namespace: Namespace) -> None:
         self.namespaces.delete(namespace.metadata.name)
-        self._pods.rematch(namespace.metadata.name)
+        self._namespace_changed(namespace.metadata.name)
+
+    def _namespace_changed(self, name: str) -> None:
+        """Labels of a namespace decide what some terms match, and where jobs go that name no queue themselves."""
+        self._pods.rematch(name)
+        for job in list(self.jobs()):
+            if job.namespace == name:
+                self._groups.choose_queue(job)
 
     def _upsert_priority(self, priority_class: PriorityClass) -> None:
         self.priorities.upsert(priority_class)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from fairway.api.meta import ObjectMeta
 from fairway.state import annotations as names
 
 SHOWN = 20
@@ -35,6 +36,14 @@ _RULES: Mapping[str, _Rule] = {
     ),
     names.NEVER_EVICT: _Rule(_is_yes_or_no, "protects nobody, expected 'true' or 'false'"),
     names.PREEMPTABLE: _Rule(_is_yes_or_no, "protects nobody, expected 'true' or 'false'"),
+    names.MIN_AVAILABLE: _Rule(
+        lambda text: names.parse_count(text) is not None,
+        "is not a number of pods: counted as 1, expected a whole number of at least 1",
+    ),
+    names.COOLDOWN: _Rule(
+        lambda text: names.parse_span(text) is not None,
+        f"is not a valid duration: ignored, expected seconds (90, 1.5) {_SPAN}",
+    ),
 }
 
 
@@ -44,8 +53,9 @@ class AnnotationFaults:
     def __init__(self) -> None:
         self._texts: dict[str, dict[str, str]] = {}
 
-    def read(self, who: str, annotations: Mapping[str, str]) -> None:
+    def read(self, who: str, meta: ObjectMeta) -> None:
         """An object came or changed."""
+        annotations = names.notes(meta)
         faulty = {name: text for name, text in annotations.items() if name in _RULES and not _RULES[name].holds(text)}
         if faulty:
             self._texts[who] = faulty

@@ -72,7 +72,9 @@ def _check_jobs(state: ClusterState) -> None:
             holds(f"job {job.key} has the unknown task {task.key}", state.tasks.get(task.key) is task)
         same(f"ready tasks of job {job.key}", job.ready, sum(task.state in READY for task in job.tasks))
         same(f"pending tasks of job {job.key}", job.pending, sum(task.state in WAITING for task in job.tasks))
+        same(f"gated tasks of job {job.key}", job.gated, sum(task.state is TaskState.GATED for task in job.tasks))
         same(f"priority of job {job.key}", job.priority, _priority(state, job))
+        _check_said(state, job)
     for key, job in state.groups.items():
         same(f"key of group {key}", job.key, key)
         holds(f"group {key} has neither object nor pods", job.group or bool(job.tasks))
@@ -84,6 +86,15 @@ def _check_jobs(state: ClusterState) -> None:
         state.priorities.named,
         {name: count for name, count in named.items() if name},
     )
+
+
+def _check_said(state: ClusterState, job: Job) -> None:
+    said = Counter(task.says for task in job.tasks if not job.alone)
+    same(f"what the pods of job {job.key} say", job.said, dict(said))
+    named = job.named_queue or min((says.queue for says in said if says.queue), default="")
+    same(f"queue of job {job.key}", job.queue, named or state.namespaces.queue(job.namespace) or "default")
+    if job.implicit:
+        same(f"minimum of job {job.key}", job.minimum, max((says.minimum for says in said), default=1))
 
 
 def _priority(state: ClusterState, job: Job) -> int:
@@ -203,11 +214,15 @@ def _check_waiting(state: ClusterState) -> None:
         signature, line, _ = waiting.place_of(job)
         users[signature] += 1
         same(f"signature of job {job.key}", signature.key, _signature_key(job))
-        expected_line = (job.queue, job.namespace, job.priority, job.group, job.phase, is_valid(job))
+        expected_line = (job.queue, job.namespace, job.priority, not job.alone, job.phase, is_valid(job))
         same(f"line of job {job.key}", tuple(line)[: len(expected_line)], expected_line)
         if job not in fresh:
             same(f"waiting tasks of job {job.key}", waiting.started[job][1].tasks, job.waiting())
     same("signatures in use", set(waiting._signatures.values()), set(users))
+    same(
+        "jobs that only gates hold", set(waiting.gated), {job for job in state.jobs() if job.gated and not job.pending}
+    )
+    same("gated pods", set(state.gates), {key for key, task in state.tasks.items() if task.state is TaskState.GATED})
     same("groups without pods", set(waiting.empty), {job for job in state.groups.values() if not job.tasks})
     in_lines = []
     for key, signature in waiting._signatures.items():

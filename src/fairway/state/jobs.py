@@ -1,4 +1,4 @@
-"""Jobs: a PodGroup with its pods, or a pod alone."""
+"""Jobs: a PodGroup with its pods, the pods of one controller, or a pod alone."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from fairway.api.reservations import JobKind
 from fairway.clock import Micros
 from fairway.resources.columns import Vector
 from fairway.state.holds import HoldRecord
+from fairway.state.membership import PodSays
 from fairway.state.tasks import HOLDING, LOST, READY, STARTED, Task, TaskState
 
 LAST = 1 << 62
@@ -21,19 +22,22 @@ JobOrder = tuple[Micros, str, bool]
 class Job:
     """What is placed whole or not at all: `minimum` tasks, and of each role its own minimum.
 
-    A pod without a group is a job of one that has the pod's key. A group that pods name but nobody has made yet
-    is a job without `group`: it waits.
+    A pod without a group is a job of one that has the pod's key. Pods of one controller are an `implicit` job: what
+    they say makes it. A group that pods name but nobody has made yet is a job without `group`: it waits.
     """
 
     __slots__ = (
         "alone",
         "annotations",
         "created",
+        "gated",
         "group",
+        "implicit",
         "key",
         "last_ready",
         "minimum",
         "minimum_resources",
+        "named_queue",
         "namespace",
         "pending",
         "phase",
@@ -43,16 +47,22 @@ class Job:
         "ready",
         "reservations",
         "role_minimums",
+        "said",
         "tasks",
         "uid",
     )
 
-    def __init__(self, key: str, namespace: str, queue: str, *, alone: bool = False) -> None:
+    def __init__(self, key: str, namespace: str, queue: str, *, alone: bool = False, implicit: bool = False) -> None:
         self.key = key
         self.uid = ""
         self.alone = alone
+        self.implicit = implicit
         self.namespace = intern(namespace)
         self.queue = intern(queue)
+        self.named_queue = ""
+        """The queue that its group names; "" leaves it to the pods and the namespace."""
+        self.said: dict[PodSays, int] = {}
+        """What its pods say for it, and how many say so."""
         self.group = False
         self.minimum = 1
         self.minimum_resources: Vector | None = None
@@ -67,6 +77,12 @@ class Job:
         self.tasks: list[Task] = []
         self.ready = 0
         self.pending = 0
+        self.gated = 0
+
+    @property
+    def is_made(self) -> bool:
+        """Whether there is somebody to say what it needs: its group's object, its pods, or the pod that it is."""
+        return self.group or self.alone or self.implicit
 
     @property
     def kind(self) -> JobKind:
@@ -103,7 +119,7 @@ class Job:
         return bool([task for task in self.tasks if task.state in STARTED])
 
     def members(self) -> int:
-        """Pods that can still make up the gang: all but the failed and the leaving."""
+        """Pods that can make up the gang: all but the failed, the terminating and the gated."""
         return len([task for task in self.tasks if task.state not in LOST])
 
     def members_by_role(self) -> dict[str, int]:
@@ -131,7 +147,7 @@ def _by_role(tasks: Iterable[Task]) -> dict[str, int]:
 
 def is_valid(job: Job) -> bool:
     """Whether somebody made the job, and it has the members that its minimum, and each role's, asks for."""
-    if not (job.group or job.alone) or job.members() < job.minimum:
+    if not job.is_made or job.members() < job.minimum:
         return False
     if not job.role_minimums:
         return True

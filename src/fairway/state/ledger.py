@@ -69,6 +69,7 @@ class TaskLedger:
         job, state = task.job, task.state
         job.ready += by * (state in READY)
         job.pending += by * (state in WAITING)
+        job.gated += by * (state is TaskState.GATED)
         if state in ACCOUNTED:
             self._queues.get(job.queue).hold(job.namespace, task.shape.vector, by)
         if task.node != NOWHERE:

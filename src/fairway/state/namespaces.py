@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from fairway.api.namespaces import NAMESPACE_WEIGHT, Namespace, ResourceQuota
 from fairway.errors import QuantityError
 from fairway.resources.quantity import parse_quantity
+from fairway.state.membership import queue_named
 
 DEFAULT_WEIGHT = 1
 _NANO = 10**9
@@ -28,6 +29,7 @@ class NamespaceBook:
 
     def __init__(self) -> None:
         self._labels: dict[str, Mapping[str, str]] = {}
+        self._queues: dict[str, str] = {}
         self._weights: dict[str, dict[str, str]] = {}
 
     def labels(self, namespace: str) -> Mapping[str, str]:
@@ -36,9 +38,15 @@ class NamespaceBook:
 
     def upsert(self, namespace: Namespace) -> None:
         self._labels[namespace.metadata.name] = namespace.metadata.labels
+        self._queues[namespace.metadata.name] = queue_named(namespace.metadata)
 
     def delete(self, name: str) -> None:
         self._labels.pop(name, None)
+        self._queues.pop(name, None)
+
+    def queue(self, namespace: str) -> str:
+        """The queue of jobs that name none themselves; "" if the namespace names none either."""
+        return self._queues.get(namespace, "")
 
     def upsert_quota(self, quota: ResourceQuota) -> None:
         texts = self._weights.setdefault(quota.metadata.namespace, {})

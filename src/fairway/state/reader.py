@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from fairway.api.pods import Pod, PodSpec
@@ -11,6 +12,7 @@ from fairway.clock import SECOND, Micros
 from fairway.resources.algebra import Resource
 from fairway.resources.columns import Axis, Vector
 from fairway.state import annotations as names
+from fairway.state.membership import belonging, group_name, pod_says, queue_named
 from fairway.state.queues import DEFAULT_QUEUE
 from fairway.state.shapes import MAX_REQUEST
 from fairway.state.tasks import TaskState, Traits
@@ -30,14 +32,24 @@ def key_of(pod: Pod) -> str:
 
 
 def group_of(pod: Pod) -> str:
-    """The key of the group the pod names, always in its own namespace; "" if it is alone."""
-    name = pod.metadata.annotations.get(names.GROUP_NAME)
+    """The key of the group the pod names, always in its own namespace; "" if it names none."""
+    name = group_name(pod)
     return f"{pod.metadata.namespace}/{name}" if name else ""
 
 
+def job_of(pod: Pod) -> str:
+    """The key of the pod's job: a group, the implicit job of its controller, or the pod alone."""
+    return belonging(pod)[0]
+
+
 def queue_of(pod: Pod) -> str:
-    """A lone pod's queue."""
-    return pod.metadata.annotations.get(names.QUEUE_NAME) or DEFAULT_QUEUE
+    """The queue that the pod itself names."""
+    return queue_named(pod.metadata) or DEFAULT_QUEUE
+
+
+def minimum_of(pods: Iterable[Pod]) -> int:
+    """The gang size that pods without a group say for their job."""
+    return max((pod_says(pod).minimum for pod in pods), default=1)
 
 
 def observed_state(pod: Pod) -> TaskState | None:
@@ -48,7 +60,9 @@ def observed_state(pod: Pod) -> TaskState | None:
     leaving = pod.metadata.deletion_timestamp is not None
     if pod.spec.node_name:
         return TaskState.RELEASING if leaving else phase
-    return None if leaving or pod.spec.scheduling_gates else TaskState.PENDING
+    if leaving:
+        return None
+    return TaskState.GATED if pod.spec.scheduling_gates else TaskState.PENDING
 
 
 class Requests:
@@ -76,7 +90,8 @@ class TraitReader:
         self._known: dict[Traits, Traits] = {}
 
     def of(self, pod: Pod) -> Traits:
-        notes, spec = pod.metadata.annotations, pod.spec
+        notes, spec = names.notes(pod.metadata), pod.spec
+        cooldown = notes.get(names.COOLDOWN)
         runtime = _runtime(notes.get(names.EXPECTED_RUNTIME), spec.active_deadline_seconds)
         traits = Traits(
             role=notes.get(names.TASK_ROLE, ""),
@@ -86,6 +101,7 @@ class TraitReader:
             explicit_priority=spec.priority is not None,
             runtime=runtime.span,
             deadline=runtime.deadline,
+            cooldown=0 if cooldown is None else names.parse_span(cooldown) or 0,
         )
         if traits == _PLAIN:
             return _PLAIN

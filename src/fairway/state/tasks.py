@@ -11,7 +11,8 @@
 
 `Allocated` holds room until its gang is ready; `Pipelined` waits on a node for room that is being released;
 `Reserved` waits on a node for room that is not even being released. `Unknown` is what an unreachable node's
-pods report: they keep their room.
+pods report: they keep their room. `Gated` pods have scheduling gates: they wait for whoever takes those off, which
+makes a new pod of them as far as this table is concerned.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fairway.clock import Micros
 from fairway.errors import IllegalMove
+from fairway.state.membership import NOTHING_SAID, PodSays
 
 if TYPE_CHECKING:
     from fairway.state.jobs import Job
@@ -42,6 +44,7 @@ class TaskState(IntEnum):
     SUCCEEDED = 8
     FAILED = 9
     UNKNOWN = 10
+    GATED = 11
 
 
 _S = TaskState
@@ -69,6 +72,7 @@ LEGAL_MOVES: dict[TaskState, frozenset[TaskState]] = {
     _S.SUCCEEDED: frozenset(),
     _S.FAILED: frozenset(),
     _S.UNKNOWN: frozenset({_S.BOUND, _S.RUNNING, _S.RELEASING, _S.SUCCEEDED, _S.FAILED}),
+    _S.GATED: frozenset(),
 }
 
 ON_NODE = frozenset({_S.ALLOCATED, _S.BINDING, _S.BOUND, _S.RUNNING, _S.RELEASING, _S.UNKNOWN})
@@ -91,8 +95,8 @@ HOLDING = WAITING - {_S.PENDING}
 
 FINISHED = frozenset({_S.SUCCEEDED, _S.FAILED})
 
-LOST = frozenset({_S.FAILED, _S.RELEASING})
-"""States of a pod that can no longer make up its gang."""
+LOST = frozenset({_S.FAILED, _S.RELEASING, _S.GATED})
+"""States of a pod that can not, or not yet, make up its gang."""
 
 
 class Traits(NamedTuple):
@@ -105,6 +109,8 @@ class Traits(NamedTuple):
     explicit_priority: bool = False
     runtime: Micros | None = None
     deadline: Micros | None = None
+    cooldown: Micros = 0
+    """For so long after its start it is no victim."""
 
 
 class Task:
@@ -119,6 +125,7 @@ class Task:
         "node",
         "priority",
         "record",
+        "says",
         "shape",
         "started",
         "state",
@@ -147,6 +154,8 @@ class Task:
         self.matched: tuple[int, ...] = ()
         self.record: tuple[tuple[str, str], ...] = ()
         """The annotations that say which devices it was given."""
+        self.says: PodSays = NOTHING_SAID
+        """What it says for its job."""
         self.state = TaskState.PENDING
         self.node = NOWHERE
 

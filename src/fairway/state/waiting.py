@@ -169,6 +169,8 @@ class WaitingIndex:
         """Those who do not."""
         self.empty: dict[Job, None] = {}
         """Groups that nobody has made a pod for, or whose pods are all gone."""
+        self.gated: dict[Job, None] = {}
+        """Jobs that nothing waits of but pods with scheduling gates."""
 
     def __len__(self) -> int:
         return len(self._places)
@@ -189,12 +191,15 @@ class WaitingIndex:
         self.empty.pop(job, None)
         if job.group and not job.tasks:
             self.empty[job] = None
+        self.gated.pop(job, None)
         if not job.pending:
+            if job.gated:
+                self.gated[job] = None
             return
         entry = Entry(job, job.waiting())
         signature = self._signature(entry)
         signature.users += 1
-        key = LineKey(queue, job.namespace, job.priority, job.group, job.phase, valid, patience(job))
+        key = LineKey(queue, job.namespace, job.priority, not job.alone, job.phase, valid, patience(job))
         self._places[job] = Place(signature, key, job.order)
         if fresh:
             signature.line(key).add(entry)

@@ -15,7 +15,7 @@ from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
 from fairway.app.explaining.model import Forecast, UnknownEnd
 from fairway.app.explaining.runs import Runs
-from fairway.app.explaining.situation import Situation, effect_on, job_of
+from fairway.app.explaining.situation import Situation, effect_on
 from fairway.app.living import FOREVER, LivingCluster
 from fairway.app.population import populate, settle
 from fairway.clock import SECOND, Micros, format_rfc3339
@@ -28,6 +28,7 @@ from fairway.sim.scenario.model import TimingPart
 from fairway.sim.spans import format_span
 from fairway.sim.story import Story
 from fairway.state.cluster import ClusterState
+from fairway.state.reader import job_of
 
 HORIZON: Micros = 90 * 86_400 * SECOND
 MOST_DECISIONS = 1_000

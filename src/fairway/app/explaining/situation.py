@@ -31,7 +31,7 @@ from fairway.state.cluster import ClusterState
 from fairway.state.events import Deleted, Upserted
 from fairway.state.facts import fact_key
 from fairway.state.queues import DEFAULT_QUEUE
-from fairway.state.reader import group_of, key_of
+from fairway.state.reader import job_of
 
 
 class PastRun(NamedTuple):
@@ -167,11 +167,6 @@ class Situation:
 
     def _pods(self) -> Iterable[Pod]:
         return (thing for thing in self.objects.values() if isinstance(thing, Pod))
-
-
-def job_of(pod: Pod) -> str:
-    """The key of the job that a pod belongs to."""
-    return group_of(pod) or key_of(pod)
 
 
 def effect_on(plan: Plan, job: str) -> Effect | None:

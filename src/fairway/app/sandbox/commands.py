@@ -26,7 +26,7 @@ from fairway.sim.objects import identified
 from fairway.state.annotations import NOMINATED_SINCE
 from fairway.state.asks import RECORD_PREFIX
 from fairway.state.events import Deleted, Upserted
-from fairway.state.reader import group_of, key_of
+from fairway.state.reader import group_of, job_of, key_of
 
 T = TypeVar("T", Pod, PodGroup)
 
@@ -109,14 +109,14 @@ class Commands:
             raise InputError(f"a sandbox holds at most {MOST_OBJECTS} objects, there would be more")
 
     def _check_pod(self, pod: Pod) -> None:
-        key, group = key_of(pod), group_of(pod)
+        key, job = key_of(pod), job_of(pod)
         known = self._cluster.pods.get(key)
-        if not group and self._cluster.jobs.get(key) is not None and known is None:
+        if job == key and not group_of(pod) and self._cluster.jobs.get(key) is not None and known is None:
             raise InputError(f"Pod {key}: there is a group of that name, expected another name")
         if known is None:
             return
-        if group != group_of(known.pod):
-            raise InputError(f"Pod {key}: it belongs to another group already, delete it first")
+        if job != job_of(known.pod):
+            raise InputError(f"Pod {key}: it belongs to another job already, delete it first")
         if known.node and not self._is_same(pod):
             raise InputError(f"Pod {key}: it has its place on {known.node} already, delete it first")
 
@@ -155,12 +155,12 @@ class Commands:
             if known is not None:
                 known.amounts, known.run = pod_request(pod.spec).amounts, run_time(pod, group)
                 self._cluster.replace(known, _with_managed(pod, known.pod))
-            elif (job := self._cluster.jobs.get(group_of(pod) or key_of(pod))) is not None:
+            elif (job := self._cluster.jobs.get(job_of(pod))) is not None:
                 self._cluster.enlarge(job, pod, run_time(pod, group))
             elif is_ended(pod):
                 self._state.apply(Upserted(pod))
             else:
-                new.setdefault(group_of(pod) or key_of(pod), []).append(pod)
+                new.setdefault(job_of(pod), []).append(pod)
         for key, members in new.items():
             made = make_job(key, self._group(key), members, run_time)
             self._cluster.take_up(made, members)
@@ -187,7 +187,7 @@ class Commands:
             meant = [
                 kinds.key(thing)
                 for thing in self._state.objects.values()
-                if (isinstance(thing, Pod) and (group_of(thing) or key_of(thing)) == f"{namespace}/{name}")
+                if (isinstance(thing, Pod) and job_of(thing) == f"{namespace}/{name}")
                 or (isinstance(thing, PodGroup) and kinds.key(thing) == ("PodGroup", namespace, name))
             ]
         else:

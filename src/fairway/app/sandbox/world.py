@@ -23,7 +23,7 @@ from fairway.sim.scenario import Scenario, load_scenario
 from fairway.sim.traces import TraceFaults
 from fairway.sim.workload import arrivals
 from fairway.state.annotations import GROUP_NAME
-from fairway.state.reader import group_of, key_of
+from fairway.state.reader import job_of
 
 DEMO = Path(__file__).parent / "demo" / "scenario.yaml"
 ROUND: Micros = 3 * 3600 * SECOND
@@ -70,7 +70,7 @@ def files_world(objects: Iterable[ApiObject], now: Micros) -> World:
     times: dict[str, Micros] = {}
     for pod in things:
         if isinstance(pod, Pod):
-            key = group_of(pod) or key_of(pod)
+            key = job_of(pod)
             times[key] = min(times.get(key, arrives_after(pod)), arrives_after(pod))
     there: list[ApiObject] = []
     coming: dict[str, list[ApiObject]] = {}
@@ -101,7 +101,7 @@ def _created(thing: ApiObject, at: Micros) -> ApiObject:
 
 def _job_key(thing: ApiObject) -> str:
     if isinstance(thing, Pod):
-        return group_of(thing) or key_of(thing)
+        return job_of(thing)
     return f"{thing.metadata.namespace}/{thing.metadata.name}" if isinstance(thing, PodGroup) else ""
 
 

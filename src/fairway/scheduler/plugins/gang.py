@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from fairway.api.settings import Arguments
+from fairway.scheduler.admission import gates_of
 from fairway.scheduler.jobrun import JobRun
+from fairway.scheduler.session import Session
 from fairway.scheduler.verdict import YES, Reason, Verdict
 from fairway.state.jobs import is_valid
 
@@ -12,7 +14,11 @@ class Gang:
     name = "gang"
     built_in = True
 
-    def __init__(self, arguments: Arguments) -> None: ...
+    def __init__(self, arguments: Arguments) -> None:
+        self._session: Session | None = None
+
+    def open(self, session: Session) -> None:
+        self._session = session
 
     def job_key(self, job: JobRun) -> bool:
         """Jobs that are not ready go before those that only want more."""
@@ -21,7 +27,15 @@ class Gang:
     def job_valid(self, job: JobRun) -> Verdict:
         if is_valid(job.job):
             return YES
-        return Verdict(False, Reason.GANG_TOO_FEW_PODS, self.name, _missing(job))
+        missing = _missing(job)
+        if job.job.gated and job.job.members() + job.job.gated >= job.minimum:
+            why = self._gates(job) if job.job.alone else f"{missing}; {self._gates(job)}"
+            return Verdict(False, Reason.SCHEDULING_GATED, self.name, why)
+        return Verdict(False, Reason.GANG_TOO_FEW_PODS, self.name, missing)
+
+    def _gates(self, job: JobRun) -> str:
+        assert self._session is not None
+        return gates_of(self._session.state, job.job)
 
     def job_ready(self, job: JobRun) -> bool:
         if job.ready < job.minimum:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from fairway.clock import Micros, format_rfc3339
-from fairway.scheduler.admission import admission
+from fairway.scheduler.admission import admission, gated_verdict, gates_of
 from fairway.scheduler.books import AccountBook
 from fairway.scheduler.explain import Why, explain
 from fairway.scheduler.holding.starving import is_starving
@@ -19,6 +19,7 @@ from fairway.scheduler.promising.timeline import Promise
 from fairway.scheduler.session import Session
 from fairway.scheduler.verdict import QUEUE_LIMITED, Reason, Verdict
 from fairway.state.jobs import Job
+from fairway.state.tasks import Task, TaskState
 from fairway.state.waiting import Entry, Line, LineKey, Signature, patience
 
 _NO_SIGNATURE = Signature(((), 0, (), None))
@@ -57,7 +58,10 @@ class WaitingJobs:
         }
         started = session.state.waiting.started.values()
         self._started = [entry for _, entry in started if entry.job in self._jobs]
-        self._empty = list(_without_pods(session))
+        self._empty = [*_without_pods(session), *_gated(session)]
+        self._gates = {
+            task.job: gates_of(session.state, task.job) for task in _gated_tasks(session) if task.job.pending
+        }
         self._places = {job: _place_note(session, run) for job, run in session.holders.items()}
         self._places |= {run.job: _promise_note(promise) for run, promise in session.promises.items()}
         self._bound = {run.job for run, _, _ in session.bindings}
@@ -184,7 +188,8 @@ class WaitingJobs:
 
     def reason(self, row: Row) -> tuple[Reason, str, dict[str, int]]:
         reason, message, nodes = self._bare_reason(row)
-        notes = [message, self._session.notes.get(row.entry.job, ""), self._places.get(row.entry.job, "")]
+        kept = (self._session.notes, self._places, self._gates)
+        notes = [message, *(texts.get(row.entry.job, "") for texts in kept)]
         return reason, "; ".join(note for note in notes if note), nodes
 
     def _bare_reason(self, row: Row) -> tuple[Reason, str, dict[str, int]]:
@@ -234,6 +239,18 @@ def _without_pods(session: Session) -> Iterator[Row]:
         verdict = admission(session, run)
         if not verdict.ok:
             yield Row(Entry(job, []), run, verdict, None)
+
+
+def _gated_tasks(session: Session) -> Iterator[Task]:
+    return (session.state.tasks[key] for key in session.state.gates)
+
+
+def _gated(session: Session) -> Iterator[Row]:
+    """Jobs of which nothing waits but pods with scheduling gates."""
+    for job in session.state.waiting.gated:
+        tasks = sorted((task for task in job.tasks if task.state is TaskState.GATED), key=lambda task: task.key)
+        run = session.job_run(Entry(job, tasks), _NO_SIGNATURE, _NO_LINE)
+        yield Row(Entry(job, tasks), run, gated_verdict(session, run), None)
 
 
 def _place_note(session: Session, run: JobRun) -> str:

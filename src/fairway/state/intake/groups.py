@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from sys import intern
 from typing import TYPE_CHECKING
 
 from fairway.api.scheduling import PodGroup
 from fairway.clock import Micros, from_datetime
-from fairway.state.annotations import kept
+from fairway.state.annotations import STARVING_AFTER, kept, parse_span
 from fairway.state.jobs import Job
 from fairway.state.ledger import TaskLedger
+from fairway.state.membership import PodSays, queue_named
 from fairway.state.queues import DEFAULT_QUEUE
 from fairway.state.shaper import Shaper
 from fairway.state.tasks import ACCOUNTED, NOWHERE, WAITING, Task, TaskState
 
 if TYPE_CHECKING:
     from fairway.state.cluster import ClusterState
+
+
+LET_IN = "Inqueue"
+"""The phase of an implicit job: no object's status could say that it was let in, so it is in from the start."""
 
 
 class GroupIntake:
@@ -25,24 +31,47 @@ class GroupIntake:
         self._ledger = ledger
         self._shaper = shaper
 
-    def job(self, key: str, namespace: str) -> Job:
+    def job(self, key: str, namespace: str, *, implicit: bool = False) -> Job:
         job = self._state.groups.get(key)
         if job is None:
-            job = self._state.groups[key] = Job(key, namespace, DEFAULT_QUEUE)
+            queue = self._state.namespaces.queue(namespace) or DEFAULT_QUEUE
+            job = self._state.groups[key] = Job(key, namespace, queue, implicit=implicit)
+            if implicit:
+                job.phase = LET_IN
         return job
+
+    def hear(self, job: Job, says: PodSays, by: int) -> None:
+        """A pod came (by 1) or went (by -1) that says something for its job."""
+        count = job.said.get(says, 0) + by
+        if count:
+            job.said[says] = count
+        else:
+            del job.said[says]
+        self.choose_queue(job)
+        if job.implicit:
+            job.minimum = max((said.minimum for said in job.said), default=1)
+            spans = [(parse_span(said.starving_after) or 0, said.starving_after) for said in job.said]
+            longest = max(spans, default=(0, ""))[1]
+            job.annotations = {STARVING_AFTER: longest} if longest else None
+
+    def choose_queue(self, job: Job) -> None:
+        """The queue of the group, else of its pods (of several the first by name), else of the namespace."""
+        named = job.named_queue or min((said.queue for said in job.said if said.queue), default="")
+        self._move_queue(job, named or self._state.namespaces.queue(job.namespace) or DEFAULT_QUEUE)
 
     def upsert(self, group: PodGroup) -> None:
         meta, spec = group.metadata, group.spec
         job = self.job(f"{meta.namespace}/{meta.name}", meta.namespace)
-        self._move_queue(job, spec.queue or DEFAULT_QUEUE)
+        job.named_queue = spec.queue or queue_named(meta)
+        self.choose_queue(job)
         job.group, job.uid = True, meta.uid
         job.minimum = spec.min_member
         job.role_minimums = tuple(sorted(spec.min_task_member.items()))
         job.minimum_resources = self._shaper.vector(spec.min_resources) if spec.min_resources else None
         job.created = None if meta.creation_timestamp is None else from_datetime(meta.creation_timestamp)
         job.phase = group.status.phase
-        job.annotations = kept(meta.annotations)
-        self._state.faults.read(f"podgroup {job.key}", meta.annotations)
+        job.annotations = kept(meta)
+        self._state.faults.read(f"podgroup {job.key}", meta)
         job.last_ready = _last_ready(group)
         self.rehold(job)
         self._state.priorities.name(job.priority_class, -1)
@@ -55,7 +84,8 @@ class GroupIntake:
         job = self._state.groups.get(key)
         if job is None:
             return
-        self._move_queue(job, DEFAULT_QUEUE)
+        job.named_queue = ""
+        self.choose_queue(job)
         job.group, job.created, job.uid = False, None, ""
         job.minimum, job.role_minimums, job.minimum_resources, job.phase = 1, (), None, ""
         self._state.priorities.name(job.priority_class, -1)
@@ -92,10 +122,11 @@ class GroupIntake:
         queues = self._state.queues
         for task in held:
             queues.get(job.queue).hold(job.namespace, task.shape.vector, -1)
-        job.queue = queue
+        job.queue = intern(queue)
         for task in held:
             queues.get(job.queue).hold(job.namespace, task.shape.vector, 1)
             self._state.nodes.touch(task.node)
+        self._ledger.mark(job)
 
 
 def _last_ready(group: PodGroup) -> Micros | None:

@@ -14,6 +14,8 @@ from fairway.state.holds import read_nomination
 from fairway.state.intake.groups import GroupIntake
 from fairway.state.jobs import Job
 from fairway.state.ledger import TaskLedger
+from fairway.state.membership import Belongs, belonging, pod_says, queue_named
+from fairway.state.queues import DEFAULT_QUEUE
 from fairway.state.shaper import Shaper
 from fairway.state.tasks import FINISHED, NOWHERE, ON_NODE, WAITING, Task, TaskState
 
@@ -53,11 +55,12 @@ class PodIntake:
             if pod.spec.node_name and state not in FINISHED:
                 self._enter_foreign(key, pod)
             return
+        job, belongs = belonging(pod)
         if state is TaskState.SUCCEEDED:
-            self._state.history.note(pod, (reader.group_of(pod) or key).split("/", 1)[1])
-        if state is None or (state in FINISHED and not reader.group_of(pod)):
+            self._state.history.note(pod, job.split("/", 1)[1])
+        if state is None or (state in FINISHED and belongs is Belongs.ALONE):
             return
-        task = self._read(key, pod)
+        task = self._read(key, pod, job, belongs)
         task.job.tasks.append(task)
         task.record = record
         if assumed_on:
@@ -68,6 +71,9 @@ class PodIntake:
             self._ledger.enter(task, state, nodes.row(pod.spec.node_name))
         elif state is TaskState.PENDING:
             self._groups.enter_waiting(task)
+        elif state is TaskState.GATED:
+            self._state.gates[key] = tuple(gate.name for gate in pod.spec.scheduling_gates)
+            self._ledger.enter(task, state, NOWHERE)
         else:
             self._ledger.enter(task, state, NOWHERE)
         if pod.spec.volumes and state is TaskState.PENDING:
@@ -122,13 +128,15 @@ class PodIntake:
         ours = self._state.scheduler_names
         return ours is not None and pod.spec.scheduler_name not in ours
 
-    def _read(self, key: str, pod: Pod) -> Task:
+    def _read(self, key: str, pod: Pod, job: str, belongs: Belongs) -> Task:
         state, traits = self._state, self._traits.of(pod)
         stamp = pod.metadata.creation_timestamp
         created = None if stamp is None else from_datetime(stamp)
         task = Task(
             key,
-            self._job_of(key, pod, created),
+            self._alone(job, pod, created)
+            if belongs is Belongs.ALONE
+            else self._groups.job(job, pod.metadata.namespace, implicit=belongs is Belongs.CONTROLLER),
             self._shaper.blank,
             priority=pod.spec.priority
             if pod.spec.priority is not None
@@ -140,7 +148,10 @@ class PodIntake:
         started = pod.status.start_time
         task.started = None if started is None else from_datetime(started)
         state.tasks[key] = task
-        state.faults.read(f"pod {key}", pod.metadata.annotations)
+        if belongs is not Belongs.ALONE:
+            task.says = pod_says(pod)
+            self._groups.hear(task.job, task.says, 1)
+        state.faults.read(f"pod {key}", pod.metadata)
         state.priorities.name(traits.priority_class, 1)
         nomination = read_nomination(pod)
         if nomination is not None:
@@ -154,13 +165,12 @@ class PodIntake:
         task.matched = task.shape.matched
         self._tell((term, other) for term, other in told if other is not task)
 
-    def _job_of(self, key: str, pod: Pod, created: Micros | None) -> Job:
-        group = reader.group_of(pod)
-        if group:
-            return self._groups.job(group, pod.metadata.namespace)
-        job = Job(key, pod.metadata.namespace, reader.queue_of(pod), alone=True)
+    def _alone(self, key: str, pod: Pod, created: Micros | None) -> Job:
+        namespace, named = pod.metadata.namespace, queue_named(pod.metadata)
+        job = Job(key, namespace, named or self._state.namespaces.queue(namespace) or DEFAULT_QUEUE, alone=True)
+        job.named_queue = named
         job.created = created
-        job.annotations = kept(pod.metadata.annotations)
+        job.annotations = kept(pod.metadata)
         job.uid = pod.metadata.uid
         job.reservations = self._state.reservations.records(job) or None
         return job
@@ -177,12 +187,15 @@ class PodIntake:
         del state.tasks[key]
         state.priorities.name(task.traits.priority_class, -1)
         task.job.tasks.remove(task)
+        if not task.job.alone:
+            self._groups.hear(task.job, task.says, -1)
         state.terms.leave(task)
         self._shaper.release(task.shape)
         self._confirmed.discard(key)
         self._with_volumes.pop(key, None)
         self._with_claims.pop(key, None)
         state.nominations.pop(key, None)
+        state.gates.pop(key, None)
         state.faults.forget(f"pod {key}")
         self._ledger.mark(task.job)
         if not task.job.tasks and not task.job.group and not task.job.alone:

@@ -1,0 +1,120 @@
+"""Which job a pod belongs to, and what it says for that job: queue and gang size.
+
+A pod joins a PodGroup that it names, in one of the ways that exist for it; else the implicit job of its topmost known
+controller; else it is a job by itself. All is read from the pod's own object: no controller has to be watched. A
+controller that makes pods through another one (a JobSet makes Jobs) is known by the label that it puts on them.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+from fairway.api.meta import ObjectMeta
+from fairway.api.pods import Pod
+from fairway.state import annotations as names
+
+_TOPMOST = (
+    ("jobset.sigs.k8s.io/jobset-name", "jobset"),
+    ("ray.io/cluster", "raycluster"),
+    ("leaderworkerset.sigs.k8s.io/name", "leaderworkerset"),
+    ("sparkoperator.k8s.io/app-name", "sparkapplication"),
+)
+"""Labels by which controllers mark pods that they may not own themselves, and the kind that each stands for."""
+
+_TRAINING_NAME, _TRAINING_KIND = "training.kubeflow.org/job-name", "training.kubeflow.org/operator-name"
+"""Several kinds of training jobs share one label; the operator's name (`pytorchjob-controller`) says which it is."""
+
+_CONTROLLERS = frozenset(
+    {"job", "jobset", "raycluster", "rayjob", "leaderworkerset", "trainjob", "sparkapplication", "appwrapper"}
+    | {"pytorchjob", "tfjob", "xgboostjob", "mxjob", "paddlejob", "jaxjob", "mpijob", "workflow", "pipelinerun"}
+)
+"""Kinds, in lower case, whose pods are one piece of work. Pods of services (Deployment, StatefulSet, ...) are not: each
+is a job by itself."""
+
+
+class Belongs(Enum):
+    """How a pod came to its job."""
+
+    GROUP = "PodGroup"
+    CONTROLLER = "controller"
+    ALONE = "alone"
+
+
+class PodSays(NamedTuple):
+    """What a pod says for its whole job. Equal ones may be shared."""
+
+    queue: str = ""
+    minimum: int = 1
+    starving_after: str = ""
+
+
+NOTHING_SAID = PodSays()
+
+
+def belonging(pod: Pod) -> tuple[str, Belongs]:
+    """The key of the pod's job, always in its own namespace, and how it came to it.
+
+    An implicit job's key has its controller's kind in it (`team/jobset/train`): no other job can have the same.
+    """
+    meta = pod.metadata
+    group = group_name(pod)
+    if group:
+        return f"{meta.namespace}/{group}", Belongs.GROUP
+    if meta.owner_references:
+        controller = _controller(meta)
+        if controller:
+            return f"{meta.namespace}/{controller}", Belongs.CONTROLLER
+    return f"{meta.namespace}/{meta.name}", Belongs.ALONE
+
+
+def group_name(pod: Pod) -> str:
+    """The PodGroup that the pod names, if any."""
+    own = pod.spec.scheduling_group
+    if own is not None and own.pod_group_name:
+        return own.pod_group_name
+    meta = pod.metadata
+    found = meta.annotations.get(names.GROUP_NAME)
+    if found:
+        return found
+    if meta.labels:
+        for label in names.GROUP_LABELS:
+            found = meta.labels.get(label)
+            if found:
+                return found
+    return ""
+
+
+def _controller(meta: ObjectMeta) -> str:
+    owner = next((owner for owner in meta.owner_references if owner.controller), None)
+    if owner is None:
+        return ""
+    kind = owner.kind.lower()
+    for label, above in _TOPMOST:
+        if meta.labels.get(label):
+            return f"{above}/{meta.labels[label]}"
+    training = meta.labels.get(_TRAINING_NAME)
+    if training:
+        operator = meta.labels.get(_TRAINING_KIND, "").partition("-")[0]
+        kind = operator if operator in _CONTROLLERS else "mpijob" if operator == "mpi" else kind
+        return f"{kind}/{training}"
+    return f"{kind}/{owner.name}" if kind in _CONTROLLERS else ""
+
+
+def queue_named(meta: ObjectMeta) -> str:
+    """The queue that an object names in a label or annotation; "" if none."""
+    if not meta.labels and not meta.annotations:
+        return ""
+    for name in names.QUEUE_NAMES:
+        found = meta.labels.get(name) or meta.annotations.get(name)
+        if found:
+            return found
+    return ""
+
+
+def pod_says(pod: Pod) -> PodSays:
+    queue = queue_named(pod.metadata)
+    text = names.noted(pod.metadata, names.MIN_AVAILABLE)
+    minimum = 1 if text is None else names.parse_count(text) or 1
+    says = PodSays(queue, minimum, pod.metadata.annotations.get(names.STARVING_AFTER, ""))
+    return NOTHING_SAID if says == NOTHING_SAID else says
