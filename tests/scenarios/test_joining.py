@@ -2,6 +2,9 @@
 
 import pytest
 
+from fairway.api.policy import parse_policy
+from fairway.scheduler.carried import reservation_objects
+from fairway.scheduler.registry import default_registry
 from support import engine
 from support import objects as make
 from support.engine import bound, plan, reasons, waiting
@@ -125,6 +128,28 @@ class TestControllers:
         note = {"annotations": {"fairway.dev/min-available": "2"}}
         pods = [pod("t-0", owner="Job/t", **note), owned("t-1", "Job/t", **note)]
         assert set(bound(plan(ROOM, pods, policy=engine.policy(actions="allocate")))) == {"t-0", "t-1"}
+
+    def test_its_reservation_is_carried_to_the_next_cycle(self):
+        note = {"annotations": {"fairway.dev/min-available": "2"}, "created": 0}
+        busy = [pod("b1", node="n1", cpu=3), pod("b2", node="n2", cpu=3)]
+        members = [pod(f"t-{i}", owner="Job/t", cpu=4, **note) for i in range(2)]
+        reserving = engine.policy(actions="enqueue, reserve, allocate", plugins=engine.PLUGINS)
+        starving = parse_policy(
+            "actions: [enqueue, {name: reserve, arguments: {starvingJobTimeThreshold: 60, reservedNodePercent: 100}}, "
+            "allocate]",
+            "policy",
+            default_registry().catalog,
+        )
+        state = engine.state_of(ROOM, busy, members)
+        assert not engine.decided(state, reserving).reservations, "not yet starving"
+        made = engine.decided(state, starving).reservations
+        assert {entry.node for entry in made} == {"n1", "n2"}
+        [(key, thing)] = reservation_objects(made).items()
+        assert key == ("default", "controller-job-t")
+        state.upsert([thing])
+        again = engine.decided(state, starving)
+        assert [entry.since for entry in again.reservations] == [entry.since for entry in made]
+        assert again.warnings == ()
 
 
 class TestQueues:

@@ -13,7 +13,9 @@ import msgspec
 
 from fairway.api.meta import ApiStruct, ObjectMeta, Time
 
-JobKind = Literal["PodGroup", "Pod"]
+JobKind = Literal["PodGroup", "Pod", "Controller"]
+"""A `Controller` is the implicit job of one: its name is kind and name, as in `job/train`."""
+
 PlaceState = Literal["reserved", "allocated"]
 
 MAX_PLACES = 10_000
@@ -22,6 +24,7 @@ MAX_PLACES = 10_000
 _LONGEST_NAME = 253
 _LONE = "pod-"
 _GROUP = "podgroup-"
+_CONTROLLER = "controller-"
 
 
 class JobReference(ApiStruct, frozen=True):
@@ -65,15 +68,18 @@ class Reservation(ApiStruct, frozen=True):
 
 
 def reservation_name(kind: str, name: str) -> str:
-    """The one name that the reservation of a job has: the group's, or `pod-` and the lone pod's.
+    """The one name that the reservation of a job has: the group's, `pod-` and the lone pod's, or `controller-` and the
+    kind and name of the controller.
 
     No two jobs of a namespace share one: a group whose own name begins like that of another kind's reservation gets
     `podgroup-` before it, and a name that would be too long ends in a digest of the whole.
     """
     if kind == "Pod":
         whole = _LONE + name
+    elif kind == "Controller":
+        whole = _CONTROLLER + name.replace("/", "-")
     else:
-        whole = _GROUP + name if name.startswith((_LONE, _GROUP)) else name
+        whole = _GROUP + name if name.startswith((_LONE, _GROUP, _CONTROLLER)) else name
     if len(whole) <= _LONGEST_NAME:
         return whole
     digest = blake2b(whole.encode(), digest_size=8).hexdigest()

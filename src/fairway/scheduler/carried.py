@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
+import msgspec
+
 from fairway.api.meta import ObjectMeta, OwnerReference
 from fairway.api.reservations import (
     JobKind,
@@ -37,16 +39,20 @@ def reservation_objects(entries: Iterable[PlannedPlace]) -> dict[ReservationKey,
 def _reservation(entries: list[PlannedPlace]) -> Reservation:
     first = entries[0]
     namespace, _, name = first.job.partition("/")
-    kind: JobKind = "Pod" if first.job_kind == "Pod" else "PodGroup"
+    kind: JobKind = msgspec.convert(first.job_kind, JobKind)
     places = tuple(_place(entry) for entry in sorted(entries, key=lambda entry: entry.pod))
     starts = [_time(entry.promised_start) for entry in entries if entry.promised_start is not None]
-    owner = OwnerReference(api_version=_VERSIONS[kind], kind=kind, name=name, uid=first.job_uid)
+    owners = (
+        (OwnerReference(api_version=_VERSIONS[kind], kind=kind, name=name, uid=first.job_uid),)
+        if kind in _VERSIONS
+        else ()
+    )
     return Reservation(
         metadata=ObjectMeta(
             name=reservation_name(kind, name),
             namespace=namespace,
             creation_timestamp=min(place.since for place in places if place.since is not None),
-            owner_references=(owner,),
+            owner_references=owners,
         ),
         spec=ReservationSpec(
             job_ref=JobReference(kind, name, first.job_uid),

@@ -145,10 +145,13 @@ class ClusterState:
         yield from (task.job for task in self.tasks.values() if task.job.alone)
 
     def job_of(self, kind: str, key: str) -> Job | None:
-        """The job of a kind (PodGroup or Pod) and a key; a group that was not created yet is none."""
+        """The job of a kind (PodGroup, Controller or Pod) and a key; a group that was not created yet is none."""
         if kind == "PodGroup":
             group = self.groups.get(key)
             return group if group is not None and group.group else None
+        if kind == "Controller":
+            implicit = self.groups.get(key)
+            return implicit if implicit is not None and implicit.implicit else None
         task = self.tasks.get(key)
         return task.job if task is not None and task.job.alone else None
 

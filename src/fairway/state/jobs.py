@@ -87,7 +87,7 @@ class Job:
     @property
     def kind(self) -> JobKind:
         """What the job's own object is: a lone pod and a group may have the same key."""
-        return "Pod" if self.alone else "PodGroup"
+        return "Pod" if self.alone else "Controller" if self.implicit else "PodGroup"
 
     @property
     def identity(self) -> str:

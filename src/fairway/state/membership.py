@@ -47,6 +47,8 @@ class PodSays(NamedTuple):
     queue: str = ""
     minimum: int = 1
     starving_after: str = ""
+    controller: str = ""
+    """The uid of its own controller, of pods that name no group: what it is known by when it comes again."""
 
 
 NOTHING_SAID = PodSays()
@@ -116,5 +118,7 @@ def pod_says(pod: Pod) -> PodSays:
     queue = queue_named(pod.metadata)
     text = names.noted(pod.metadata, names.MIN_AVAILABLE)
     minimum = 1 if text is None else names.parse_count(text) or 1
-    says = PodSays(queue, minimum, pod.metadata.annotations.get(names.STARVING_AFTER, ""))
+    owner = next((owner for owner in pod.metadata.owner_references if owner.controller), None)
+    uid = owner.uid if owner is not None and not group_name(pod) else ""
+    says = PodSays(queue, minimum, pod.metadata.annotations.get(names.STARVING_AFTER, ""), uid)
     return NOTHING_SAID if says == NOTHING_SAID else says

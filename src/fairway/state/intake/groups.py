@@ -53,6 +53,10 @@ class GroupIntake:
             spans = [(parse_span(said.starving_after) or 0, said.starving_after) for said in job.said]
             longest = max(spans, default=(0, ""))[1]
             job.annotations = {STARVING_AFTER: longest} if longest else None
+            uid = min((said.controller for said in job.said if said.controller), default="")
+            if uid != job.uid:
+                job.uid = uid
+                self.rehold(job)
 
     def choose_queue(self, job: Job) -> None:
         """The queue of the group, else of its pods (of several the first by name), else of the namespace."""
