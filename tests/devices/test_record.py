@@ -38,6 +38,24 @@ def test_a_key_that_is_too_long_is_none() -> None:
     assert key_of("c", "/" * room) is None, "an escaped character takes more"
 
 
+LONG = Entry("c", "d" * 80, 2000)
+
+
+def test_a_long_name_is_written_as_its_hash_with_the_name_beside_it() -> None:
+    notes = written([LONG, LONG, Entry("c", "short", 1000)])
+    assert sorted(notes.values()) == ["1", "4", "c_" + "d" * 80]
+    assert all(KEY.fullmatch(key) and len(key.split("/")[1]) <= 63 for key in notes)
+    assert read(notes) == (Entry("c", "d" * 80, 4000), Entry("c", "short", 1000))
+
+
+def test_a_hash_without_its_name_or_with_another_is_no_record() -> None:
+    notes = written([LONG])
+    name_key = next(key for key, text in notes.items() if text.startswith("c_"))
+    assert read({key: text for key, text in notes.items() if key != name_key}) == ()
+    assert read(notes | {name_key: "c_other"}) == ()
+    assert read({name_key: notes[name_key]}) == ()
+
+
 @pytest.mark.parametrize("text", ["", "-1", "0", "x", "1n", "NaN"])
 def test_a_malformed_record_is_none(text: str) -> None:
     assert read({f"{PREFIX}c_d": text}) == ()
@@ -56,6 +74,12 @@ def test_any_name_comes_back(name: str) -> None:
     assert unescaped(escaped(name)) == name
     key = key_of("c", name)
     assert key is None or KEY.fullmatch(key)
+
+
+@given(st.lists(st.tuples(st.from_regex(r"[a-z][a-z0-9.-]{0,70}", fullmatch=True), AWKWARD, st.integers(1, 10**6))))
+def test_whatever_is_held_comes_back(holdings: list[tuple[str, str, int]]) -> None:
+    entries = {(name, device): Entry(name, device, milli) for name, device, milli in holdings}
+    assert read(written(entries.values())) == tuple(sorted(entries.values()))
 
 
 @given(st.sets(AWKWARD))

@@ -210,12 +210,45 @@ def test_the_reasons_count_nodes_without_devices_and_nodes_whose_devices_are_in_
     assert waiting(found)["p"].nodes == {"no devices of class any": 2, "devices of class any in use": 1}
 
 
-def test_a_device_whose_name_is_too_long_to_be_recorded() -> None:
-    name = "x" * 60
-    found = plan(ANY, device_node("n1", gpu(name)), asking("p", classes={"any": 1}))
-    assert waiting(found)["p"].reason == "AnnotationTooLong"
-    beside = plan(ANY, device_node("n1", gpu(name), gpu("y")), asking("p", classes={"any": 1}))
-    assert given(beside) == {"p": [("any", "y", 1)]}
+@pytest.mark.parametrize("name", ["x" * 60, "pod.alpha.kubernetes.io/opaque-int-resource-" + "y" * 40, "_x2f/é" * 30])
+def test_a_device_whose_name_does_not_fit_a_key_is_recorded_by_its_hash_and_read_back(name: str) -> None:
+    world = [ANY, device_node("n1", gpu(name, 2), gpu("z", 1, kind="other"))]
+    found = plan(world, [asking(f"p{i}", classes={"any": 1}, created=i) for i in range(3)])
+    assert given(found) == {"p0": [("any", name, 1)], "p1": [("any", name, 1)]}
+    notes = found.bindings[0].annotations
+    assert all(len(key.split("/")[1]) <= 63 for key in notes)
+    assert f"any_{name}" in notes.values()
+    restarted = state_of(world, asking("p0", node="n1", classes={"any": 1}, annotations=notes))
+    assert held(restarted) == {f"n1/{name}": [("p0", 1)]}
+
+
+def test_a_long_class_is_recorded_by_its_hash_too() -> None:
+    name = "a" * 63
+    world = [kind_class(name, "nvidia-gpu"), device_node("n1", gpu("d"))]
+    (binding,) = plan(world, asking("p", classes={name: 1})).bindings
+    restarted = state_of(world, asking("p", node="n1", classes={name: 1}, annotations=binding.annotations))
+    assert held(restarted) == {"n1/d": [("p", 1)]}
+
+
+def test_a_record_stays_readable_when_its_device_name_becomes_unique_or_stops_being_so() -> None:
+    one, two = (resource_slice(f"s{i}", "n1", published("d"), pool=f"p{i}") for i in range(2))
+    both = kind_class("any", DRIVER)
+    user = asking("u", node="n1", classes={"any": 1}, record={"any_d": 1})
+    assert held(state_of(both, device_node("n1"), one, two, user)) == {"n1/d": [("u", 1)]}
+    again = asking("v", classes={"any": 1})
+    assert given(plan(both, device_node("n1"), one, two, user, again)) == {"v": [("any", "p1.d", 1)]}
+    long = asking("u", node="n1", classes={"any": 1}, record={"any_p0.d": 1})
+    assert held(state_of(both, device_node("n1"), one, long)) == {"n1/d": [("u", 1)]}
+
+
+def test_devices_of_one_name_and_pool_of_two_drivers_are_told_apart() -> None:
+    slices = [resource_slice(f"s{i}", "n1", published("d"), pool="p", driver=f"d{i}.example.com") for i in range(2)]
+    world = [kind_class("any", "d0.example.com", "d1.example.com"), device_node("n1"), slices]
+    found = plan(world, [asking(f"p{i}", classes={"any": 1}, created=i) for i in range(3)])
+    assert given(found) == {"p0": [("any", "d0.example.com/p.d", 1)], "p1": [("any", "d1.example.com/p.d", 1)]}
+    notes = found.bindings[1].annotations
+    user = asking("p1", node="n1", classes={"any": 1}, annotations=notes)
+    assert given(plan(world, user, asking("q", classes={"any": 1}))) == {"q": [("any", "d0.example.com/p.d", 1)]}
 
 
 def test_a_device_name_that_is_not_unique_is_recorded_with_its_pool() -> None:

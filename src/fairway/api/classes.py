@@ -43,6 +43,14 @@ class ResourceClassSpec(ApiStruct, frozen=True):
     strategy: tuple[DeviceStrategy, ...] = ()
 
 
+class ResourceClassStatus(ApiStruct, frozen=True):
+    """Units that the class can select, and those of them that are in use; only Fairway writes it."""
+
+    allocatable: int | float
+    requested: int | float
+
+
 class ResourceClass(ApiStruct, frozen=True):
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: ResourceClassSpec = msgspec.field(default_factory=ResourceClassSpec)
+    status: ResourceClassStatus | None = None

@@ -39,10 +39,9 @@ class _Row(NamedTuple):
     contested: frozenset[int]
     accounts: Mapping[Owner, Mapping[int, int]]
     kinds: frozenset[tuple[ClassNames, int]]
-    too_long: ClassNames
 
 
-_NOTHING = _Row({}, {}, frozenset(), {}, frozenset(), frozenset())
+_NOTHING = _Row({}, {}, frozenset(), {}, frozenset())
 
 
 class Places:
@@ -87,7 +86,6 @@ class DeviceColumns:
         self._lost: Counter[str] = Counter()
         self._contests: Counter[int] = Counter()
         self._kinds: Counter[tuple[ClassNames, int]] = Counter()
-        self._too_long: Counter[ClassNames] = Counter()
         self._rows: dict[int, _Row] = {}
         self.bits = SlotBits()
         self._ours: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
@@ -113,10 +111,6 @@ class DeviceColumns:
         """The dimension that counts the kind of a class's devices, if they are all of one."""
         kinds = {place for names, place in self._kinds if name in names}
         return kinds.pop() if len(kinds) == 1 else None
-
-    def is_too_long(self, name: str) -> bool:
-        """Whether somewhere a class selects a device whose choice could not be recorded."""
-        return any(name in names for names in self._too_long)
 
     def has_new_classes(self) -> bool:
         """Whether somebody asks for, or counts, a class that nobody did when rows were last written."""
@@ -170,7 +164,6 @@ class DeviceColumns:
             self._contested(node),
             node.accounts,
             frozenset((names, kind_place(axis, node, slot)) for slot, names in enumerate(node.takes)),
-            frozenset(name for names in node.too_long for name in names),
         )
 
     def _count(self, row: _Row, sign: int) -> None:
@@ -182,8 +175,6 @@ class DeviceColumns:
         _add(self._lost, row.lost, sign)
         _add(self._contests, dict.fromkeys(row.contested, 1), sign)
         _add(self._kinds, dict.fromkeys(row.kinds, 1), sign)
-        if row.too_long:
-            _add(self._too_long, {row.too_long: 1}, sign)
         for owner, amounts in row.accounts.items():
             account = self.accounts.setdefault(owner, Counter())
             _add(account, amounts, sign)

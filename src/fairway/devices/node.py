@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from fairway.devices.claimed import Held
 from fairway.devices.device import qualified
 from fairway.devices.inventory import Inventory, Slot
-from fairway.devices.record import Entry, longest_class
+from fairway.devices.record import Entry
 from fairway.devices.room import WHOLE, Portion, Room
 from fairway.devices.wishes import ByClass, ByKind, ClaimMatcher, Wish
 from fairway.resources.quantity import parse_quantity
@@ -48,10 +47,11 @@ class NodeDevices:
     """`selected` has the classes that select each slot; `takes` those whose choice of it could also be recorded."""
 
     __slots__ = (
-        "_by_record",
         "_candidates",
         "_masks",
         "_matcher",
+        "_record_names",
+        "_recorded",
         "accounts",
         "away",
         "awkward",
@@ -101,20 +101,17 @@ class NodeDevices:
         self.lost: list[tuple[str, Entry]] = []
         """Recorded holdings of devices that are not there any more."""
         self._matcher = matcher
-        self._by_record = _record_names(inventory)
+        self._record_names = _record_names(inventory)
+        self._recorded = _recorded(inventory)
         self.select(selected)
 
     def select(self, selected: Sequence[ClassNames]) -> None:
         """Who selects what has changed."""
         self.selected: list[ClassNames] = list(selected)
-        self.takes: list[ClassNames] = [NO_CLASSES] * len(self.inventory)
-        for name, slots in self._by_record.items():
-            longest = longest_class(name)
-            for slot in slots:
-                if self.inventory.slots[slot].usable:
-                    names = self.selected[slot]
-                    fits = _longest(names) <= longest
-                    self.takes[slot] = names if fits else frozenset(n for n in names if len(n) <= longest)
+        self.takes: list[ClassNames] = [
+            names if slot.usable else NO_CLASSES
+            for names, slot in zip(self.selected, self.inventory.slots, strict=True)
+        ]
         self._candidates: dict[Wish, tuple[int, ...]] = {}
         self._masks: dict[Wish, int] = {}
         self.layout = -1
@@ -166,19 +163,9 @@ class NodeDevices:
         """Whether units of a plain resource are devices here."""
         return resource in self.plain
 
-    @property
-    def too_long(self) -> Iterator[ClassNames]:
-        """For each slot that may be used the classes that select it but whose choice could not be recorded."""
-        for selected, takes, slot in zip(self.selected, self.takes, self.inventory.slots, strict=True):
-            if slot.usable:
-                yield selected - takes
-
-    def is_named(self, slot: int) -> bool:
-        """Whether there is a name under which its choice could be recorded, were it short enough."""
-        return any(slot in slots for slots in self._by_record.values())
-
     def record_name(self, slot: int) -> str:
-        return next(name for name, slots in self._by_record.items() if slot in slots)
+        """The name under which the choice of a slot is recorded."""
+        return self._record_names[slot]
 
     # -- who holds what ---------------------------------------------------------------------------------------
 
@@ -197,7 +184,7 @@ class NodeDevices:
     def restore(self, recorded: Iterable[tuple[str, Entry]]) -> None:
         """Take what records say is held, the largest parts first: units of one name cannot be told apart."""
         for holder, entry in sorted(recorded, key=lambda pair: (-pair[1].milli, pair)):
-            slots = self._by_record.get(entry.device, ())
+            slots = self._meant(entry)
             if not slots:
                 self.lost.append((holder, entry))
                 continue
@@ -212,6 +199,16 @@ class NodeDevices:
                 fitting = [slot for slot in slots if self.room.fits(slot, portion)]
                 tightest = min(fitting, key=self.room.free_milli, default=self._emptiest(slots))
                 self.hold(holder, tightest, portion, entry.class_name)
+
+    def _meant(self, entry: Entry) -> tuple[int, ...]:
+        """The slots of the device that a record names. A bare name that several devices have by now means the first
+        that its class selects and that is not taken yet.
+        """
+        owners = self._recorded.get(entry.device, ())
+        for slots in owners if len(owners) > 1 else ():
+            if any(entry.class_name in self.selected[slot] and not self.room.touched(slot) for slot in slots):
+                return slots
+        return owners[0] if owners else ()
 
     def restore_claim(self, holder: str, held: Held, slot: int) -> None:
         facts = self.inventory.slots[slot]
@@ -245,11 +242,6 @@ class NodeDevices:
         return found
 
 
-@lru_cache(maxsize=65536)
-def _longest(names: ClassNames) -> int:
-    return max(map(len, names), default=0)
-
-
 def in_use(room: Room, slot: int) -> int:
     """Thousandths of a slot that are in use, by itself or because its hardware is."""
     facts = room.inventory.slots[slot]
@@ -277,19 +269,35 @@ def _largest(facts: Slot, parts: Sequence[int]) -> int:
     return max([1, *(-(-part * WHOLE // total) for part, total in zip(parts, totals, strict=True) if total)])
 
 
-def _record_names(inventory: Inventory) -> Mapping[str, tuple[int, ...]]:
-    """The name under which each device is recorded: its own, or `<pool>.<device>` where that is not unique.
-
-    A device that even so shares its name is left out: nobody could tell which one was meant.
-    """
-    by_name: dict[str, dict[tuple[str, str], list[int]]] = {}
+def _owners(inventory: Inventory) -> dict[str, dict[tuple[str, str], tuple[int, ...]]]:
+    """For each name the slots of the devices that have it, by driver and pool, in stable order."""
+    found: dict[str, dict[tuple[str, str], tuple[int, ...]]] = {}
     for index, slot in enumerate(inventory.slots):
         device = slot.device
-        if not device.reachable:
-            continue
-        by_name.setdefault(device.name, {}).setdefault((device.driver, device.pool), []).append(index)
+        if device.reachable:
+            owners = found.setdefault(device.name, {})
+            owners[device.driver, device.pool] = (*owners.get((device.driver, device.pool), ()), index)
+    return found
+
+
+def _record_names(inventory: Inventory) -> dict[int, str]:
+    """The name under which each slot is recorded: the device's own, or `<pool>.<device>` where that is not unique, or
+    `<driver>/<pool>.<device>` where even that is not.
+    """
+    recorded, found = _recorded(inventory), dict[int, str]()
+    for name, owners in _owners(inventory).items():
+        for (driver, pool), slots in owners.items():
+            forms = (name, f"{pool}.{name}", f"{driver}/{pool}.{name}")
+            unique = next((form for form in forms if len(recorded[form]) == 1), forms[-1])
+            found |= dict.fromkeys(slots, unique)
+    return found
+
+
+def _recorded(inventory: Inventory) -> dict[str, tuple[tuple[int, ...], ...]]:
+    """The devices that each name in a record may mean. Longer forms stay readable when a name has become unique."""
     found: dict[str, list[tuple[int, ...]]] = {}
-    for name, owners in by_name.items():
-        for (_, pool), slots in owners.items():
-            found.setdefault(name if len(owners) == 1 else f"{pool}.{name}", []).append(tuple(slots))
-    return {name: slots[0] for name, slots in found.items() if len(slots) == 1}
+    for name, owners in _owners(inventory).items():
+        for (driver, pool), slots in owners.items():
+            for form in dict.fromkeys((name, f"{pool}.{name}", f"{driver}/{pool}.{name}")):
+                found.setdefault(form, []).append(slots)
+    return {form: tuple(sorted(owners)) for form, owners in found.items()}

@@ -4,14 +4,19 @@
 
 Kubernetes allows letters, digits and `.`, `_`, `-` in the part behind the slash, with a letter or digit at its end,
 and 63 characters in all. What a device's name has besides is written `_x` and two hexadecimal digits per byte, so that
-every name can be read back; one that does not fit cannot be recorded.
+every name can be read back. Where that does not fit, the key has a hash, and a second annotation the name in full:
+
+    scheduler.alpha.kubernetes.io/resClass_SHA256_<hash> = <quantity>
+    scheduler.alpha.kubernetes.io/resClass_NAME_<hash> = <class>_<device>
+
+No class has a capital letter in its name. A hash without its name, or with another's, is no record.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from hashlib import sha256
 from typing import NamedTuple
 
 from fairway.devices.room import WHOLE
@@ -23,6 +28,8 @@ PREFIX = RECORD_PREFIX
 MAX_NAME = 63
 """Of the part behind the slash."""
 
+_HASH, _NAME = f"{PREFIX}SHA256_", f"{PREFIX}NAME_"
+_DIGITS = 40
 _NANO_PER_MILLI = 10**6
 _ESCAPE = re.compile(rb"_x([0-9a-f]{2})")
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
@@ -42,33 +49,49 @@ def key_of(class_name: str, device: str) -> str | None:
     return None if len(name) > MAX_NAME else f"{PREFIX.rpartition('/')[0]}/{name}"
 
 
-@lru_cache(maxsize=65536)
-def longest_class(device: str) -> int:
-    """How long the name of a class may be for the choice of a device to be recorded."""
-    return MAX_NAME - len(f"{PREFIX.rpartition('/')[2]}_{escaped(device)}")
-
-
 def written(entries: Iterable[Entry]) -> dict[str, str]:
     """The annotations for a pod's holdings; those of one class and device are added up."""
-    total: dict[str, int] = {}
+    total: dict[tuple[str, str], int] = {}
     for entry in sorted(entries):
-        key = key_of(entry.class_name, entry.device)
-        assert key is not None, "devices that cannot be recorded are not chosen"
-        total[key] = total.get(key, 0) + entry.milli
-    return {key: quantity_text(milli) for key, milli in total.items()}
+        total[entry[:2]] = total.get(entry[:2], 0) + entry.milli
+    found: dict[str, str] = {}
+    for (class_name, device), milli in total.items():
+        key = key_of(class_name, device)
+        if key is None:
+            name = f"{class_name}_{device}"
+            key = _HASH + _digest(name)
+            found[_NAME + _digest(name)] = name
+        found[key] = quantity_text(milli)
+    return found
 
 
 def read(annotations: Mapping[str, str]) -> tuple[Entry, ...]:
     """The holdings that a pod's annotations record. One that is malformed is none."""
     found = []
     for key, text in annotations.items():
-        if not key.startswith(PREFIX):
+        if not key.startswith(PREFIX) or key.startswith(_NAME):
             continue
-        class_name, split, device = key[len(PREFIX) :].partition("_")
+        class_name, device = _hashed(key, annotations) if key.startswith(_HASH) else _spelled(key)
         milli = _milli(text)
-        if split and class_name and device and milli:
-            found.append(Entry(class_name, unescaped(device), milli))
+        if class_name and device and milli:
+            found.append(Entry(class_name, device, milli))
     return tuple(sorted(found))
+
+
+def _spelled(key: str) -> tuple[str, str]:
+    class_name, _, device = key[len(PREFIX) :].partition("_")
+    return class_name, unescaped(device)
+
+
+def _hashed(key: str, annotations: Mapping[str, str]) -> tuple[str, str]:
+    digest = key.removeprefix(_HASH)
+    name = annotations.get(_NAME + digest, "")
+    class_name, _, device = name.partition("_")
+    return (class_name, device) if _digest(name) == digest else ("", "")
+
+
+def _digest(name: str) -> str:
+    return sha256(name.encode(errors="replace")).hexdigest()[:_DIGITS]
 
 
 def quantity_text(milli: int) -> str:

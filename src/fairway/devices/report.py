@@ -136,11 +136,7 @@ def unusable_because(node: NodeDevices, slot: int, class_name: str) -> str:
         return "unhealthy"
     if not device.usable:
         return "tainted " + ", ".join(taint.key for taint in device.taints if taint.effect in BLOCKING)
-    if not facts.quantity:
-        return _nothing_there(facts)
-    if class_name in node.takes[slot]:
-        return ""
-    return "its name is too long to be recorded" if node.is_named(slot) else "its name is not unique"
+    return "" if facts.quantity else _nothing_there(facts)
 
 
 def _nothing_there(facts: Slot) -> str:

@@ -20,7 +20,6 @@ from fairway.scheduler.statement import Statement
 from fairway.scheduler.verdict import (
     RESERVED_TEXT,
     STAGE,
-    TOO_LONG_TEXT,
     Reason,
     causes_text,
     devices_in_use,
@@ -205,9 +204,6 @@ def _checks(session: Session, shape: Shape) -> Iterable[Check]:
 
 
 def _class_checks(session: Session, view: NodeView, name: str, row: int, amount: int) -> Iterable[Check]:
-    """A node has no such devices, or has them but cannot say so in an annotation, or they are taken."""
-    there = view.allocatable[row] >= amount
-    unnamed = session.devices.unrecordable_rows(name, view)
-    yield Check(there | unnamed, no_devices(name), Reason.DEVICE_UNAVAILABLE)
-    yield Check(there | ~unnamed, TOO_LONG_TEXT, Reason.ANNOTATION_TOO_LONG)
+    """A node has no such devices, or they are taken."""
+    yield Check(view.allocatable[row] >= amount, no_devices(name), Reason.DEVICE_UNAVAILABLE)
     yield Check(view.idle[row] >= amount, devices_in_use(name), Reason.DEVICE_UNAVAILABLE)

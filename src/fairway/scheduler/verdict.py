@@ -24,7 +24,6 @@ class Reason(StrEnum):
     CLASS_NOT_FOUND = "ClassNotFound"
     PREDICATE_FAILED = "PredicateFailed"
     DEVICE_UNAVAILABLE = "DeviceUnavailable"
-    ANNOTATION_TOO_LONG = "AnnotationTooLong"
     NODE_RESOURCE_RESERVED = "NodeResourceReserved"
     INSUFFICIENT_RESOURCES = "InsufficientResources"
     WAITING_FOR_RELEASE = "WaitingForRelease"
@@ -48,7 +47,6 @@ POD_ANTI_AFFINITY_TEXT = "pod anti-affinity"
 EXISTING_ANTI_AFFINITY_TEXT = "anti-affinity of pods already there"
 SPREAD_TEXT = "topology spread"
 DEVICES_TEXT = "devices that cannot serve all of it together"
-TOO_LONG_TEXT = "devices whose names are too long to be recorded"
 
 
 def no_devices(class_name: str) -> str:
@@ -82,10 +80,6 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     DEVICES_TEXT: (
         "has devices that cannot serve the whole request together",
         "have devices that cannot serve the whole request together",
-    ),
-    TOO_LONG_TEXT: (
-        "has devices whose names are too long to be recorded",
-        "have devices whose names are too long to be recorded",
     ),
 }
 """Causes that are said of nodes as a predicate, of one and of several; the others read well after a number."""

@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from fairway.api import kinds
+from fairway.api.classes import ResourceClass, ResourceClassSpec
 from fairway.api.devices import ResourceClaim
 from fairway.api.kinds import ApiObject, ObjectKey
 from fairway.api.meta import OwnerReference
@@ -92,6 +93,8 @@ class Commands:
             stamped = identified(stamped, self._now)
         if isinstance(stamped, ResourceClaim) and isinstance(known, ResourceClaim):
             stamped = replace(stamped, status=known.status)
+        if isinstance(stamped, ResourceClass):
+            stamped = replace(stamped, status=None)
         return drawn(controlled(stamped), self._now) if isinstance(stamped, Pod) else stamped
 
     def _check(self, things: Sequence[ApiObject]) -> None:
@@ -104,9 +107,23 @@ class Commands:
                 raise InputError(f"{title(key)}: only the scheduler writes reservations; delete one to cancel it")
             if isinstance(thing, Pod):
                 self._check_pod(thing)
+        self._check_classes([thing for thing in things if isinstance(thing, ResourceClass)])
         new = sum(kinds.key(thing) not in self._state.objects for thing in things)
         if len(self._state.objects) + new > MOST_OBJECTS:
             raise InputError(f"a sandbox holds at most {MOST_OBJECTS} objects, there would be more")
+
+    def _check_classes(self, classes: Iterable[ResourceClass]) -> None:
+        """A class is immutable: pods hold devices that were chosen by its spec."""
+        specs = dict[str, ResourceClassSpec]()
+        for thing in classes:
+            name = thing.metadata.name
+            known = self._state.objects.get(kinds.key(thing))
+            old = specs.setdefault(name, known.spec if isinstance(known, ResourceClass) else thing.spec)
+            if thing.spec != old:
+                raise InputError(
+                    f"ResourceClass {name}: its spec is immutable and differs from the one that is there; delete the "
+                    f"class first (fairway delete resourceclass {name}), then create it again"
+                )
 
     def _check_pod(self, pod: Pod) -> None:
         key, job = key_of(pod), job_of(pod)

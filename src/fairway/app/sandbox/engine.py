@@ -12,8 +12,10 @@ from random import Random
 from threading import RLock
 
 import msgspec
+from msgspec.structs import replace
 
 from fairway.api import kinds
+from fairway.api.classes import ResourceClass, ResourceClassStatus
 from fairway.api.kinds import ApiObject, ObjectKey
 from fairway.api.policy import Policy, parse_policy
 from fairway.api.reservations import Reservation
@@ -29,7 +31,9 @@ from fairway.app.sandbox.runtimes import run_time
 from fairway.app.sandbox.store import Store
 from fairway.app.sandbox.world import World, demo_round
 from fairway.clock import SECOND, Micros
+from fairway.devices.book import DeviceBook, device_book
 from fairway.errors import InputError
+from fairway.scheduler.allotting.choice import units
 from fairway.scheduler.plan import Plan
 from fairway.scheduler.registry import default_registry
 from fairway.sim.assertions import Evidence
@@ -147,9 +151,13 @@ class Sandbox:
             return deleted
 
     def objects(self) -> list[ApiObject]:
-        """All objects as they are now; they never change themselves."""
+        """All objects as they are now, classes with their status; they never change themselves."""
         with self._lock:
-            return list(self._state.objects.values())
+            things = list(self._state.objects.values())
+            if any(isinstance(thing, ResourceClass) for thing in things):
+                book = device_book(self._state)
+                things = [_with_status(thing, book) if isinstance(thing, ResourceClass) else thing for thing in things]
+            return things
 
     def explain(self, job: str) -> Explanation:
         """Asked of a copy: the sandbox goes on meanwhile."""
@@ -248,6 +256,12 @@ class Sandbox:
         self._announced.clear()
         journal.happenings.clear()
         journal.outcomes.clear()
+
+
+def _with_status(known: ResourceClass, book: DeviceBook) -> ResourceClass:
+    standing = book.standing(known.metadata.name)
+    status = ResourceClassStatus(units(standing.allocatable), units(standing.requested))
+    return replace(known, status=status)
 
 
 def _past_run(outcome: Outcome) -> PastRun:

@@ -18,11 +18,10 @@ from fairway.devices.node import Holding, NodeDevices
 from fairway.devices.room import Room
 from fairway.devices.strategies import DEFAULT_CHAIN, Chain
 from fairway.errors import InvariantError
-from fairway.resources.columns import BoolColumn, Vector
+from fairway.resources.columns import Vector
 from fairway.scheduler.allotting.asks import Asked, DeviceAsks
 from fairway.scheduler.allotting.loss import Losses
 from fairway.scheduler.allotting.rooms import DeviceRooms, Moved, Step
-from fairway.scheduler.nodes.view import NodeView
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import Snapshot
 from fairway.state.tasks import Task
@@ -80,15 +79,6 @@ class Allotments:
     def changed(self) -> list[tuple[NodeDevices, Room, Room]]:
         """Nodes of which devices were given or taken back, as they were and as they are."""
         return self.rooms.changed()
-
-    def unrecordable_rows(self, name: str, view: NodeView) -> BoolColumn:
-        """Where a class selects devices whose choice could not be recorded."""
-        found = np.zeros(view.size, dtype=np.bool_)
-        if self.book.columns.is_too_long(name):
-            for index, row in enumerate(view.all_rows()):
-                node = self.book.nodes.get(int(row))
-                found[index] = node is not None and any(name in names for names in node.too_long)
-        return found
 
     def check_served(self, task: Task) -> None:
         """A task that is being bound has its devices; anything else is a fault of ours."""
