@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help sandbox test lint check bench experiments docs lock clean
+.PHONY: help sandbox test fuzz lint check bench experiments docs lock clean
 
 help:  ## list the verbs
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -22,6 +22,9 @@ sandbox: $(READY)  ## run an embedded cluster with the real scheduler; without a
 
 test: $(READY)  ## run the tests
 	$(BIN)/python -m pytest -q -n auto --dist loadfile
+
+fuzz: $(READY)  ## feed spoiled input to everything that reads some, for minutes
+	FAIRWAY_LONG=1 $(BIN)/python -m pytest -q -n auto tests/fuzz
 
 lint: $(READY)  ## format and fix what can be fixed by a machine
 	$(BIN)/ruff format .

@@ -3,6 +3,7 @@
     FairwayError
     ├── InputError            what a user gave us is wrong; carries where, what and what was expected
     │   ├── QuantityError     a text is not a Kubernetes quantity, or does not fit an int64
+    │   ├── StoreError        the file that a sandbox is kept in cannot be read or written
     │   ├── ManifestError     one or more faults in manifest files
     │   └── PolicyError       one or more faults in a policy file
     ├── ResourceUnderflow     a subtraction would go below zero; names the dimension
@@ -37,6 +38,10 @@ class QuantityError(InputError):
     def __reduce__(self) -> tuple[type[QuantityError], tuple[str, str]]:
         """Errors cross from one process to another whole."""
         return type(self), (self.text, self.reason)
+
+
+class StoreError(InputError):
+    """The file that a sandbox is kept in is damaged, is something else, or cannot be written (any more)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,7 +125,7 @@ def test_it_leaves_cleanly(start: Start, tmp_path: Path, by: signal.Signals) -> 
     wait_until(lambda: program.client.frame().finished > 0)
     code, out, err = program.end(by)
     kept = tmp_path / "s.db"
-    assert (code, err) == (0, f"Left. It is kept in {kept}; `fairway sandbox --state {kept}` goes on with it.\n")
+    assert (code, err) == (0, f"Stopped. State saved to {kept}; run `fairway sandbox --state {kept}` to resume.\n")
     assert not announced.exists()
     assert re.search(r"^2026-01-01T00:\d\d:\d\dZ placed    \S+ 1 pod on \S+$", out, re.MULTILINE)
 

@@ -6,6 +6,7 @@ makes large lists cheap. YAML is plain data from the start.
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -14,6 +15,7 @@ import msgspec
 
 from fairway.api.json_text import TOO_DEEP, JsonProblem, first_byte, problem, spans
 from fairway.api.locate import JsonLines, YamlLines
+from fairway.api.numbers import floating, integer
 from fairway.api.shape import Path
 from fairway.api.sources import MAX_YAML_BYTES, Source
 from fairway.api.yaml_text import YamlProblem, YamlReader
@@ -133,11 +135,16 @@ class _JsonValue(Value):
     def decoded(self, struct: type[msgspec.Struct]) -> msgspec.Struct | None:
         try:
             return _decoder(struct).decode(self._raw)
-        except msgspec.ValidationError:
+        except msgspec.DecodeError:
             return None
 
     def plain(self) -> object:
-        return msgspec.json.decode(self._raw)
+        """The fast decoder refuses numbers that do not fit; the slow one keeps them as they are written."""
+        try:
+            return msgspec.json.decode(self._raw)
+        except msgspec.DecodeError:
+            text = bytes(memoryview(self._raw)).decode()
+            return json.loads(text, parse_int=integer, parse_float=floating)
 
 
 _LIST_HEADS: msgspec.json.Decoder[Head] = msgspec.json.Decoder(_ListHead)
@@ -161,6 +168,10 @@ class _JsonDocument(Document):
 
 def read_documents(source: Source) -> Iterator[Document | Fault]:
     """The documents of a source, and a fault where it stops being readable."""
+    fault = _not_utf8(source)
+    if fault is not None:
+        yield fault
+        return
     if not source.looks_like_json:
         yield from _yaml_documents(source)
         return
@@ -173,6 +184,18 @@ def read_documents(source: Source) -> Iterator[Document | Fault]:
             yield from _yaml_documents(source)
         return
     yield from documents
+
+
+def _not_utf8(source: Source) -> Fault | None:
+    """Checked once for all decoders, which would each stop at another place and in another way."""
+    if source.data.isascii():
+        return None
+    try:
+        source.data.decode()
+    except UnicodeDecodeError as error:
+        line = source.data.count(b"\n", 0, error.start) + 1
+        return Fault(source.name, line, "", f"byte {error.start} is not UTF-8, expected text in UTF-8")
+    return None
 
 
 def _json_documents(source: Source) -> Iterator[Document]:
@@ -200,12 +223,7 @@ def _json_documents(source: Source) -> Iterator[Document]:
 
 
 def _yaml_documents(source: Source) -> Iterator[Document | Fault]:
-    try:
-        text = source.data.decode()
-    except UnicodeDecodeError as error:
-        line = source.data.count(b"\n", 0, error.start) + 1
-        yield Fault(source.name, line, "", f"byte {error.start} is not UTF-8, expected text in UTF-8")
-        return
+    text = source.data.decode()
     reader = YamlReader(text)
     lines = YamlLines(text)
     try:

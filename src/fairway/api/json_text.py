@@ -30,7 +30,7 @@ def spans(data: bytes) -> Iterator[tuple[int, int]]:
     taken as single characters, which changes nothing about where strings and brackets end.
     """
     text = data.decode("latin-1")
-    decoder = JSONDecoder()
+    decoder = JSONDecoder(parse_int=str, parse_float=str)
     at = _after_blanks(text, 0)
     while at < len(text):
         try:

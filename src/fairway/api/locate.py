@@ -36,16 +36,18 @@ class YamlLines:
     """Lines in a YAML text, as far as it is known to be well formed."""
 
     def __init__(self, text: str) -> None:
-        self._next = _LOADER(text).get_event
-        self._next()
+        self._text = text
+        self._next: Any = None
         self._anchors: dict[str, _Mark] = {}
         self._documents: list[_Mark] = []
 
     def line(self, document: int, path: Path) -> int:
-        while len(self._documents) <= document:
-            self._next()
-            self._documents.append(self._mark(self._next()))
-            self._next()
+        """0 where the text cannot be read as far as that: the parser looks ahead, and may stop at what comes next."""
+        try:
+            self._read(document)
+        except yaml.YAMLError:
+            if len(self._documents) <= document:
+                return 0
         mark = self._documents[document]
         for step in path:
             inner = mark.entries.get(step)
@@ -53,6 +55,15 @@ class YamlLines:
                 break
             mark = inner
         return mark.line
+
+    def _read(self, document: int) -> None:
+        if self._next is None:
+            self._next = _LOADER(self._text).get_event
+            self._next()
+        while len(self._documents) <= document:
+            self._next()
+            self._documents.append(self._mark(self._next()))
+            self._next()
 
     def _mark(self, event: Any) -> _Mark:
         if isinstance(event, yaml.AliasEvent):

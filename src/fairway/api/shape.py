@@ -16,6 +16,7 @@ import msgspec
 from msgspec import inspect
 
 from fairway.api.meta import Time
+from fairway.api.numbers import LongNumber
 
 Path = tuple[str | int, ...]
 """Where in an object: field names, map keys and list positions."""
@@ -173,7 +174,8 @@ def _stand_in(kind: inspect.Type) -> object:
 def _scalar_fault(value: Any, kind: inspect.Type) -> str | None:
     match kind:
         case inspect.StrType():
-            return None if isinstance(value, str) else f"is {describe(value)}, expected {_quoted(value)}"
+            is_text = isinstance(value, str) and not isinstance(value, LongNumber)
+            return None if is_text else f"is {describe(value)}, expected {_quoted(value)}"
         case inspect.BoolType():
             return None if isinstance(value, bool) else _wrong(value, kind)
         case inspect.IntType():
@@ -186,13 +188,21 @@ def _scalar_fault(value: Any, kind: inspect.Type) -> str | None:
 
 
 def _int_fault(value: Any, kind: inspect.IntType) -> str | None:
+    low, high = kind.ge, kind.le
+    if isinstance(value, LongNumber):
+        return _wrong(value, kind) if value.startswith("-") else _too_large(value, kind)
     whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
     if isinstance(value, bool) or not whole:
         return _wrong(value, kind)
-    low, high = kind.ge, kind.le
-    if (low is None or value >= low) and (high is None or value <= high):
-        return None
-    return _wrong(value, kind)
+    if high is not None and value > high:
+        return _too_large(value, kind)
+    return None if low is None or value >= low else _wrong(value, kind)
+
+
+def _too_large(value: object, kind: inspect.IntType) -> str:
+    """A giant is not short of a lower bound: where only that is usually said, the upper one is."""
+    text = expected(kind)
+    return f"is {describe(value)}, expected " + (f"a whole number of at most {kind.le}" if "at least" in text else text)
 
 
 def _time_fault(value: object) -> str | None:
@@ -208,7 +218,7 @@ def _wrong(value: object, kind: inspect.Type) -> str:
 
 
 def _quoted(value: object) -> str:
-    is_number = isinstance(value, int | float)
+    is_number = isinstance(value, int | float | LongNumber)
     return "a string: write it in quotes" if is_number else "a string"
 
 
@@ -223,8 +233,10 @@ def describe(value: object) -> str:
             return "nothing"
         case bool():
             return f"the boolean {str(value).lower()}"
+        case LongNumber():
+            return f"a number of {len(value)} characters" if len(value) > 60 else f"the number {value}"
         case int() | float():
-            return f"the number {value!r:.40}"
+            return f"the number {value!r}"
         case str():
             return f"{value!r}" if len(value) <= 60 else f"{value[:57]!r}..."
         case Mapping():

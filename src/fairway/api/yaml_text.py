@@ -14,13 +14,14 @@ from typing import Any
 
 import yaml
 
+from fairway.api.numbers import MAX_DIGITS, LongNumber, floating
+
 MAX_DEPTH = 100
 """Levels of nesting: three times what the deepest Kubernetes object has."""
 
 MAX_ALIASED = 100_000
 """Values that the aliases of one document may add to it."""
 
-_MAX_NUMBER = 64
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG = "tag:yaml.org,2002:"
 _TEXT_TAGS = frozenset({"!", _TAG + "str", _TAG + "binary", _TAG + "timestamp"})
@@ -68,8 +69,20 @@ class YamlReader:
             mark = error.problem_mark or error.context_mark
             problem = error.problem or error.context
             raise YamlProblem(mark.line + 1 if mark else 0, f"not YAML: {problem}") from None
+        except yaml.reader.ReaderError as error:
+            raise self._unprintable(error) from None
         except yaml.YAMLError as error:
             raise YamlProblem(0, f"not YAML: {' '.join(str(error).split())}") from None
+
+    def _unprintable(self, error: yaml.reader.ReaderError) -> YamlProblem:
+        """A character that YAML does not allow, and its line. The parser's own count is in characters or in bytes."""
+        found = yaml.reader.Reader.NON_PRINTABLE.search(self._text)
+        if found is None:
+            return YamlProblem(0, f"not YAML: {error.reason}")
+        code = ord(found[0])
+        what = "control character" if code < 0xA0 else "character"
+        line = self._text.count("\n", 0, found.start()) + 1
+        return YamlProblem(line, f"not YAML: the {what} U+{code:04X} is not allowed in it")
 
     def _value(self, event: Any, depth: int) -> object:
         if isinstance(event, yaml.AliasEvent):
@@ -146,15 +159,12 @@ def _plain(text: str) -> object:
     """The value of a scalar without quotes."""
     if text in _WORDS:
         return _WORDS[text]
-    if text[0] not in "0123456789+-." or len(text) > _MAX_NUMBER:
+    if text[0] not in "0123456789+-.":
         return text
     bare = text.replace("_", "")
     if _INTEGER.fullmatch(bare):
-        return _integer(bare)
-    if _FLOAT.fullmatch(bare):
-        number = float(bare)
-        return text if number in (float("inf"), float("-inf")) else number
-    return text
+        return LongNumber(text) if len(bare) > MAX_DIGITS else _integer(bare)
+    return floating(bare) if _FLOAT.fullmatch(bare) else text
 
 
 def _integer(text: str) -> int:

@@ -90,15 +90,14 @@ def _open(files: tuple[str, ...], policy_file: str | None, state: str | None, fr
     path = Path(state) if state else default_state()
     policy = None if policy_file is None else inputs.read_policy(policy_file)
     make = _new_world(files, policy)
-    store = Store(str(path))
-    if fresh:
-        store.erase()
-    elif files and store.now is not None:
-        store.close()
-        raise InputError(f"{path} holds a sandbox already: leave out -f to go on with it, or begin anew with --fresh")
-    if store.now is None:
-        create(store, *make())
-    return Sandbox(store, policy)
+    store = Store(str(path), fresh=fresh)
+    with store.closed_on_error():
+        if files and store.now is not None:
+            text = f"{path} holds a sandbox already: leave out -f to go on with it, or begin anew with --fresh"
+            raise InputError(text)
+        if store.now is None:
+            create(store, *make())
+        return Sandbox(store, policy)
 
 
 def _new_world(files: tuple[str, ...], policy: Policy | None) -> Callable[[], tuple[World, Policy]]:
@@ -143,7 +142,7 @@ def _run(sandbox: Sandbox, speed: Fraction, port: int | None) -> None:
         with suppress(KeyboardInterrupt):
             watch(sandbox, runner, server.url)
     again = "" if sandbox.path == str(place.default_state()) else f" --state {sandbox.path}"
-    echo(f"Left. It is kept in {sandbox.path}; `fairway sandbox{again}` goes on with it.", err=True)
+    echo(f"Stopped. State saved to {sandbox.path}; run `fairway sandbox{again}` to resume.", err=True)
 
 
 def _watch_screen(sandbox: Sandbox, runner: Runner, url: str) -> None:

@@ -23,7 +23,7 @@ from fairway.api.manifests import parse_object
 from fairway.app.sandbox.engine import Sandbox
 from fairway.app.sandbox.jobs import job_rows
 from fairway.app.sandbox.records import written
-from fairway.errors import InputError
+from fairway.errors import InputError, StoreError
 
 T = TypeVar("T")
 
@@ -84,6 +84,8 @@ class Api:
             return _error(404, str(error))
         except BusyError as error:
             return _error(503, str(error))
+        except StoreError as error:
+            return _error(507, str(error))
         except InputError as error:
             return _error(422, str(error))
         if verb in self._reads or verb in self._writes:
@@ -160,7 +162,7 @@ def _matches(key: kinds.ObjectKey, wanted: list[str]) -> bool:
 def _decoded(body: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=kind)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InputError(f"the request cannot be read: {error}") from None
     except RecursionError:
         raise InputError("the request cannot be read: it is nested too deeply") from None

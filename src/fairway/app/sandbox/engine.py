@@ -26,13 +26,13 @@ from fairway.app.population import populate, settle
 from fairway.app.sandbox.commands import Applied, Commands
 from fairway.app.sandbox.frame import Frame, Framer, NodeUse
 from fairway.app.sandbox.journal import Journal, JournaledState
-from fairway.app.sandbox.records import Arrival, Happening, Outcome, read
+from fairway.app.sandbox.records import Arrival, Happening, Instant, Outcome, read
 from fairway.app.sandbox.runtimes import run_time
 from fairway.app.sandbox.store import Store
 from fairway.app.sandbox.world import World, demo_round
 from fairway.clock import SECOND, Micros
 from fairway.devices.book import DeviceBook, device_book
-from fairway.errors import InputError
+from fairway.errors import InputError, StoreError
 from fairway.scheduler.allotting.choice import units
 from fairway.scheduler.plan import Plan
 from fairway.scheduler.registry import default_registry
@@ -71,7 +71,9 @@ class Sandbox:
         now = store.now
         if now is None:
             raise InputError(f"{store.path}: holds no sandbox yet")
+        store.check()
         self._store = store
+        self._failed: StoreError | None = None
         self._lock = RLock()
         self._loop = EventLoop(now)
         self.policy = policy or _kept_policy(store)
@@ -80,7 +82,7 @@ class Sandbox:
         self._arrived: list[int] = []
         self._announced: list[Arrival] = []
         self._coming = 0
-        self._rounds = int(store.setting("rounds") or 0)
+        self._rounds = store.decoded_setting("rounds", int) or 0
         """How many rounds of the demo have begun; 0 where it is not the demo."""
         story = Story()
         self._cluster = LivingCluster(
@@ -100,8 +102,7 @@ class Sandbox:
             for thing in population.others
             if isinstance(thing, Reservation)
         }
-        planned = store.setting("passes")
-        passes = msgspec.json.decode(planned, type=list[Micros]) if planned and policy is None else None
+        passes = store.decoded_setting("passes", list[Instant]) if policy is None else None
         settle(population, self._cluster, self._cycles, passes)
         self._expect(store.arrivals())
         if policy is not None:
@@ -120,6 +121,7 @@ class Sandbox:
     def advance(self, until: Micros) -> bool:
         """Let everything happen up to and including a time; False if that was too much for one go."""
         with self._lock:
+            self._check_store()
             loop, steps = self._loop, 0
             while (when := loop.next_time) is not None and when <= until:
                 if steps >= MOST_STEPS and when > loop.now:
@@ -139,6 +141,7 @@ class Sandbox:
     def apply(self, objects: Sequence[ApiObject]) -> list[Applied]:
         """Make or change objects, all of them or none; InputError says why none."""
         with self._lock:
+            self._check_store()
             applied = self._commands.apply(objects)
             self._save()
             return applied
@@ -146,6 +149,7 @@ class Sandbox:
     def delete(self, keys: Sequence[ObjectKey]) -> list[str]:
         """Delete objects, all of them or none. The kind `Job` means a group with its pods, or a lone pod."""
         with self._lock:
+            self._check_store()
             deleted = self._commands.delete(keys)
             self._save()
             return deleted
@@ -195,7 +199,8 @@ class Sandbox:
 
     def close(self) -> None:
         with self._lock:
-            self._save()
+            if self._failed is None:
+                self._save()
             self._store.close()
 
     def discard(self) -> None:
@@ -210,11 +215,10 @@ class Sandbox:
         self._coming += len(arrivals)
 
     def _arrive(self, arrival: Arrival) -> None:
-        objects = [read(raw) for raw in arrival.objects]
         self._arrived.append(arrival.number)
         self._coming -= 1
         try:
-            self._commands.apply(objects)
+            self._commands.apply([read(raw) for raw in arrival.objects])
         except InputError as error:
             self._journal.note(self._loop.now, "refused", str(error))
         if not self._coming and self._rounds:
@@ -239,7 +243,19 @@ class Sandbox:
             self._journal.reserved(at, job, held[job])
         self._reserved = set(held)
 
+    def _check_store(self) -> None:
+        """After an instant that could not be written nothing more happens: the file ends with the last whole one."""
+        if self._failed is not None:
+            raise self._failed
+
     def _save(self) -> None:
+        try:
+            self._write()
+        except StoreError as error:
+            self._failed = error
+            raise
+
+    def _write(self) -> None:
         """Write down all that changed since the last time, in one transaction."""
         store, state, journal = self._store, self._state, self._journal
         with store.transaction():

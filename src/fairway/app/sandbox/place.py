@@ -57,5 +57,5 @@ def _file() -> Path:
 def _read() -> Running | None:
     try:
         return msgspec.json.decode(_file().read_bytes(), type=Running)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return None

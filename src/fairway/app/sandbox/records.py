@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, cast
+from typing import Annotated, NamedTuple, cast
 
 import msgspec
 
 from fairway.api.kinds import KINDS, ApiObject
 from fairway.clock import Micros
+from fairway.errors import InputError
+
+Instant = Annotated[Micros, msgspec.Meta(ge=-62_135_596_800_000_000, le=253_402_300_799_999_999)]
+"""A time that can be written as a date: from the year 1 to 9999."""
 
 _KINDS = {kind.struct: kind for kind in KINDS}
 _STRUCTS = {(version, kind.name): kind.struct for kind in KINDS for version in kind.api_versions}
@@ -16,7 +20,7 @@ _STRUCTS = {(version, kind.name): kind.struct for kind in KINDS for version in k
 class Happening(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
     """Something that was carried out."""
 
-    at: Micros
+    at: Instant
     kind: str
     """submitted, placed, evicted, lost, finished, deleted, reserved, released, changed."""
     text: str
@@ -28,13 +32,13 @@ class Happening(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True)
 class Outcome(msgspec.Struct, rename="camel", frozen=True):
     """A job that ran to its end."""
 
-    job: str
+    job: Annotated[str, msgspec.Meta(pattern="/")]
     queue: str
     namespace: str
     pods: int
-    submitted: Micros
-    started: Micros
-    ended: Micros
+    submitted: Instant
+    started: Instant
+    ended: Instant
 
 
 class Arrival(NamedTuple):
@@ -59,6 +63,9 @@ def written(thing: ApiObject) -> msgspec.Raw:
 
 
 def read(raw: bytes | msgspec.Raw) -> ApiObject:
-    """An object that `written` wrote."""
-    head = msgspec.json.decode(raw, type=_Named)
-    return cast(ApiObject, msgspec.json.decode(raw, type=_STRUCTS[head.api_version, head.kind]))
+    """An object that `written` wrote; InputError if that is not what it is."""
+    try:
+        head = msgspec.json.decode(raw, type=_Named)
+        return cast(ApiObject, msgspec.json.decode(raw, type=_STRUCTS[head.api_version, head.kind]))
+    except (msgspec.DecodeError, UnicodeDecodeError, KeyError) as error:
+        raise InputError(f"an object of a job to come cannot be read: {error}") from None

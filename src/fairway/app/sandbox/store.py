@@ -8,24 +8,27 @@ written down was never seen. The file belongs to one process at a time.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 
 from fairway.api.kinds import KINDS, ApiObject, ObjectKey
-from fairway.app.sandbox.records import Arrival, Happening, Outcome
+from fairway.app.sandbox.records import Arrival, Happening, Instant, Outcome
 from fairway.clock import Micros
-from fairway.errors import InputError
+from fairway.errors import StoreError
 
 R = TypeVar("R", bound=msgspec.Struct)
+T = TypeVar("T")
 
 FORMAT = "1"
 KEPT_HAPPENINGS = 10_000
 KEPT_OUTCOMES = 10_000
 _STRUCTS = {kind.name: kind.struct for kind in KINDS}
+_TABLES = ("settings", "objects", "arrivals", "happenings", "outcomes")
+_HINT = "begin anew with --fresh"
 _SCHEMA = """
 CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE objects (kind TEXT, namespace TEXT, name TEXT, body BLOB NOT NULL, PRIMARY KEY (kind, namespace, name));
@@ -38,21 +41,43 @@ CREATE TABLE outcomes (number INTEGER PRIMARY KEY, body BLOB NOT NULL);
 class Store:
     """One file, or `:memory:` for a sandbox that is not kept."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, fresh: bool = False) -> None:
+        """With `fresh` what a sandbox has left there, damaged or not, is forgotten."""
         self.path = path
         if path != ":memory:":
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            self._make_folder(Path(path).parent)
         try:
             self._connection = sqlite3.connect(path, timeout=0.5, isolation_level=None, check_same_thread=False)
-            self._open()
-        except sqlite3.OperationalError as error:
-            if "locked" in str(error):
-                raise InputError(f"{path}: another sandbox is running on it") from None
-            raise InputError(f"{path}: cannot be opened: {error}") from None
-        except sqlite3.DatabaseError as error:
-            raise InputError(f"{path}: not the state of a sandbox: {error}") from None
+        except sqlite3.Error as error:
+            raise StoreError(f"{path}: cannot be opened: {error}") from None
+        with self.closed_on_error():
+            self._open(fresh=fresh)
 
-    def _open(self) -> None:
+    @contextmanager
+    def closed_on_error(self) -> Iterator[None]:
+        """Whoever cannot use what is here lets go of the file."""
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            self.close()
+            locked = "locked" in str(error)
+            said = "another sandbox is running on it" if locked else f"cannot be opened: {error}"
+            raise StoreError(f"{self.path}: {said}") from None
+        except sqlite3.DatabaseError as error:
+            self.close()
+            raise StoreError(f"{self.path}: not the state of a sandbox: {error}") from None
+        except BaseException:
+            self.close()
+            raise
+
+    def _make_folder(self, folder: Path) -> None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            expected = "expected a file in a folder that can be written to"
+            raise StoreError(f"{self.path}: {folder}: {error.strerror}, {expected}") from None
+
+    def _open(self, *, fresh: bool) -> None:
         run = self._connection.execute
         run("PRAGMA locking_mode = EXCLUSIVE")
         run("PRAGMA journal_mode = WAL")
@@ -63,75 +88,125 @@ class Store:
             run("ROLLBACK")
             raise sqlite3.DatabaseError("it is a database of something else")
         if not tables:
-            for statement in _SCHEMA.strip().split(";\n"):
-                run(statement)
-            run("INSERT INTO settings VALUES ('format', ?)", (FORMAT,))
+            self._make_tables()
         run("COMMIT")
+        if fresh:
+            self.erase()
         if (found := self.setting("format")) != FORMAT:
-            raise InputError(f"{self.path}: has the format {found}, expected {FORMAT}; begin anew with --fresh")
+            raise StoreError(f"{self.path}: has the format {found}, expected {FORMAT}; {_HINT}")
+
+    def _make_tables(self) -> None:
+        for statement in _SCHEMA.strip().split(";\n"):
+            self._connection.execute(statement)
+        self._connection.execute("INSERT INTO settings VALUES ('format', ?)", (FORMAT,))
 
     def erase(self) -> None:
-        """Forget everything, in one transaction."""
+        """Forget everything, in one transaction; damaged tables are made anew."""
         with self.transaction():
-            for table in ("objects", "arrivals", "happenings", "outcomes"):
-                self._connection.execute(f"DELETE FROM {table}")
-            self._connection.execute("DELETE FROM settings WHERE name <> 'format'")
+            for table in _TABLES:
+                self._run(f"DROP TABLE IF EXISTS {table}")
+            self._make_tables()
+
+    def check(self) -> None:
+        """Read all there is, so that a damaged file is refused before anything is done with it."""
+        self.objects()
+        self.arrivals()
+        self.happenings(KEPT_HAPPENINGS)
+        self.outcomes(KEPT_OUTCOMES)
 
     def close(self) -> None:
         self._connection.close()
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """All or nothing of what is written inside."""
-        self._connection.execute("BEGIN")
+        """All or nothing of what is written inside; StoreError where it cannot be written, on a full disk for one."""
+        self._run("BEGIN")
         try:
             yield
+            self._run("COMMIT")
         except BaseException:
-            self._connection.execute("ROLLBACK")
+            with suppress(sqlite3.Error):  # some errors have rolled back by themselves
+                self._connection.execute("ROLLBACK")
             raise
-        self._connection.execute("COMMIT")
+
+    def _run(self, statement: str, values: Sequence[object] = ()) -> list[Any]:
+        try:
+            return self._connection.execute(statement, values).fetchall()
+        except (sqlite3.Error, OverflowError) as error:
+            raise self._unusable(error) from None
+
+    def _run_many(self, statement: str, rows: Sequence[Sequence[object]]) -> None:
+        try:
+            self._connection.executemany(statement, rows)
+        except (sqlite3.Error, OverflowError) as error:
+            raise self._unusable(error) from None
+
+    def _unusable(self, error: Exception) -> StoreError:
+        return StoreError(f"{self.path}: cannot be used any more: {error}")
+
+    def _decoded(self, table: str, body: object, kind: type[T]) -> T:
+        """A body as it was written; whatever else stands there is damage."""
+        try:
+            if not isinstance(body, bytes):
+                raise TypeError(f"{type(body).__name__} instead of bytes")
+            return msgspec.json.decode(body, type=kind)
+        except (msgspec.DecodeError, UnicodeDecodeError, TypeError, RecursionError) as error:
+            raise self._damaged(table, error) from None
+
+    def _damaged(self, table: str, error: object) -> StoreError:
+        return StoreError(f"{self.path}: the table {table} is damaged: {error}; {_HINT}")
 
     # -- settings ------------------------------------------------------------------------------------------
 
     def setting(self, name: str) -> str | None:
-        row = self._connection.execute("SELECT value FROM settings WHERE name = ?", (name,)).fetchone()
-        return None if row is None else str(row[0])
+        rows = self._run("SELECT value FROM settings WHERE name = ?", (name,))
+        return str(rows[0][0]) if rows else None
 
     def set(self, name: str, value: str) -> None:
-        self._connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value))
+        self._run("INSERT OR REPLACE INTO settings VALUES (?, ?)", (name, value))
+
+    def decoded_setting(self, name: str, kind: type[T]) -> T | None:
+        """A setting that is written as JSON."""
+        text = self.setting(name)
+        return None if text is None else self._decoded("settings", text.encode(errors="replace"), kind)
 
     @property
     def now(self) -> Micros | None:
         """The virtual time up to which everything is written; None in a new file."""
-        text = self.setting("now")
-        return None if text is None else int(text)
+        return self.decoded_setting("now", Instant)
 
     # -- objects -------------------------------------------------------------------------------------------
 
     def objects(self) -> list[ApiObject]:
-        rows = self._connection.execute("SELECT kind, body FROM objects ORDER BY kind, namespace, name")
-        return [cast(ApiObject, msgspec.json.decode(body, type=_STRUCTS[kind])) for kind, body in rows]
+        rows = self._run("SELECT kind, body FROM objects ORDER BY kind, namespace, name")
+        return [cast(ApiObject, self._decoded("objects", body, self._struct(kind))) for kind, body in rows]
+
+    def _struct(self, kind: object) -> type[msgspec.Struct]:
+        if not isinstance(kind, str) or kind not in _STRUCTS:
+            raise self._damaged("objects", f"there is no kind {kind!r}")
+        return _STRUCTS[kind]
 
     def write_objects(self, changed: Mapping[ObjectKey, ApiObject | None]) -> None:
         """None means that it is gone."""
         gone = [key for key, thing in changed.items() if thing is None]
         there = [(*key, msgspec.json.encode(thing)) for key, thing in changed.items() if thing is not None]
-        run = self._connection.executemany
-        run("DELETE FROM objects WHERE kind = ? AND namespace = ? AND name = ?", gone)
-        run("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?)", there)
+        self._run_many("DELETE FROM objects WHERE kind = ? AND namespace = ? AND name = ?", gone)
+        self._run_many("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?)", there)
 
     # -- jobs to come --------------------------------------------------------------------------------------
 
     def arrivals(self) -> list[Arrival]:
-        rows = self._connection.execute("SELECT number, at, body FROM arrivals ORDER BY at, number")
-        return [Arrival(at, msgspec.json.decode(body, type=list[msgspec.Raw]), number) for number, at, body in rows]
+        rows = self._run("SELECT number, at, body FROM arrivals ORDER BY at, number")
+        for _, at, _ in rows:
+            self._decoded("arrivals", str(at).encode(), Instant)
+        return [Arrival(at, self._decoded("arrivals", body, list[msgspec.Raw]), number) for number, at, body in rows]
 
     def add_arrivals(self, arrivals: Iterable[Arrival]) -> None:
         rows = [(arrival.number, arrival.at, msgspec.json.encode(arrival.objects)) for arrival in arrivals]
-        self._connection.executemany("INSERT INTO arrivals VALUES (?, ?, ?)", rows)
+        self._run_many("INSERT INTO arrivals VALUES (?, ?, ?)", rows)
 
     def remove_arrivals(self, numbers: Iterable[int]) -> None:
-        self._connection.executemany("DELETE FROM arrivals WHERE number = ?", [(number,) for number in numbers])
+        self._run_many("DELETE FROM arrivals WHERE number = ?", [(number,) for number in numbers])
 
     # -- what was carried out --------------------------------------------------------------------------------
 
@@ -141,10 +216,8 @@ class Store:
 
     def happenings_after(self, number: int, most: int) -> list[tuple[int, Happening]]:
         """Those that came after the one of this number, with their own numbers."""
-        rows = self._connection.execute(
-            "SELECT number, body FROM happenings WHERE number > ? ORDER BY number LIMIT ?", (number, most)
-        )
-        return [(found, msgspec.json.decode(body, type=Happening)) for found, body in rows]
+        rows = self._run("SELECT number, body FROM happenings WHERE number > ? ORDER BY number LIMIT ?", (number, most))
+        return [(found, self._decoded("happenings", body, Happening)) for found, body in rows]
 
     def add_happenings(self, happenings: Iterable[Happening]) -> None:
         self._append("happenings", happenings, KEPT_HAPPENINGS)
@@ -154,25 +227,25 @@ class Store:
 
     def last_happening(self) -> int:
         """The number of the last one; 0 if there is none yet."""
-        (highest,) = self._connection.execute("SELECT MAX(number) FROM happenings").fetchone()
-        return int(highest or 0)
+        return self._highest("happenings")
 
     def count_outcomes(self) -> int:
         """All that ever were, those no longer kept included."""
-        (highest,) = self._connection.execute("SELECT MAX(number) FROM outcomes").fetchone()
+        return self._highest("outcomes")
+
+    def _highest(self, table: str) -> int:
+        ((highest,),) = self._run(f"SELECT MAX(number) FROM {table}")
         return int(highest or 0)
 
     def add_outcomes(self, outcomes: Iterable[Outcome]) -> None:
         self._append("outcomes", outcomes, KEPT_OUTCOMES)
 
     def _last(self, table: str, record: type[R], last: int) -> list[R]:
-        rows = self._connection.execute(f"SELECT body FROM {table} ORDER BY number DESC LIMIT ?", (last,))
-        return [msgspec.json.decode(body, type=record) for (body,) in rows][::-1]
+        rows = self._run(f"SELECT body FROM {table} ORDER BY number DESC LIMIT ?", (last,))
+        return [self._decoded(table, body, record) for (body,) in rows][::-1]
 
     def _append(self, table: str, records: Iterable[msgspec.Struct], kept: int) -> None:
         rows = [(msgspec.json.encode(record),) for record in records]
         if rows:
-            self._connection.executemany(f"INSERT INTO {table} (body) VALUES (?)", rows)
-            self._connection.execute(
-                f"DELETE FROM {table} WHERE number <= (SELECT MAX(number) FROM {table}) - ?", (kept,)
-            )
+            self._run_many(f"INSERT INTO {table} (body) VALUES (?)", rows)
+            self._run(f"DELETE FROM {table} WHERE number <= (SELECT MAX(number) FROM {table}) - ?", (kept,))
