@@ -155,7 +155,7 @@ def plugin(text: str) -> str:
         ("metrics: {}", "metrics is a Volcano key that Fairway does not have"),
         (
             "- actions",
-            "the list actions is not allowed, expected a map with actions and tiers and configurations",
+            "the list actions is not allowed, expected a map",
         ),
     ],
 )

@@ -16,7 +16,8 @@ CATALOG = builtin_catalog()
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.name)
 def test_the_examples_are_good(fairway, file):
     result = fairway("policy", "check", str(file))
-    assert (result.code, result.err) == (0, "")
+    said = "Warning: " if file.name == "volcano.yaml" else ""
+    assert (result.code, result.err[:9]) == (0, said)
     assert result.out.startswith(f"{file}: ok, ")
 
 

@@ -171,7 +171,9 @@ class Cluster:
         meta, spec = group.metadata, group.spec
         job = Job(f"{meta.namespace}/{meta.name}", meta.namespace, alone=False, queue=spec.queue, group=True)
         job.queue = spec.queue or _queue_named(meta)
-        job.minimum, job.roles, job.phase = spec.min_member, spec.min_task_member, group.status.phase
+        job.minimum, job.phase = spec.min_member, group.status.phase
+        if sum(spec.min_task_member.values()) <= spec.min_member:
+            job.roles = spec.min_task_member
         job.minimum_resources = dict(Resource.parse(spec.min_resources).amounts) if spec.min_resources else None
         job.created = LAST if meta.creation_timestamp is None else from_datetime(meta.creation_timestamp)
         self.jobs[job.key, False] = job

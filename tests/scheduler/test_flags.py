@@ -6,6 +6,9 @@ from fairway.api.catalog import FLAGS
 from fairway.scheduler.registry import default_registry
 
 REGISTRY = default_registry()
+ENTITLE = ("drf", "priority")
+"""Their say at preempt is a step of the one comparison that entitles."""
+
 ALSO = {"feasible": "feasible_static", "score": "score_static"}
 
 
@@ -13,4 +16,5 @@ ALSO = {"feasible": "feasible_static", "score": "score_static"}
 def test_every_flag_listed_has_an_effect_and_no_other_has(name):
     plugin = REGISTRY.plugin_class(name)
     hooks = {hook for hook in FLAGS.values() if hasattr(plugin, hook) or hasattr(plugin, ALSO.get(hook, hook))}
+    hooks |= {"preemptable"} if name in ENTITLE else set()
     assert set(REGISTRY.catalog.plugins[name].hooks) == hooks

@@ -114,7 +114,7 @@ _ACTIONS: tuple[tuple[str, type[Arguments], str], ...] = (
 _QUEUE_HOOKS = ("queue_key", "overused", "allocatable", "enqueueable")
 
 _PLUGINS: tuple[tuple[str, type[Arguments], tuple[str, ...], str], ...] = (
-    ("priority", Arguments, ("job_key", "task_key"), "Jobs and tasks of higher priority go first."),
+    ("priority", Arguments, ("job_key", "task_key", "preemptable"), "Jobs and tasks of higher priority go first."),
     (
         "gang",
         Arguments,
@@ -125,7 +125,7 @@ _PLUGINS: tuple[tuple[str, type[Arguments], tuple[str, ...], str], ...] = (
     (
         "drf",
         args.DrfArguments,
-        ("namespace_key", "job_key"),
+        ("namespace_key", "job_key", "preemptable"),
         "Dominant resource fairness: the namespace, then the job, with the least share goes first.",
     ),
     ("predicates", Arguments, ("feasible",), "Where a pod may run, by the rules of Kubernetes."),

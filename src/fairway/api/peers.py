@@ -16,6 +16,28 @@ _INSTEAD = {
     "enabledVictim": "see enablePreemptable and enableReclaimable",
 }
 
+_LEFT_OUT = {
+    "cdp": "the cooldown time of a pod is always honoured",
+    "extender": "see the page on plugins for how to extend Fairway",
+    "jobp": "jobs are ordered by priority, gang and drf",
+    "network-topology-aware": "the networkTopology of a PodGroup is always honoured",
+    "nodegroup": "node affinity ties jobs to nodes",
+    "numaaware": "the devices plugin keeps devices together; cpu pinning is left to the kubelet",
+    "reservation": "see the reserve action",
+    "resource-strategy-fit": "see nodeorder and binpack",
+    "resourcequota": "quotas are left to the API server",
+    "task-topology": "pod affinity keeps tasks together",
+    "tdm": "time windows of nodes are not honoured",
+    "usage": "requests count, measured usage does not",
+    "volumebinding": "predicates checks volumes",
+    "elect": "see the reserve action",
+    "shuffle": "reclaim and preempt evict for jobs that are entitled to the capacity",
+    "gangpreempt": "preempt evicts for whole gangs",
+    "gangreclaim": "reclaim evicts for whole gangs",
+    "metrics": "measured usage is not read",
+}
+"""What is done instead of names that are left out without being missed."""
+
 _PEERS: dict[str, dict[str, str]] = {
     "action": {
         _VOLCANO: "elect shuffle gangpreempt gangreclaim",
@@ -40,6 +62,17 @@ _PEERS: dict[str, dict[str, str]] = {
     },
     "key": {_VOLCANO: "metrics"},
 }
+
+
+def volcano_has(kind: str, name: str) -> bool:
+    """Whether a name is one of Volcano's that Fairway does not have."""
+    return name in _PEERS[kind].get(_VOLCANO, "").split()
+
+
+def instead_of(kind: str, name: str) -> str:
+    """What is done about a name of Volcano's in a policy that asks for compatibility."""
+    instead = _INSTEAD.get(name) or _LEFT_OUT.get(name, "nothing is done instead")
+    return f"{name} is a {_VOLCANO} {kind} without a counterpart here and is left out; {instead}"
 
 
 def peer_of(kind: str, name: str) -> str | None:

@@ -15,8 +15,10 @@ from pathlib import Path
 from fairway.api.argument_reader import describe, read_arguments, shortened
 from fairway.api.catalog import FLAG_ALIASES, FLAGS, Catalog, Entry
 from fairway.api.marked_yaml import MAX_CHARACTERS, Marked, read_marked
-from fairway.api.peers import peer_of
+from fairway.api.peers import instead_of, peer_of, volcano_has
 from fairway.api.settings import Arguments, did_you_mean
+from fairway.api.shape import Finding
+from fairway.api.validation.names import check_key
 from fairway.errors import Fault, InputError, PolicyError
 
 DEFAULT_ACTIONS = ("enqueue", "reserve", "allocate", "reclaim", "backfill")
@@ -27,6 +29,14 @@ DEFAULT_TIERS = (
 BUILT_IN = "built-in policy"
 EXCLUSIVE = (("proportion", "capacity"),)
 """Pairs of plugins that answer the same question differently."""
+
+_NO_EFFECT = {
+    ("gang", "enablePreemptable"): "a gang is always evicted whole or not at all",
+    ("gang", "enableReclaimable"): "a gang is always evicted whole or not at all",
+    ("proportion", "enableReclaimable"): "reclaim always takes from queues above what they deserve, and from no others",
+    ("capacity", "enableReclaimable"): "reclaim always takes from queues above what they deserve, and from no others",
+}
+"""Why a flag that is often given does nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +78,10 @@ class Policy:
     actions: tuple[ActionConfig, ...]
     tiers: tuple[tuple[PluginConfig, ...], ...]
     source: str = field(default=BUILT_IN, compare=False)
+    topology_levels: tuple[str, ...] = ()
+    """Labels of nodes that divide the cluster into domains, the widest first."""
+    warnings: tuple[str, ...] = field(default=(), compare=False)
+    """What the file says that has no effect, each with its place."""
 
     def action(self, name: str) -> ActionConfig | None:
         return next((action for action in self.actions if action.name == name), None)
@@ -131,6 +145,9 @@ class _Reader:
 
     def __init__(self, source: str, catalog: Catalog) -> None:
         self.faults: list[Fault] = []
+        self.warnings: list[Fault] = []
+        self._compatible = False
+        """Whether names of Volcano's that have no counterpart are left out instead of refused."""
         self._source = source
         self._catalog = catalog
 
@@ -139,7 +156,9 @@ class _Reader:
         root = read_marked(text, self._source, self.faults)
         if root is None:
             return default
-        keys = self._map(root, "", ("actions", "tiers", "configurations"), "key")
+        self._read_compatibility(root)
+        keys = self._map(root, "", ("actions", "tiers", "configurations", "compatibility", "topology"), "key")
+        levels = self._levels(keys["topology"]) if "topology" in keys else ()
         configurations = self._configurations(keys)
         if "actions" in keys:
             named = self._named_actions(keys["actions"])
@@ -150,7 +169,31 @@ class _Reader:
             self._fault(left.line, left.path, f"{left.name!r} is not among the actions of this policy")
             self._action(left, None)
         tiers = self._tiers(keys["tiers"]) if "tiers" in keys else default.tiers
-        return Policy(actions, tiers, self._source)
+        warnings = tuple(str(fault) for fault in sorted(self.warnings, key=lambda fault: fault.line))
+        return Policy(actions, tiers, self._source, levels, warnings)
+
+    def _read_compatibility(self, root: Marked) -> None:
+        given = root.value.get("compatibility") if isinstance(root.value, dict) else None
+        if given is None:
+            return
+        self._compatible = given.value == "volcano"
+        if not self._compatible:
+            self._fault(given.line, "compatibility", f"{describe(given)} is not allowed, expected the text 'volcano'")
+
+    def _levels(self, given: Marked) -> tuple[str, ...]:
+        keys = self._map(given, "topology", ("levels",), "key")
+        levels: list[str] = []
+        for path, item in self._items(keys.get("levels"), "topology.levels"):
+            findings: list[Finding] = []
+            if isinstance(item.value, str):
+                check_key(item.value, (), findings)
+            if findings or not isinstance(item.value, str):
+                self._fault(item.line, path, f"{describe(item)} is not allowed, expected the key of a node label")
+            elif item.value in levels:
+                self._fault(item.line, path, f"{item.value!r} is listed twice")
+            else:
+                levels.append(item.value)
+        return tuple(levels)
 
     def _configurations(self, keys: Mapping[str, Marked]) -> dict[str, _Named]:
         """Arguments of actions kept apart from the list of actions, by action."""
@@ -220,6 +263,9 @@ class _Reader:
             if flag in lines:
                 self._fault(entry.line, f"{named.path}.{key}", f"given twice, first in line {lines[flag]}")
             lines[flag] = entry.line
+            if flag not in self._catalog.plugins[named.name].flags:
+                why = _NO_EFFECT.get((named.name, flag), f"{named.name} does not answer that question")
+                self._warn(entry.line, f"{named.path}.{key}", f"has no effect: {why}")
             if entry.value is False:
                 disabled.add(FLAGS[flag])
             elif entry.value is not True:
@@ -239,7 +285,9 @@ class _Reader:
                 else:
                     given[key], places[key] = value, place
         return read_arguments(
-            entry.arguments, given, lambda line, key, message: self._fault(line, places[key], message)
+            entry.arguments,
+            given,
+            lambda line, key, message: self._unknown("argument", key, line, places[key], message),
         )
 
     def _named(self, item: Marked, path: str, kind: str, *, flags: bool = False) -> _Named | None:
@@ -265,7 +313,7 @@ class _Reader:
         if name in entries:
             return True
         unknown = f"unknown {kind} {shortened(name)!r}{did_you_mean(name, entries)}"
-        self._fault(line, path, peer_of(kind, name) or unknown if name else "a name is missing")
+        self._unknown(kind, name, line, path, peer_of(kind, name) or unknown if name else "a name is missing")
         return False
 
     def _first(self, named: _Named, found: Mapping[str, _Named], kind: str) -> bool:
@@ -286,7 +334,7 @@ class _Reader:
         for key, entry in given.value.items():
             if key not in known:
                 message = peer_of(kind, key) or f"unknown {kind} {shortened(key)!r}{did_you_mean(key, known)}"
-                self._fault(entry.line, path, message)
+                self._unknown(kind, key, entry.line, path, message)
         return {key: entry for key, entry in given.value.items() if key in known}
 
     def _items(self, given: Marked | None, path: str) -> Iterator[tuple[str, Marked]]:
@@ -298,6 +346,18 @@ class _Reader:
             return
         for index, item in enumerate(given.value):
             yield f"{path}[{index}]", item
+
+    def _unknown(self, kind: str, name: str, line: int, path: str, message: str) -> None:
+        """An error, unless the policy asks for compatibility and the name is one of Volcano's."""
+        if not volcano_has(kind, name) or message != peer_of(kind, name):
+            self._fault(line, path, message)
+        elif self._compatible:
+            self._warn(line, path, instead_of(kind, name))
+        else:
+            self._fault(line, path, message)
+
+    def _warn(self, line: int, path: str, message: str) -> None:
+        self.warnings.append(Fault(self._source, line, path, message))
 
     def _fault(self, line: int, path: str, message: str) -> None:
         self.faults.append(Fault(self._source, line, path, message))

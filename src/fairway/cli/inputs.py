@@ -74,7 +74,12 @@ def read_policy(path: str | None) -> Policy:
     from fairway.scheduler.registry import default_registry
 
     catalog = default_registry().catalog
-    return default_policy(catalog) if path is None else load_policy(path, catalog)
+    if path is None:
+        return default_policy(catalog)
+    policy = load_policy(path, catalog)
+    for warning in policy.warnings:
+        click.echo(f"Warning: {warning}", err=True)
+    return policy
 
 
 def read_time(text: str | None) -> Micros:

@@ -43,6 +43,8 @@ def check(file: str) -> None:
     except PolicyError as error:
         count = len(error.faults)
         raise CheckFailed(f"{error}\n{count} fault{'s' * (count > 1)} in {file}") from None
+    for warning in policy.warnings:
+        click.echo(f"Warning: {warning}", err=True)
     plugins = sum(1 for _ in policy.plugins())
     echo(f"{file}: ok, {len(policy.actions)} actions, {plugins} plugins in {len(policy.tiers)} tiers")
 
@@ -119,6 +121,7 @@ def _as_data(policy: Policy, catalog: Catalog) -> dict[str, Any]:
 
     return {
         "source": policy.source,
+        "topology": {"levels": list(policy.topology_levels)},
         "actions": [action(config) for config in policy.actions],
         "tiers": [{"plugins": [plugin(config) for config in tier]} for tier in policy.tiers],
     }
@@ -126,6 +129,8 @@ def _as_data(policy: Policy, catalog: Catalog) -> dict[str, Any]:
 
 def _as_file(policy: Policy, catalog: Catalog) -> Iterator[str]:
     """The lines of a policy file that says the same, with the origin of each value as a comment."""
+    if policy.topology_levels:
+        yield f"topology: {{levels: {_quoted(policy.topology_levels)}}}"
     yield "actions:"
     for action in policy.actions:
         yield f"- name: {action.name}"

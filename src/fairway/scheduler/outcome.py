@@ -24,6 +24,8 @@ class Outcomes:
     def __init__(self) -> None:
         self.refused: dict[Job | Line, Verdict] = {}
         """Groups that enqueue did not let in, where they are alike the whole line."""
+        self.admitted: set[Job] = set()
+        """Groups without pods that enqueue let in: their pods can be made now."""
         self.no_room: set[Signature] = set()
         self.lines: dict[Line, Verdict] = {}
         self.jobs: dict[JobRun, Verdict | None] = {}

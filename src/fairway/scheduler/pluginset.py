@@ -110,6 +110,11 @@ class PluginSet:
         place = self._layout.names.get(name)
         return None if place is None else self._plugins[place]
 
+    def enabled(self, name: str, hook: str) -> bool:
+        """Whether the policy has a plugin and lets it have a say at a hook."""
+        place = self._layout.names.get(name)
+        return place is not None and self._layout.configs[place].enabled(hook)
+
     def open(self, session: Any) -> None:
         """A cycle begins."""
         for place in self._layout.having("open"):

@@ -7,13 +7,15 @@ its request. Without this action every job is in.
 from __future__ import annotations
 
 from fairway.api.settings import Arguments
+from fairway.scheduler.admission import queue_verdict
 from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.session import Session
 from fairway.state.jobs import Job
-from fairway.state.queues import add
+from fairway.state.queues import Amounts, add
 from fairway.state.waiting import Line
 
-ADMITTED_PHASES = frozenset({"Inqueue", "Running", "Completed", "Unknown"})
+INQUEUE = "Inqueue"
+ADMITTED_PHASES = frozenset({INQUEUE, "Running", "Completed", "Unknown"})
 """Phases of a group that was let in before."""
 
 
@@ -23,11 +25,42 @@ def enqueue(session: Session, arguments: Arguments) -> None:
         for key, line in signature.lines.items():
             if key.group and key.valid and key.phase not in ADMITTED_PHASES:
                 _ask_line(session, line)
+    _admit_empty(session)
     for job, (signature, entry) in waiting.started.items():
         if job in waiting.holding:
             continue  # who has a claim to room was let in before, and what it claims counts as held already
         if job.group and waiting.place_of(job).line.valid and job.phase not in ADMITTED_PHASES:
             _ask(session, session.job_run(entry, signature), job, 1)
+
+
+def _admit_empty(session: Session) -> None:
+    """A group without pods is let in when its `minResources` (or, without, nothing) fit: only then are pods made.
+
+    What was let in and has no pods yet counts as if it were allocated, so that not all are let in at once.
+    """
+    empty = sorted(session.state.waiting.empty, key=lambda job: (job.order, job.key))
+    ahead: dict[str, Amounts] = {}
+    for job in (job for job in empty if job.phase == INQUEUE):
+        _count(session, job, ahead)
+    for job in (job for job in empty if job.phase in ("", "Pending")):
+        if queue_verdict(session, job.queue).ok and _fits(session, job, ahead):
+            session.outcomes.admitted.add(job)
+            _count(session, job, ahead)
+
+
+def _fits(session: Session, job: Job, ahead: dict[str, Amounts]) -> bool:
+    for book in session.queues[job.queue].line:
+        counted = ahead.get(book.name, [])
+        for row, amount in job.minimum_resources or ():
+            more = amount + (counted[row] if row < len(counted) else 0)
+            if amount and book.held[row] + more > book.capability[row]:
+                return False
+    return True
+
+
+def _count(session: Session, job: Job, ahead: dict[str, Amounts]) -> None:
+    for book in session.queues[job.queue].line:
+        add(ahead.setdefault(book.name, []), job.minimum_resources or ())
 
 
 def _ask_line(session: Session, line: Line) -> None:

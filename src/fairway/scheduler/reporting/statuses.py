@@ -48,8 +48,11 @@ def statuses(session: Session, waiting: WaitingJobs, counted: Counted) -> Status
         rows[run.job] = row
         pending[run.queue.name] += 1
     touched = sorted((run for job, run in runs.items() if job.group), key=lambda run: run.key)
+    admitted = session.outcomes.admitted
     groups = tuple(
-        _group_status(run, waiting, rows.get(run.job), counted.groups.get(run.job) or _counts(run.job))
+        _group_status(
+            run, run.job in admitted, waiting, rows.get(run.job), counted.groups.get(run.job) or _counts(run.job)
+        )
         for run in touched
     )
     started = Counter(run.queue.name for run in bound.values())
@@ -71,12 +74,12 @@ def _counts(job: Job) -> Counts:
     return Counter(task.state for task in job.tasks)
 
 
-def _group_status(run: JobRun, waiting: WaitingJobs, row: Row | None, counts: Counts) -> GroupStatus:
+def _group_status(run: JobRun, admitted: bool, waiting: WaitingJobs, row: Row | None, counts: Counts) -> GroupStatus:
     job = run.job
     kept_out = row is not None and row.verdict is not None
     if run.ready >= max(run.minimum, 1):
         phase = "Running"
-    elif kept_out and job.phase not in ADMITTED_PHASES:
+    elif kept_out and not admitted and job.phase not in ADMITTED_PHASES:
         phase = "Pending"
     else:
         phase = "Inqueue"

@@ -64,9 +64,9 @@ class PreemptEntitlement:
         self._gang = gang
         self._total = session.share_total
         drf = session.plugin("drf")
-        self._by_share = drf is not None
+        self._by_share = session.plugins.enabled("drf", "preemptable")
         self._priority_first = bool(getattr(drf, "priority_first", False))
-        self._by_priority = session.plugin("priority") is not None
+        self._by_priority = session.plugins.enabled("priority", "preemptable")
         self._mine = self._weighted(claimant.account)
         self._mine_after = self._weighted(claimant.account, more=gang)
 

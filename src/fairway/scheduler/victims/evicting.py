@@ -114,6 +114,7 @@ class _Evictor:
             eligible &= ~index.system[: len(eligible)]
         if self._arguments.min_runtime:
             self._spare_young(eligible, index)
+        self._spare_cooling(eligible, index)
         for gone in session.evicted:
             for number in index.of_job(gone.job):
                 eligible[number] &= gone not in index.unit(number).tasks
@@ -130,6 +131,14 @@ class _Evictor:
         if young.any():
             self._session.rechecks.append(int(index.youngest[: len(eligible)][young].min()) + least)
             eligible &= ~young
+
+    def _spare_cooling(self, eligible: BoolColumn, index: VictimIndex) -> None:
+        """Those whose own cooldown time is not over are no victims yet."""
+        cooled = index.cooled[: len(eligible)]
+        cooling = eligible & (cooled > self._session.now)
+        if cooling.any():
+            self._session.rechecks.append(int(cooled[cooling].min()))
+            eligible &= ~cooling
 
     def _ask_strangers(self, job: JobRun, hook: str, eligible: BoolColumn, index: VictimIndex) -> None:
         for protects in self._session.plugins.strangers(hook):

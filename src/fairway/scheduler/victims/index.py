@@ -19,7 +19,7 @@ from fairway.state.jobs import Job
 from fairway.state.ranks import NameRanks
 
 _UNIT_COLUMNS = (
-    *("priority", "started", "youngest", "begun", "pods", "queue", "namespace", "kind", "rank"),
+    *("priority", "started", "youngest", "cooled", "begun", "pods", "queue", "namespace", "kind", "rank"),
     *("usable", "system", "surplus"),
 )
 
@@ -47,6 +47,7 @@ class VictimIndex:
         self.priority = _column()
         self.started = _column()
         self.youngest = _column()
+        self.cooled = _column()
         self.begun = _column()
         self.pods = _column()
         self.queue = _column()
@@ -168,6 +169,7 @@ class VictimIndex:
             self.priority[number] = unit.priority
             self.started[number] = unit.started
             self.youngest[number] = unit.youngest
+            self.cooled[number] = unit.cooled
             self.begun[number] = unit.begun
             self.pods[number] = len(unit.tasks)
             self.queue[number] = self.code(job.queue)

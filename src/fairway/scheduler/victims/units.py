@@ -32,6 +32,7 @@ class Unit:
     __slots__ = (
         "amounts",
         "begun",
+        "cooled",
         "job",
         "key",
         "mates",
@@ -57,6 +58,8 @@ class Unit:
         self.priority = job.priority
         self.started: Micros = min([max(starts), *(mate.started for mate in mates)])
         self.youngest: Micros = max([*starts, *(mate.youngest for mate in mates)])
+        self.cooled: Micros = max([*map(_cooled, tasks), *(mate.cooled for mate in mates)])
+        """Until when the cooldown time of one of them, or of the mates, protects it; 0 if none has any."""
         self.begun = sum(starts)
         self.protected: bool = is_never_evicted(job.annotations) or any(
             not task.traits.preemptable or task.state not in EVICTABLE for task in tasks
@@ -135,6 +138,10 @@ def start_of(task: Task) -> Micros:
     if task.started is not None:
         return task.started
     return 0 if task.created is None else task.created
+
+
+def _cooled(task: Task) -> Micros:
+    return start_of(task) + task.traits.cooldown if task.traits.cooldown else 0
 
 
 def is_system(task: Task) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sys import intern
 from typing import TYPE_CHECKING
 
-from fairway.api.scheduling import PodGroup
+from fairway.api.scheduling import PodGroup, PodGroupSpec
 from fairway.clock import Micros, from_datetime
 from fairway.state.annotations import STARVING_AFTER, kept, parse_span
 from fairway.state.jobs import Job
@@ -70,7 +70,7 @@ class GroupIntake:
         self.choose_queue(job)
         job.group, job.uid = True, meta.uid
         job.minimum = spec.min_member
-        job.role_minimums = tuple(sorted(spec.min_task_member.items()))
+        job.role_minimums = _role_minimums(spec)
         job.minimum_resources = self._shaper.vector(spec.min_resources) if spec.min_resources else None
         job.created = None if meta.creation_timestamp is None else from_datetime(meta.creation_timestamp)
         job.phase = group.status.phase
@@ -131,6 +131,12 @@ class GroupIntake:
             queues.get(job.queue).hold(job.namespace, task.shape.vector, 1)
             self._state.nodes.touch(task.node)
         self._ledger.mark(job)
+
+
+def _role_minimums(spec: PodGroupSpec) -> tuple[tuple[str, int], ...]:
+    """Where the roles add up to more than the minimum, Volcano's controller has written their replicas: no minimums."""
+    roles = spec.min_task_member
+    return tuple(sorted(roles.items())) if sum(roles.values()) <= spec.min_member else ()
 
 
 def _last_ready(group: PodGroup) -> Micros | None:
