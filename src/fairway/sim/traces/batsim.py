@@ -13,10 +13,11 @@ from typing import Any
 
 from fairway.clock import Micros
 from fairway.errors import InputError
+from fairway.sim.spans import shown
 from fairway.sim.traces.faults import TraceFaults
 from fairway.sim.traces.json_stream import NotJsonError, members
 from fairway.sim.traces.record import TraceJob, TraceNode
-from fairway.sim.traces.text import count, numbered, plain_name, read_lines, seconds
+from fairway.sim.traces.text import check_nodes, count, numbered, plain_name, read_chunks, seconds
 
 _HOST = {"cpu": 1000}
 
@@ -40,14 +41,14 @@ def read_batsim_nodes(path: Path) -> Iterator[TraceNode]:
     found = next((value for name, value in _members(path) if name == "nb_res"), None)
     if found is None:
         raise InputError(f"{path}: nb_res is missing, the number of hosts is not known")
-    hosts = count(str(found), "nb_res")
+    hosts = check_nodes(path, count(str(found), "nb_res"))
     width = len(str(max(hosts - 1, 0)))
     return (TraceNode(f"host-{index:0{width}d}", dict(_HOST)) for index in range(hosts))
 
 
 def _members(path: Path) -> Iterator[tuple[str, Any]]:
     try:
-        yield from members(read_lines(path))
+        yield from members(read_chunks(path))
     except NotJsonError as error:
         raise InputError(f"{path}: not a Batsim workload: {error}") from None
 
@@ -62,20 +63,25 @@ def _profiles(path: Path) -> dict[str, Micros]:
 def _length(path: Path, name: str, profile: Any) -> Micros:
     length = profile.get("delay", profile.get("runtime")) if isinstance(profile, dict) else None
     if length is None:
-        raise InputError(f"{path}: profiles.{name}: only profiles with a delay are read")
-    return seconds(str(length))
+        raise InputError(f"{path}: profile {shown(name)}: only profiles with a delay are read")
+    try:
+        return seconds(str(length))
+    except InputError as error:
+        raise InputError(f"{path}: profile {shown(name)}: {error}") from None
 
 
 def _name(number: Any) -> str:
-    return numbered("job", number) if isinstance(number, int) else f"job-{plain_name(str(number))}"
+    if isinstance(number, int) and not isinstance(number, bool) and number >= 0:
+        return numbered("job", number)
+    return plain_name(f"job-{number}")
 
 
 def _job(job: Any, profiles: dict[str, Micros]) -> TraceJob:
     if not isinstance(job, dict):
-        raise InputError(f"{job!r} is not a job, expected an object")
+        raise InputError(f"{shown(job)} is not a job, expected an object")
     profile = job.get("profile")
-    if profile not in profiles:
-        raise InputError(f"profile: {profile!r} is not among the profiles")
+    if not isinstance(profile, str) or profile not in profiles:
+        raise InputError(f"profile: {shown(profile)} is not among the profiles")
     tasks = count(str(job.get("res")), "res")
     if not tasks:
         raise InputError("res: 0 hosts, expected at least 1")

@@ -10,6 +10,7 @@ columns:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,10 +19,12 @@ import msgspec
 from fairway.clock import SECOND, Micros
 from fairway.errors import InputError
 from fairway.resources.quantity import parse_amount
+from fairway.sim.spans import shown
 from fairway.sim.traces.faults import TraceFaults
 from fairway.sim.traces.record import TraceJob
 from fairway.sim.traces.text import Row, count, moment, numbered, plain_name, read_rows, span
 
+_PRIORITY = re.compile(r"-?[0-9]{1,10}", re.ASCII)
 UNITS = {"s": SECOND, "ms": 1000, "us": 1, "min": 60 * SECOND, "h": 3600 * SECOND}
 
 
@@ -105,7 +108,7 @@ def _time(text: str, unit: Micros) -> Micros:
     try:
         return moment(text)
     except InputError:
-        raise InputError(f"{text!r} is not a time, expected a number from 0 up, or a date and time") from None
+        raise InputError(f"{shown(text)} is not a time, expected a number from 0 up, or a date and time") from None
 
 
 def _amount(row: Row, name: str, entry: str | AmountColumn) -> int:
@@ -114,7 +117,6 @@ def _amount(row: Row, name: str, entry: str | AmountColumn) -> int:
 
 
 def _priority(text: str) -> int:
-    try:
-        return int(text or 0)
-    except ValueError:
-        raise InputError(f"priority: {text!r} is not a whole number") from None
+    if not _PRIORITY.fullmatch(text.strip() or "0") or abs(int(text or 0)) >= 2**31:
+        raise InputError(f"priority: {shown(text)} is not a whole number that fits 32 bits")
+    return int(text or 0)

@@ -15,6 +15,11 @@ class TraceFaults:
         self.strict = strict
         self.count = 0
         self.examples: list[Fault] = []
+        self._note = ""
+
+    def note(self, text: str) -> None:
+        """Something that the user should know and that leaves nothing out; the first one is kept."""
+        self._note = self._note or f"{self.source}: {text}"
 
     def add(self, line: int, message: str, path: str = "") -> None:
         """Note a row that is left out; where the user is strict it is an error instead."""
@@ -26,14 +31,15 @@ class TraceFaults:
             self.examples.append(fault)
 
     def summary(self) -> list[str]:
-        """A line that counts, then the examples; nothing where nothing was wrong."""
+        """What was noted; a line that counts, then the examples; nothing where nothing was wrong."""
+        noted = [self._note] if self._note else []
         if not self.count:
-            return []
+            return noted
         rows = "row was" if self.count == 1 else "rows were"
         shown = "" if self.count == len(self.examples) else f"; the first {len(self.examples)}"
-        return [f"{self.source}: {self.count} wrong {rows} left out{shown}:", *map(str, self.examples)]
+        return [*noted, f"{self.source}: {self.count} wrong {rows} left out{shown}:", *map(str, self.examples)]
 
     def nothing_left(self, format: str) -> InputError:
         """A file of which no row can be used is another file than it is said to be: a run of it would say nothing."""
-        lines = "\n".join(self.summary()[1:])
+        lines = "\n".join(map(str, self.examples))
         return InputError(f"{self.source}: no row could be read, expected a trace of format {format}:\n{lines}")

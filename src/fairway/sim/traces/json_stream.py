@@ -6,11 +6,19 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-_DECODER = json.JSONDecoder(parse_float=str)
+_MAX_DIGITS = 1000
+
+
+def _whole(text: str) -> int | str:
+    """A number that is too long to be one of ours stays text, which costs nothing."""
+    return int(text) if len(text) <= _MAX_DIGITS else text
+
+
+_DECODER = json.JSONDecoder(parse_float=str, parse_int=_whole)
 """Numbers with a fraction stay text, so that their digits are read exactly."""
 
 _BLANKS = " \t\r\n"
-LONGEST_VALUE = 64 * 1024 * 1024
+LONGEST_VALUE = 16 * 1024 * 1024
 """Characters of one member or item; a longer one means that the file is not what it should be."""
 
 
@@ -58,9 +66,11 @@ class _Stream:
             try:
                 value, end = _DECODER.raw_decode(self._text, self._at)
             except json.JSONDecodeError as error:
-                if not self._more():
-                    raise NotJsonError(error.msg) from None
+                if not self._twice_as_much():
+                    raise NotJsonError(f"{error.msg} after {self._text[self._at :][:40]!r}") from None
                 continue
+            except RecursionError:
+                raise NotJsonError("nested too deeply") from None
             # A number at the very end of what was read may go on in the next chunk.
             if end < len(self._text) or not self._more():
                 self._at = end
@@ -74,6 +84,14 @@ class _Stream:
                 self._at += 1
             if not self._more():
                 raise NotJsonError("the text ends too early")
+
+    def _twice_as_much(self) -> bool:
+        """Read on until there is twice as much, so that trying again and again costs no more than reading."""
+        wanted = 2 * (len(self._text) - self._at)
+        found = self._more()
+        while found and len(self._text) - self._at < wanted and self._more():
+            pass
+        return found
 
     def _more(self) -> bool:
         chunk = next(self._chunks, None)

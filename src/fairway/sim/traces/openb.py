@@ -12,12 +12,11 @@ from pathlib import Path
 
 import msgspec
 
-from fairway.clock import SECOND
 from fairway.errors import InputError
 from fairway.resources.quantity import check_amount
 from fairway.sim.traces.faults import TraceFaults
 from fairway.sim.traces.record import GPU, GPU_MODEL_LABEL, TraceJob, TraceNode
-from fairway.sim.traces.text import Row, count, plain_name, read_rows
+from fairway.sim.traces.text import Row, count, plain_name, read_rows, seconds
 
 _SHAPE = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
 _TIMES = ("creation_time", "deletion_time", "scheduled_time")
@@ -88,8 +87,8 @@ def _job(row: Row) -> TraceJob:
     return TraceJob(
         name=plain_name(pod.name),
         namespace=plain_name(row.get("qos", "default")),
-        submit=created * SECOND,
-        run=(ended - started) * SECOND,
+        submit=seconds(str(created)),
+        run=seconds(str(ended - started)),
         request=_amounts(pod.cpu_milli, pod.memory_mib, pod.num_gpu * pod.gpu_milli),
         gpus=pod.num_gpu,
         gpu_milli=pod.gpu_milli,

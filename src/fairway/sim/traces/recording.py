@@ -22,9 +22,13 @@ from typing import Literal
 
 import msgspec
 
+from fairway.api.meta import Amounts, Count, Int32, Positive
+from fairway.api.shape import describe, fit, path_text
+from fairway.api.validation.names import is_dns_label, is_dns_subdomain
 from fairway.clock import SECOND, Micros, parse_rfc3339
 from fairway.errors import InputError
 from fairway.resources.quantity import parse_amount
+from fairway.sim.spans import shown
 from fairway.sim.traces.faults import TraceFaults
 from fairway.sim.traces.record import GPU, TraceJob, TraceNode
 from fairway.sim.traces.text import read_lines
@@ -34,14 +38,14 @@ class _Line(msgspec.Struct, frozen=True):
     at: str
     event: Literal["node", "submitted", "started", "evicted", "ended"]
     name: str = ""
-    allocatable: dict[str, str | int | float] = {}
+    allocatable: Amounts = {}
     labels: dict[str, str] = {}
     job: str = ""
     queue: str = "default"
-    tasks: int = 1
-    request: dict[str, str | int | float] = {}
-    priority: int = 0
-    limit: int | None = None
+    tasks: Positive = 1
+    request: Amounts = {}
+    priority: Int32 = 0
+    limit: Count | None = None
 
 
 class _Open(msgspec.Struct):
@@ -87,15 +91,34 @@ def _lines(path: Path, faults: TraceFaults) -> Iterator[tuple[int, _Line]]:
     for number, text in enumerate(read_lines(path), 1):
         if text.strip():
             try:
-                yield number, _DECODE(text)
-            except (msgspec.MsgspecError, UnicodeError) as error:
+                yield number, _read(text)
+            except InputError as error:
                 faults.add(number, f"not an event: {error}")
+
+
+def _read(text: str) -> _Line:
+    """One event. What the decoder refuses is looked at again: amounts may be plain numbers."""
+    try:
+        return _DECODE(text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        pass
+    try:
+        data = msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        raise InputError("not JSON, expected one object") from None
+    if not isinstance(data, dict):
+        raise InputError(f"{describe(data)}, expected an object")
+    event, findings = fit(data, _Line)
+    if findings:
+        raise InputError(f"{path_text(findings[0][0])}: {findings[0][1]}")
+    assert isinstance(event, _Line)
+    return event
 
 
 def _advance(latest: Micros, line: _Line) -> Micros:
     at = parse_rfc3339(line.at)
     if at < latest:
-        raise InputError(f"{line.at} is before the event above it")
+        raise InputError(f"at: {line.at} is before the event above it")
     return at
 
 
@@ -109,7 +132,8 @@ def _apply(open_jobs: dict[str, _Open], number: int, line: _Line, at: Micros) ->
         open_jobs[line.job] = _Open(number, _job(line, at))
         return None
     if (entry := open_jobs.get(line.job)) is None:
-        raise InputError(f"{line.job or 'a job without a name'} {line.event}, but was never submitted")
+        what = shown(line.job) if line.job else "a job without a name"
+        raise InputError(f"{what} {line.event}, but was never submitted")
     if line.event != "ended":
         entry.started = at if line.event == "started" else None
         return None
@@ -120,11 +144,11 @@ def _apply(open_jobs: dict[str, _Open], number: int, line: _Line, at: Micros) ->
 
 
 def _job(line: _Line, at: Micros) -> TraceJob:
-    namespace, slash, name = line.job.partition("/")
-    if not (namespace and slash and name):
-        raise InputError(f"job: {line.job!r}, expected namespace/name")
-    if line.tasks < 1 or (line.limit is not None and line.limit < 0):
-        raise InputError("tasks must be at least 1, limit at least 0")
+    namespace, _, name = line.job.partition("/")
+    if not (is_dns_label(namespace) and is_dns_subdomain(name)):
+        raise InputError(f"job: {shown(line.job)}, expected namespace/name in lower case letters, digits, '-' and '.'")
+    if not is_dns_subdomain(line.queue):
+        raise InputError(f"queue: {shown(line.queue)}, expected a name in lower case letters, digits, '-' and '.'")
     request = {resource: parse_amount(resource, value) for resource, value in line.request.items()}
     return TraceJob(
         name=name,
@@ -142,7 +166,7 @@ def _job(line: _Line, at: Micros) -> TraceJob:
 
 
 def _node(line: _Line) -> TraceNode:
-    if not line.name:
-        raise InputError("a node without a name")
+    if not is_dns_subdomain(line.name):
+        raise InputError(f"name: {shown(line.name)}, expected a name in lower case letters, digits, '-' and '.'")
     allocatable = {resource: parse_amount(resource, value) for resource, value in line.allocatable.items()}
     return TraceNode(line.name, allocatable, line.labels, gpus=allocatable.get(GPU, 0) // 1000)

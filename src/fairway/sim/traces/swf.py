@@ -1,4 +1,5 @@
-"""The Standard Workload Format of the Parallel Workloads Archive: 18 numbers a line, comments after `;`.
+"""The Standard Workload Format of the Parallel Workloads Archive: 18 numbers a line, comments after `;`. Tools append
+columns of their own: they are not read.
 
 A processor is one task that asks for one CPU, and for the memory per processor where the log has it. Users
 become namespaces. A job without processors or without a run time tells a scheduler nothing: it is a wrong
@@ -13,9 +14,10 @@ from pathlib import Path
 
 from fairway.clock import Micros
 from fairway.errors import InputError
+from fairway.resources.quantity import check_amount
 from fairway.sim.traces.faults import TraceFaults
 from fairway.sim.traces.record import TraceJob, TraceNode
-from fairway.sim.traces.text import count, numbered, read_lines, seconds
+from fairway.sim.traces.text import check_nodes, count, is_count, numbered, read_lines, seconds
 
 _FIELDS = 18
 _NUMBER, _SUBMIT, _RUN, _ALLOCATED, _ASKED, _ASKED_TIME, _ASKED_KB, _USER, _QUEUE = (
@@ -39,6 +41,8 @@ def read_swf(path: Path, faults: TraceFaults) -> Iterator[TraceJob]:
         fields = line.split()
         if not fields or fields[0].startswith(";"):
             continue
+        if len(fields) > _FIELDS:
+            faults.note(f"line {number} has {len(fields)} fields: those after the first {_FIELDS} are not read")
         try:
             yield _job(fields)
         except InputError as error:
@@ -51,7 +55,7 @@ def read_swf_nodes(path: Path) -> Iterator[TraceNode]:
     processors = header.get("MaxProcs") or header.get("MaxNodes")
     if not processors:
         raise InputError(f"{path}: the header has no MaxProcs, the machine is not known")
-    nodes = min(header.get("MaxNodes") or processors, processors)
+    nodes = check_nodes(path, min(header.get("MaxNodes") or processors, processors))
     width = len(str(nodes - 1))
     for index in range(nodes):
         share = processors // nodes + (index < processors % nodes)
@@ -63,13 +67,13 @@ def _header(path: Path) -> dict[str, int]:
     for line in read_lines(path):
         if line.strip() and not line.lstrip().startswith(";"):
             break
-        if (match := _HEADER.match(line)) and match[2].strip().isdecimal():
+        if (match := _HEADER.match(line)) and is_count(match[2]):
             found.setdefault(match[1], int(match[2]))
     return found
 
 
 def _job(fields: list[str]) -> TraceJob:
-    if len(fields) != _FIELDS:
+    if len(fields) < _FIELDS:
         raise InputError(f"{len(fields)} fields, expected {_FIELDS}")
     tasks = _known(fields[_ASKED]) or _known(fields[_ALLOCATED])
     if not tasks:
@@ -84,7 +88,8 @@ def _job(fields: list[str]) -> TraceJob:
         run=seconds(fields[_RUN]),
         limit=_limit(fields[_ASKED_TIME]),
         tasks=tasks,
-        request={"cpu": _MILLI_CPU} | ({"memory": kb << 10} if (kb := _known(fields[_ASKED_KB])) else {}),
+        request={"cpu": _MILLI_CPU}
+        | ({"memory": check_amount("memory", kb << 10)} if (kb := _known(fields[_ASKED_KB])) else {}),
     )
 
 

@@ -13,10 +13,15 @@ from pathlib import Path
 
 from fairway.clock import SECOND, Micros, from_datetime
 from fairway.errors import InputError
+from fairway.sim.limits import LONGEST_SPAN, MAX_NODES
+from fairway.sim.spans import shown
 from fairway.sim.traces.faults import TraceFaults
 
 _GZIP = b"\x1f\x8b"
-_LONGEST_TIME = 2**62
+MAX_LINE = 1 << 20
+"""Characters of one line; a longer one means that the file is not what it should be."""
+
+_CHUNK = 1 << 16
 _NOT_IN_A_NAME = re.compile(r"[^a-z0-9]+")
 _COUNT = re.compile(r"[0-9]{1,15}", re.ASCII)
 
@@ -29,11 +34,33 @@ def read_lines(path: Path) -> Iterator[str]:
         with path.open("rb") as start:
             compressed = start.read(2) == _GZIP
         opened = gzip.open if compressed else open
-        with opened(path, "rt", encoding="utf-8", errors="replace", newline="") as lines:
-            yield from lines
+        with opened(path, "rt", encoding="utf-8", errors="replace", newline="") as text:
+            number = 0
+            while line := text.readline(MAX_LINE):
+                number += 1
+                if len(line) == MAX_LINE and not line.endswith("\n"):
+                    raise InputError(f"{path}:{number}: a line of more than {MAX_LINE} characters")
+                yield line
     except (OSError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"{path}: cannot be read: {reason}") from None
+        raise _unreadable(path, error) from None
+
+
+def read_chunks(path: Path) -> Iterator[str]:
+    """The text of a file in pieces, compressed or not, for formats that have no lines."""
+    try:
+        with path.open("rb") as start:
+            compressed = start.read(2) == _GZIP
+        opened = gzip.open if compressed else open
+        with opened(path, "rt", encoding="utf-8", errors="replace", newline="") as text:
+            while chunk := text.read(_CHUNK):
+                yield chunk
+    except (OSError, EOFError, zlib.error) as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: Exception) -> InputError:
+    reason = getattr(error, "strerror", None) or str(error) or "it ends too early"
+    return InputError(f"{path}: cannot be read: {reason}")
 
 
 def read_rows(path: Path, columns: Collection[str], faults: TraceFaults) -> Iterator[tuple[int, Row]]:
@@ -64,13 +91,15 @@ def seconds(text: str) -> Micros:
 def span(text: str, unit: Micros) -> Micros:
     """A number of `unit`s, at least zero, rounded to the microsecond."""
     if _COUNT.fullmatch(text):
-        return int(text) * unit
-    try:
-        number = Decimal(text.strip())
-    except InvalidOperation:
-        raise InputError(f"{text!r} is not a number of seconds") from None
-    if not number.is_finite() or number < 0 or number > _LONGEST_TIME // unit:
-        raise InputError(f"{text!r} is not a time, expected a number from 0 up")
+        number = Decimal(int(text))
+    else:
+        try:
+            number = Decimal(text.strip())
+        except InvalidOperation:
+            raise InputError(f"{shown(text)} is not a number of seconds") from None
+    if not number.is_finite() or not 0 <= number <= LONGEST_SPAN // unit:
+        most = LONGEST_SPAN // unit
+        raise InputError(f"{shown(text)} is not a time, expected a number from 0 to {most}")
     return int((number * unit).to_integral_value())
 
 
@@ -78,15 +107,29 @@ def moment(text: str) -> Micros:
     """A date and time; without a zone it is UTC."""
     try:
         read = datetime.fromisoformat(text.strip())
-    except ValueError:
-        raise InputError(f"{text!r} is not a time, expected for example 2017-10-09 07:01:55") from None
-    return from_datetime(read if read.tzinfo else read.replace(tzinfo=UTC))
+        at = from_datetime(read if read.tzinfo else read.replace(tzinfo=UTC))
+    except (ValueError, OverflowError):
+        raise InputError(f"{shown(text)} is not a time, expected for example 2017-10-09 07:01:55") from None
+    if not 0 <= at <= LONGEST_SPAN:
+        raise InputError(f"{shown(text)} is not a time, expected a year from 1970 to 2255")
+    return at
+
+
+def is_count(text: str) -> bool:
+    return _COUNT.fullmatch(text.strip()) is not None
+
+
+def check_nodes(path: Path, nodes: int) -> int:
+    """The number of machines that a file says there are, before any of them is made."""
+    if nodes > MAX_NODES:
+        raise InputError(f"{path}: {nodes} machines, expected at most {MAX_NODES}")
+    return nodes
 
 
 def count(text: str, what: str) -> int:
     """A whole number, at least zero."""
     if not _COUNT.fullmatch(text.strip()):
-        raise InputError(f"{what}: {text!r} is not a whole number from 0 up")
+        raise InputError(f"{what}: {shown(text)} is not a whole number from 0 to {10**15 - 1}")
     return int(text)
 
 
