@@ -189,7 +189,7 @@ def test_a_victim_is_gone_and_the_claimant_runs():
 def test_a_waiting_claimant_says_what_it_waits_for():
     found = plan(make.node("n1", cpu=1), leaving("victim"), claimant(), policy=POLICY)
     assert reasons(found) == {"mine": "WaitingForRelease"}
-    assert "it has places on n1 and waits for room there" in notes(found, "mine")
+    assert "it is nominated to n1 and starts when the pods evicted for it are gone" in notes(found, "mine")
 
 
 def test_a_ready_job_waits_for_the_room_that_is_made_for_more_of_it():

@@ -223,7 +223,37 @@ def test_a_claimant_whose_queue_is_full_makes_room_in_its_queue():
     pods = [low("a", queue="q", started=5), low("b", queue="q")]
     found = plan(cluster, pods, high(queue="q"), policy=POLICY)
     assert (evicted(found), nominations(found)) == (["a"], {"high": "n1"})
+    (eviction,) = found.evictions
+    assert eviction.reason == "queue q would exceed its capability of cpu; priority 10 is higher than 0"
     assert evicted(plan(cluster, pods, high(queue="q", cpu=3), policy=POLICY)) == []
+
+
+def test_victims_of_a_limit_may_be_on_any_node_and_no_message_names_another():
+    """Only n2 takes the claimant, and has room; a runs on n1 and goes because its queue is at its limit."""
+    cluster = [nodes("n1", "n2", cpu=2), make.queue("q", capability={"cpu": 2})]
+    pinned = high(queue="q", spec={"nodeSelector": {make.HOST: "n2"}})
+    found = plan(cluster, low("a", "n1", queue="q", cpu=2), pinned, policy=POLICY)
+    (eviction,) = found.evictions
+    assert (eviction.pod, eviction.node, nominations(found)) == ("default/a", "n1", {"high": "n2"})
+    assert eviction.reason == "queue q would exceed its capability of cpu; priority 10 is higher than 0"
+    assert "waits for room" not in notes(found, "high")
+
+
+def test_only_victims_of_a_limit_say_so():
+    """b makes room on n2; a goes for the limit alone."""
+    cluster = [nodes("n1", "n2", cpu=2), make.queue("q", capability={"cpu": 3})]
+    pods = [low("a", "n1", queue="q", cpu=1), low("b", "n2", queue="q", cpu=2)]
+    pinned = high(queue="q", cpu=2, spec={"nodeSelector": {make.HOST: "n2"}})
+    found = plan(cluster, pods, pinned, policy=POLICY)
+    assert {entry.pod: entry.reason for entry in found.evictions} == {"default/b": "priority 10 is higher than 0"}
+    wide = [make.node("n1", cpu=2), make.node("n2", cpu=3), make.queue("q", capability={"cpu": 3})]
+    whole = high(queue="q", cpu=3, spec={"nodeSelector": {make.HOST: "n2"}})
+    found = plan(wide, pods, whole, policy=POLICY)
+    by_limit = "queue q would exceed its capability of cpu; priority 10 is higher than 0"
+    assert {entry.pod: entry.reason for entry in found.evictions} == {
+        "default/a": by_limit,
+        "default/b": "priority 10 is higher than 0",
+    }
 
 
 def test_one_victim_can_serve_capability_and_room_at_once():
@@ -240,7 +270,7 @@ def test_a_lone_pod_that_asks_for_nothing_claims_nothing():
 
 def test_pending_jobs_say_where_they_stand():
     found = plan(one_node(), low("a"), high(), policy=POLICY)
-    assert "it has places on n1 and waits for room there" in notes(found, "high")
+    assert "it is nominated to n1 and starts when the pods evicted for it are gone" in notes(found, "high")
     assert pending(found)["high"].position == 1
 
 

@@ -54,7 +54,9 @@ class WaitingJobs:
         ]
         self._lines = self._verdicts_of_lines()
         self._jobs: dict[Job, tuple[JobRun, Verdict | None]] = {
-            run.job: (run, _final(session, run, verdict)) for run, verdict in session.outcomes.jobs.items()
+            run.job: (run, _final(session, run, verdict))
+            for run, verdict in session.outcomes.jobs.items()
+            if run.left() or session.holds.of(run)  # one that was nominated may have been placed elsewhere since
         }
         started = session.state.waiting.started.values()
         self._started = [entry for _, entry in started if entry.job in self._jobs]
@@ -258,8 +260,10 @@ def _place_note(session: Session, run: JobRun) -> str:
     holds = session.holds.of(run)
     if not holds:
         return ""
-    nodes = sorted({session.snapshot.names[hold.row] for hold in holds})
-    note = f"it has places on {', '.join(nodes)} and waits for room there"
+    nodes = ", ".join(sorted({session.snapshot.names[hold.row] for hold in holds}))
+    if all(hold.state is TaskState.PIPELINED for hold in holds):
+        return f"it is nominated to {nodes} and starts when the pods evicted for it are gone"
+    note = f"it has places on {nodes} and waits for room there"
     promise = next((hold.promise for hold in holds if hold.promise is not None), None)
     return note if promise is None else f"{note}; {_promise_note(promise)}"
 

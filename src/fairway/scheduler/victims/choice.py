@@ -42,6 +42,8 @@ class _Choice:
         self._scratch = Scratch(claim.session)
         self._hunt = Hunt(claim, self._taken, self._scratch)
         self._runs = claim.runs()
+        self._limits: dict[Unit, str] = {}
+        """Units that a limit of a queue asks for, and no node."""
 
     def find(self) -> Found | None:
         found = self._spared() if self._make_room() else None
@@ -49,7 +51,7 @@ class _Choice:
         for unit in units:
             self._hunt.give_back(unit)
         self._scratch.give_up()
-        return None if found is None or not units else Found(units, found)
+        return None if found is None or not units else Found(units, found, self._limits)
 
     def _make_room(self) -> bool:
         """Take units until the gang's queues may hold it, and all of it places."""
@@ -93,12 +95,16 @@ class _Choice:
         """Whether the unit can stay."""
         if rooms is not None and rooms.without(unit.tasks) < self._runs[0].left:
             return False
+        self._limits.pop(unit, None)
         self._scratch.restore(unit)
         self._hunt.give_back(unit)
-        if not self._claim.over_limits(self._taken) and (rooms is not None or self._places()):
-            if rooms is not None:
-                rooms.update({task.node for task in unit.tasks})
-            return True
+        limit = self._claim.limit(self._taken)
+        if rooms is not None or self._places():
+            if not limit:
+                if rooms is not None:
+                    rooms.update({task.node for task in unit.tasks})
+                return True
+            self._limits[unit] = limit
         self._scratch.evict(unit)
         self._taken.add(unit)
         self._claim.budgets.spend(unit.tasks)

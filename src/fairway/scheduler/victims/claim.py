@@ -55,6 +55,19 @@ class Claim:
                     over[row] = max(over.get(row, 0), book.held[row] - given + amount - limit)
         return over
 
+    def limit(self, taken: Taken) -> str:
+        """The limit of its queues that the claimant would exceed, with what is taken off; "" if none."""
+        name_of = self.session.state.axis.names.__getitem__
+        for row in sorted(self.over_limits(taken), key=name_of):
+            for book in self.job.queue.line:
+                lost = sum(_at(taken.of_queue(n), row) for n in taken.queues() if book in self.session.queues[n].line)
+                held = book.held[row] - lost + self.gang[row]
+                if held > book.capability[row]:
+                    return f"queue {book.name} would exceed its capability of {name_of(row)}"
+                if not self.session.lends() and book.deserved is not None and held > book.deserved[row]:
+                    return f"queue {book.name} would exceed the {name_of(row)} that it deserves"
+        return ""
+
     def runs(self) -> list[TaskRun]:
         """The tasks in runs of like ones, one run for each shape."""
         order = {task.shape: place for place, task in reversed(list(enumerate(self.tasks)))}
@@ -62,7 +75,15 @@ class Claim:
 
 
 class Found(NamedTuple):
-    """Who has to go, in the order in which units go, and where the claimant's tasks will be."""
+    """Who has to go, in the order in which units go, and where the claimant's tasks will be.
+
+    `limits` names, for units that go only because a queue would exceed a limit otherwise, that limit.
+    """
 
     units: list[Unit]
     places: list[Place]
+    limits: dict[Unit, str]
+
+
+def _at(amounts: Amounts, row: int) -> int:
+    return amounts[row] if row < len(amounts) else 0

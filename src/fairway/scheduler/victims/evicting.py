@@ -163,7 +163,7 @@ class _Evictor:
         scratch = Scratch(session)
         leaving.watch(scratch)
         leaving.lend()
-        for unit, reason in zip(found.units, _reasons(claim, found.units), strict=True):
+        for unit, reason in zip(found.units, _reasons(claim, found), strict=True):
             self._budgets.spend(unit.tasks)
             charge_off(session, unit)
             scratch.evict(unit)
@@ -188,11 +188,12 @@ def _bound(session: Session) -> dict[Job, dict[str, int]]:
     return found
 
 
-def _reasons(claim: Claim, units: list[Unit]) -> list[str]:
-    """Why each may be taken, as shares are now: one answer for all units of a kind."""
-    kinds = claim.index.kind[[unit.number for unit in units]].tolist()
-    known = {kind: claim.entitlement.reason(unit) for kind, unit in dict(zip(kinds, units, strict=True)).items()}
-    return [known[kind] for kind in kinds]
+def _reasons(claim: Claim, found: Found) -> list[str]:
+    """Why each is taken, as shares are now: one answer for all units of a kind, and the queue's limit if that asks."""
+    kinds = claim.index.kind[[unit.number for unit in found.units]].tolist()
+    known = {kind: claim.entitlement.reason(unit) for kind, unit in dict(zip(kinds, found.units, strict=True)).items()}
+    limits = [found.limits.get(unit) for unit in found.units]
+    return [f"{limit}; {known[kind]}" if limit else known[kind] for kind, limit in zip(kinds, limits, strict=True)]
 
 
 def charge_off(session: Session, unit: Unit) -> None:

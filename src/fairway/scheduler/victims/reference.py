@@ -38,7 +38,7 @@ class _Search:
         units = sorted(self._taken.units, key=lambda unit: unit.order)
         for unit in units:
             self._give_back(unit)
-        return Found(units, places) if units and places is not None else None
+        return Found(units, places, {}) if units and places is not None else None
 
     # -- taking -------------------------------------------------------------------------------------------------
 
