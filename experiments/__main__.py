@@ -81,7 +81,6 @@ def print_e4() -> bool:
         ("GPUs in use, to the last end", lambda m: percent(m.utilisation[GPU].to_last_end)),
         ("GPUs in use, to the last submission", lambda m: percent(m.utilisation[GPU].to_last_submit)),
         ("makespan", lambda m: clear_time(m.makespan)),
-        ("Jain index of service", lambda m: f"{m.jain:.4f}"),
         ("share deviation, mean", lambda m: f"{m.deviation_mean:.4f}"),
         ("share deviation, 99 %", lambda m: f"{m.deviation_p99:.4f}"),
         ("longest below its share", lambda m: f"{clear_time(m.starvation.namespace_longest)}"),

@@ -29,6 +29,11 @@ Examples:
 @inputs.skip_invalid_option
 @click.option("-o", "--output", "folder", metavar="DIR", help="Write the report, the page and the jobs there.")
 @click.option("--seed", type=click.IntRange(-(2**63), 2**63 - 1), help="Instead of the scenario's own seed.")
+@click.option(
+    "--estimate",
+    metavar="HOW",
+    help="What backfill takes for run times: requested, user-history, clairvoyant, or a factor of the true ones.",
+)
 @click.option("--assert", "check", is_flag=True, help="Leave with 1, and say what broke and when.")
 @click.option("--strict", is_flag=True, help="Refuse a trace that has a wrong row.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON instead of tables.")
@@ -38,6 +43,7 @@ def command(
     policy_file: str | None,
     folder: str | None,
     seed: int | None,
+    estimate: str | None,
     check: bool,
     strict: bool,
     as_json: bool,
@@ -52,7 +58,7 @@ def command(
 
     from fairway.sim.scenario import load_scenario
 
-    loaded = load_scenario(Path(scenario))
+    loaded = with_estimate(load_scenario(Path(scenario)), estimate)
     result = run(loaded, read_policy(loaded, policy_file), folder, seed, strict, record)
     if as_json:
         from fairway.sim.report import to_json
@@ -72,6 +78,26 @@ def command(
 
         lines = [f"{scenario}:{breach.line}: {breach}" for breach in result.breaches]
         raise CheckFailed("\n".join([*lines, f"{len(lines)} of {len(loaded.assertions)} assertions do not hold"]))
+
+
+def with_estimate(scenario: Scenario, given: str | None) -> Scenario:
+    """The scenario with another `estimate`, as given on the command line."""
+    from dataclasses import replace
+
+    import msgspec
+
+    from fairway.sim.scenario.model import SCALES, ScaledRunTimes
+
+    if given is None:
+        return scenario
+    words = ("requested", "user-history", "clairvoyant")
+    try:
+        estimate = given if given in words else ScaledRunTimes(float(given))
+    except ValueError:
+        raise click.UsageError(f"--estimate {given!r}: expected one of {', '.join(words)}, or a factor") from None
+    if isinstance(estimate, ScaledRunTimes) and not SCALES[0] <= estimate.scale <= SCALES[1]:
+        raise click.UsageError(f"--estimate {given!r}: expected a factor from {SCALES[0]} to {SCALES[1]}")
+    return replace(scenario, file=msgspec.structs.replace(scenario.file, estimate=estimate))
 
 
 def read_policy(scenario: Scenario, given: str | None) -> Policy:

@@ -90,7 +90,13 @@ def _row(values: dict[str, Any], reports: Sequence[RunReport]) -> dict[str, Any]
         "waitMax": mean(m.wait.max for m in metrics),
         "slowdown": mean(m.wait.slowdown_mean for m in metrics),
         "utilisation": use,
-        "jain": mean(m.jain for m in metrics),
+        "slowdownWeighted": mean(m.wait.slowdown_weighted for m in metrics),
+        "userWait": mean(m.users.wait.mean for m in metrics),
+        "userWaitDeviation": mean(m.users.wait.deviation for m in metrics),
+        "normalisedUserWait": mean(m.users.normalised_wait.mean for m in metrics),
+        "plannedKept": mean(m.planned.kept for m in metrics),
+        "plannedMissed": mean(m.planned.missed for m in metrics),
+        "deviation": mean(m.deviation_mean for m in metrics),
         "belowShare": mean(m.starvation.namespace_longest for m in metrics),
         "evictions": mean(m.preemption.evictions for m in metrics),
     }
@@ -100,7 +106,7 @@ def _print(rows: Sequence[dict[str, Any]], settings: list[str]) -> None:
     from fairway.sim.report.svg import clear_time, percent
     from fairway.sim.report.table import plain_table
 
-    columns = ("mean wait", "95 %", "longest", "slowdown", "in use", "Jain", "below share", "evictions")
+    columns = ("mean wait", "95 %", "longest", "slowdown", "in use", "deviation", "below share", "evictions")
     table = plain_table(*(_words(path.partition(".")[2]) for path in settings), *columns)
     for row in rows:
         times = (clear_time(row[name]) for name in ("waitMean", "waitP95", "waitMax"))
@@ -110,7 +116,7 @@ def _print(rows: Sequence[dict[str, Any]], settings: list[str]) -> None:
             *times,
             f"{row['slowdown']:.2f}",
             percent(most),
-            f"{row['jain']:.3f}",
+            f"{row['deviation']:.4f}",
             clear_time(row["belowShare"]),
             f"{row['evictions']:g}",
         )

@@ -172,7 +172,7 @@ class VirtualCluster:
         del self.jobs[job.key]
         if job.key in self._evidence.watched:
             self._evidence.ended[job.key] = self.loop.now
-        self._recorder.finished(self.loop.now, job.key, ran)
+        self._recorder.finished(self.loop.now, job.key, ran, sorted({pod.node for pod in job.pods}))
 
     def evict(self, pod: SimPod) -> None:
         """A pod is told to go; its room is free when its grace period is over."""

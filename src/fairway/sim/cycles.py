@@ -12,7 +12,7 @@ from typing import Literal
 
 from fairway.api.policy import Policy
 from fairway.api.reservations import Reservation
-from fairway.clock import Micros
+from fairway.clock import Micros, parse_rfc3339
 from fairway.scheduler.carried import reservation_objects
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import Binding, Plan
@@ -62,6 +62,10 @@ class Cycles:
         self._stopwatch = stopwatch
         self.on_cycle = on_cycle
         """Told of each plan before it is carried out."""
+        self.on_planned: Callable[[str, Micros, bool], None] | None = None
+        """Told of each planned start: the job, when, and whether it is hard."""
+        self._starts: dict[str, tuple[str, bool]] = {}
+        """The planned starts of the last plan."""
         self._reasons = on_cycle is not None
         self._planned: dict[Micros, int] = {}
         self._reservations: tuple[PlannedPlace, ...] = ()
@@ -112,10 +116,21 @@ class Cycles:
         if self.on_cycle is not None:
             self.on_cycle(self.count, at, plan)
         self.count += 1
+        if self.on_planned is not None:
+            self._tell_planned(plan, self.on_planned)
         effect = self._carry_out(plan)
         self._idle = 0 if effect or self._loop.next_time is not None else self._idle + 1
         if self._idle < IDLE_PASSES:
             self._plan_again(at, plan)
+
+    def _tell_planned(self, plan: Plan, told: Callable[[str, Micros, bool], None]) -> None:
+        """Of planned starts that the last plan did not have."""
+        starts = {entry.job: (entry.promised_start, not entry.soft) for entry in plan.reservations}
+        found = {job: (start, hard) for job, (start, hard) in starts.items() if start is not None}
+        for job, (start, hard) in found.items():
+            if self._starts.get(job) != (start, hard):
+                told(job, parse_rfc3339(start), hard)
+        self._starts = found
 
     def _plan_again(self, at: Micros, plan: Plan) -> None:
         if plan.recheck_at is not None and plan.recheck_at > at and self._cluster.waiting:

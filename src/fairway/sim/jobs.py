@@ -44,7 +44,7 @@ class SimPod:
 class SimJob:
     """A gang, or a pod alone."""
 
-    __slots__ = ("group", "key", "left", "minimum", "namespace", "pods", "queue", "start", "submit", "tenant")
+    __slots__ = ("group", "key", "left", "limit", "minimum", "namespace", "pods", "queue", "start", "submit", "tenant")
 
     def __init__(self, key: str, namespace: str, queue: str, minimum: int, group: PodGroup | None) -> None:
         self.key = key
@@ -59,6 +59,8 @@ class SimJob:
         """Pods that have not run to their end."""
         self.submit: Micros = 0
         self.start: Micros | None = None
+        self.limit: Micros | None = None
+        """The run time that its user asked for."""
 
     def add(self, pod: Pod, run: Micros) -> None:
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
@@ -93,6 +95,7 @@ class SimJob:
             demand=total(amounts),
             first_step=total(amounts[: self.minimum]),
             next_step=amounts[-1],
+            limit=self.limit,
         )
 
 
@@ -112,6 +115,7 @@ def job_of_trace(job: TraceJob, at: Micros, tenant: str) -> SimJob:
     """The objects of a job that comes at `at`: a pod alone, or a group with a pod for each task."""
     made = _made(job, at)
     made.tenant = tenant
+    made.limit = job.limit
     return made
 
 

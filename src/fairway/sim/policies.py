@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -64,8 +65,24 @@ def with_settings(policy: Policy, chosen: dict[str, Any], catalog: Catalog) -> P
     return parse_policy(msgspec.json.encode(data).decode(), source, catalog)
 
 
+def with_estimate(policy: Policy, estimate: Any) -> Policy:
+    """The policy with another `estimate` for its backfill; InputError where backfill does not take it."""
+    changed = [_estimating(action, estimate) if action.name == "backfill" else action for action in policy.actions]
+    return replace(policy, actions=tuple(changed))
+
+
+def _estimating(action: ActionConfig, estimate: Any) -> ActionConfig:
+    data = {**msgspec.to_builtins(action.arguments), "estimate": estimate}
+    try:
+        return replace(action, arguments=msgspec.convert(data, type(action.arguments)))
+    except msgspec.ValidationError:
+        raise InputError(f"estimate: {estimate!r} is not one that backfill takes") from None
+
+
 def _data(policy: Policy) -> dict[str, Any]:
+    topology = {"topology": {"levels": list(policy.topology_levels)}} if policy.topology_levels else {}
     return {
+        **topology,
         "actions": [_entry(action) for action in policy.actions],
         "tiers": [{"plugins": [_plugin(plugin) for plugin in tier]} for tier in policy.tiers],
     }

@@ -31,11 +31,12 @@ from fairway.sim.limits import LAST_TIME, MAX_NODES, MAX_PODS
 from fairway.sim.loop import EventLoop, Rank
 from fairway.sim.metrics import JobOutcome, Metrics, QueueFacts, Recorder, summarize
 from fairway.sim.nodes import NodePool, node_of_trace, nodes_of_template
+from fairway.sim.policies import with_estimate
 from fairway.sim.report.charts import charts_of
 from fairway.sim.report.model import RunReport, Speed
 from fairway.sim.scenario import Scenario
 from fairway.sim.scenario.checks import declared_queues, queue_of_template, suggestion, unknown_queues
-from fairway.sim.scenario.model import Change, Failure
+from fairway.sim.scenario.model import Change, Failure, ScaledRunTimes
 from fairway.sim.scenario.reader import templates
 from fairway.sim.scenario.shape import Finding
 from fairway.sim.scenario.shape import Path as Place
@@ -89,7 +90,7 @@ class Simulation:
         log: CycleLog | None = None,
     ) -> None:
         self.scenario = scenario
-        self.policy = policy
+        self.policy = policy = _estimating(scenario, policy)
         self.seed = scenario.file.seed if seed is None else seed
         self.faults = TraceFaults(_trace_name(scenario), strict=strict or _is_strict(scenario))
         self.loop = EventLoop(scenario.start)
@@ -123,6 +124,7 @@ class Simulation:
         self.cycles = Cycles(
             self.cluster, policy, timing.cycles, timing.interval, self.recorder, self.story, on_cycle=on_cycle
         )
+        self.cycles.on_planned = self.recorder.plans_start
         self._vain_failures = 0
         self._plan_events()
 
@@ -371,6 +373,13 @@ def _learns_run_times(policy: Policy) -> bool:
         and isinstance(backfill.arguments, BackfillArguments)
         and backfill.arguments.estimate == "user-history"
     )
+
+
+def _estimating(scenario: Scenario, policy: Policy) -> Policy:
+    estimate = scenario.file.estimate
+    if estimate is None:
+        return policy
+    return with_estimate(policy, {"scale": estimate.scale} if isinstance(estimate, ScaledRunTimes) else estimate)
 
 
 def _watched(scenario: Scenario) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from fairway.clock import Micros
@@ -24,6 +24,6 @@ class Witness(Protocol):
         self, at: Micros, key: str, amounts: Mapping[str, int], ran: Micros, tasks: int = 1, *, failed: bool = False
     ) -> None: ...
 
-    def finished(self, at: Micros, key: str, ran: Micros) -> None: ...
+    def finished(self, at: Micros, key: str, ran: Micros, hosts: Sequence[str] = ()) -> None: ...
 
     def reservations(self, at: Micros, starving: int, reserved: int) -> None: ...

@@ -14,7 +14,7 @@ from fairway.api.kinds import ApiObject
 from fairway.api.manifests import Manifests
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
-from fairway.clock import Micros
+from fairway.clock import SECOND, Micros
 from fairway.errors import InputError
 from fairway.resources.algebra import Resource
 from fairway.resources.quantity import check_amount
@@ -77,7 +77,7 @@ def _template(job: JobTemplate, start: Micros, dice: Random, capacity: Mapping[s
             queue=job.queue,
             tasks=job.tasks,
             minimum=job.minimum,
-            limit=job.limit,
+            limit=None if job.limit is None else int(job.limit),
             priority=job.priority,
             node_selector=job.node_selector,
         )
@@ -188,6 +188,8 @@ def _manifest(
         if key not in jobs:
             jobs[key] = (_manifest_job(key, pod, groups.get(key)), [])
         job, times = jobs[key]
+        if pod.spec.active_deadline_seconds is not None:
+            job.limit = max(job.limit or 0, pod.spec.active_deadline_seconds * SECOND)
         job.add(pod, _run(scenario, source, pod, dice))
         times.append(_arrive(source, pod))
     ordered = sorted(jobs.values(), key=lambda entry: min(entry[1]))

@@ -94,3 +94,76 @@ def worst_deviation(jobs: Sequence[Job], at: int) -> Fraction:
 def nearest_rank(values: Sequence[int], percent: int) -> int:
     ordered = sorted(values)
     return ordered[max(0, -(-percent * len(ordered) // 100) - 1)]
+
+
+def processors(job: Job) -> Fraction:
+    """CPUs; of a job that asks for none, GPUs; else one for its only task."""
+    return Fraction(job.amounts[0] or job.amounts[1] or 1000, 1000)
+
+
+def bounded_slowdown(job: Job) -> Fraction:
+    wait, run = job.start - job.submit, job.end - job.start
+    return max(Fraction(1), Fraction(wait + run, max(run, 10)))
+
+
+def weighted_slowdown(jobs: Sequence[Job]) -> Fraction:
+    areas = [processors(job) * (job.end - job.start) for job in jobs]
+    return sum(area * bounded_slowdown(job) for area, job in zip(areas, jobs, strict=True)) / sum(areas)
+
+
+def by_user(jobs: Sequence[Job]) -> list[list[Job]]:
+    return [[job for job in jobs if job.namespace == name] for name in sorted({job.namespace for job in jobs})]
+
+
+def user_waits(jobs: Sequence[Job]) -> list[Fraction]:
+    return [Fraction(sum(job.start - job.submit for job in mine), len(mine)) for mine in by_user(jobs)]
+
+
+def normalised_user_waits(jobs: Sequence[Job]) -> list[Fraction]:
+    """For each user: seconds waited over processor-seconds used."""
+    return [
+        sum(job.start - job.submit for job in mine) / sum(processors(job) * (job.end - job.start) for job in mine)
+        for mine in by_user(jobs)
+    ]
+
+
+def deviation(values: Sequence[Fraction]) -> float:
+    mean = sum(values) / Fraction(len(values))
+    return float(sum((value - mean) ** 2 for value in values) / len(values)) ** 0.5
+
+
+def utilisation(jobs: Sequence[Job], resource: int, until: int) -> float:
+    used = sum(job.amounts[resource] for at in range(until) for job in jobs if job.state(at) == "held")
+    return used / (CAPACITY[resource] * until) if until else 0.0
+
+
+def idle_while_waiting(jobs: Sequence[Job], at: int) -> Fraction | None:
+    """The idle part of the most used resource; None where no job waits for anything."""
+    if not any(job.state(at) == "waits" for job in jobs):
+        return None
+    held = [job.amounts for job in jobs if job.state(at) == "held"]
+    return max(Fraction(0), 1 - share([sum(amounts[r] for amounts in held) for r in (0, 1)]))
+
+
+Verdict = tuple[str, str]
+"""hard or soft; kept or missed."""
+
+
+def planned_verdict(given: Sequence[tuple[int, bool]], start: int) -> Verdict | None:
+    """Planned starts that a job was given, in order, against when it started."""
+    hard = [at for at, is_hard in given if is_hard]
+    if not given:
+        return None
+    at = min(hard) if hard else given[0][0]
+    return "hard" if hard else "soft", "kept" if start <= at else "missed"
+
+
+def slow_jain(jobs: Sequence[Job], until: int) -> float | None:
+    """None unless several namespaces wait when the run is cut."""
+    waiting = {job.namespace for job in jobs if job.submit <= until and job.start > until}
+    if len(waiting) < 2:
+        return None
+    tenants = {(job.queue, job.namespace) for job in jobs if job.submit <= until}
+    services = [sum(held_share(jobs, at, tenant) for at in range(until)) for tenant in tenants]
+    squares = sum(service * service for service in services)
+    return float(sum(services) ** 2 / (len(services) * squares)) if squares else 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 import pytest
@@ -11,16 +12,27 @@ from slow_metrics import (
     CAPACITY,
     RESOURCES,
     Job,
+    deviation,
     held_share,
+    idle_while_waiting,
     nearest_rank,
+    normalised_user_waits,
+    planned_verdict,
+    processors,
     slow_entitlements,
     slow_fill,
+    slow_jain,
+    user_waits,
+    utilisation,
+    weighted_slowdown,
     worst_deviation,
 )
 
 from fairway.clock import SECOND
 from fairway.sim.metrics import JobFacts, JobOutcome, Recorder, summarize
 from fairway.sim.metrics.entitlement import fill
+from fairway.sim.report.charts import charts_of
+from fairway.sim.story import Story
 
 
 class Claim(NamedTuple):
@@ -41,12 +53,20 @@ def stories(draw: st.DrawFn) -> list[Job]:
     return jobs
 
 
-def play(jobs: list[Job]) -> tuple[Recorder, list[JobOutcome]]:
+def play(
+    jobs: list[Job], until: int | None = None, planned: list[tuple[str, int, int, bool]] | None = None
+) -> tuple[Recorder, list[JobOutcome]]:
+    """The whole story, or up to and including an instant; `planned` are (job, told at, planned start, hard)."""
     finished: list[JobOutcome] = []
     recorder = Recorder(0, RESOURCES, dict(zip(RESOURCES, CAPACITY, strict=True)), on_finish=finished.append)
     events = [(job.submit, 1, job) for job in jobs] + [(job.start, 2, job) for job in jobs]
     events += [(job.end, 0, job) for job in jobs]
     for at, kind, job in sorted(events, key=lambda event: (event[0], event[1], event[2].key)):
+        if until is not None and at > until:
+            break
+        for key, told, start, hard in planned or ():
+            if kind == 2 and key == job.key and told <= at:
+                recorder.plans_start(key, start * SECOND, hard)
         amounts = dict(zip(RESOURCES, job.amounts, strict=True))
         if kind == 1:
             facts = JobFacts(job.key, job.queue, job.namespace, 1, 1, amounts, amounts, amounts)
@@ -55,7 +75,7 @@ def play(jobs: list[Job]) -> tuple[Recorder, list[JobOutcome]]:
             recorder.placed(at * SECOND, job.key, amounts)
         else:
             recorder.finished(at * SECOND, job.key, (job.end - job.start) * SECOND)
-    recorder.close(recorder.now)
+    recorder.close(recorder.now if until is None else until * SECOND)
     return recorder, finished
 
 
@@ -83,14 +103,76 @@ def test_the_recorder_agrees_with_the_definitions(jobs: list[Job]) -> None:
             used = sum(j.amounts[index] for at in range(until) for j in jobs if j.state(at) == "held")
             assert measured == pytest.approx(used / (CAPACITY[index] * until) if until else 0, abs=1e-6)
 
-    tenants = sorted({(job.queue, job.namespace) for job in jobs})
-    services = [sum(held_share(jobs, at, tenant) for at in range(end)) for tenant in tenants]
-    if any(services):
-        index = float(sum(services) ** 2 / (len(services) * sum(s * s for s in services)))
-        assert metrics.jain == pytest.approx(index, abs=1e-5)
+    assert metrics.jain is None
     deviations = [worst_deviation(jobs, at) for at in range(end)]
     assert metrics.deviation_mean == pytest.approx(float(sum(deviations) / end), abs=1e-5)
     assert metrics.deviation_p99 == pytest.approx(float(sorted(deviations)[-(-99 * end // 100) - 1]), abs=1e-5)
+
+
+@settings(max_examples=60, deadline=None)
+@given(stories())
+def test_waits_of_users_and_areas_agree_with_the_definitions(jobs: list[Job]) -> None:
+    recorder, finished = play(jobs)
+    metrics = summarize(recorder)
+    assert metrics.wait.slowdown_weighted == pytest.approx(float(weighted_slowdown(jobs)), abs=2e-6)
+    for measured, values in (
+        (metrics.users.wait, user_waits(jobs)),
+        (metrics.users.normalised_wait, normalised_user_waits(jobs)),
+    ):
+        assert measured.mean == pytest.approx(float(sum(values) / len(values)), abs=2e-6)
+        assert measured.deviation == pytest.approx(deviation(values), abs=2e-6)
+        assert measured.largest == pytest.approx(float(max(values)), abs=2e-6)
+        assert dict(zip(sorted({job.namespace for job in jobs}), values, strict=True))[measured.user] == max(values)
+    last_start = max(job.start for job in jobs)
+    for index, name in enumerate(RESOURCES):
+        expected = utilisation(jobs, index, last_start)
+        assert metrics.utilisation[name].to_last_start == pytest.approx(expected, abs=1e-6)
+    assert {outcome.key: outcome.processors for outcome in finished} == {
+        job.key: processors(job) * 1000 for job in jobs
+    }
+
+
+@settings(max_examples=60, deadline=None)
+@given(stories())
+def test_the_fragmentation_curve_is_the_mean_of_each_span(jobs: list[Job]) -> None:
+    recorder, _ = play(jobs)
+    charts = charts_of(recorder, Story())
+    begin = 0
+    for time, measured in zip(charts.times, charts.fragmentation, strict=True):
+        found = [idle for at in range(begin, int(time)) if (idle := idle_while_waiting(jobs, at)) is not None]
+        assert measured == pytest.approx(float(sum(found) / len(found)) if found else 0.0, abs=2e-5)
+        begin = int(time)
+    assert begin == max(job.end for job in jobs)
+
+
+@settings(max_examples=60, deadline=None)
+@given(stories(), st.integers(0, 12))
+def test_jains_index_is_there_only_where_several_namespaces_still_wait(jobs: list[Job], until: int) -> None:
+    recorder, _ = play(jobs, until)
+    expected = slow_jain(jobs, until)
+    measured = summarize(recorder).jain
+    assert (measured is None) == (expected is None)
+    assert measured is None or measured == pytest.approx(expected, abs=1e-5)
+
+
+@settings(max_examples=60, deadline=None)
+@given(stories(), st.data())
+def test_planned_starts_are_kept_or_missed_as_the_definition_says(jobs: list[Job], data: st.DataObject) -> None:
+    times = st.tuples(st.integers(0, 14), st.booleans())
+    given_starts = {job.key: data.draw(st.lists(times, max_size=3)) for job in jobs}
+    planned = [(key, 0, at, hard) for key, starts in given_starts.items() for at, hard in starts]
+    recorder, finished = play(jobs, planned=planned)
+    verdicts = {job.key: planned_verdict(given_starts[job.key], job.start) for job in jobs}
+    found = {
+        outcome.key: outcome.planned
+        and ("hard" if outcome.planned.hard else "soft", "kept" if outcome.planned.kept else "missed")
+        for outcome in finished
+    }
+    assert found == verdicts
+    metrics = summarize(recorder).planned
+    counted = Counter(verdicts.values())
+    assert (metrics.kept, metrics.missed) == (counted["hard", "kept"], counted["hard", "missed"])
+    assert (metrics.soft_kept, metrics.soft_missed) == (counted["soft", "kept"], counted["soft", "missed"])
 
 
 @settings(max_examples=60, deadline=None)

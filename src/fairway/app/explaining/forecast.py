@@ -6,7 +6,7 @@ many there are. The look ahead is bounded in virtual time and in the number of d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from random import Random
 
 from msgspec.structs import replace
@@ -53,7 +53,7 @@ class _Watch:
         if key == self._job and self.started is None:
             self.started = at
 
-    def finished(self, at: Micros, key: str, ran: Micros) -> None:
+    def finished(self, at: Micros, key: str, ran: Micros, hosts: Sequence[str] = ()) -> None:
         self.ended.add(key)
 
     def released(self, at: Micros, key: str, amounts: Mapping[str, int], tasks: int = 1) -> None:

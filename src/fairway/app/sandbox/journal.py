@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -121,7 +121,7 @@ class Journal:
         if failed:
             self.note(at, "lost", f"{_count(tasks)} lost with their node", key)
 
-    def finished(self, at: Micros, key: str, ran: Micros) -> None: ...
+    def finished(self, at: Micros, key: str, ran: Micros, hosts: Sequence[str] = ()) -> None: ...
 
     def capacity(self, at: Micros, capacity: Mapping[str, int]) -> None: ...
 

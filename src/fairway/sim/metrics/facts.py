@@ -7,7 +7,10 @@ from collections.abc import Mapping
 import msgspec
 
 from fairway.clock import Micros
+from fairway.sim.metrics.planned import PlannedStart
 from fairway.sim.metrics.tenants import Holder, Queue, Vector
+
+GPU = "nvidia.com/gpu"
 
 
 class JobFacts(msgspec.Struct, frozen=True):
@@ -26,6 +29,13 @@ class JobFacts(msgspec.Struct, frozen=True):
     """What its minimum asks for."""
     next_step: Mapping[str, int]
     """What one more task asks for."""
+    limit: Micros | None = None
+    """The run time that its user asked for."""
+
+    @property
+    def processors(self) -> int:
+        """CPUs that it asks for, in thousandths; of a job that asks for none, GPUs; else one for each task."""
+        return self.demand.get("cpu") or self.demand.get(GPU) or self.tasks * 1000
 
 
 class QueueFacts(msgspec.Struct, frozen=True):
@@ -44,6 +54,7 @@ class AliveJob:
         "left",
         "namespace",
         "placed",
+        "planned",
         "queue",
         "size",
         "start",
@@ -65,6 +76,8 @@ class AliveJob:
         self.placed = 0
         self.stops = 0
         self.stopped_at: Micros | None = None
+        self.planned: PlannedStart | None = None
+        """What became of its planned start, the last time that it started."""
         self.held = [0] * len(queue.held)
         self.demand = [0] * len(queue.held)
         self.step: Vector | None = None

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from fairway.clock import SECOND, Micros
+from fairway.sim.metrics.planned import PlannedStart
 from fairway.sim.metrics.spread import Spread
 
 TAU: Micros = 10 * SECOND
@@ -41,6 +43,12 @@ class JobOutcome(msgspec.Struct, frozen=True):
     run: Micros
     evictions: int = 0
     """How often it was made to stop."""
+    processors: int = 0
+    """What all its tasks ask for of the processor that it runs on, in thousandths."""
+    limit: Micros | None = None
+    """The run time that its user asked for."""
+    hosts: tuple[str, ...] = ()
+    planned: PlannedStart | None = None
 
     @property
     def wait(self) -> Micros:
@@ -50,6 +58,11 @@ class JobOutcome(msgspec.Struct, frozen=True):
     def slowdown(self) -> int:
         """Bounded slowdown in millionths: max(1, (wait + run) / max(run, 10 s))."""
         return max(MILLION, (self.wait + self.run) * MILLION // max(self.run, TAU))
+
+    @property
+    def area(self) -> int:
+        """Processors (in thousandths) times run time."""
+        return self.processors * self.run
 
 
 def size_class(share: float) -> str:
@@ -63,12 +76,17 @@ class Group:
         self.wait = Spread()
         self.slowdown = Spread()
         self.longest: JobOutcome | None = None
+        self.area = 0
+        self.slowed_area = 0
+        """Areas times slowdowns."""
 
     def add(self, outcome: JobOutcome) -> None:
         if self.longest is None or outcome.wait > self.longest.wait:
-            self.longest = outcome
+            self.longest = replace(outcome, hosts=())
         self.wait.add(outcome.wait)
         self.slowdown.add(outcome.slowdown)
+        self.area += outcome.area
+        self.slowed_area += outcome.area * outcome.slowdown
 
 
 class Outcomes:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fairway.clock import Micros
 from fairway.sim.metrics.facts import AliveJob, JobFacts, QueueFacts
 from fairway.sim.metrics.outcomes import JobOutcome, Outcomes, size_class
+from fairway.sim.metrics.planned import PlannedStarts
 from fairway.sim.metrics.spread import Spread
 from fairway.sim.metrics.tenants import ONE, Holder, Queue, Vector, dominant, entitle
 from fairway.sim.metrics.timeline import Snapshot, Timeline
@@ -43,10 +44,14 @@ class Recorder:
         self.capacity_area = [0] * len(self.resources)
         self.at_last_end = (start, tuple(self.used_area), tuple(self.capacity_area))
         self.at_last_submit = self.at_last_end
+        self.at_last_start = self.at_last_end
+        self.planned = PlannedStarts()
         self.first_submit: Micros | None = None
         self.backlogged: Micros = 0
         """Time in which somebody waited, and (in billionths) the idle part of the most used resource in it."""
         self.idle_area = 0
+        self.backlogged_at_end: set[str] = set()
+        """Namespaces with a job that waits when the run is over."""
         self._starving = 0
         self._reserved = 0
         self._facts = {queue.name: queue for queue in queues}
@@ -60,7 +65,7 @@ class Recorder:
         self._worst = 0
         self._holders: list[Holder] = []
         used, total = ([f"{what}/{name}" for name in self.resources] for what in ("used", "capacity"))
-        self.sum_columns = [*used, *total, "evictions"]
+        self.sum_columns = [*used, *total, "evictions", "idle", "backlogged"]
         """What the sums of a snapshot are of; a queue or namespace adds its own when it first has a job."""
         self.stand_columns = ["waiting", "starving", "reserved"]
         self.timeline = Timeline(start, self._snapshot)
@@ -95,6 +100,8 @@ class Recorder:
         self._hold(job, vector, +1)
         if job.start is None and job.ready >= job.facts.minimum:
             job.start = at
+            job.planned = self.planned.started(key, at)
+            self.at_last_start = self._areas()
         self._step_now(job)
 
     def released(self, at: Micros, key: str, amounts: Mapping[str, int], tasks: int = 1) -> None:
@@ -131,8 +138,13 @@ class Recorder:
         else:
             self.outcomes.lost(key, job.facts.queue, job.stops, tasks, work)
 
-    def finished(self, at: Micros, key: str, ran: Micros) -> None:
-        """A job is done after a run of `ran`."""
+    def plans_start(self, key: str, at: Micros, hard: bool) -> None:
+        """A plan says that a waiting job starts at `at`."""
+        if key in self._alive and self._alive[key].start is None:
+            self.planned.given(key, at, hard=hard)
+
+    def finished(self, at: Micros, key: str, ran: Micros, hosts: Sequence[str] = ()) -> None:
+        """A job is done after a run of `ran` on `hosts`."""
         self._reach(at)
         job = self._drop(key)
         self.at_last_end = self._areas()
@@ -149,6 +161,10 @@ class Recorder:
             end=at,
             run=ran,
             evictions=job.stops,
+            processors=facts.processors,
+            limit=facts.limit,
+            hosts=tuple(hosts),
+            planned=job.planned,
         )
         self.outcomes.finish(outcome)
         if self._on_finish is not None:
@@ -158,6 +174,7 @@ class Recorder:
         """A job was taken back before it was done."""
         self._reach(at)
         self._drop(key)
+        self.planned.forget(key)
         self.outcomes.withdrawn += 1
 
     def reservations(self, at: Micros, starving: int, reserved: int) -> None:
@@ -179,6 +196,8 @@ class Recorder:
             (job.facts.queue, job.facts.namespace, (at if job.start is None else job.start) - job.submit)
             for job in self._alive.values()
         ]
+        self.planned.close(at, (job.facts.key for job in waiting))
+        self.backlogged_at_end = {job.facts.namespace for job in waiting}
         waits = [(at - job.submit, job.facts.key) for job in waiting]
         self.outcomes.close(len(self._alive) - len(waiting), waits, so_far)
 
@@ -304,6 +323,8 @@ class Recorder:
         sums = array("d", [area + used * span for area, used in zip(self.used_area, self._used, strict=True)])
         sums.extend(area + total * span for area, total in zip(self.capacity_area, self._capacity, strict=True))
         sums.append(self.outcomes.evictions)
+        sums.append(self.idle_area + (self._idle() * span if self._backlog else 0))
+        sums.append(self.backlogged + (span if self._backlog else 0))
         waiting = sum(sum(queue.steps.values()) for queue in self.queues.values())
         stands = array("d", [waiting, self._starving, self._reserved])
         for holder in self._holders:

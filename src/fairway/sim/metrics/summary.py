@@ -14,6 +14,7 @@ from fairway.resources.quantity import Unit, unit_of
 from fairway.sim.metrics.outcomes import MILLION, Group, JobOutcome
 from fairway.sim.metrics.recorder import BILLION, Recorder
 from fairway.sim.metrics.tenants import ONE
+from fairway.sim.metrics.users import UserMetrics, user_metrics
 
 
 class WaitMetrics(msgspec.Struct, frozen=True, rename="camel"):
@@ -28,11 +29,26 @@ class WaitMetrics(msgspec.Struct, frozen=True, rename="camel"):
     longest: JobOutcome | None
     slowdown_mean: float
     slowdown_p99: float
+    slowdown_weighted: float
+    """The mean of bounded slowdowns, each weighted by its job's area: processors times run time."""
 
 
 class UtilisationMetrics(msgspec.Struct, frozen=True, rename="camel"):
     to_last_end: float
     to_last_submit: float
+    to_last_start: float
+
+
+class PlannedMetrics(msgspec.Struct, frozen=True, rename="camel"):
+    """Planned starts of jobs that started, or should have. A hard one that is missed is an error of the scheduler."""
+
+    kept: int
+    missed: int
+    soft_kept: int
+    soft_missed: int
+    worst: float
+    """By how many seconds a hard planned start was missed at most."""
+    worst_job: str
 
 
 class StarvationMetrics(msgspec.Struct, frozen=True, rename="camel"):
@@ -70,11 +86,14 @@ class Metrics(msgspec.Struct, frozen=True, rename="camel"):
     makespan: float
     wait: WaitMetrics
     utilisation: Mapping[str, UtilisationMetrics]
-    jain: float
+    jain: float | None
+    """None unless several namespaces still wait at the end: when all is served it says who asked for how much."""
     deviation_mean: float
     deviation_p99: float
     fragmentation: float
     """The idle part of the most used resource, on average over the time in which somebody waited."""
+    users: UserMetrics
+    planned: PlannedMetrics
     starvation: StarvationMetrics
     preemption: PreemptionMetrics
     by_queue: Mapping[str, WaitMetrics]
@@ -99,10 +118,12 @@ def summarize(recorder: Recorder) -> Metrics:
         makespan=_seconds(end - first) if outcomes.finished and first is not None else 0.0,
         wait=_waits(outcomes.all),
         utilisation=_utilisation(recorder),
-        jain=_rounded(jain(_services_by_weight(recorder))),
+        jain=_rounded(jain(_services_by_weight(recorder))) if len(recorder.backlogged_at_end) > 1 else None,
         deviation_mean=_rounded(recorder.deviation.mean() / BILLION),
         deviation_p99=_rounded(recorder.deviation.percentile(99) / BILLION),
         fragmentation=_rounded(recorder.idle_area / BILLION / recorder.backlogged) if recorder.backlogged else 0.0,
+        users=user_metrics(outcomes.by_namespace),
+        planned=_planned(recorder),
         starvation=_starvation(recorder),
         preemption=_preemption(recorder),
         by_queue=_groups(outcomes.by_queue),
@@ -137,9 +158,12 @@ def _services_by_weight(recorder: Recorder) -> list[float]:
 def _utilisation(recorder: Recorder) -> dict[str, UtilisationMetrics]:
     _, used_to_end, had_to_end = recorder.at_last_end
     _, used_to_submit, had_to_submit = recorder.at_last_submit
+    _, used_to_start, had_to_start = recorder.at_last_start
     return {
         name: UtilisationMetrics(
-            _part(used_to_end[index], had_to_end[index]), _part(used_to_submit[index], had_to_submit[index])
+            _part(used_to_end[index], had_to_end[index]),
+            _part(used_to_submit[index], had_to_submit[index]),
+            _part(used_to_start[index], had_to_start[index]),
         )
         for index, name in enumerate(recorder.resources)
     }
@@ -156,6 +180,12 @@ def _starvation(recorder: Recorder) -> StarvationMetrics:
         queue_name if queue_longest else "",
         _seconds(queue_longest),
     )
+
+
+def _planned(recorder: Recorder) -> PlannedMetrics:
+    planned = recorder.planned
+    late, job = planned.worst
+    return PlannedMetrics(planned.kept, planned.missed, planned.soft_kept, planned.soft_missed, _seconds(late), job)
 
 
 def _preemption(recorder: Recorder) -> PreemptionMetrics:
@@ -197,6 +227,7 @@ def _waits(group: Group) -> WaitMetrics:
         longest=group.longest,
         slowdown_mean=_rounded(group.slowdown.mean() / MILLION),
         slowdown_p99=_rounded(group.slowdown.percentile(99) / MILLION),
+        slowdown_weighted=_rounded(group.slowed_area / group.area / MILLION) if group.area else 0.0,
     )
 
 

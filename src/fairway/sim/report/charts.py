@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from fairway.clock import SECOND
 from fairway.sim.metrics import Recorder
+from fairway.sim.metrics.recorder import BILLION
 from fairway.sim.metrics.tenants import ONE
 from fairway.sim.metrics.timeline import WANTED, Snapshot
 from fairway.sim.report.model import Charts, Line
@@ -36,6 +37,7 @@ def charts_of(recorder: Recorder, story: Story) -> Charts:
         starving=series.stood("starving"),
         reserved=series.stood("reserved"),
         evictions=series.growth("evictions"),
+        fragmentation=[round(part / BILLION, _DIGITS) for part in series.ratio("idle", "backlogged")],
         bars=story.bars if story.complete else (),
         holds=_longest(story.holds),
         outages=story.outages,
@@ -73,10 +75,14 @@ class _Series:
         ]
 
     def part(self, name: str, of: str) -> list[float]:
+        return [round(part, _DIGITS) for part in self.ratio(name, of)]
+
+    def ratio(self, name: str, of: str) -> list[float]:
+        """Between each two snapshots: how much one sum grew, over how much the other did."""
         found = []
         for a, b in pairwise(self._snapshots):
             whole = self._sum(b, of) - self._sum(a, of)
-            found.append(round((self._sum(b, name) - self._sum(a, name)) / whole, _DIGITS) if whole else 0.0)
+            found.append((self._sum(b, name) - self._sum(a, name)) / whole if whole else 0.0)
         return found
 
     def growth(self, name: str) -> list[float]:

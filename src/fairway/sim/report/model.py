@@ -37,6 +37,8 @@ class Charts(msgspec.Struct, frozen=True, rename="camel"):
     """Nodes that carried a reservation."""
     evictions: Sequence[float]
     """Evictions in each span."""
+    fragmentation: Sequence[float]
+    """The idle part of the most used resource while jobs waited; 0 where none did."""
     bars: Sequence[Bar]
     """Pods on nodes; empty where the run is too large to draw."""
     holds: Sequence[Hold]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from fairway.sim.metrics.summary import PlannedMetrics
 from fairway.sim.report import plots, rows
 from fairway.sim.report.model import RunReport
 from fairway.sim.report.svg import clear_time, counted, escape, percent
@@ -15,6 +16,7 @@ _SECTIONS = (
     ("Shares and entitlements", "What each namespace held, against what weight and demand entitled it to."),
     ("Waits by size", "Jobs by the share of the cluster that they ask for; time on a logarithmic scale."),
     ("Who waited", "Jobs waiting over time, those that starved, and the nodes reserved for them."),
+    ("Fragmentation", "The idle part of the most used resource while jobs waited."),
     ("Reservations", "While a bar lasts, nodes were kept for that starving job."),
     ("Preemptions", "Pods evicted in each span of time."),
     ("Pods on nodes", "Each bar is a pod, pale where it was evicted; a node that was away is red."),
@@ -77,6 +79,7 @@ def _plots(report: RunReport, scale: plots.Scale) -> list[str]:
         plots.namespaces(charts, scale),
         plots.waits(plots.by_size(report), scale),
         plots.waiting(charts, scale),
+        plots.fragmentation(charts, scale),
         rows.starving(report, scale),
         plots.preemptions(charts, scale),
         rows.gantt(report, scale),
@@ -89,16 +92,30 @@ def _head(report: RunReport) -> str:
     if report.partial:
         notices.insert(0, '<p class="alarm">The run was cut short: this report covers only what had happened.</p>')
     notices += [f'<p class="warning">{escape(warning)}</p>' for warning in report.warnings]
-    use = " · ".join(f"{escape(name)} {percent(u.to_last_end)}" for name, u in metrics.utilisation.items())
+    use = " · ".join(
+        f"{escape(name)} {percent(u.to_last_end)} ({percent(u.to_last_start)} to the last start)"
+        for name, u in metrics.utilisation.items()
+    )
     starved = metrics.starvation
     cards = [
         ("Jobs finished", f"{metrics.finished}", f"{metrics.running} running, {metrics.waiting} waiting at the end"),
         ("Mean wait", clear_time(metrics.wait.mean), f"median {clear_time(metrics.wait.p50)}"),
         ("95th percentile", clear_time(metrics.wait.p95), f"99th {clear_time(metrics.wait.p99)}"),
         ("Longest wait", clear_time(metrics.wait.max), _longest(report)),
-        ("Bounded slowdown", f"{metrics.wait.slowdown_mean:.2f}", f"99th {metrics.wait.slowdown_p99:.4g}"),
+        (
+            "Bounded slowdown",
+            f"{metrics.wait.slowdown_mean:.2f}",
+            f"99th {metrics.wait.slowdown_p99:.4g}, weighted by area {metrics.wait.slowdown_weighted:.4g}",
+        ),
         ("Makespan", clear_time(metrics.makespan), "first submission to last end"),
-        ("Fairness (Jain)", f"{metrics.jain:.3f}", f"deviation {metrics.deviation_mean:.4f} on average"),
+        ("Share deviation", f"{metrics.deviation_mean:.4f}", f"on average{_jain(metrics.jain)}"),
+        (
+            "Wait of users",
+            clear_time(metrics.users.wait.mean),
+            f"± {clear_time(metrics.users.wait.deviation)} over {counted(metrics.users.users, 'user')}; "
+            f"{metrics.users.normalised_wait.mean:.3g} s for each processor-second",
+        ),
+        *_planned_card(metrics.planned),
         (
             "Below its share",
             clear_time(starved.namespace_longest),
@@ -115,6 +132,19 @@ def _head(report: RunReport) -> str:
         for name, value, text in cards
     )
     return f'{"".join(notices)}<div class="cards">{found}</div><p class=note>In use to the last end: {use}</p>'
+
+
+def _jain(index: float | None) -> str:
+    return "" if index is None else f"; Jain index {index:.3f}"
+
+
+def _planned_card(planned: PlannedMetrics) -> list[tuple[str, str, str]]:
+    """Only of runs in which a start was planned."""
+    hard, soft = planned.kept + planned.missed, planned.soft_kept + planned.soft_missed
+    if not hard + soft:
+        return []
+    text = f"{planned.missed} missed; {planned.soft_kept} of {soft} soft ones kept"
+    return [("Planned starts kept", f"{planned.kept} of {hard}", text)]
 
 
 def _longest(report: RunReport) -> str:

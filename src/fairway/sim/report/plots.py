@@ -93,10 +93,21 @@ def waiting(charts: Charts, scale: Scale) -> str:
     return _lines(charts, series, scale, "Jobs that waited, over time")
 
 
+def fragmentation(charts: Charts, scale: Scale) -> str:
+    """What stood idle while jobs waited, over time."""
+    if not any(charts.fragmentation):
+        return '<p class="note">No job waited while anything was idle.</p>'
+    frame = Frame(SMALL, scale.end, 1.0, scale.width)
+    body = svg.area(frame, charts.times, [0.0] * len(charts.times), charts.fragmentation, "area c1")
+    hover = svg.hover(frame, charts.times, {"idle": charts.fragmentation}, as_percent=True)
+    label = "Idle part of the most used resource while jobs waited, over time"
+    return svg.plot(frame, body, as_percent=True, label=label, hover=hover)
+
+
 def preemptions(charts: Charts, scale: Scale) -> str:
     """Evictions in each span of time."""
     if not any(charts.evictions):
-        return '<p class="note">Nobody was evicted.</p>'
+        return '<p class="note">No pod was evicted.</p>'
     frame = Frame(SMALL, scale.end, svg.value_ticks(scale.most_evicted)[-1], scale.width)
     body = svg.columns(frame, charts.times, charts.evictions, "bar c5")
     hover = svg.hover(frame, charts.times, {"evictions": charts.evictions}, as_percent=False)

@@ -9,6 +9,8 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from fairway.sim.metrics import Metrics, WaitMetrics
+from fairway.sim.metrics.summary import PlannedMetrics
+from fairway.sim.metrics.users import UserMetrics
 from fairway.sim.report.model import RunReport, Speed
 from fairway.sim.report.plots import by_size
 from fairway.sim.report.svg import clear_time, counted, percent
@@ -61,17 +63,23 @@ def _overview(metrics: Metrics) -> Table:
     table.add_row("wait, longest", clear_time(wait.max), who)
     if metrics.waiting:
         table.add_row("still waiting", clear_time(metrics.longest_waiting), metrics.longest_waiting_job)
-    table.add_row("bounded slowdown", f"{wait.slowdown_mean:.2f}", f"99 %: {wait.slowdown_p99:.4g} (tau 10 s)")
+    more = f"99 %: {wait.slowdown_p99:.4g}; weighted by area: {wait.slowdown_weighted:.4g}"
+    table.add_row("bounded slowdown", f"{wait.slowdown_mean:.2f}", more)
+    _add_users(table, metrics.users)
+    _add_planned(table, metrics.planned)
     table.add_row("makespan", clear_time(metrics.makespan), "first submission to last end")
     for name, use in metrics.utilisation.items():
         table.add_row(
-            f"{name} in use", percent(use.to_last_end), f"{percent(use.to_last_submit)} to the last submission"
+            f"{name} in use",
+            percent(use.to_last_end),
+            f"to the last start {percent(use.to_last_start)}, submission {percent(use.to_last_submit)}",
         )
     table.add_row("idle while jobs wait", percent(metrics.fragmentation), "of the most used resource")
-    table.add_row("Jain index", f"{metrics.jain:.4f}", "namespaces' service by weight")
+    if metrics.jain is not None:
+        table.add_row("Jain index", f"{metrics.jain:.4f}", "namespaces' service by weight")
     table.add_row("share deviation", f"{metrics.deviation_mean:.4f}", f"99 %: {metrics.deviation_p99:.4f}")
     starved = metrics.starvation
-    table.add_row("below its share", clear_time(starved.namespace_longest), starved.namespace or "nobody")
+    table.add_row("below its share", clear_time(starved.namespace_longest), starved.namespace or "no namespace")
     if starved.queue:
         table.add_row("below its guarantee", clear_time(starved.queue_longest), f"queue {starved.queue}")
     lost = ", ".join(_lost(name, amount) for name, amount in metrics.preemption.lost_work.items())
@@ -82,6 +90,27 @@ def _overview(metrics: Metrics) -> Table:
     if metrics.preemption.failures:
         table.add_row("pods lost with nodes", f"{metrics.preemption.failures}", "")
     return table
+
+
+def _add_users(table: Table, users: UserMetrics) -> None:
+    """Of one user there is nothing to compare."""
+    if users.users < 2:
+        return
+    wait, normalised = users.wait, users.normalised_wait
+    who = f"± {clear_time(wait.deviation)}; longest {clear_time(wait.largest)}, {wait.user}"
+    table.add_row(f"wait of {users.users} users", clear_time(wait.mean), who)
+    more = f"± {normalised.deviation:.3g}; most {normalised.largest:.3g}, {normalised.user}"
+    table.add_row("normalised user wait", f"{normalised.mean:.3g}", more)
+
+
+def _add_planned(table: Table, planned: PlannedMetrics) -> None:
+    """Only of runs in which a start was planned."""
+    hard, soft = planned.kept + planned.missed, planned.soft_kept + planned.soft_missed
+    if not hard + soft:
+        return
+    late = f", by up to {clear_time(planned.worst)} ({planned.worst_job})" if planned.missed else ""
+    more = f"{planned.missed} missed{late}; {planned.soft_kept} of {soft} soft ones kept"
+    table.add_row("planned starts kept", f"{planned.kept} of {hard}", more)
 
 
 def _lost(name: str, amount: float) -> str:

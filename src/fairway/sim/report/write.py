@@ -13,7 +13,25 @@ from fairway.sim.metrics import JobOutcome
 from fairway.sim.report.model import RunReport, Speed, to_json
 from fairway.sim.report.page import page
 
-COLUMNS = ("job", "queue", "namespace", "tasks", "size", "submit", "start", "end", "run", "evictions")
+COLUMNS = (
+    "job",
+    "queue",
+    "namespace",
+    "tasks",
+    "size",
+    "submit",
+    "start",
+    "end",
+    "run",
+    "evictions",
+    "processors",
+    "limit",
+    "plannedStart",
+    "planned",
+    "plannedResult",
+    "hosts",
+)
+"""Times are seconds; `limit` is the requested run time; `planned` is hard or soft, `plannedResult` kept or missed."""
 
 
 def write_report(folder: Path, report: RunReport, speed: Speed) -> list[Path]:
@@ -42,7 +60,17 @@ class JobsFile:
     def __call__(self, job: JobOutcome) -> None:
         times = [f"{(at - self._start) / SECOND:.6f}" for at in (job.submit, job.start, job.end)]
         run = f"{job.run / SECOND:.6f}"
-        self._rows.writerow((job.key, job.queue, job.namespace, job.tasks, job.size, *times, run, job.evictions))
+        limit = "" if job.limit is None else f"{job.limit / SECOND:.6f}"
+        row = (job.key, job.queue, job.namespace, job.tasks, job.size, *times, run, job.evictions)
+        processors = f"{job.processors / 1000:.3f}".rstrip("0").rstrip(".")
+        self._rows.writerow((*row, processors, limit, *self._planned(job), " ".join(job.hosts)))
+
+    def _planned(self, job: JobOutcome) -> tuple[str, str, str]:
+        planned = job.planned
+        if planned is None:
+            return "", "", ""
+        at = f"{(planned.at - self._start) / SECOND:.6f}"
+        return at, "hard" if planned.hard else "soft", "kept" if planned.kept else "missed"
 
     def __enter__(self) -> JobsFile:
         self._file = self._part.open("w", newline="")

@@ -160,12 +160,27 @@ class Change(Part, frozen=True):
     remove: str | None = None
 
 
+SCALES = (0.001, 1000)
+"""The least and the largest factor."""
+
+
+class ScaledRunTimes(Part, frozen=True):
+    """Run times as they will be, times a factor: how wrong users are."""
+
+    scale: Annotated[float, msgspec.Meta(ge=SCALES[0], le=SCALES[1])]
+
+
+Estimate = Literal["requested", "user-history", "clairvoyant"] | ScaledRunTimes
+
+
 class ScenarioFile(Part, frozen=True):
     cluster: ClusterPart
     workload: WorkloadPart
     name: str = ""
     policy: str | None = None
     """A policy file, relative to the scenario's folder; the built-in policy where this is not given."""
+    estimate: Estimate | None = None
+    """What backfill takes for the run time of a job; what the policy says where this is not given."""
     start: str = "2026-01-01T00:00:00Z"
     end: Span | None = None
     """How long the run lasts; until everything is done where this is not given."""

@@ -112,7 +112,7 @@ def _is_like(value: object, kind: inspect.Type) -> bool:
         return isinstance(kind, inspect.StructType)
     if isinstance(value, list | tuple):
         return isinstance(kind, inspect.VarTupleType)
-    return isinstance(value, str) and isinstance(kind, inspect.StrType)
+    return isinstance(value, str) and isinstance(kind, inspect.StrType | inspect.LiteralType)
 
 
 def _fit_custom(value: Any, cls: type, path: Path, findings: list[Finding]) -> object:
@@ -134,7 +134,7 @@ def _fit_scalar(value: Any, kind: inspect.Type, path: Path, findings: list[Findi
             return value
         case inspect.LiteralType() if value in kind.values:
             return value
-        case inspect.FloatType() if isinstance(value, int | float) and not isinstance(value, bool):
+        case inspect.FloatType() if _is_number(value) and _is_within(value, kind):
             return float(value)
         case inspect.IntType() if _is_whole(value) and _is_within(value, kind):
             return int(value)
@@ -150,7 +150,11 @@ def _is_whole(value: object) -> bool:
     return (isinstance(value, int) and not isinstance(value, bool)) or (isinstance(value, float) and value.is_integer())
 
 
-def _is_within(value: int | float, kind: inspect.IntType) -> bool:
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_within(value: int | float, kind: inspect.IntType | inspect.FloatType) -> bool:
     return (kind.ge is None or value >= kind.ge) and (kind.le is None or value <= kind.le)
 
 
@@ -170,7 +174,7 @@ def _expected(kind: inspect.Type) -> str:
         case inspect.IntType():
             return f"a whole number from {kind.ge} to {kind.le}"
         case inspect.FloatType():
-            return "a number"
+            return "a number" if kind.ge is None else f"a number from {kind.ge} to {kind.le}"
         case inspect.LiteralType():
             return f"one of {', '.join(map(str, kind.values))}"
         case inspect.DateTimeType():
