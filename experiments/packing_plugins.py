@@ -95,4 +95,5 @@ def gpu_milli(shape: Shape) -> int:
 
 
 def registry() -> Registry:
-    return Registry(BUILT_IN, [BestFit, DotProd, Random])
+    """They are trusted: Random has a say in which device is given, for which there is no hook."""
+    return Registry({**BUILT_IN, **{plugin.name: plugin for plugin in (BestFit, DotProd, Random)}})

@@ -88,9 +88,23 @@ def test_the_page_names_every_hook_and_no_other():
     assert set(FLAGS.values()) <= named
 
 
-def test_an_entry_point_that_cannot_be_loaded_is_an_error_that_names_it(installed, tmp_path):
-    (tmp_path / "site" / "thrift.py").write_text("raise RuntimeError('no licence')")
+@pytest.mark.parametrize(
+    "code",
+    ["raise RuntimeError('no licence')", "import sys; sys.exit()", "import no_such_module", "Thrift = 5", "("],
+)
+def test_an_entry_point_that_cannot_be_loaded_matters_only_to_a_policy_that_names_it(installed, tmp_path, code):
+    (tmp_path / "site" / "thrift.py").write_text(code)
     sys.modules.pop("thrift", None)
-    result = run_plan(CLUSTER, tmp_path)
-    assert result.code == 2
-    assert "plugin thrift (thrift:Thrift) cannot be loaded: no licence" in result.err
+    assert len(run_plan(CLUSTER, tmp_path).plan["bindings"]) == 4
+    refused = run_plan(CLUSTER, tmp_path, policy=BLOCKS["yaml"])
+    assert refused.code == 2
+    assert "policy.yaml:" in refused.err
+    assert "plugin thrift (thrift:Thrift) cannot be used: " in refused.err
+
+
+def test_an_external_plugin_cannot_take_the_name_of_a_built_in_one(installed, tmp_path):
+    (tmp_path / "site" / "thrift.py").write_text("class Thrift:\n    name = 'drf'\n")
+    sys.modules.pop("thrift", None)
+    assert len(run_plan(CLUSTER, tmp_path).plan["bindings"]) == 4
+    assert default_registry().is_built_in("drf")
+    assert default_registry().plugin_class("drf").__module__ == "fairway.scheduler.plugins.drf"

@@ -65,6 +65,8 @@ class Catalog:
     def __init__(self) -> None:
         self._actions: dict[str, Entry] = {}
         self._plugins: dict[str, Entry] = {}
+        self.broken: dict[str, str] = {}
+        """Plugins that are installed and cannot be used, with the reason."""
 
     @property
     def actions(self) -> Mapping[str, Entry]:
@@ -83,6 +85,10 @@ class Catalog:
             if hook not in FLAGS.values():
                 raise InputError(f"plugin {name!r}: unknown hook {hook!r}{did_you_mean(hook, FLAGS.values())}")
         _register(self._plugins, "plugin", Entry(name, arguments, meaning, tuple(hooks)))
+
+    def register_broken(self, name: str, why: str) -> None:
+        """A plugin that a policy must not name, and what to say to one that does."""
+        self.broken.setdefault(name, why)
 
 
 def _register(entries: dict[str, Entry], kind: str, entry: Entry) -> None:

@@ -312,6 +312,9 @@ class _Reader:
         entries = self._catalog.actions if kind == "action" else self._catalog.plugins
         if name in entries:
             return True
+        if kind == "plugin" and name in self._catalog.broken:
+            self._fault(line, path, self._catalog.broken[name])
+            return False
         unknown = f"unknown {kind} {shortened(name)!r}{did_you_mean(name, entries)}"
         self._unknown(kind, name, line, path, peer_of(kind, name) or unknown if name else "a name is missing")
         return False

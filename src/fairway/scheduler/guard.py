@@ -1,34 +1,48 @@
-"""What happens when a plugin of somebody else fails: the cycle goes on.
+"""What happens when an external plugin fails: the cycle goes on.
 
 An order or score hook that fails drops out: the cycle is decided again without it. A hook that says what may be done
 (feasible, allocatable, preemptable, reclaimable and the other verdicts) fails *closed*: nothing is placed, let in or
 evicted through it. Either way the error's text is in the plan, and jobs that wait because of it say PluginFailed.
 
-To fail is to raise, or to answer with something that is no answer: a column of the wrong shape, NaN, a giant, a key
-that cannot be compared. A plugin that cannot be made or opened fails in every hook it has.
+To fail is to raise (anything but KeyboardInterrupt: `sys.exit()` is a failure too), or to answer with something that is
+no answer: a column of the wrong shape, NaN, a giant, a key that cannot be compared. A plugin that cannot be made or
+opened fails in every hook it has. So does one that has taken too long too often (`Stopwatch`).
 
-Our own plugins are not guarded: their failing is a fault that must be seen.
+What a plugin is given it cannot change (`readonly`), and what it answers is copied: nothing of it is kept.
+
+Built-in plugins are not guarded: their failing is a fault that must be seen. Whether a plugin is built in is known by
+where its class came from (`Registry`), never by what the class says of itself.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from numbers import Integral, Real
+from fractions import Fraction
+from itertools import islice
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from fairway.resources.columns import BoolColumn, IntColumn
+from fairway.resources.columns import IntColumn
 from fairway.scheduler.hooks import Check, FloatColumn
 from fairway.scheduler.nodes.view import NodeView
+from fairway.scheduler.readonly import shown
 from fairway.scheduler.verdict import Reason, Verdict
 from fairway.state.tasks import Task
 
 GIANT_SCORE = 1e6
 """A single score beyond this is no score."""
 
+MOST_CHECKS = 1000
+"""Checks that one call of a filter may give."""
+
+LONGEST_TEXT = 500
+"""Characters of a plugin's text that are shown."""
+
 Hook = Callable[..., Any]
+Nanoseconds = Callable[[], int]
 
 
 class PluginDroppedError(Exception):
@@ -40,14 +54,40 @@ class PluginDroppedError(Exception):
         self.hook = hook
 
 
+class TooSlowError(Exception):
+    """A hook has taken too long, in this cycle or in several before it."""
+
+
+class Stopwatch:
+    """How long the hooks of external plugins take, over all cycles of a process.
+
+    A hook that takes more than `limit` nanoseconds in one cycle is reported; one that takes ten times as much is
+    stopped in that cycle, and one that was reported in `strikes` cycles is not asked any more. The clock is handed in:
+    a registry without one measures nothing, and then the same input always gives the same plan.
+    """
+
+    def __init__(self, clock: Nanoseconds, limit: int = 1_000_000_000, strikes: int = 3) -> None:
+        self.clock = clock
+        self.limit = limit
+        self.strikes = strikes
+        self.slow_cycles: dict[tuple[str, str], int] = {}
+
+    def said(self) -> str:
+        return f"more than {self.limit / 1e9:g} s in one cycle"
+
+
 class Failures:
     """What failed in this cycle: the texts, once each, and the plugins that could not even be opened."""
 
-    def __init__(self) -> None:
+    def __init__(self, stopwatch: Stopwatch | None = None) -> None:
         self.texts: dict[tuple[str, str], str] = {}
-        self.broken: dict[str, Exception] = {}
+        self.broken: dict[str, BaseException] = {}
+        self.slow: dict[tuple[str, str], str] = {}
+        """Hooks that took too long but answered."""
+        self._stopwatch = stopwatch
+        self._spent: dict[tuple[str, str], int] = {}
 
-    def note(self, plugin: str, hook: str, error: Exception) -> str:
+    def note(self, plugin: str, hook: str, error: BaseException) -> str:
         message = f"plugin {plugin} failed in {hook}: {describe(error)}"
         return self.texts.setdefault((plugin, hook), message)
 
@@ -55,30 +95,69 @@ class Failures:
         """Do something that a plugin needs before it is asked anything."""
         try:
             call()
-        except Exception as error:  # a stranger's code may raise anything; nothing of it may pass
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # external code may raise anything; nothing of it may pass
             self.broken.setdefault(plugin, error)
 
+    def timed(self, plugin: str, hook: str, call: Callable[[], Any]) -> Any:
+        """Call a hook, unless it has been too slow too often."""
+        watch, key = self._stopwatch, (plugin, hook)
+        if watch is None:
+            return call()
+        if watch.slow_cycles.get(key, 0) >= watch.strikes:
+            raise TooSlowError(f"it took {watch.said()}, {watch.strikes} times, and is not asked any more")
+        begin = watch.clock()
+        answer = call()
+        spent = self._spent[key] = self._spent.get(key, 0) + watch.clock() - begin
+        if spent > watch.limit and key not in self.slow:
+            self.slow[key] = f"plugin {plugin} took {watch.said()} in {hook}"
+            watch.slow_cycles[key] = watch.slow_cycles.get(key, 0) + 1
+        if spent > 10 * watch.limit:
+            raise TooSlowError(f"it took {watch.said()}, and more than ten times that")
+        return answer
 
-def describe(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
+
+def describe(error: BaseException) -> str:
+    """The error in one line, whatever it does when it is asked for its text."""
+    try:
+        text = str(error)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        text = "an error without a text"
+    return f"{type(error).__name__}: {text[:LONGEST_TEXT]}"
 
 
-def guarded(plugin: str, hook: str, call: Hook, failures: Failures) -> Hook:
+def guarded(name: str, hook: str, plugin: Any, failures: Failures) -> Hook:
     """The hook, its answers checked and its failing turned into what the table above says."""
     checked = _checked_by(hook)
     closed = CLOSED.get(hook)
 
     def ask(*arguments: Any) -> Any:
         try:
-            if plugin in failures.broken:
-                raise failures.broken[plugin]
-            return checked(call(*arguments), arguments)
-        except Exception as error:  # as above
+            if name in failures.broken:
+                raise failures.broken[name]
+            given = [shown(argument) for argument in arguments]
+            return failures.timed(name, hook, lambda: checked(getattr(plugin, hook)(*given), arguments))
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # as above
             if closed is None:
-                raise PluginDroppedError(plugin, hook, describe(error)) from error
-            return closed(failures.note(plugin, hook, error), arguments)
+                raise PluginDroppedError(name, hook, describe(error)) from error
+            return closed(failures.note(name, hook, error), arguments)
 
     return ask
+
+
+def has(plugin: Any, what: str) -> bool:
+    """`hasattr`, for classes that may do anything when asked."""
+    try:
+        return hasattr(plugin, what)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return False
 
 
 def _refuse(text: str, _: Sequence[Any]) -> Verdict:
@@ -121,8 +200,8 @@ class _KeyCheck:
     def __init__(self) -> None:
         self._kind: Any = None
 
-    def __call__(self, key: Any, _: Sequence[Any]) -> Any:
-        kind = _kind(key)
+    def __call__(self, answer: Any, _: Sequence[Any]) -> Any:
+        kind, key = _kind(answer)
         if self._kind is None:
             self._kind = kind
         if kind != self._kind:
@@ -130,35 +209,46 @@ class _KeyCheck:
         return key
 
 
-def _kind(key: Any) -> Any:
-    if isinstance(key, Real | np.bool_):
+def _kind(key: Any) -> tuple[Any, Any]:
+    """What a key can be compared with, and the key as plain data: a class of its own might compare as it likes."""
+    if isinstance(key, int | np.bool_ | np.integer):
+        return "number", int.__int__(key) if isinstance(key, int) else int(key)
+    if isinstance(key, float | np.floating) or type(key) is Fraction:
         if math.isnan(key):
             raise TypeError("a key is NaN")
-        return "number"
+        return "number", key if type(key) is Fraction else float(key)
     if isinstance(key, str):
-        return "text"
+        return "text", str.__str__(key)
     if isinstance(key, tuple):
-        return tuple(_kind(part) for part in key)
+        parts = [_kind(part) for part in key]
+        return tuple(kind for kind, _ in parts), tuple(part for _, part in parts)
     raise TypeError(f"expected a number, a text or a tuple of them as key, got {type(key).__name__}")
 
 
 def _filter(answer: Any, arguments: Sequence[Any]) -> list[Check]:
-    return [_check(check, _view(arguments).size) for check in answer]
+    checks = [_check(check, _view(arguments).size) for check in islice(answer, MOST_CHECKS + 1)]
+    if len(checks) > MOST_CHECKS:
+        raise ValueError(f"more than {MOST_CHECKS} checks")
+    return checks
 
 
 def _check(check: Any, size: int) -> Check:
     if not isinstance(check, Check) or not isinstance(check.text, str) or not isinstance(check.reason, Reason):
         raise TypeError(f"expected a Check with a text, got {type(check).__name__}")
-    passes: BoolColumn = np.asarray(check.passes)
+    passes = np.array(check.passes)
     if passes.shape != (size,) or passes.dtype != np.bool_:
         raise TypeError(f"expected {size} booleans, got {passes.dtype} of shape {passes.shape}")
-    return check._replace(passes=passes)
+    return Check(passes, _text(check.text), check.reason)
+
+
+def _text(text: str) -> str:
+    return str.__str__(text)[:LONGEST_TEXT]
 
 
 def _score(answer: Any, arguments: Sequence[Any]) -> FloatColumn:
     """A column of the right length without NaN, infinities and giants."""
     size = _view(arguments).size
-    column: FloatColumn = np.asarray(answer, dtype=np.float64)
+    column: FloatColumn = np.array(answer, dtype=np.float64)
     if column.shape != (size,):
         raise TypeError(f"expected {size} numbers, got shape {column.shape}")
     if not (np.abs(column) <= GIANT_SCORE).all():
@@ -174,7 +264,7 @@ def _limit(answer: Any, arguments: Sequence[Any]) -> IntColumn | None:
     if answer is None:
         return None
     size = _view(arguments).size
-    column: IntColumn = np.asarray(answer)
+    column: IntColumn = np.array(answer)
     if column.shape != (size,) or column.dtype.kind not in "iu":
         raise TypeError(f"expected {size} whole numbers, got {column.dtype} of shape {column.shape}")
     return np.maximum(column.astype(np.int64), 1)
@@ -193,16 +283,20 @@ def _yes_or_no(answer: Any, _: Sequence[Any]) -> bool:
 
 
 def _verdict(answer: Any, _: Sequence[Any]) -> Verdict:
-    if not isinstance(answer, Verdict):
-        raise TypeError(f"expected a Verdict, got {type(answer).__name__}")
-    return answer
+    if not isinstance(answer, Verdict) or not isinstance(answer.ok, bool) or not isinstance(answer.detail, str):
+        raise TypeError(f"expected a Verdict with a text, got {type(answer).__name__}")
+    if answer.reason is not None and not isinstance(answer.reason, Reason):
+        raise TypeError(f"expected a Reason in the Verdict, got {type(answer.reason).__name__}")
+    return Verdict(answer.ok, answer.reason, _text(str(answer.plugin)), _text(answer.detail))
 
 
-def _subset(answer: Iterable[Task], arguments: Sequence[Any]) -> list[Task]:
-    found, candidates = list(answer), arguments[-1]
-    if not set(found) <= set(candidates):
+def _subset(answer: Iterable[Any], arguments: Sequence[Any]) -> list[Task]:
+    """The plugin was shown stand-ins of the candidates, and answers with some of those."""
+    candidates = {shown(task): task for task in arguments[-1]}
+    found = list(islice(answer, len(candidates) + 1))
+    if len(found) > len(candidates) or not all(task in candidates for task in found):
         raise ValueError("names tasks that are not among the candidates")
-    return found
+    return [candidates[task] for task in found]
 
 
 def _view(arguments: Sequence[Any]) -> NodeView:

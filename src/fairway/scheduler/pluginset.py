@@ -11,7 +11,8 @@ from functools import lru_cache
 from typing import Any
 
 from fairway.api.policy import PluginConfig, Policy
-from fairway.scheduler.guard import Failures, guarded
+from fairway.scheduler.guard import Failures, guarded, has
+from fairway.scheduler.readonly import shown
 from fairway.scheduler.registry import Registry
 
 Dropped = frozenset[tuple[str, str]]
@@ -29,10 +30,10 @@ _FOLLOWS = {
 class Layout:
     """What is the same in every cycle: the plugins' classes in the order of the tiers, and who has which hook."""
 
-    def __init__(self, configs: tuple[PluginConfig, ...], classes: tuple[type[Any], ...]) -> None:
+    def __init__(self, configs: tuple[PluginConfig, ...], registry: Registry) -> None:
         self.configs = configs
-        self._classes = classes
-        self.ours = tuple(is_ours(plugin) for plugin in classes)
+        self._classes = tuple(registry.plugin_class(config.name) for config in configs)
+        self.ours = tuple(registry.is_built_in(config.name) for config in configs)
         self.names = {config.name: place for place, config in enumerate(configs)}
         self.only_ours = all(self.ours)
         self._hooks: dict[str, tuple[int, ...]] = {}
@@ -46,29 +47,29 @@ class Layout:
             found = self._hooks[hook] = tuple(
                 place
                 for place, (config, plugin) in enumerate(zip(self.configs, self._classes, strict=True))
-                if config.enabled(flag) and hasattr(plugin, hook)
+                if config.enabled(flag) and has(plugin, hook)
             )
         return found
 
     def able(self, what: str) -> tuple[int, ...]:
-        """The places of the plugins that have an attribute."""
+        """The places of the built-in plugins that have an attribute."""
         found = self._able.get(what)
         if found is None:
-            found = tuple(place for place, plugin in enumerate(self._classes) if hasattr(plugin, what))
+            places = (place for place, ours in enumerate(self.ours) if ours)
+            found = tuple(place for place in places if hasattr(self._classes[place], what))
             self._able[what] = found
         return found
 
     def only_ours_have(self, *hooks: str) -> bool:
         return self.only_ours or all(
-            ours or not any(hasattr(plugin, hook) for hook in hooks)
+            ours or not any(has(plugin, hook) for hook in hooks)
             for ours, plugin in zip(self.ours, self._classes, strict=True)
         )
 
 
 @lru_cache(maxsize=16)
 def layout_of(policy: _Key, registry: Registry) -> Layout:
-    configs = tuple(policy.policy.plugins())
-    return Layout(configs, tuple(registry.plugin_class(config.name) for config in configs))
+    return Layout(tuple(policy.policy.plugins()), registry)
 
 
 class _Key:
@@ -90,7 +91,7 @@ class PluginSet:
     """The plugins of one cycle."""
 
     def __init__(self, policy: Policy, registry: Registry, dropped: Dropped) -> None:
-        self.failures = Failures()
+        self.failures = Failures(registry.stopwatch)
         self._dropped = dropped
         self._layout = layout_of(_Key(policy), registry)
         self._plugins = [registry.build(config, self.failures) for config in self._layout.configs]
@@ -102,7 +103,7 @@ class PluginSet:
         return self._plugins
 
     def able(self, what: str) -> list[Any]:
-        """Those that have something which is no hook of the policy's."""
+        """The built-in ones that have something which is no hook: external plugins are asked at hooks only."""
         return [self._plugins[place] for place in self._layout.able(what)]
 
     def named(self, name: str) -> Any:
@@ -122,7 +123,7 @@ class PluginSet:
             if self._layout.ours[place]:
                 plugin.open(session)
             else:
-                self.failures.attempt(name, lambda plugin=plugin: plugin.open(session))  # type: ignore[misc]
+                self.failures.attempt(name, lambda plugin=plugin: plugin.open(shown(session)))  # type: ignore[misc]
 
     def hooks(self, name: str) -> list[Callable[..., Any]]:
         """The implementations of a hook, those switched off or dropped left out."""
@@ -148,8 +149,13 @@ class PluginSet:
         """How the sum of the scores of a node moves as the node fills, if all agree (see `hooks.Scores`)."""
         if not self.only_ours_have("feasible"):
             return None  # whether a node is feasible may change with every task on it
-        trends = {getattr(self._plugins[place], "trend", None) for place in self._asked("score")} - {0}
+        trends = {self._trend(place) for place in self._asked("score")} - {0}
         return trends.pop() if len(trends) == 1 else None
+
+    def _trend(self, place: int) -> int | None:
+        plugin = self._plugins[place]
+        found = getattr(plugin, "trend", None) if self._layout.ours[place] or has(plugin, "trend") else None
+        return found if type(found) is int and found in (-1, 0, 1) else None
 
     def _asked(self, hook: str) -> tuple[int, ...]:
         places = self._layout.having(hook)
@@ -158,11 +164,7 @@ class PluginSet:
         return tuple(place for place in places if (self._layout.configs[place].name, hook) not in self._dropped)
 
     def _call(self, place: int, hook: str) -> Callable[..., Any]:
-        call: Callable[..., Any] = getattr(self._plugins[place], hook)
         if self._layout.ours[place]:
+            call: Callable[..., Any] = getattr(self._plugins[place], hook)
             return call
-        return guarded(self._layout.configs[place].name, hook, call, self.failures)
-
-
-def is_ours(plugin: Any) -> bool:
-    return bool(getattr(plugin, "built_in", False))
+        return guarded(self._layout.configs[place].name, hook, self._plugins[place], self.failures)

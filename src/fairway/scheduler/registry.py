@@ -13,38 +13,58 @@ It is registered in the catalog like our own, so its arguments are checked, show
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
+from time import monotonic_ns
 from typing import Any
 
 from fairway.api.catalog import FLAGS, Catalog, builtin_catalog
 from fairway.api.policy import PluginConfig
 from fairway.api.settings import Arguments
 from fairway.errors import InputError
-from fairway.scheduler.guard import Failures
+from fairway.scheduler.guard import Failures, Stopwatch, describe
 
 GROUP = "fairway.plugins"
 
 
 class Registry:
-    """Which class stands behind a plugin's name, and the catalog that a policy is checked against."""
+    """Which class stands behind a plugin's name, and the catalog that a policy is checked against.
 
-    def __init__(self, classes: dict[str, type[Any]], strangers: Iterable[type[Any]] = ()) -> None:
+    `built_in` classes are trusted, whatever names they have; all that are added later are external.
+    """
+
+    def __init__(
+        self,
+        built_in: Mapping[str, type[Any]],
+        external: Iterable[type[Any]] = (),
+        stopwatch: Stopwatch | None = None,
+    ) -> None:
         self.catalog: Catalog = builtin_catalog()
-        self._classes = dict(classes)
-        for stranger in strangers:
-            self.add(stranger)
+        self.stopwatch = stopwatch
+        self._built_in = frozenset(built_in)
+        self._classes = dict(built_in)
+        for name, plugin in built_in.items():
+            if name not in self.catalog.plugins:
+                self._describe(name, plugin)
+        for plugin in external:
+            self.add(plugin)
 
     def add(self, plugin: type[Any]) -> None:
-        """Register a plugin class of somebody else."""
+        """Register an external plugin's class."""
         name = getattr(plugin, "name", None)
         if not isinstance(name, str) or not name:
             raise InputError(f"plugin {plugin!r} has no name, expected a class attribute `name`")
+        self._describe(name, plugin)
+        self._classes[name] = plugin
+
+    def _describe(self, name: str, plugin: type[Any]) -> None:
         hooks = [hook for hook in FLAGS.values() if hasattr(plugin, hook)]
         arguments = getattr(plugin, "Arguments", Arguments)
         self.catalog.register_plugin(name, arguments, _meaning(plugin), hooks)
-        self._classes[name] = plugin
+
+    def is_built_in(self, name: str) -> bool:
+        return name in self._built_in
 
     def plugin_class(self, name: str) -> type[Any]:
         return self._classes[name]
@@ -52,7 +72,7 @@ class Registry:
     def build(self, config: PluginConfig, failures: Failures) -> Any:
         """A fresh plugin for one cycle. The class stands in for one that cannot be made: it still has the hooks."""
         plugin = self._classes[config.name]
-        if getattr(plugin, "built_in", False):
+        if config.name in self._built_in:
             return plugin(config.arguments)
         made: list[Any] = []
         failures.attempt(config.name, lambda: made.append(plugin(config.arguments)))
@@ -61,20 +81,27 @@ class Registry:
 
 @lru_cache(maxsize=1)
 def default_registry() -> Registry:
-    """Our own plugins and all that are installed."""
+    """Our own plugins and all that are installed; the time that those take is measured."""
     from fairway.scheduler.plugins import BUILT_IN
 
-    return Registry(BUILT_IN, [_load(point) for point in sorted(entry_points(group=GROUP))])
+    registry = Registry(BUILT_IN, stopwatch=Stopwatch(monotonic_ns))
+    for point in sorted(entry_points(group=GROUP)):
+        install(registry, point)
+    return registry
 
 
-def _load(point: EntryPoint) -> type[Any]:
+def install(registry: Registry, point: EntryPoint) -> None:
+    """Add what an entry point offers. One that cannot be used is an error only to a policy that names it."""
     try:
         plugin = point.load()
-    except Exception as error:  # somebody else's import may raise anything
-        raise InputError(f"plugin {point.name} ({point.value}) cannot be loaded: {error}") from error
-    if not isinstance(plugin, type):
-        raise InputError(f"plugin {point.name} ({point.value}) is not a class")
-    return plugin
+        if not isinstance(plugin, type):
+            raise InputError("it is not a class")
+        registry.add(plugin)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # importing it runs external code, which may raise anything
+        said = str(error) if isinstance(error, InputError) else describe(error)
+        registry.catalog.register_broken(point.name, f"plugin {point.name} ({point.value}) cannot be used: {said}")
 
 
 def _meaning(plugin: type[Any]) -> str:

@@ -14,7 +14,6 @@ from fairway.state.shapes import Shape
 
 class BinPack:
     name = "binpack"
-    built_in = True
     trend = 1
 
     def __init__(self, arguments: BinPackArguments) -> None:

@@ -12,7 +12,6 @@ from fairway.state.tasks import Task
 
 class Conformance:
     name = "conformance"
-    built_in = True
 
     def __init__(self, arguments: Arguments) -> None: ...
 

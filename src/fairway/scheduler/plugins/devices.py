@@ -24,7 +24,6 @@ ADMIN_ACCESS = "resource.kubernetes.io/admin-access"
 
 class Devices:
     name = "devices"
-    built_in = True
 
     def __init__(self, arguments: DevicesArguments) -> None:
         self.chain: tuple[str, ...] = arguments.strategy

@@ -14,7 +14,6 @@ from fairway.state.cluster import PODS
 
 class Drf:
     name = "drf"
-    built_in = True
 
     def __init__(self, arguments: DrfArguments) -> None:
         self.priority_first = arguments.priority_first

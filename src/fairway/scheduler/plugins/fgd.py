@@ -27,7 +27,6 @@ _MOST = 100.0
 
 class Fgd:
     name = "fgd"
-    built_in = True
     trend: int | None = None
 
     def __init__(self, arguments: FgdArguments) -> None:

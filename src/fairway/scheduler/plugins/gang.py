@@ -12,7 +12,6 @@ from fairway.state.jobs import is_valid
 
 class Gang:
     name = "gang"
-    built_in = True
 
     def __init__(self, arguments: Arguments) -> None:
         self._session: Session | None = None

@@ -16,7 +16,6 @@ from fairway.state.shapes import Shape
 
 class NodeOrder:
     name = "nodeorder"
-    built_in = True
 
     def __init__(self, arguments: NodeOrderArguments) -> None:
         self._weights = arguments

@@ -28,7 +28,6 @@ _ENFORCED = ("NoSchedule", "NoExecute")
 
 class Predicates:
     name = "predicates"
-    built_in = True
 
     def __init__(self, arguments: Arguments) -> None:
         self._session: Session | None = None

@@ -9,7 +9,6 @@ from fairway.state.tasks import Task
 
 class Priority:
     name = "priority"
-    built_in = True
 
     def __init__(self, arguments: Arguments) -> None: ...
 

@@ -20,7 +20,6 @@ class QueueLimits:
     """Order of queues by their share, and how much more each may take."""
 
     name = ""
-    built_in = True
     lends = True
 
     def __init__(self) -> None:

@@ -61,6 +61,7 @@ def _warnings(session: Session) -> tuple[str, ...]:
         *session.devices.book.warnings(),
         *session.warnings,
         *session.failures.texts.values(),
+        *session.failures.slow.values(),
     ]
     return tuple(dict.fromkeys(warnings))
 
