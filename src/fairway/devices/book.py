@@ -7,9 +7,11 @@ rest of the scheduler is written back by `DeviceColumns`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from typing import Any
 
 from fairway.api.classes import ResourceClass
 from fairway.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from fairway.api.kinds import ObjectKey
 from fairway.devices.classes import ClassTable, CompiledClass
 from fairway.devices.columns import DeviceColumns
 from fairway.devices.far import FarDevices
@@ -17,12 +19,14 @@ from fairway.devices.inventory import Inventory
 from fairway.devices.locating import Locator
 from fairway.devices.node import NodeDevices, Standing, portion_milli
 from fairway.devices.occupancy import Occupancy, Plain
+from fairway.devices.pools import check_slice
 from fairway.devices.requests import DeviceNeeds, Requests
 from fairway.devices.wishes import ByClaim, ByClass, ClaimMatcher, Wish
 from fairway.resources.columns import Axis, Vector
+from fairway.state.aside import SetAside
 from fairway.state.asks import CLASS_PREFIX, DeviceAsks
 from fairway.state.cluster import ClusterState
-from fairway.state.facts import Changed
+from fairway.state.facts import Changed, fact_key
 from fairway.state.shapes import Shape
 from fairway.state.tasks import Task
 
@@ -85,6 +89,8 @@ class DeviceBook:
         facts = self._state.devices
         self.classes = ClassTable()
         self._matcher = ClaimMatcher(facts.device_classes, self.classes)
+        self.aside = SetAside()
+        """Slices, classes and claims that could not be taken in."""
         self._requests = Requests(self.classes, self._matcher, facts.claims, facts.templates)
         self._locator = Locator(self._state)
         self._occupancy = Occupancy(self._state, self.nodes, self.resolve)
@@ -102,12 +108,12 @@ class DeviceBook:
     def _learn_everything(self) -> None:
         facts = self._state.devices
         for known in facts.classes.values():
-            self.classes.put(known)
+            self.aside.take(known, self.classes.put, self.classes.drop)
         self.classes.settle()
         for slice_ in facts.slices.values():
-            self._locator.upsert_slice(slice_)
+            self._take_slice(slice_)
         for claim in facts.claims.values():
-            self._occupancy.claimed.upsert(claim)
+            self._take_claim(claim)
         self._occupancy.claimed.take_changed()
         self._renew_needs()
 
@@ -117,11 +123,16 @@ class DeviceBook:
         """
         facts, rows, reselected, asked_for = self._state.devices, set[int](), set[int](), set[int]()
         for kind, key in dict.fromkeys(changes):
+            self.aside.forget(lambda kind=kind, key=key: _object_key(kind, key))  # type: ignore[misc]
             if kind is ResourceSlice:
                 slice_ = facts.slices.get(key)
-                rows |= self._locator.delete_slice(key) if slice_ is None else self._locator.upsert_slice(slice_)
+                rows |= self._locator.delete_slice(key) if slice_ is None else self._take_slice(slice_)
             elif kind is ResourceClaim:
-                self._occupancy.learn_claim(key, facts.claims.get(key))
+                claim = facts.claims.get(key)
+                if claim is None:
+                    self._occupancy.learn_claim(key, None)
+                else:
+                    self._take_claim(claim)
             elif kind is ResourceClass:
                 known = self.axis.find(CLASS_PREFIX + key) is not None
                 (asked_for if known else reselected).update(self._reclass(key))
@@ -133,6 +144,18 @@ class DeviceBook:
                 asked_for |= self._occupancy.presumed
         return rows, reselected, asked_for
 
+    def _take_slice(self, slice_: ResourceSlice) -> set[int]:
+        drop = self._locator.delete_slice
+        return self.aside.take(slice_, self._read_slice, lambda bad: drop(bad.metadata.name))
+
+    def _read_slice(self, slice_: ResourceSlice) -> set[int]:
+        check_slice(slice_)
+        return self._locator.upsert_slice(slice_)
+
+    def _take_claim(self, claim: ResourceClaim) -> None:
+        learn = self._occupancy.learn_claim
+        self.aside.take(claim, lambda good: learn(fact_key(good), good), lambda bad: learn(fact_key(bad), None))
+
     def _renew_needs(self) -> None:
         self.generation += 1
         self._needs.clear()
@@ -143,7 +166,7 @@ class DeviceBook:
         if known is None:
             self.classes.remove(name)
         else:
-            self.classes.add(known)
+            self.aside.take(known, self.classes.add, lambda bad: self.classes.remove(bad.metadata.name))
         touched = set[int]()
         for row, node in self.nodes.items():
             selected = self.classes.selections(node.inventory)
@@ -265,7 +288,18 @@ class DeviceBook:
             for name, known in sorted(self._state.devices.device_classes.items())
             if known.spec.extended_resource_name
         ]
-        return [*self.classes.faults(), *self.classes.warnings(), *self._locator.warnings(), *unserved]
+        return [
+            *self.aside.warnings(),
+            *self.classes.faults(),
+            *self.classes.warnings(),
+            *self._locator.warnings(),
+            *unserved,
+        ]
+
+
+def _object_key(kind: type[Any], key: str) -> ObjectKey:
+    namespace, _, name = key.rpartition("/")
+    return kind.__name__, namespace, name
 
 
 def device_book(state: ClusterState) -> DeviceBook:

@@ -17,6 +17,7 @@ from math import floor
 from typing import Final
 
 from fairway.api.classes import ResourceClassSpec
+from fairway.devices.cel_program import MAX_EXPRESSION
 from fairway.devices.operators import ORDER
 from fairway.devices.selectors import Finding, Matcher, Requirement
 from fairway.devices.units import Dimension, Exact
@@ -27,9 +28,6 @@ NOT_EXPORTED: Final = "NotExported"
 """CEL cannot say it; what depends on it was left out."""
 SELECTS_NOTHING: Final = "SelectsNothing"
 """Exported, but no value that a driver can publish matches it."""
-
-MAX_EXPRESSION = 10 * 1024
-"""The longest expression that Kubernetes takes."""
 
 _TRUE, _FALSE = "true", "false"
 _SIGNS = {"Gt": ">", "GtEq": ">=", "Lt": "<", "LtEq": "<="}

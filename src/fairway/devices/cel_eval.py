@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from fairway.devices.cel_program import Answer, Program
 from fairway.devices.device import Device
 from fairway.devices.units import Number
 from fairway.devices.values import Flag, Many, Value
@@ -28,19 +29,15 @@ _VERSION, _QUANTITY = b"v:", b"q:"
 
 
 class Expression:
-    """One compiled expression. `InputError` where it does not compile or the library is missing."""
+    """One compiled expression. `InputError` where it cannot be used or the library is missing."""
 
     def __init__(self, text: str) -> None:
-        try:
-            self._compiled = _environment().compile(text)
-        except RuntimeError as error:
-            first = str(error).replace("INVALID_ARGUMENT: ERROR: <input>:", "", 1).splitlines()[0]
-            raise InputError(f"CEL expression {text!r} does not compile: {first}") from None
+        self._program = Program(_environment(), text, ("device",))
         self._domains = [first or second for first, second in _LITERAL.findall(text)]
 
-    def selects(self, device: Device) -> bool:
-        answer = self._compiled.eval(data=document(device, self._domains))
-        return answer.type().name() == "BOOL" and answer.value() is True
+    def answer(self, device: Device) -> Answer:
+        """What it says of a device: `True` selects it, everything else does not."""
+        return self._program.run(document(device, self._domains))
 
 
 @lru_cache(maxsize=4096)

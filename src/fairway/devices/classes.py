@@ -81,6 +81,10 @@ class ClassTable:
         """Take a class in; `settle` when all are in."""
         self._classes[resource_class.metadata.name] = CompiledClass(resource_class)
 
+    def drop(self, resource_class: ResourceClass) -> None:
+        """Without `settle`, as in `put`."""
+        self._classes.pop(resource_class.metadata.name, None)
+
     def add(self, resource_class: ResourceClass) -> None:
         self.put(resource_class)
         self.settle()

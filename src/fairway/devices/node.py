@@ -10,7 +10,7 @@ from fairway.devices.device import qualified
 from fairway.devices.inventory import Inventory, Slot
 from fairway.devices.record import Entry
 from fairway.devices.room import WHOLE, Portion, Room
-from fairway.devices.wishes import ByClass, ByKind, ClaimMatcher, Wish
+from fairway.devices.wishes import ByClaim, ByClass, ByKind, ClaimMatcher, Wish
 from fairway.resources.quantity import parse_quantity
 
 ClassNames = frozenset[str]
@@ -154,6 +154,13 @@ class NodeDevices:
             for slot in slots
             if self._matcher.selects(wish, self.inventory.slots[slot].device, self.selected[slot])
         ]
+
+    def failure(self, wish: Wish) -> str:
+        """Why it is not known whether a wish means a device here; "" if it is known of all."""
+        if not isinstance(wish, ByClaim):
+            return ""
+        failures = (self._matcher.failure(wish, slot.device) for slot in self.inventory.slots)
+        return next(filter(None, failures), "")
 
     def is_plain(self, slot: int) -> bool:
         """Whether a slot counts as units of an extended resource."""

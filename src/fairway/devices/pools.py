@@ -106,6 +106,15 @@ def pool_key(slice_: ResourceSlice) -> PoolKey:
     return slice_.spec.driver, slice_.spec.pool.name
 
 
+def check_slice(slice_: ResourceSlice) -> None:
+    """Raises what reading the slice raises: a pool is only put together from slices that can be read."""
+    for counters in slice_.spec.shared_counters:
+        for counter in counters.counters.values():
+            parse_quantity(counter.value)
+    for _ in _reaches(slice_):
+        pass
+
+
 def _put_together(key: PoolKey, slices: list[ResourceSlice]) -> Pool:
     generation = max(slice_.spec.pool.generation for slice_ in slices)
     current = [slice_ for slice_ in slices if slice_.spec.pool.generation == generation]

@@ -16,6 +16,7 @@ from fairway.api.devices import (
 )
 from fairway.devices.classes import ClassTable
 from fairway.devices.wishes import ByClaim, ByClass, ByKind, ClaimMatcher, Wish
+from fairway.errors import InputError
 from fairway.resources.quantity import parse_quantity
 from fairway.state.asks import ClaimAsk, DeviceAsks
 
@@ -153,6 +154,12 @@ class Requests:
     def _with_requests(
         self, so_far: DeviceNeeds, claim: str, asked: DeviceClaim, strategy: tuple[str, ...]
     ) -> DeviceNeeds:
+        try:
+            return self._with_read(so_far, claim, asked, strategy)
+        except (InputError, LookupError) as error:
+            return _lacking(so_far, Missing(CLAIM_MISSING, f"resource claim {claim} cannot be read: {error}"))
+
+    def _with_read(self, so_far: DeviceNeeds, claim: str, asked: DeviceClaim, strategy: tuple[str, ...]) -> DeviceNeeds:
         needs, missing = list(so_far.needs), [*so_far.missing, *_too_many(claim, asked)]
         places: dict[str, tuple[int, int]] = {}
         for request in asked.requests:
@@ -202,6 +209,8 @@ def _need(claim: str, request: DeviceRequest, strategy: tuple[str, ...]) -> Need
         options: tuple[Option, ...] = (_option(request.exactly, ""),)
     else:
         options = tuple(_option(sub, sub.name) for sub in request.first_available)
+        if not options:
+            raise InputError(f"request {request.name} says neither exactly nor firstAvailable")
     return Need(options, strategy, claim, request.name)
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from fairway.api.devices import DeviceClass, DeviceTaint, DeviceToleration
 from fairway.devices.cel_eval import compiled
+from fairway.devices.cel_program import shown
 from fairway.devices.classes import ClassTable
 from fairway.devices.device import BLOCKING, Device
 from fairway.errors import InputError
@@ -74,9 +75,19 @@ class ClaimMatcher:
         if wish.device_class not in self._device_classes and wish.device_class not in class_names:
             return False
         try:
-            return all(compiled(text).selects(device) for text in self._expressions(wish))
+            return all(compiled(text).answer(device).value is True for text in self._expressions(wish))
         except InputError:
             return False
+
+    def failure(self, wish: ByClaim, device: Device) -> str:
+        """Why an expression gives no answer about a device, where running it was given up; else ""."""
+        for text in () if self.fault(wish) else self._expressions(wish):
+            answer = compiled(text).answer(device)
+            if answer.failed:
+                return f"CEL expression {shown(text)} fails: {answer.error}"
+            if answer.value is not True:
+                return ""
+        return ""
 
     def _expressions(self, wish: ByClaim) -> tuple[str, ...]:
         known = self._device_classes.get(wish.device_class)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from fairway.api.fleet import ManagedCluster
+from fairway.devices.cel_program import Program, shown
 from fairway.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,16 +23,11 @@ VARIABLE = "managedCluster"
 
 
 @lru_cache(maxsize=4096)
-def compiled(expression: str) -> cel.Expression:
+def compiled(expression: str) -> Program:
     """InputError where the library is missing, or the expression does not compile to true or false."""
-    try:
-        made = _environment().compile(expression)
-    except RuntimeError as error:
-        first = str(error).replace("INVALID_ARGUMENT: ERROR: <input>:", "", 1).splitlines()[0]
-        raise InputError(f"CEL expression {expression!r} does not compile: {first}") from None
-    answer = made.return_type().name()
-    if answer not in ("BOOL", "DYN"):
-        raise InputError(f"CEL expression {expression!r} gives {answer}, expected BOOL")
+    made = Program(_environment(), expression, (VARIABLE,))
+    if made.type_name not in ("BOOL", "DYN"):
+        raise InputError(f"CEL expression {shown(expression)} gives {made.type_name}, expected BOOL")
     return made
 
 
@@ -52,9 +48,9 @@ def document(cluster: ManagedCluster) -> dict[str, Any]:
 
 def unmet(expression: str, cluster: dict[str, Any]) -> str:
     """Why the cluster (a `document`) does not satisfy the expression; "" where it does."""
-    answer = compiled(expression).eval(data={VARIABLE: cluster})
-    if answer.type().name() == "ERROR":
-        return f"CEL {expression!r} fails: {answer.value()}"
-    if answer.value() is True:
+    answer = compiled(expression).run({VARIABLE: cluster})
+    if answer.error:
+        return f"CEL {shown(expression)} fails: {answer.error}"
+    if answer.value is True:
         return ""
-    return f"CEL {expression!r} gives {str(answer.value()).lower()}"
+    return f"CEL {shown(expression)} gives {str(answer.value).lower()[:200]}"

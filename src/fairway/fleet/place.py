@@ -33,7 +33,8 @@ def place(fleet: FleetState, now: Micros) -> FleetPlan:
     instants = [outcome.recheck_at for outcome in outcomes if outcome.recheck_at is not None]
     instants += [instant for key, instant in fleet.rechecks() if key not in decided]
     warnings = [text for facts in run.view.facts if facts is not None for text in facts.warnings]
-    return FleetPlan(now, outcomes, min(instants, default=None), tuple(sorted(warnings)))
+    warnings = [*sorted(warnings), *fleet.aside.warnings()]
+    return FleetPlan(now, outcomes, min(instants, default=None), tuple(warnings))
 
 
 class _Run:

@@ -7,10 +7,11 @@ for which anything may have changed since they were last decided; `place` looks 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
+from fairway.api import kinds
 from fairway.api.fleet import (
     AddOnPlacementScore,
     ManagedCluster,
@@ -35,6 +36,12 @@ from fairway.fleet.sets import ClusterSets
 from fairway.fleet.slices import same
 from fairway.fleet.table import Change, ClusterTable
 from fairway.resources import Resource
+from fairway.state.aside import SetAside
+
+FleetObject = (
+    ManagedCluster | ManagedClusterSet | ManagedClusterSetBinding | Placement | PlacementDecision | AddOnPlacementScore
+)
+FLEET_KINDS = get_args(FleetObject)
 
 
 class FleetState:
@@ -45,6 +52,8 @@ class FleetState:
     """
 
     def __init__(self, objects: Iterable[object] = ()) -> None:
+        self.aside = SetAside()
+        """Objects that could not be taken in."""
         self.table = ClusterTable()
         self.sets = ClusterSets()
         self.addons = AddOns()
@@ -66,7 +75,20 @@ class FleetState:
             self.upsert(item)
 
     def upsert(self, item: object) -> None:
-        """An object was added or modified. Objects of other kinds are not ours and change nothing."""
+        """An object was added or modified. Objects of other kinds are not ours and change nothing.
+
+        One that cannot be taken in is set aside, and counts as if it were not there.
+        """
+        if isinstance(item, FLEET_KINDS):
+            self.aside.take(item, self._put, self._remove)
+
+    def delete(self, item: object) -> None:
+        """An object is gone; of it, only the name matters."""
+        if isinstance(item, FLEET_KINDS):
+            self._remove(item)
+            self.aside.forget(lambda: kinds.key(item))
+
+    def _put(self, item: FleetObject) -> None:
         match item:
             case ManagedCluster():
                 self._put_cluster(item)
@@ -84,8 +106,7 @@ class FleetState:
                 if self.addons.put(item):
                     self._affect_score(item.metadata.namespace, item.metadata.name)
 
-    def delete(self, item: object) -> None:
-        """An object is gone; of it, only the name matters."""
+    def _remove(self, item: FleetObject) -> None:
         match item:
             case ManagedCluster():
                 self._remove_cluster(item.metadata.name)

@@ -33,6 +33,7 @@ def decide(
     """One cycle. Without `reasons` the plan only says what to do, not who waits and why: for those who carry plans
     out, many thousand times. `meter` learns when phases end; benchmarks use it.
     """
+    state.freeze_plan()
     if not reasons:
         plan = quiet_plan(state, policy, now)
         if plan is not None:
@@ -71,5 +72,7 @@ def _decide(
     plan = make_plan(session, reasons=reasons)
     if reasons and session.plugins.has_strangers:
         len(plan.pending)  # asks them for keys, which may fail: better here than in the hands of a reader
+    if reasons:
+        state.before_change(plan.freeze)
     meter.mark("explain")
     return plan

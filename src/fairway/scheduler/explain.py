@@ -198,6 +198,9 @@ def _checks(session: Session, shape: Shape) -> Iterable[Check]:
     for name, row, amount in asked:
         if name.startswith(CLASS_PREFIX):
             yield from _class_checks(session, view, name.removeprefix(CLASS_PREFIX), row, amount)
+    if later:
+        for text, rows in session.device_fit.failures(shape, view):
+            yield Check(~rows, text, Reason.DEVICE_UNAVAILABLE)
     yield from later
     for name, row, amount in asked:
         yield Check(view.idle[row] >= amount, insufficient(name), Reason.INSUFFICIENT_RESOURCES)

@@ -214,6 +214,19 @@ class Plan:
     def status(self) -> Status:
         return self._sources.status()
 
+    def freeze(self) -> None:
+        """Work out all that was not asked for yet: what the plan is made from is about to change."""
+        for part in (
+            self.bindings,
+            self.pending,
+            self.queues,
+            self.namespaces,
+            self.resource_classes,
+            self.status,
+        ):
+            assert part is not None
+        self._sources = Sources(bindings=list)
+
     def document(self) -> dict[str, Any]:
         """The plan as plain data: what `-o json` prints."""
         document: dict[str, Any] = msgspec.to_builtins(

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
+from weakref import WeakMethod
 
+from fairway.api import kinds
 from fairway.api.classes import ResourceClass
 from fairway.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from fairway.api.kinds import ApiObject
@@ -20,6 +22,7 @@ from fairway.api.scheduling import PodDisruptionBudget, PodGroup, PriorityClass,
 from fairway.api.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
 from fairway.resources.columns import Axis
 from fairway.state import reader
+from fairway.state.aside import SetAside
 from fairway.state.events import Assumed, Confirmed, Deleted, Event, Forgotten, Upserted
 from fairway.state.facts import DeviceFact, DeviceFacts, fact_key
 from fairway.state.faults import AnnotationFaults
@@ -67,9 +70,12 @@ class ClusterState:
         """The scheduling gates of pods that have some, by pod."""
         self.history = RunHistory()
         self.faults = AnnotationFaults()
+        self.aside = SetAside()
+        """Objects that could not be taken in."""
         self.terms = PodTerms(self.namespaces.labels, lambda: self._pods.known())
         self.waiting = WaitingIndex(self.queues)
         self.generation = 0
+        self._freeze: WeakMethod[Callable[[], None]] | None = None
         self.cache: dict[str, Any] = {}
         self._shaper = Shaper(self.axis, self.terms, self.volumes, self.devices)
         self._ledger = TaskLedger(self.nodes, self.queues, self.terms)
@@ -97,23 +103,42 @@ class ClusterState:
         }
 
     def apply(self, event: Event) -> None:
-        """Take one event in. Objects of kinds that do not concern scheduling are passed over."""
+        """Take one event in. Objects of kinds that do not concern scheduling are passed over.
+
+        An object that cannot be taken in is set aside: no object raises anything here.
+        """
+        self.freeze_plan()
         self.generation += 1
         match event:
             case Upserted(thing):
                 handlers = self._handlers.get(type(thing))
                 if handlers:
-                    handlers[0](thing)
+                    self.aside.take(thing, *handlers)
             case Deleted(thing):
                 handlers = self._handlers.get(type(thing))
                 if handlers:
                     handlers[1](thing)
+                    self.aside.forget(lambda: kinds.key(thing))
             case Assumed(pod, node, record):
                 self._pods.assume(pod, node, record)
             case Confirmed(pod):
                 self._pods.confirm(pod)
             case Forgotten(pod):
                 self._pods.unassume(pod)
+
+    def before_change(self, freeze: Callable[[], None]) -> None:
+        """Have a method called before anything changes, unless its object is gone by then: a plan is read from the
+        state when somebody asks, and must say for good what it would have said at once.
+        """
+        self.freeze_plan()
+        self._freeze = WeakMethod(freeze)
+
+    def freeze_plan(self) -> None:
+        """The last plan, if somebody still has it, works out now what it has not been asked for yet."""
+        if self._freeze is not None:
+            freeze, self._freeze = self._freeze(), None
+            if freeze is not None:
+                freeze()
 
     def upsert(self, objects: Iterable[ApiObject]) -> None:
         for thing in objects:
@@ -162,6 +187,7 @@ class ClusterState:
             *self.devices.warnings(),
             *self.faults.warnings(),
             *self.reservations.warnings(self.job_of),
+            *self.aside.warnings(),
             *(f"priorityclass {name} not found: counted as if none were named" for name in unknown),
         ]
 

@@ -108,9 +108,10 @@ def term_holds(term: NodeSelectorTerm, name: str, labels: Mapping[str, str]) -> 
 
 
 def _number_holds(requirement: NodeSelectorRequirement, value: str | None) -> bool:
-    if value is None or not _INTEGER.fullmatch(value):
+    bounds = requirement.values
+    if value is None or not _INTEGER.fullmatch(value) or len(bounds) != 1 or not _INTEGER.fullmatch(bounds[0]):
         return False
-    have, bound = int(value), int(requirement.values[0])
+    have, bound = int(value), int(bounds[0])
     return have > bound if requirement.operator == "Gt" else have < bound
 
 

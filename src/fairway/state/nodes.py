@@ -110,8 +110,9 @@ class NodeTable:
         return row
 
     def upsert(self, node: Node) -> int:
+        allocatable = self._allocatable(node)
         row = self.row(node.metadata.name)
-        self.allocatable.set(row, self._allocatable(node))
+        self.allocatable.set(row, allocatable)
         self.alive[row] = True
         self.ready[row] = _is_ready(node)
         self.schedulable[row] = not node.spec.unschedulable

@@ -98,6 +98,9 @@ class QueueInfo:
     def describe(self, queue: Queue, axis: Axis) -> None:
         spec = queue.spec
         created = queue.metadata.creation_timestamp
+        capability, guarantee, deserved = (
+            _amounts(quantities, axis) for quantities in (spec.capability, spec.guarantee.resource, spec.deserved)
+        )
         self.declared = True
         self.created = LAST if created is None else from_datetime(created)
         self.weight = spec.weight
@@ -106,9 +109,7 @@ class QueueInfo:
         self.reclaimable = spec.reclaimable is not False
         self.never_evict = queue.metadata.annotations.get(NEVER_EVICT) == "true"
         self.parent = "" if spec.parent == "root" else spec.parent
-        self.capability = _amounts(spec.capability, axis)
-        self.guarantee = _amounts(spec.guarantee.resource, axis)
-        self.deserved = _amounts(spec.deserved, axis)
+        self.capability, self.guarantee, self.deserved = capability, guarantee, deserved
 
     def forget(self) -> None:
         """The object is gone; what the queue's tasks hold is not."""

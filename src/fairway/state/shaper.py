@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import msgspec
 
-from fairway.api.affinity import Affinity, PodAffinity
+from fairway.api.affinity import Affinity, NodeAffinity, PodAffinity
 from fairway.api.pods import Pod
 from fairway.resources.algebra import Resource
 from fairway.resources.columns import Axis, Vector
@@ -23,10 +24,32 @@ from fairway.state.shapes import (
     Spread,
 )
 from fairway.state.tasks import Task
-from fairway.state.volumes import NO_VOLUMES, VolumeBook
+from fairway.state.volumes import NO_VOLUMES, VolumeBook, VolumeNeeds
 
 Told = list[tuple[int, Task]]
 """Tasks that a new term matches, which they do not know yet."""
+
+
+NO_TERM = -1
+"""Where a rule's term has no number yet."""
+
+
+class RulesDraft(NamedTuple):
+    """Rules about other pods, with the terms themselves."""
+
+    affinity: list[tuple[PodTerm, str]]
+    anti_affinity: list[tuple[PodTerm, str]]
+    preferred: list[tuple[PodTerm, Preference]]
+    spread: list[tuple[PodTerm, Spread]]
+
+
+class ShapeDraft(NamedTuple):
+    """What a pod says of its shape. `key` lacks what depends on other pods: rules by number, and matching terms."""
+
+    key: ShapeKey
+    rules: RulesDraft | None
+    affinity: NodeAffinity | None
+    volumes: VolumeNeeds
 
 
 class Shaper:
@@ -51,14 +74,13 @@ class Shaper:
     def vector(self, quantities: Mapping[str, str]) -> Vector:
         return self._axis.vector(Resource.parse(quantities))
 
-    def shape(self, pod: Pod) -> tuple[Shape, Told]:
-        """The shape of a pod, held once for it; and who must be told of new terms."""
+    def draft(self, pod: Pod) -> ShapeDraft:
+        """All that a pod says of its shape, read and not yet counted anywhere. What a pod can make fail fails here."""
         spec = pod.spec
         vector, best_effort = self._requests.of(spec)
-        told: Told = []
-        rules = NO_RULES
+        rules = None
         if spec.affinity is not None or spec.topology_spread_constraints:
-            rules = self._rules(pod, told)
+            rules = _rules(pod)
         volumes = self._volumes.needs(pod) if spec.volumes else NO_VOLUMES
         affinity = spec.affinity.node_affinity if spec.affinity else None
         key = ShapeKey(
@@ -68,14 +90,21 @@ class Shaper:
             msgspec.json.encode(affinity) if affinity else b"",
             spec.tolerations,
             tuple(sorted(set(spec.host_ports))),
-            rules,
-            self._terms.matching(pod.metadata.namespace, pod.metadata.labels),
+            NO_RULES,
+            (),
             volumes.key,
             device_asks(pod, self._devices.is_allocated),
         )
+        return ShapeDraft(key, rules, affinity, volumes)
+
+    def shape(self, draft: ShapeDraft, namespace: str, labels: Mapping[str, str]) -> tuple[Shape, Told]:
+        """The shape of a pod, held once for it; and which tasks must be told of new terms."""
+        told: Told = []
+        rules = NO_RULES if draft.rules is None else self._interned(draft.rules, told)
+        key = draft.key._replace(rules=rules, matched=self._terms.matching(namespace, labels))
         shape = self._shapes.get(key)
         if shape is None:
-            shape = self._shapes[key] = Shape(key, affinity, volumes)
+            shape = self._shapes[key] = Shape(key, draft.affinity, draft.volumes)
             self._terms.repel(rules.anti_affinity, 1)
         else:
             self._release_terms(rules)
@@ -107,60 +136,72 @@ class Shaper:
         for term in rules.terms():
             self._terms.release(term)
 
-    def _rules(self, pod: Pod, told: Told) -> PodRules:
-        affinity = pod.spec.affinity or Affinity()
-        together, apart = affinity.pod_affinity, affinity.pod_anti_affinity
+    def _interned(self, draft: RulesDraft, told: Told) -> PodRules:
+        """The rules, with each term by its number."""
         rules = PodRules(
-            affinity=self._together(together, pod, told),
-            anti_affinity=self._apart(apart, pod, told),
-            preferred=(*self._preferred(together, pod, 1, told), *self._preferred(apart, pod, -1, told)),
-            spread=self._spread(pod, told),
+            affinity=tuple((self._intern(term, told), key) for term, key in draft.affinity),
+            anti_affinity=tuple((self._intern(term, told), key) for term, key in draft.anti_affinity),
+            preferred=tuple(wish._replace(term=self._intern(term, told)) for term, wish in draft.preferred),
+            spread=tuple(spread._replace(term=self._intern(term, told)) for term, spread in draft.spread),
         )
         return NO_RULES if rules == NO_RULES else rules
 
-    def _together(self, rule: PodAffinity | None, pod: Pod, told: Told) -> tuple[tuple[int, str], ...]:
-        """Several affinities are about the same pods: those that all of them mean."""
-        required = _required(rule, pod)
-        if not required:
-            return ()
-        every = every_term([term for term, _ in required])
-        return tuple((self._intern(every, told), key) for key in dict.fromkeys(key for _, key in required))
+    def _intern(self, term: PodTerm, told: Told) -> int:
+        term_id, tasks = self._terms.intern(term)
+        told.extend((term_id, task) for task in tasks)
+        return term_id
 
-    def _apart(self, rule: PodAffinity | None, pod: Pod, told: Told) -> tuple[tuple[int, str], ...]:
-        return tuple((self._intern(term, told), key) for term, key in _required(rule, pod))
 
-    def _preferred(self, rule: PodAffinity | None, pod: Pod, sign: int, told: Told) -> tuple[Preference, ...]:
-        if rule is None:
-            return ()
-        meta = pod.metadata
-        return tuple(
-            Preference(
-                self._intern(affinity_term(wish.pod_affinity_term, meta.namespace, meta.labels), told),
-                wish.pod_affinity_term.topology_key,
-                sign * wish.weight,
-            )
-            for wish in rule.preferred_during_scheduling_ignored_during_execution
+def _rules(pod: Pod) -> RulesDraft:
+    affinity = pod.spec.affinity or Affinity()
+    together, apart = affinity.pod_affinity, affinity.pod_anti_affinity
+    return RulesDraft(
+        affinity=_together(together, pod),
+        anti_affinity=_required(apart, pod),
+        preferred=[*_preferred(together, pod, 1), *_preferred(apart, pod, -1)],
+        spread=_spread(pod),
+    )
+
+
+def _together(rule: PodAffinity | None, pod: Pod) -> list[tuple[PodTerm, str]]:
+    """Several affinities are about the same pods: those that all of them mean."""
+    required = _required(rule, pod)
+    if not required:
+        return []
+    every = every_term([term for term, _ in required])
+    return [(every, key) for key in dict.fromkeys(key for _, key in required)]
+
+
+def _preferred(rule: PodAffinity | None, pod: Pod, sign: int) -> list[tuple[PodTerm, Preference]]:
+    if rule is None:
+        return []
+    meta = pod.metadata
+    return [
+        (
+            affinity_term(wish.pod_affinity_term, meta.namespace, meta.labels),
+            Preference(NO_TERM, wish.pod_affinity_term.topology_key, sign * wish.weight),
         )
+        for wish in rule.preferred_during_scheduling_ignored_during_execution
+    ]
 
-    def _spread(self, pod: Pod, told: Told) -> tuple[Spread, ...]:
-        meta = pod.metadata
-        return tuple(
+
+def _spread(pod: Pod) -> list[tuple[PodTerm, Spread]]:
+    meta = pod.metadata
+    return [
+        (
+            spread_term(constraint, meta.namespace, meta.labels),
             Spread(
-                term=self._intern(spread_term(constraint, meta.namespace, meta.labels), told),
+                term=NO_TERM,
                 topology_key=constraint.topology_key,
                 max_skew=constraint.max_skew,
                 hard=constraint.when_unsatisfiable == "DoNotSchedule",
                 min_domains=constraint.min_domains or 1,
                 honor_affinity=constraint.node_affinity_policy == "Honor",
                 honor_taints=constraint.node_taints_policy == "Honor",
-            )
-            for constraint in pod.spec.topology_spread_constraints
+            ),
         )
-
-    def _intern(self, term: PodTerm, told: Told) -> int:
-        term_id, tasks = self._terms.intern(term)
-        told.extend((term_id, task) for task in tasks)
-        return term_id
+        for constraint in pod.spec.topology_spread_constraints
+    ]
 
 
 def _required(rule: PodAffinity | None, pod: Pod) -> list[tuple[PodTerm, str]]:

@@ -8,6 +8,7 @@ the same things are taken there, also for other nodes that are like it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 
 import numpy as np
 
@@ -58,6 +59,20 @@ class DeviceFit:
         for index in np.flatnonzero(doubtful & passes):
             passes[index] = self.fits(asked, int(rows[index]))
         return passes
+
+    def failures(self, shape: Shape, view: NodeView) -> list[tuple[str, BoolColumn]]:
+        """Where a claim's expression could not be run to its end, by what went wrong: no device is selected there."""
+        if not self._allotments.minds(shape) or shape.devices is None or not shape.devices.claims:
+            return []
+        needs = self._allotments.asks.of(shape).needs.needs
+        wishes = [option.wish for need in needs for option in need.options]
+        found: dict[str, BoolColumn] = {}
+        for index, row in enumerate(view.all_rows().tolist()):
+            node = self._allotments.book.nodes.get(row)
+            text = next(filter(None, (node.failure(wish) for wish in wishes)), "") if node is not None else ""
+            if text:
+                found.setdefault(text, np.zeros(view.size, dtype=np.bool_))[index] = True
+        return sorted(found.items(), key=itemgetter(0))
 
     def is_told_by_columns(self, shape: Shape) -> bool:
         """Whether how much is left says everywhere what can be had."""

@@ -64,14 +64,16 @@ class GroupIntake:
         self._move_queue(job, named or self._state.namespaces.queue(job.namespace) or DEFAULT_QUEUE)
 
     def upsert(self, group: PodGroup) -> None:
+        """All of the group is read before anything is changed."""
         meta, spec = group.metadata, group.spec
+        minimum_resources = self._shaper.vector(spec.min_resources) if spec.min_resources else None
         job = self.job(f"{meta.namespace}/{meta.name}", meta.namespace)
         job.named_queue = spec.queue or queue_named(meta)
         self.choose_queue(job)
         job.group, job.uid = True, meta.uid
         job.minimum = spec.min_member
         job.role_minimums = _role_minimums(spec)
-        job.minimum_resources = self._shaper.vector(spec.min_resources) if spec.min_resources else None
+        job.minimum_resources = minimum_resources
         job.created = None if meta.creation_timestamp is None else from_datetime(meta.creation_timestamp)
         job.phase = group.status.phase
         job.annotations = kept(meta)

@@ -16,7 +16,7 @@ from fairway.state.jobs import Job
 from fairway.state.ledger import TaskLedger
 from fairway.state.membership import Belongs, belonging, pod_says, queue_named
 from fairway.state.queues import DEFAULT_QUEUE
-from fairway.state.shaper import Shaper
+from fairway.state.shaper import ShapeDraft, Shaper
 from fairway.state.tasks import FINISHED, NOWHERE, ON_NODE, WAITING, Task, TaskState
 
 if TYPE_CHECKING:
@@ -43,8 +43,10 @@ class PodIntake:
     # -- objects ------------------------------------------------------------------------------------------------
 
     def upsert(self, pod: Pod) -> None:
+        """What can be wrong with a pod is found while it is drafted, before anything is changed."""
         key, tasks, nodes = reader.key_of(pod), self._state.tasks, self._state.nodes
         state = reader.observed_state(pod)
+        draft = self._shaper.draft(pod)
         old = tasks.get(key)
         assumed_on, record = "", device_record(pod.metadata.annotations)
         bound = TaskState.BINDING
@@ -53,14 +55,14 @@ class PodIntake:
         self._forget(key)
         if self._is_foreign(pod):
             if pod.spec.node_name and state not in FINISHED:
-                self._enter_foreign(key, pod)
+                self._enter_foreign(key, pod, draft)
             return
         job, belongs = belonging(pod)
         if state is TaskState.SUCCEEDED:
             self._state.history.note(pod, job.split("/", 1)[1])
         if state is None or (state in FINISHED and belongs is Belongs.ALONE):
             return
-        task = self._read(key, pod, job, belongs)
+        task = self._read(key, pod, job, belongs, draft)
         task.job.tasks.append(task)
         task.record = record
         if assumed_on:
@@ -128,7 +130,7 @@ class PodIntake:
         ours = self._state.scheduler_names
         return ours is not None and pod.spec.scheduler_name not in ours
 
-    def _read(self, key: str, pod: Pod, job: str, belongs: Belongs) -> Task:
+    def _read(self, key: str, pod: Pod, job: str, belongs: Belongs, draft: ShapeDraft) -> Task:
         state, traits = self._state, self._traits.of(pod)
         stamp = pod.metadata.creation_timestamp
         created = None if stamp is None else from_datetime(stamp)
@@ -156,12 +158,12 @@ class PodIntake:
         nomination = read_nomination(pod)
         if nomination is not None:
             state.nominations[key] = nomination
-        self._give_shape(task, pod)
+        self._give_shape(task, draft)
         return task
 
-    def _give_shape(self, task: Task, pod: Pod) -> None:
+    def _give_shape(self, task: Task, draft: ShapeDraft) -> None:
         self._state.terms.enter(task)
-        task.shape, told = self._shaper.shape(pod)
+        task.shape, told = self._shaper.shape(draft, task.job.namespace, task.labels)
         task.matched = task.shape.matched
         self._tell((term, other) for term, other in told if other is not task)
 
@@ -203,7 +205,7 @@ class PodIntake:
 
     # -- pods of other schedulers --------------------------------------------------------------------------------
 
-    def _enter_foreign(self, key: str, pod: Pod) -> None:
+    def _enter_foreign(self, key: str, pod: Pod, draft: ShapeDraft) -> None:
         job = Job(key, pod.metadata.namespace, "", alone=True)
         task = Task(
             key,
@@ -216,7 +218,7 @@ class PodIntake:
         )
         self._state.foreign[key] = task
         task.record = device_record(pod.metadata.annotations)
-        self._give_shape(task, pod)
+        self._give_shape(task, draft)
         state = reader.observed_state(pod)
         task.state = TaskState.RUNNING if state is None else state
         task.node = self._state.nodes.row(pod.spec.node_name)
@@ -276,12 +278,16 @@ class PodIntake:
         for pod in list(self._with_claims.values()):
             made = (status.resource_claim_name for status in pod.status.resource_claim_statuses)
             if any(f"{pod.metadata.namespace}/{name}" == claim for name in made):
-                self.upsert(pod)
+                self._read_again(pod)
 
     def volumes_changed(self) -> None:
         """Pods that wait with claims to volumes may go elsewhere now."""
         for pod in list(self._with_volumes.values()):
-            self.upsert(pod)
+            self._read_again(pod)
+
+    def _read_again(self, pod: Pod) -> None:
+        """What a pod rests on has changed: if that makes it impossible to read, it is the pod that is set aside."""
+        self._state.aside.take(pod, self.upsert, self.delete)
 
     def reprioritise(self) -> None:
         """Priority classes changed."""

@@ -1,0 +1,123 @@
+"""Expressions of one tenant that cost too much or cannot be run: a reason on its own object, and nothing for others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fairway.devices.cel_cost import estimate
+from fairway.errors import InputError
+from fairway.fleet import FleetState, place
+from fairway.scheduler.plan import Plan
+from support.bombs import BOMBS, doubled, mapped, nested_all, shared
+from support.cli import invoke, write
+from support.devices import DRIVER, device_node, published, resource_slice
+from support.engine import bound, decided, reasons, state_of, waiting
+from support.engine import policy as make_policy
+from support.objects import made, pod
+
+POLICY = make_policy(devices={})
+NODE = [
+    device_node("n1"),
+    resource_slice("s1", "n1", published("a"), published("b")),
+    made("DeviceClass", "gpu", spec={}),
+]
+
+
+def claimed(name: str, *expressions: str, namespace: str = "default") -> list[Any]:
+    """A pod and its claim."""
+    selectors = [{"cel": {"expression": text}} for text in expressions]
+    request = {"name": "r", "exactly": {"deviceClassName": "gpu", "selectors": selectors}}
+    spec = {"resourceClaims": [{"name": "c", "resourceClaimName": name}]}
+    return [
+        made("ResourceClaim", name, namespace, spec={"devices": {"requests": [request]}}),
+        pod(name, namespace, cpu=1, spec=spec),
+    ]
+
+
+def plan(*objects: Any) -> Plan:
+    return decided(state_of(NODE, *objects), POLICY)
+
+
+@pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
+def test_the_pod_waits_with_a_reason_and_the_other_gets_its_device(bomb: str) -> None:
+    found = plan(claimed("bad", bomb), claimed("good", f'device.driver == "{DRIVER}"'))
+    assert bound(found) == {"good": "n1"}
+    assert set(reasons(found)) == {"bad"}
+
+
+def test_a_budget_that_is_exceeded_is_named_in_the_reason() -> None:
+    found = plan(claimed("bad", nested_all(2)))
+    assert reasons(found) == {"bad": "DeviceUnavailable"}
+    assert "Iteration budget exceeded" in waiting(found)["bad"].message
+
+
+@pytest.mark.parametrize("bomb", [doubled(), doubled(start="[1, 2, 3]"), shared(), mapped()])
+def test_an_expression_that_would_take_all_memory_is_not_run(bomb: str) -> None:
+    found = plan(claimed("bad", bomb))
+    assert "costs too much: one evaluation may handle more than" in waiting(found)["bad"].message
+
+
+@pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
+def test_a_device_class_fails_for_those_alone_who_ask_for_it(bomb: str) -> None:
+    hostile = made("DeviceClass", "bad", spec={"selectors": [{"cel": {"expression": bomb}}]})
+    request = {"name": "r", "exactly": {"deviceClassName": "bad"}}
+    found = plan(
+        hostile,
+        made("ResourceClaim", "c", "default", spec={"devices": {"requests": [request]}}),
+        pod("bad", cpu=1, spec={"resourceClaims": [{"name": "c", "resourceClaimName": "c"}]}),
+        claimed("good"),
+    )
+    assert bound(found) == {"good": "n1"}
+
+
+def test_plan_exits_with_status_0_on_a_bomb_in_a_file(tmp_path: Any) -> None:
+    objects = [*NODE, *claimed("bad", nested_all()), *claimed("good")]
+    result = invoke("plan", "-f", str(write(objects, tmp_path)), "--all-pods", "-o", "json")
+    assert result.code == 0, result.err
+
+
+@pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
+def test_a_placement_with_a_bomb_leaves_the_others_alone(bomb: str) -> None:
+    predicate = {"requiredClusterSelector": {"celSelector": {"celExpressions": [bomb]}}}
+    whole = {"clusterSelector": {"selectorType": "LabelSelector", "labelSelector": {}}}
+    fleet = [
+        made("ManagedCluster", "c1"),
+        made("ManagedClusterSet", "global", spec=whole),
+        made("ManagedClusterSetBinding", "global", "ns", spec={"clusterSet": "global"}),
+        made("Placement", "good", "ns", spec={}),
+        made(
+            "Placement",
+            "bad",
+            "ns",
+            spec={"predicates": [predicate]},
+        ),
+    ]
+    outcomes = {outcome.name: outcome for outcome in place(FleetState(fleet), 0).outcomes}
+    assert [item.cluster for item in outcomes["ns/good"].decisions] == ["c1"]
+    assert not outcomes["ns/bad"].decisions
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "device.attributes['d'].model == 'a100' && device.capacity['d'].memory.isGreaterThan(quantity('10Gi'))",
+        "device.attributes['d']['list'].exists(e, e == 'a' || e.startsWith('b') && e.size() < 10)",
+        "cel.bind(v, device.attributes['d']['list'], type(v) == list && v.all(e, e in ['a', 'b', 'c'] || e == 'd'))",
+        " || ".join(f"device.attributes['d'].model == 'model-{i}'" for i in range(150)),
+        "managedCluster.status.clusterClaims.filter(c, c.name == 'x').exists(c, c.value.split('.').size() > 2)",
+        'true // ( [ { " in a comment',
+        "'a ) string ( with \\' brackets' == \"'\"",
+    ],
+)
+def test_what_people_write_is_far_below_the_limit(text: str) -> None:
+    assert estimate(text, ("device", "managedCluster")) < 100_000
+
+
+@pytest.mark.parametrize("depth", range(30))
+def test_what_doubles_is_estimated_to_double(depth: int) -> None:
+    try:
+        assert estimate(doubled(depth), ()) >= 16 << depth
+    except InputError:
+        assert depth > 10
