@@ -156,7 +156,7 @@ class Requests:
     ) -> DeviceNeeds:
         try:
             return self._with_read(so_far, claim, asked, strategy)
-        except (InputError, LookupError) as error:
+        except Exception as error:  # whatever a claim says is a reason on its own pods
             return _lacking(so_far, Missing(CLAIM_MISSING, f"resource claim {claim} cannot be read: {error}"))
 
     def _with_read(self, so_far: DeviceNeeds, claim: str, asked: DeviceClaim, strategy: tuple[str, ...]) -> DeviceNeeds:
