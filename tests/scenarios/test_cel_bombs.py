@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-from fairway.devices.cel_cost import estimate
-from fairway.errors import InputError
 from fairway.fleet import FleetState, place
 from fairway.scheduler.plan import Plan
 from support.bombs import BOMBS, doubled, mapped, nested_all, shared
@@ -47,16 +45,15 @@ def test_the_pod_waits_with_a_reason_and_the_other_gets_its_device(bomb: str) ->
     assert set(reasons(found)) == {"bad"}
 
 
-def test_a_budget_that_is_exceeded_is_named_in_the_reason() -> None:
-    found = plan(claimed("bad", nested_all(2)))
+@pytest.mark.parametrize("bomb", [nested_all(3), doubled(), doubled(start="[1, 2, 3]"), shared(), mapped()])
+def test_a_budget_that_is_exceeded_is_named_in_the_reason(bomb: str) -> None:
+    assert "costs too much" in waiting(plan(claimed("bad", bomb)))["bad"].message
+
+
+def test_a_budget_that_is_exceeded_only_on_some_devices_is_named_too() -> None:
+    found = plan(claimed("bad", f"device.driver == '' ? false : {nested_all(3)}"))
     assert reasons(found) == {"bad": "DeviceUnavailable"}
-    assert "Iteration budget exceeded" in waiting(found)["bad"].message
-
-
-@pytest.mark.parametrize("bomb", [doubled(), doubled(start="[1, 2, 3]"), shared(), mapped()])
-def test_an_expression_that_would_take_all_memory_is_not_run(bomb: str) -> None:
-    found = plan(claimed("bad", bomb))
-    assert "costs too much: one evaluation may handle more than" in waiting(found)["bad"].message
+    assert "costs too much" in waiting(found)["bad"].message
 
 
 @pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
@@ -97,27 +94,3 @@ def test_a_placement_with_a_bomb_leaves_the_others_alone(bomb: str) -> None:
     outcomes = {outcome.name: outcome for outcome in place(FleetState(fleet), 0).outcomes}
     assert [item.cluster for item in outcomes["ns/good"].decisions] == ["c1"]
     assert "ns/bad" not in outcomes or not outcomes["ns/bad"].decisions, "it is set aside, or selects nothing"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "device.attributes['d'].model == 'a100' && device.capacity['d'].memory.isGreaterThan(quantity('10Gi'))",
-        "device.attributes['d']['list'].exists(e, e == 'a' || e.startsWith('b') && e.size() < 10)",
-        "cel.bind(v, device.attributes['d']['list'], type(v) == list && v.all(e, e in ['a', 'b', 'c'] || e == 'd'))",
-        " || ".join(f"device.attributes['d'].model == 'model-{i}'" for i in range(150)),
-        "managedCluster.status.clusterClaims.filter(c, c.name == 'x').exists(c, c.value.split('.').size() > 2)",
-        'true // ( [ { " in a comment',
-        "'a ) string ( with \\' brackets' == \"'\"",
-    ],
-)
-def test_what_people_write_is_far_below_the_limit(text: str) -> None:
-    assert estimate(text, ("device", "managedCluster")) < 100_000
-
-
-@pytest.mark.parametrize("depth", range(30))
-def test_what_doubles_is_estimated_to_double(depth: int) -> None:
-    try:
-        assert estimate(doubled(depth), ()) >= 16 << depth
-    except InputError:
-        assert depth > 10

@@ -37,7 +37,6 @@ def mapped(depth: int = 28) -> str:
 
 BOMBS = {
     "nested all": nested_all(),
-    "twice nested all": nested_all(2),
     "doubled text": doubled(),
     "doubled list": doubled(start="[1, 2, 3]"),
     "shared": shared(),

@@ -17,7 +17,7 @@ from math import floor
 from typing import Final
 
 from fairway.api.classes import ResourceClassSpec
-from fairway.devices.cel_program import MAX_EXPRESSION
+from fairway.cel import MAX_EXPRESSION
 from fairway.devices.operators import ORDER
 from fairway.devices.selectors import Finding, Matcher, Requirement
 from fairway.devices.units import Dimension, Exact

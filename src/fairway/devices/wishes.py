@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from fairway.api.devices import DeviceClass, DeviceTaint, DeviceToleration
+from fairway.cel import shown
 from fairway.devices.cel_eval import compiled
-from fairway.devices.cel_program import shown
 from fairway.devices.classes import ClassTable
 from fairway.devices.device import BLOCKING, Device
 from fairway.errors import InputError

@@ -8,6 +8,7 @@ import numpy as np
 
 from fairway.api.fleet import AddOnPlacementScore
 from fairway.clock import Micros, from_datetime
+from fairway.fleet.cel import ScoreOf
 from fairway.fleet.scores import BEST, WORST, IntColumn
 from fairway.fleet.table import ClusterTable
 
@@ -49,6 +50,15 @@ class AddOns:
     def remove(self, cluster: str, resource: str) -> bool:
         self._touch(resource)
         return self._scores.get(resource, {}).pop(cluster, None) is not None
+
+    def score(self, cluster: str, resource: str) -> AddOnPlacementScore | None:
+        """What an add-on published of a cluster, expired or not."""
+        return self._scores.get(resource, {}).get(cluster)
+
+    def snapshot(self) -> ScoreOf:
+        """`score` as it answers now, whatever comes later. Objects are shared, they never change."""
+        kept = {resource: dict(found) for resource, found in self._scores.items()}
+        return lambda cluster, resource: kept.get(resource, {}).get(cluster)
 
     def column(self, table: ClusterTable, resource: str, score: str, now: Micros) -> AddOnColumn:
         stamp = (self._stamps.get(resource, 0), table.selection)

@@ -1,56 +1,81 @@
-"""CEL expressions over a cluster, through the library that the extra `cel` installs.
+"""CEL expressions over a cluster, as in Open Cluster Management.
 
-An expression sees the variable `managedCluster`, the ManagedCluster as Kubernetes writes it. One that does
-not compile is the placement's fault and misconfigures it; one that fails on a cluster (a field that is not
-there) does not match that cluster, and the reason says so.
+An expression sees the variable `managedCluster`, the ManagedCluster as Kubernetes writes it, and may ask for the scores
+that add-ons publish of it: `managedCluster.scores("name")`. One that does not compile is the placement's fault and
+misconfigures it; one that fails on a cluster (a field that is not there, a score that is not published) does not match
+that cluster, and the reason says so.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from fairway.api.fleet import ManagedCluster
-from fairway.devices.cel_program import Program, shown
-from fairway.errors import InputError
-
-if TYPE_CHECKING:
-    from cel_expr_python import cel  # type: ignore[import-untyped]
+from fairway.api.fleet import AddOnPlacementScore, ManagedCluster
+from fairway.cel import Environment, Program, shown
+from fairway.cel.errors import Budget, EvaluationError
+from fairway.cel.functions import function
 
 VARIABLE = "managedCluster"
+_SHOWN = 200
+
+ScoreOf = Callable[[str, str], AddOnPlacementScore | None]
+"""The scores that an add-on published, by cluster and name."""
+
+
+class ClusterDocument(dict[str, Any]):
+    """A cluster as expressions see it, with what `scores` looks up."""
+
+    scores: ScoreOf
+
+
+@function("scores", "map string", "list", member=True, spends=True)
+def _scores(budget: Budget, cluster: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """Whether they have expired does not matter here, as in Open Cluster Management."""
+    if not isinstance(cluster, ClusterDocument):
+        raise EvaluationError("scores is for a managed cluster")
+    found = cluster.scores(cluster["metadata"].get("name", ""), name)
+    if found is None:
+        raise EvaluationError(f"there is no AddOnPlacementScore {name!r:.80}")
+    budget.spend_size(2 * len(found.status.scores))
+    return [{"name": score.name, "value": score.value} for score in found.status.scores]
+
+
+@function("parseJSON", "string", "dyn", member=True)
+def _parse_json(text: str) -> Any:
+    try:
+        return msgspec.json.decode(text, strict=True)
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+        raise EvaluationError("the text is not JSON") from None
+
+
+_EMPTY: dict[str, Any] = {"metadata": {}, "spec": {}, "status": {}}
+_ENVIRONMENT = Environment({VARIABLE: "map<dyn>"}, extra=["scores", "parseJSON"], probe={VARIABLE: _EMPTY})
 
 
 @lru_cache(maxsize=4096)
 def compiled(expression: str) -> Program:
     """InputError where the library is missing, or the expression does not compile to true or false."""
-    made = Program(_environment(), expression, (VARIABLE,))
-    if made.type_name not in ("BOOL", "DYN"):
-        raise InputError(f"CEL expression {shown(expression)} gives {made.type_name}, expected BOOL")
-    return made
+    return _ENVIRONMENT.program(expression)
 
 
-@lru_cache(maxsize=1)
-def _environment() -> cel.Env:
-    try:
-        from cel_expr_python import cel
-    except ImportError:
-        raise InputError("CEL expressions need the extra cel: pip install 'fairway[cel]'") from None
-    return cel.NewEnv(variables={VARIABLE: cel.Type.DYN})
-
-
-def document(cluster: ManagedCluster) -> dict[str, Any]:
+def document(cluster: ManagedCluster, scores: ScoreOf) -> ClusterDocument:
     """What `managedCluster` stands for."""
     made: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(cluster))
-    return {"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster", **made}
+    head = {"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster"}
+    found = ClusterDocument({**head, **_EMPTY, **made})
+    found.scores = scores
+    return found
 
 
-def unmet(expression: str, cluster: dict[str, Any]) -> str:
-    """Why the cluster (a `document`) does not satisfy the expression; "" where it does."""
+def unmet(expression: str, cluster: ClusterDocument) -> str:
+    """Why the cluster does not satisfy the expression; "" where it does."""
     answer = compiled(expression).run({VARIABLE: cluster})
     if answer.error:
         return f"CEL {shown(expression)} fails: {answer.error}"
     if answer.value is True:
         return ""
-    return f"CEL {shown(expression)} gives {str(answer.value).lower()[:200]}"
+    return f"CEL {shown(expression)} gives {str(answer.value).lower()[:_SHOWN]}"

@@ -197,23 +197,24 @@ def _pool(outcome: Outcome) -> Pool:
 def _predicate_reason(outcome: Outcome, facts: ClusterFacts) -> str:
     cluster = outcome.view.clusters[facts.name]
     predicates = outcome.rules.placement.spec.predicates
-    reasons = [selector_unmet(p.required_cluster_selector, facts, cluster) for p in predicates]
+    scores = outcome.view.scores
+    reasons = [selector_unmet(p.required_cluster_selector, facts, cluster, scores) for p in predicates]
     return "; ".join(dict.fromkeys(reasons))
 
 
-def selector_unmet(selector: ClusterSelector, facts: ClusterFacts, cluster: ManagedCluster) -> str:
+def selector_unmet(selector: ClusterSelector, facts: ClusterFacts, cluster: ManagedCluster, scores: cel.ScoreOf) -> str:
     """Why a cluster does not match; "" where it does."""
     labels = selector.label_selector
     return (
         unmet("label", labels.match_labels, labels.match_expressions, facts.labels)
         or unmet("claim", {}, selector.claim_selector.match_expressions, facts.claims)
-        or next(_expressions_unmet(selector, cluster), "")
+        or next(_expressions_unmet(selector, cluster, scores), "")
     )
 
 
-def _expressions_unmet(selector: ClusterSelector, cluster: ManagedCluster) -> Iterator[str]:
+def _expressions_unmet(selector: ClusterSelector, cluster: ManagedCluster, scores: cel.ScoreOf) -> Iterator[str]:
     for expression in selector.cel_selector.cel_expressions:
-        if reason := cel.unmet(expression, cel.document(cluster)):
+        if reason := cel.unmet(expression, cel.document(cluster, scores)):
             yield reason
 
 
@@ -243,7 +244,7 @@ def groups(outcome: Outcome) -> tuple[slices.Group, ...]:
             facts = outcome.view.facts[slot]
             assert facts is not None
             cluster = outcome.view.clusters[facts.name]
-            if not selector_unmet(group.group_cluster_selector, facts, cluster):
+            if not selector_unmet(group.group_cluster_selector, facts, cluster, outcome.view.scores):
                 matching.add(facts.name)
         named.append((group.group_name, frozenset(matching)))
     size = slices.group_size(strategy.clusters_per_decision_group, len(outcome.clusters))

@@ -49,6 +49,7 @@ class _Run:
             tuple(table.names),
             tuple(table.facts),
             dict(fleet.clusters),
+            fleet.addons.snapshot(),
             table.rank,
             table.exists.copy(),
             table.available.copy(),

@@ -16,6 +16,7 @@ from fairway.api.meta import Condition
 from fairway.clock import Micros
 from fairway.fleet import conditions, document, explain
 from fairway.fleet import slices as objects
+from fairway.fleet.cel import ScoreOf
 from fairway.fleet.explain import Decision, Filtered, Move
 from fairway.fleet.facts import ClusterFacts
 from fairway.fleet.names import BALANCE, PREFER_NO_SELECT, STEADY
@@ -34,6 +35,7 @@ class View:
     names: tuple[str, ...]
     facts: tuple[ClusterFacts | None, ...]
     clusters: Mapping[str, ManagedCluster]
+    scores: ScoreOf
     rank: IntColumn
     exists: BoolColumn
     available: BoolColumn

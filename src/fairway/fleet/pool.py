@@ -72,8 +72,11 @@ class Pool:
 
 
 class Pools:
-    def __init__(self, table: ClusterTable, sets: ClusterSets, clusters: dict[str, ManagedCluster]) -> None:
+    def __init__(
+        self, table: ClusterTable, sets: ClusterSets, clusters: dict[str, ManagedCluster], scores: cel.ScoreOf
+    ) -> None:
         self._table = table
+        self._scores = scores
         self._sets = sets
         self._clusters = clusters
         self._cluster_events = 0
@@ -163,7 +166,7 @@ class Pools:
         if answers is None or answers.size != self._table.size:
             answers = self._answers[expression] = np.full(self._table.size, -1, np.int8)
         for slot in np.flatnonzero(among & (answers < 0)).tolist():
-            document = cel.document(self._clusters[self._table.names[slot]])
+            document = cel.document(self._clusters[self._table.names[slot]], self._scores)
             answers[slot] = not cel.unmet(expression, document)
         satisfied: BoolColumn = answers == 1
         return among & satisfied

@@ -55,8 +55,13 @@ def weights_of(placement: Placement, faults: list[str], warnings: list[str]) -> 
     seen: set[Prioritizer] = set()
     for index, config in enumerate(policy.configurations):
         place = f"prioritizerPolicy.configurations[{index}]"
-        prioritizer = _read(place, config, faults)
+        wrong: list[str] = []
+        prioritizer = _read(place, config, wrong)
         if prioritizer is None:
+            if config.weight == 0 and wrong[0].find("unknown prioritizer") >= 0:
+                warnings.append(f"{wrong[0]}; its weight is 0, so it is ignored")
+            else:
+                faults += wrong
             continue
         if prioritizer in seen:
             warnings.append(f"{place}: {prioritizer.name} is listed more than once, the last one counts")

@@ -27,6 +27,9 @@ from fairway.resources import Resource
 Key = tuple[str, str]
 """A placement: (namespace, name), which is also the order in which placements are decided."""
 
+SCORES = ("scores", "")
+"""Watched by placements whose expressions may ask for any score."""
+
 _STRATEGIES = ("Duplicated", "Weighted", "Aggregated", "Free")
 _GROUP_SIZE = re.compile(r"(100|[1-9][0-9]?)%|[1-9][0-9]*")
 _LABEL_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
@@ -111,6 +114,8 @@ def read(placement: Placement) -> Rules:
         watched.add(("usage", ""))
     if expressions:
         watched.add(("cel", ""))
+    if any("scores" in expression for expression in expressions):
+        watched.add(SCORES)
     return Rules(
         key=(placement.metadata.namespace, placement.metadata.name),
         placement=placement,

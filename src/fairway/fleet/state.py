@@ -61,7 +61,7 @@ class FleetState:
         self.records: dict[Key, Record] = {}
         self.ledger = Ledger(self.table.size)
         self.counts: IntColumn = np.zeros(self.table.size, np.int64)
-        self.pools = Pools(self.table, self.sets, self.clusters)
+        self.pools = Pools(self.table, self.sets, self.clusters, self.addons.score)
         self.scorer = Scorer(self.table, self.addons)
         self._interest = Interest()
         self._affected: set[Key] = set()
@@ -213,6 +213,9 @@ class FleetState:
 
     def _affect_score(self, cluster: str, resource: str) -> None:
         slot = self.table.slots.get(cluster)
+        if slot is not None:
+            self.pools.cluster_changed(slot)
+            self._affected |= self._interest.watching(rules.SCORES)
         for key in self._interest.watching(("addon", resource)):
             known = self.records[key].rules
             if slot is not None and known is not None and self.pools.may_see(known, slot):

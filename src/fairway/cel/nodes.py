@@ -1,0 +1,203 @@
+"""A checked expression as a tree, read from the bytes in which the library gives it away (protocol buffers)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from fairway.cel.values import Uint
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """A field of a map; with `test` the question whether it is there."""
+
+    operand: Node
+    field: str
+    test: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`target` is what a member function is called on."""
+
+    target: Node | None
+    function: str
+    arguments: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MakeList:
+    elements: tuple[Node, ...]
+    optional: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class MakeMap:
+    """Key, value and whether the value is an optional one."""
+
+    entries: tuple[tuple[Node, Node, bool], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """What macros such as `all` and `map` become."""
+
+    variable: str
+    over: Node
+    result_name: str
+    start: Node
+    condition: Node
+    step: Node
+    result: Node
+
+
+Node = Literal | Name | Select | Call | MakeList | MakeMap | Loop
+
+_Fields = dict[int, list[Any]]
+
+
+def read(serialized: bytes) -> Node:
+    """The tree of a checked expression, as `Expression.serialize` writes it."""
+    checked = _message(_message(serialized)[2][0])
+    names = dict[int, str]()
+    for entry in map(_message, checked.get(2, [])):
+        reference = _message(entry.get(2, [b""])[0])
+        if 1 in reference and 3 not in reference:
+            names[entry.get(1, [0])[0]] = reference[1][0].decode()
+    return _Reader(names).node(checked[4][0])
+
+
+class _Reader:
+    """`names` are the variables that nodes stand for, by the number of the node: `device.driver` is one."""
+
+    def __init__(self, names: dict[int, str]) -> None:
+        self._names = names
+
+    def node(self, data: bytes) -> Node:
+        fields = _message(data)
+        if (name := self._names.get(fields.get(2, [0])[0])) is not None and (4 in fields or 5 in fields):
+            return Name(name)
+        for number, read_as in _KINDS.items():
+            if number in fields:
+                found: Node = read_as(self, _message(fields[number][0]))
+                return found
+        raise ValueError("an expression of an unknown kind")
+
+    def _nodes(self, datas: list[bytes]) -> tuple[Node, ...]:
+        return tuple(map(self.node, datas))
+
+    def _literal(self, fields: _Fields) -> Node:
+        for number, convert in _CONSTANTS.items():
+            if number in fields:
+                return Literal(convert(fields[number][0]))
+        raise ValueError("a literal of an unknown type")
+
+    def _name(self, fields: _Fields) -> Node:
+        return Name(_text(fields, 1))
+
+    def _select(self, fields: _Fields) -> Node:
+        return Select(self.node(fields[1][0]), _text(fields, 2), bool(fields.get(3, [0])[0]))
+
+    def _call(self, fields: _Fields) -> Node:
+        target = self.node(fields[1][0]) if 1 in fields else None
+        return Call(target, _text(fields, 2), self._nodes(fields.get(3, [])))
+
+    def _list(self, fields: _Fields) -> Node:
+        optional = {index for part in fields.get(2, []) for index in _packed(part)}
+        return MakeList(self._nodes(fields.get(1, [])), frozenset(optional))
+
+    def _map(self, fields: _Fields) -> Node:
+        if fields.get(1):
+            raise ValueError("messages cannot be made in an expression")
+        entries = map(_message, fields.get(2, []))
+        return MakeMap(
+            tuple((self.node(entry[3][0]), self.node(entry[4][0]), bool(entry.get(5, [0])[0])) for entry in entries)
+        )
+
+    def _loop(self, fields: _Fields) -> Node:
+        if 8 in fields:
+            raise ValueError("macros of two variables are not supported")
+        over, start, condition, step, result = (self.node(fields[number][0]) for number in (2, 4, 5, 6, 7))
+        return Loop(_text(fields, 1), over, _text(fields, 3), start, condition, step, result)
+
+
+_KINDS = {
+    3: _Reader._literal,
+    4: _Reader._name,
+    5: _Reader._select,
+    6: _Reader._call,
+    7: _Reader._list,
+    8: _Reader._map,
+    9: _Reader._loop,
+}
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 64) if value >> 63 else value
+
+
+_CONSTANTS: dict[int, Any] = {
+    1: lambda _: None,
+    2: bool,
+    3: _signed,
+    4: Uint,
+    5: lambda data: struct.unpack("<d", data)[0],
+    6: bytes.decode,
+    7: bytes,
+}
+
+
+def _text(fields: _Fields, number: int) -> str:
+    found: str = fields.get(number, [b""])[0].decode()
+    return found
+
+
+def _message(data: bytes) -> _Fields:
+    """The fields of one message by number: numbers, or bytes of what is inside."""
+    fields: _Fields = {}
+    place = 0
+    while place < len(data):
+        tag, place = _varint(data, place)
+        kind = tag & 7
+        value: Any
+        if kind == 0:
+            value, place = _varint(data, place)
+        else:
+            size, place = (8, place) if kind == 1 else (4, place) if kind == 5 else _varint(data, place)
+            value, place = data[place : place + size], place + size
+        fields.setdefault(tag >> 3, []).append(value)
+    return fields
+
+
+def _packed(part: Any) -> Iterator[int]:
+    if isinstance(part, int):
+        yield part
+        return
+    place = 0
+    while place < len(part):
+        value, place = _varint(part, place)
+        yield value
+
+
+def _varint(data: bytes, place: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[place]
+        value |= (byte & 127) << shift
+        place += 1
+        if byte < 128:
+            return value, place
+        shift += 7

@@ -1,0 +1,159 @@
+"""The values of CEL in Python, and what holds for values of any type: equality, order, size, type.
+
+Integers are `int`, unsigned ones `Uint`, lists `list`, maps `dict`. Numbers of different types that are equal are one
+key of a map; true and false are keys of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from fairway.cel.errors import BudgetError, EvaluationError
+
+_MOST_ELEMENTS = 50_000
+INT_MIN, INT_MAX, UINT_MAX = -(2**63), 2**63 - 1, 2**64 - 1
+
+
+class Uint(int):
+    """An unsigned integer."""
+
+
+class OptionalValue(NamedTuple):
+    """A value that may not be there."""
+
+    there: bool
+    value: Any = None
+
+
+NOTHING = OptionalValue(there=False)
+
+
+class TypeValue(NamedTuple):
+    """What `type()` gives."""
+
+    name: str
+
+
+class Failed(NamedTuple):
+    """An error kept as a value while a macro goes on: `exists` may still find what it looks for."""
+
+    error: EvaluationError
+
+
+class DefaultMap(dict[str, Any]):
+    """A map that has an empty map for every key that is not there, when it is looked up."""
+
+
+class BoolKey(NamedTuple):
+    value: bool
+
+
+_TYPES: list[tuple[type, str]] = [
+    (bool, "bool"),
+    (Uint, "uint"),
+    (int, "int"),
+    (float, "double"),
+    (str, "string"),
+    (bytes, "bytes"),
+    (list, "list"),
+    (dict, "map"),
+    (type(None), "null_type"),
+    (TypeValue, "type"),
+    (OptionalValue, "optional_type"),
+    (datetime, "google.protobuf.Timestamp"),
+    (timedelta, "google.protobuf.Duration"),
+]
+
+
+def register_type(python: type, name: str) -> None:
+    """A type of a library, so that `type()` knows it."""
+    _TYPES.append((python, name))
+
+
+def type_of(value: Any) -> TypeValue:
+    return TypeValue(next((name for python, name in _TYPES if isinstance(value, python)), "dyn"))
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def equal(left: Any, right: Any) -> bool:
+    """Values of different types are unequal, except that numbers are compared as numbers."""
+    if is_number(left) and is_number(right):
+        return bool(left == right)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(equal, left, right))
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(equal(value, right[key]) for key, value in left.items())
+    if isinstance(left, OptionalValue) and isinstance(right, OptionalValue):
+        return left.there == right.there and equal(left.value, right.value)
+    return type(left) is type(right) and bool(left == right)
+
+
+def weight(value: Any) -> int:
+    """How much there is to a value, counted through: characters, and elements as five of them.
+
+    BudgetError if it has so many elements that even counting them is too much: a value may contain itself twice, and
+    that one again, with a few steps.
+    """
+    if not isinstance(value, list | dict):
+        return len(value) if isinstance(value, str | bytes) else 1
+    total, seen, stack = 0, 0, [value]
+    while stack:
+        found = stack.pop()
+        seen += len(found)
+        if seen > _MOST_ELEMENTS:
+            raise BudgetError("the evaluation costs too much")
+        total += 5 * len(found)
+        for item in found if isinstance(found, list) else found.values():
+            if isinstance(item, list | dict):
+                stack.append(item)
+            else:
+                total += len(item) if isinstance(item, str | bytes) else 1
+    return total
+
+
+def ordered(left: Any, right: Any) -> bool:
+    """Whether `<` and its like are defined for two values."""
+    if is_number(left) and is_number(right):
+        return True
+    return type(left) is type(right) and isinstance(left, str | bytes | bool | datetime | timedelta)
+
+
+def key_of(value: Any) -> Hashable:
+    """A value as a key of a map."""
+    if isinstance(value, bool):
+        return BoolKey(value)
+    if isinstance(value, str):
+        return value
+    if is_number(value) and value == value and abs(value) != float("inf") and value == int(value):
+        return int(value)
+    raise EvaluationError(f"{type_of(value).name} cannot be a key of a map")
+
+
+def keys(found: dict[Any, Any]) -> list[Any]:
+    return [key.value if isinstance(key, BoolKey) else key for key in found]
+
+
+def integer(value: int) -> int:
+    if not INT_MIN <= value <= INT_MAX:
+        raise EvaluationError("integer overflow")
+    return value
+
+
+def unsigned(value: int) -> Uint:
+    if not 0 <= value <= UINT_MAX:
+        raise EvaluationError("unsigned integer overflow")
+    return Uint(value)
+
+
+def true_or_false(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise EvaluationError(f"expected true or false, found a {type_of(value).name}")
+
+
+Implementation = Callable[..., Any]

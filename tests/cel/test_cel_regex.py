@@ -1,0 +1,69 @@
+"""Regular expressions: the same matches as Python's own engine, which searches in another way."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairway.cel.errors import Budget, EvaluationError
+from fairway.cel.regex import find_all, search
+
+MANY = 20_000 if os.environ.get("FAIRWAY_LONG") else 500
+_ATOMS = ["a", "b", "c", ".", "[ab]", "[^a]", "[a-c]", "\\d", "\\w", "\\s", "\\b", "^", "$", "\\.", "1", "[]a]", "[a-]"]
+atoms = st.sampled_from(_ATOMS)
+
+
+def _larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    repeat = st.sampled_from(["*", "+", "?", "*?", "+?", "??", "{2}", "{1,2}", "{0,2}?", "{1,}"])
+    return st.one_of(
+        st.builds("{}{}".format, inner, inner),
+        st.builds("(?:{}|{})".format, inner, inner),
+        st.builds("({}){}".format, inner, repeat),
+        st.builds("(?i:{})".format, inner),
+        st.builds("(?s:{})".format, inner),
+    )
+
+
+patterns = st.recursive(atoms, _larger, max_leaves=6)
+texts = st.text(st.sampled_from("abcABC1. \n_-]"), max_size=8)
+
+
+@settings(max_examples=MANY)
+@given(patterns, texts)
+def test_the_first_match_is_the_one_that_backtracking_finds(pattern: str, text: str) -> None:
+    theirs = re.compile(pattern.replace("$", r"\Z"), re.ASCII).search(text)
+    assert search(pattern, text, Budget(100_000)) == (theirs.span() if theirs else None)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "found"),
+    [
+        ("a", "banana", ["a", "a", "a"]),
+        ("a*", "baa", ["", "aa"]),
+        ("[0-9]+", "v1.20.3", ["1", "20", "3"]),
+        ("x", "abc", []),
+        ("", "ab", ["", "", ""]),
+    ],
+)
+def test_all_matches(pattern: str, text: str, found: list[str]) -> None:
+    """An empty match right behind another one does not count, as in RE2."""
+    assert find_all(pattern, text, Budget(1000), -1) == found
+    assert find_all(pattern, text, Budget(1000), 1) == found[:1]
+
+
+@pytest.mark.parametrize("pattern", ["(", ")", "[a", "a{2,1}", "*a", r"\1", r"\p{L}", "(?<=a)", "a++", "[z-a]", "\\"])
+def test_what_is_no_pattern_is_an_error(pattern: str) -> None:
+    with pytest.raises(EvaluationError):
+        search(pattern, "a", Budget(1000))
+
+
+def test_posix_classes_and_escapes() -> None:
+    budget = Budget(10_000)
+    assert search("[[:alpha:]]+", "12ab3", budget) == (2, 4)
+    assert search(r"\x41\x{42}", "xAB", budget) == (1, 3)
+    assert search(r"(?P<name>a)\z", "ba", budget) == (1, 2)
+    assert search("(?m)^b$", "a\nb\nc", budget) == (2, 3)

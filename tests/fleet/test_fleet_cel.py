@@ -1,0 +1,117 @@
+"""Expressions in placement predicates as in Open Cluster Management: its functions, scores, and what triggers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from fleet_objects import cluster, condition, decide, everywhere, placement, reasons
+
+from fairway.api import fleet as api
+from fairway.fleet import FleetState, place
+
+
+def expression(*texts: str) -> list[dict[str, Any]]:
+    return [{"requiredClusterSelector": {"celSelector": {"celExpressions": list(texts)}}}]
+
+
+def score(of: str, name: str = "usage", **values: int) -> api.AddOnPlacementScore:
+    scores = [{"name": key, "value": value} for key, value in values.items()]
+    given = {"metadata": {"name": name, "namespace": of}, "status": {"scores": scores}}
+    return msgspec.convert(given, api.AddOnPlacementScore)
+
+
+def fleet(**versions: str) -> list[api.ManagedCluster]:
+    made = []
+    for name, version in versions.items():
+        found = cluster(name, labels={"version": version, "net": "10.1.0.0/16" if name == "a" else "10.2.0.0/16"})
+        made.append(msgspec.structs.replace(found, status=msgspec.structs.replace(found.status)))
+    return made
+
+
+FLEET = fleet(a="1.31.2", b="1.9.0", c="not-a-version")
+
+
+@pytest.mark.parametrize(
+    ("text", "chosen"),
+    [
+        ('semver(managedCluster.metadata.labels["version"]).isGreaterThan(semver("1.30.0"))', ("a",)),
+        ('managedCluster.metadata.labels["version"].matches("^1\\\\.(30|31)\\\\.")', ("a",)),
+        ('managedCluster.metadata.labels["version"].split(".").size() == 3', ("a", "b")),
+        ('managedCluster.metadata.labels["version"].find("[0-9]+") == "1"', ("a", "b")),
+        ('cidr(managedCluster.metadata.labels["net"]).containsIP("10.1.2.3")', ("a",)),
+        ('managedCluster.metadata.?annotations.?team.orValue("none") == "none"', ("a", "b", "c")),
+        ('quantity("2Gi").isGreaterThan(quantity("1Gi")) && managedCluster.metadata.name == "b"', ("b",)),
+        ('managedCluster.scores("usage").filter(s, s.name == "cpu").all(s, s.value > 10)', ("b",)),
+        ('managedCluster.scores("usage").exists(s, s.name == "cpu" && s.value < 10)', ("a",)),
+        ("managedCluster.scores('gone') == []", ()),
+        ('managedCluster.metadata.annotations["x"].parseJSON().y == 1', ()),
+    ],
+)
+def test_functions_mean_what_they_mean_there(text: str, chosen: tuple[str, ...]) -> None:
+    scores = [score("a", cpu=3), score("b", cpu=40)]
+    outcome = decide(*FLEET, *scores, placement(predicates=expression(text)))
+    assert condition(outcome, "PlacementMisconfigured")[0] == "False"
+    assert tuple(sorted(outcome.clusters)) == chosen
+
+
+def test_a_cluster_without_the_score_says_so() -> None:
+    outcome = decide(*FLEET, placement(predicates=expression('managedCluster.scores("usage").size() > 0')))
+    assert "there is no AddOnPlacementScore 'usage'" in reasons(outcome)["a"][1]
+
+
+def test_a_new_score_is_seen_and_one_that_goes_too() -> None:
+    wants = placement(predicates=expression('managedCluster.scores("usage").exists(s, s.value > 50)'))
+    state = FleetState([*FLEET, *everywhere(), wants])
+
+    def chosen() -> tuple[str, ...]:
+        plan = place(state, 0)
+        state.apply(plan)
+        return tuple(sorted(item.cluster for outcome in plan.outcomes for item in outcome.decisions))
+
+    assert chosen() == ()
+    high = score("b", cpu=90)
+    state.upsert(high)
+    assert chosen() == ("b",)
+    state.upsert(score("b", cpu=9))
+    assert chosen() == ()
+    state.upsert(high)
+    assert chosen() == ("b",)
+    state.delete(high)
+    assert chosen() == ()
+
+
+def test_reasons_are_of_the_scores_that_were_there_when_the_plan_was_made() -> None:
+    wants = placement(predicates=expression('managedCluster.scores("usage").exists(s, s.value > 50)'))
+    state = FleetState([*FLEET, *everywhere(), score("a", cpu=1), wants])
+    (outcome,) = place(state, 0).outcomes
+    state.upsert(score("a", cpu=99))
+    assert "gives false" in reasons(outcome)["a"][1]
+
+
+def test_an_unknown_prioritizer_of_weight_0_is_ignored_with_a_warning() -> None:
+    def weighing(weight: int) -> api.Placement:
+        listed = [
+            {"scoreCoordinate": {"builtIn": "Telepathy"}, "weight": weight},
+            {"scoreCoordinate": {"builtIn": "Steady"}},
+        ]
+        return placement(prioritizerPolicy={"configurations": listed})
+
+    outcome = decide(*FLEET, weighing(0))
+    assert condition(outcome, "PlacementMisconfigured")[0] == "False"
+    assert len(outcome.clusters) == 3
+    assert any("Telepathy" in text and "ignored" in text for text in outcome.rules.warnings)
+    assert condition(decide(*FLEET, weighing(1)), "PlacementMisconfigured")[0] == "True"
+
+
+def test_a_bomb_fails_closed_on_its_own_placement() -> None:
+    ten = "[1,2,3,4,5,6,7,8,9,10]"
+    bomb = f"{ten}.all(a, {ten}.all(b, {ten}.all(c, {ten}.all(d, {ten}.all(e, true)))))"
+    outcome = decide(*FLEET, placement(predicates=expression(bomb)))
+    assert outcome.clusters == ()
+    assert "costs too much" in condition(outcome, "PlacementMisconfigured")[2]
+    outcome = decide(*FLEET, placement(predicates=expression(f'managedCluster.metadata.name == "a" && {bomb}')))
+    assert outcome.clusters == ()
+    outcome = decide(*FLEET, placement(predicates=expression(f"has(managedCluster.metadata.name) ? {bomb} : true")))
+    assert "costs too much" in reasons(outcome)["a"][1]
