@@ -29,6 +29,7 @@ OTHERS = {
     "fleet": "",
     "preempt": "",
     "devices": "",
+    "simulation": "",
 }
 """The other benchmarks, and the smaller size to give each in a hurry."""
 

@@ -13,6 +13,7 @@ from fairway.sim.metrics.outcomes import MILLION, TAU
 from fairway.sim.traces import TraceFaults, TraceJob, open_trace
 
 HOSTS = 32
+BATSIM_JOBS = 801
 PUBLISHED_MEAN_WAIT = 9.516326
 PUBLISHED_MAX_WAIT = 316.742718
 KTH_PROCESSORS = 100

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from experiments.data import data_file
 from experiments.engine import Watched, policy
 from fairway.sim.metrics import Metrics
-from fairway.sim.report import Speed
 
 NODES, GPUS = 30, 8
+JOBS = 4898
+"""Of the slice."""
+
 FROM, DAYS = "42d", "3d"
 
 FAIR = """\
@@ -30,13 +32,16 @@ FIRST_COME = FAIR.replace("{name: drf}, ", "")
 class TenantResult:
     policy: str
     metrics: Metrics
-    speed: Speed
+    requested: float
+    """GPUs, on average over the days in which jobs arrive."""
 
 
 def results() -> Iterator[TenantResult]:
     for name, text, in_one_line in (("first come", FIRST_COME, True), ("fair share", FAIR, False)):
         run = Watched(_scenario(in_one_line), policy(text, name))
-        yield TenantResult(name, run.result.report.metrics, run.result.speed)
+        gpu_seconds = sum(start.job.hosts * start.job.run for start in run.starts)
+        last = max(start.job.submit for start in run.starts)
+        yield TenantResult(name, run.result.report.metrics, gpu_seconds / last)
 
 
 def _scenario(in_one_line: bool) -> str:

@@ -17,6 +17,12 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "examples" / "scenarios"
 POLICIES = ("no-reserve.yaml", "reserve-after-half-an-hour.yaml")
 TITLES = ("Without reserve", "With reserve after half an hour")
+GANG_MINUTES = 57.5
+"""The gang waits at most this long: 52 minutes, which is what a reservation of everything gave, and a tenth more."""
+
+SMALL_MINUTES = 5
+"""Minutes by which the mean wait of the small jobs may rise."""
+
 PICTURE = ROOT / "docs" / "images" / "big-gang.svg"
 _STYLE = """
 svg{font:12px system-ui,sans-serif;--ink:#1d2129;--soft:#667080;--rule:#dfe2e7;--c0:#2f6fb3;--c1:#e39a1f}
