@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairway.devices.record import PREFIX, Entry, escaped, key_of, read, unescaped, written
@@ -76,6 +76,7 @@ def test_any_name_comes_back(name: str) -> None:
     assert key is None or KEY.fullmatch(key)
 
 
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.from_regex(r"[a-z][a-z0-9.-]{0,70}", fullmatch=True), AWKWARD, st.integers(1, 10**6))))
 def test_whatever_is_held_comes_back(holdings: list[tuple[str, str, int]]) -> None:
     entries = {(name, device): Entry(name, device, milli) for name, device, milli in holdings}
