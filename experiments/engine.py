@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 
 from experiments.data import data_file
 from experiments.easy import Job, Start
 from fairway.api.policy import Policy, parse_policy
 from fairway.clock import Micros, parse_rfc3339
-from fairway.scheduler.plan import Binding, Plan
+from fairway.drive.change import Bind, Change
+from fairway.drive.loop import Cycle
+from fairway.scheduler.plan import Binding
 from fairway.scheduler.registry import default_registry
-from fairway.sim.jobs import SimPod
 from fairway.sim.run import RunResult, Simulation
 from fairway.sim.scenario import parse_scenario
+from fairway.state.events import Event
 
 EASY = """\
 actions: [enqueue, allocate, {name: backfill, arguments: {mode: easy}}]
@@ -31,31 +35,36 @@ class Watched:
     def __init__(self, scenario: str, chosen: Policy) -> None:
         self.simulation = Simulation(parse_scenario(scenario, Path("experiment.yaml")), chosen)
         self.starts: list[Start] = []
-        self._bind = self.simulation.cluster.bind
-        self.simulation.cluster.bind = self._watch  # type: ignore[method-assign]
-        self.simulation.cycles.on_cycle = self._note_promises
+        self.simulation.scheduler.listeners.append(self)
         self._promises: dict[str, Micros] = {}
         """By job: the first start that it was promised."""
         self.result: RunResult = self.simulation.run()
 
-    def _note_promises(self, _: int, __: Micros, plan: Plan) -> None:
-        for entry in plan.reservations:
-            if entry.promised_start is not None and entry.job not in self._promises:
-                self._promises[entry.job] = parse_rfc3339(entry.promised_start) - self.simulation.scenario.start
+    def applied(self, events: Sequence[Event]) -> None: ...
 
-    def _watch(self, places: list[tuple[SimPod, Binding]]) -> None:
-        self._bind(places)
-        job, origin = places[0][0].job, self.simulation.scenario.start
+    def refused(self, change: Change, why: str) -> None: ...
+
+    def decided(self, cycle: Cycle) -> None:
+        origin = self.simulation.scenario.start
+        for entry in cycle.plan.reservations:
+            if entry.promised_start is not None and entry.job not in self._promises:
+                self._promises[entry.job] = parse_rfc3339(entry.promised_start) - origin
+        for job, binds in groupby(
+            (change.binding for change in cycle.changes if isinstance(change, Bind)), lambda binding: binding.job
+        ):
+            self._start(job, list(binds), cycle.now - origin)
+
+    def _start(self, key: str, bindings: list[Binding], at: Micros) -> None:
+        job = self.simulation.cluster.jobs[key]
         facts = Job(
-            number=int(job.key.rpartition("-")[2]),
-            submit=job.submit - origin,
-            hosts=len(places),
+            number=int(key.rpartition("-")[2]),
+            submit=job.submit - self.simulation.scenario.start,
+            hosts=len(bindings),
             walltime=0,
-            run=places[0][0].run,
+            run=job.pods[0].run,
         )
-        hosts = tuple(sorted(_number(binding.node) for _, binding in places))
-        promised = self._promises.pop(job.key, None)
-        self.starts.append(Start(facts, self.simulation.loop.now - origin, hosts, promised))
+        hosts = tuple(sorted(_number(binding.node) for binding in bindings))
+        self.starts.append(Start(facts, at, hosts, self._promises.pop(key, None)))
 
 
 def _number(node: str) -> int:

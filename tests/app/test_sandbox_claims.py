@@ -100,7 +100,7 @@ def test_the_record_of_a_class_survives_a_restart(tmp_path: Path, second: float)
     sandbox = made(objects, asking("a", classes={"gpu": 1}), path=tmp_path / "s.db", with_policy=POLICY)
     sandbox = reopened(after(sandbox, second))
     assert records(sandbox) == {"a": ["g0"]}
-    assert held(sandbox._state) == {"n/g0": [("a", 1)]}
+    assert held(sandbox.state) == {"n/g0": [("a", 1)]}
 
 
 def test_a_pod_that_is_made_anew_has_only_what_it_is_given_now() -> None:
@@ -111,7 +111,7 @@ def test_a_pod_that_is_made_anew_has_only_what_it_is_given_now() -> None:
     assert records(after(sandbox, 6)) == {"a": []}
     sandbox.apply([device_node("m", gpu("h0"), cpu=8)])
     assert records(after(sandbox, 8)) == {"a": ["h0"]}
-    assert held(sandbox._state) == {"m/h0": [("a", 1)]}
+    assert held(sandbox.state) == {"m/h0": [("a", 1)]}
 
 
 def test_explain_names_those_who_were_given_what_is_needed() -> None:

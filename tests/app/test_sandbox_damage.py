@@ -22,7 +22,7 @@ DAMAGE = {
     "settings: a time of 5000 digits": f"UPDATE settings SET value = '{'9' * 5000}' WHERE name = 'now'",
     "settings: bytes": "UPDATE settings SET value = X'FF' WHERE name = 'now'",
     "settings: rounds": "UPDATE settings SET value = '[]' WHERE name = 'rounds'",
-    "settings: passes": "UPDATE settings SET value = '[\"x\"]' WHERE name = 'passes'",
+    "settings: cycles": "UPDATE settings SET value = '[\"x\"]' WHERE name = 'cycles'",
     "settings: policy": "UPDATE settings SET value = 'actions: 5' WHERE name = 'policy'",
     "settings: no policy": "DELETE FROM settings WHERE name = 'policy'",
     "settings: format": "UPDATE settings SET value = '7' WHERE name = 'format'",

@@ -90,7 +90,7 @@ def test_killed_in_mid_run_it_goes_on_and_nothing_is_lost_or_done_twice(start: S
         assert code == -signal.SIGKILL
     assert len(finished) >= 36
     sandbox = Sandbox(Store(str(tmp_path / "s.db")))
-    check(sandbox._state, sandbox.policy, sandbox.now)
+    check(sandbox.state, sandbox.policy, sandbox.now)
     happenings = sandbox.happenings(10_000)
     assert len(happenings) >= seen
     check_lives(happenings)

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from fairway.api.policy import Policy
+from fairway.drive.recording import plan_text
 from fairway.scheduler.decide import decide
-from fairway.sim.cyclelog import plan_text
 from support import objects as make
 from support.contention import acting, reserving, running, waiting, waiting_gang
 from support.engine import bound, flat, state_of
@@ -81,7 +81,7 @@ def test_all_processes_agree(tmp_path):
         "from support.engine import state_of\n"
         "from support.objects import NOW\n"
         "from fairway.scheduler.decide import decide\n"
-        "from fairway.sim.cyclelog import plan_text\n"
+        "from fairway.drive.recording import plan_text\n"
         "texts = [plan_text(decide(state_of(shuffled(crowded(), n)), p, NOW)) for n, p in enumerate(policies())]\n"
         "print(hashlib.sha256(b''.join(texts)).hexdigest())\n"
     )

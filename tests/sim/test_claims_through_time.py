@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from pathlib import Path
 
@@ -10,12 +9,13 @@ import pytest
 
 from fairway.api.devices import ResourceClaim
 from fairway.api.policy import default_policy
+from fairway.app.recordings import read_cycle, recording_to
 from fairway.clock import SECOND
 from fairway.devices.book import device_book
+from fairway.drive.recording import Recorder, digest
 from fairway.resources.quantity import parse_quantity
 from fairway.scheduler.decide import decide
 from fairway.scheduler.registry import default_registry
-from fairway.sim.cyclelog import CycleLog, plan_text, read_cycle
 from fairway.sim.run import Simulation
 from fairway.sim.scenario import parse_scenario
 from fairway.state import invariants
@@ -118,14 +118,14 @@ class Played:
     """A run that is looked at after every step."""
 
     def __init__(
-        self, folder: Path, pods: list[str], *, nodes: int = 1, more: str = "", log: CycleLog | None = None
+        self, folder: Path, pods: list[str], *, nodes: int = 1, more: str = "", recorder: Recorder | None = None
     ) -> None:
         world = "".join(SLICE % {"node": f"n{number}"} for number in range(nodes)) + CLASSES
         (folder / "cluster.yaml").write_text(world)
         (folder / "jobs.yaml").write_text("".join(pods))
         text = f"cluster: {{manifests: [cluster.yaml]}}\nworkload: {{manifests: [{{file: jobs.yaml}}]}}\n{more}"
         scenario = parse_scenario(text, folder / "s.yaml")
-        self.simulation = Simulation(scenario, default_policy(default_registry().catalog), log=log)
+        self.simulation = Simulation(scenario, default_policy(default_registry().catalog), recorder=recorder)
         self.devices: dict[str, set[str]] = {}
         """By claim: all that it ever had."""
 
@@ -257,13 +257,13 @@ def test_a_recorded_run_is_decided_the_same_again(tmp_path: Path) -> None:
     policy = default_policy(default_registry().catalog)
     pods = [pod("a", BIG, 0, 40), pod("b", BIG, 10, 60), pod("c", FIRST, 5, 30), pod("d", PART, 0, 20)]
     pods += [pod("e", PAIR, 12, 30), pod("f", FIRST, 15, 30)]
-    with CycleLog(tmp_path / "log", policy) as log:
-        played = Played(tmp_path, pods, more="timing: {startDelay: 1s}", log=log).until(1000)
-    assert played.simulation.cycles.count > 4
-    for number in range(played.simulation.cycles.count):
+    with recording_to(tmp_path / "log", policy) as log:
+        played = Played(tmp_path, pods, more="timing: {startDelay: 1s}", recorder=log).until(1000)
+    assert played.simulation.scheduler.cycles > 4
+    for number in range(played.simulation.scheduler.cycles):
         logged = read_cycle(tmp_path / "log", number)
         plan = decide(logged.state, policy, logged.now)
-        assert hashlib.sha256(plan_text(plan)).hexdigest() == logged.digest
+        assert digest(plan) == logged.digest
 
 
 def test_pods_that_wait_in_the_cluster_are_left_out_and_counted(tmp_path: Path) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 import pytest
 
 from fairway.api.policy import default_policy
+from fairway.app.recordings import read_cycle, read_recorded_policy, recording_to
+from fairway.drive.recording import digest
 from fairway.errors import InputError
 from fairway.scheduler.decide import decide
 from fairway.scheduler.registry import default_registry
-from fairway.sim.cyclelog import CycleLog, plan_text, read_cycle, read_logged_policy
 from fairway.sim.run import Simulation
 from fairway.sim.scenario import parse_scenario
 
@@ -28,21 +28,21 @@ failures: [{node: node-1, at: 1m, lasts: 20s}]
 
 def record(folder: Path) -> int:
     policy = default_policy(default_registry().catalog)
-    with CycleLog(folder, policy) as log:
-        simulation = Simulation(parse_scenario(TEXT, Path("s.yaml")), policy, seed=4, log=log)
+    with recording_to(folder, policy) as log:
+        simulation = Simulation(parse_scenario(TEXT, Path("s.yaml")), policy, seed=4, recorder=log)
         simulation.run()
-    return simulation.cycles.count
+    return simulation.scheduler.cycles
 
 
 def test_every_cycle_is_decided_the_same_again(tmp_path: Path) -> None:
     cycles = record(tmp_path)
-    policy = read_logged_policy(tmp_path, default_registry().catalog)
+    policy = read_recorded_policy(tmp_path, default_registry().catalog)
     assert policy == default_policy(default_registry().catalog)
     assert cycles > 8
     for number in range(cycles):
         logged = read_cycle(tmp_path, number)
         plan = decide(logged.state, policy, logged.now)
-        assert hashlib.sha256(plan_text(plan)).hexdigest() == logged.digest
+        assert digest(plan) == logged.digest
 
 
 def test_the_log_of_the_same_run_is_the_same(tmp_path: Path) -> None:
@@ -58,5 +58,5 @@ def test_what_is_no_log_is_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=f"there is no cycle {cycles}, its cycles are 0 to {cycles - 1}"):
         read_cycle(tmp_path, cycles)
     (tmp_path / "events.jsonl.gz").write_text('{"upsert": "Pod"}\n')
-    with pytest.raises(InputError, match=r"gz:1: not a line of a log"):
+    with pytest.raises(InputError, match=r"gz:1: not a line of a recording"):
         read_cycle(tmp_path, 0)

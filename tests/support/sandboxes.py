@@ -35,7 +35,7 @@ def reopened(sandbox: Sandbox) -> Sandbox:
 def after(sandbox: Sandbox, seconds: float) -> Sandbox:
     """The sandbox, so many seconds after its beginning; everything kept must be true then."""
     sandbox.advance(NOW + int(seconds * SECOND))
-    check(sandbox._state, sandbox.policy, sandbox.now)
+    check(sandbox.state, sandbox.policy, sandbox.now)
     return sandbox
 
 

@@ -78,7 +78,7 @@ def read_policy(path: str | None) -> Policy:
         return default_policy(catalog)
     policy = load_policy(path, catalog)
     for warning in policy.warnings:
-        click.echo(f"Warning: {warning}", err=True)
+        warn(warning)
     return policy
 
 

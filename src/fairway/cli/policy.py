@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairway.cli.output import console, echo, output_option, print_structured, table
+from fairway.cli.output import console, echo, output_option, print_structured, table, warn
 
 if TYPE_CHECKING:
     from fairway.api.catalog import Catalog, Entry
@@ -44,7 +44,7 @@ def check(file: str) -> None:
         count = len(error.faults)
         raise CheckFailed(f"{error}\n{count} fault{'s' * (count > 1)} in {file}") from None
     for warning in policy.warnings:
-        click.echo(f"Warning: {warning}", err=True)
+        warn(warning)
     plugins = sum(1 for _ in policy.plugins())
     echo(f"{file}: ok, {len(policy.actions)} actions, {plugins} plugins in {len(policy.tiers)} tiers")
 

@@ -26,19 +26,19 @@ def command(folder: str, number: int, policy_file: str | None, output: str) -> N
 
     Under the logged policy the plan must be the logged one, to the byte: if it is not, this leaves with 1.
     """
-    import hashlib
     from pathlib import Path
 
+    from fairway.app.recordings import read_cycle, read_recorded_policy
+    from fairway.drive.recording import digest
     from fairway.scheduler.decide import decide
     from fairway.scheduler.registry import default_registry
-    from fairway.sim.cyclelog import plan_text, read_cycle, read_logged_policy
 
     path = Path(folder)
-    logged_policy = read_logged_policy(path, default_registry().catalog)
+    logged_policy = read_recorded_policy(path, default_registry().catalog)
     policy = logged_policy if policy_file is None else inputs.read_policy(policy_file)
     logged = read_cycle(path, number)
     plan = decide(logged.state, policy, logged.now)
-    same = hashlib.sha256(plan_text(plan)).hexdigest() == logged.digest
+    same = digest(plan) == logged.digest
     if output == "table":
         from fairway.cli.plan_table import print_plan
 

@@ -116,11 +116,11 @@ def run(
         jobs = None
         if folder is not None:
             jobs = JobsFile(inputs.folder_to_write(folder) / "jobs.csv", scenario.start)
-        log = None
+        recorder = None
         if record is not None:
-            from fairway.sim.cyclelog import CycleLog
+            from fairway.app.recordings import recording_to
 
-            log = stack.enter_context(CycleLog(inputs.folder_to_write(record), policy))
+            recorder = stack.enter_context(recording_to(inputs.folder_to_write(record), policy))
         with inputs.naming_skip_invalid() as options:
             simulation = Simulation(
                 scenario,
@@ -129,7 +129,7 @@ def run(
                 strict=strict,
                 skip_invalid=options.skip_invalid,
                 on_finish=jobs,
-                log=log,
+                recorder=recorder,
             )
         inputs.report_set_aside(simulation.invalid, simulation.set_aside)
         if jobs is not None:

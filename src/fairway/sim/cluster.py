@@ -1,20 +1,28 @@
-"""The virtual cluster: carries plans out in virtual time and feeds what happened back as events. It never decides.
+"""The virtual cluster: a world that carries changes out in virtual time. It never decides.
 
-A pod's life: it arrives and waits; a plan binds it; after a delay it runs, for as long as its job's trace says;
-then it is gone. An evicted pod keeps its room through its grace period, a pod whose node fails loses it at once;
-both then wait again from the start, as a controller would make them anew.
+A pod's life: it arrives and waits; a change binds it; after a delay it runs, for as long as its job's trace says;
+then it is gone. An evicted pod keeps its node through its grace period, a pod whose node fails loses it at once;
+both then wait again from the start, as a controller would recreate them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from random import Random
 
-from fairway.api.kinds import ApiObject
+from fairway.api import kinds
+from fairway.api.devices import ResourceClaim
+from fairway.api.kinds import ApiObject, ObjectKey
+from fairway.api.nodes import Node
 from fairway.api.pods import Pod
+from fairway.api.reservations import Reservation, reservation_name
+from fairway.api.scheduling import PodGroup
 from fairway.clock import SECOND, Micros
-from fairway.scheduler.plan import Binding
-from fairway.sim import claims, objects
+from fairway.drive import claims
+from fairway.drive.change import Bind, Change, Evict
+from fairway.drive.objects import terminating
+from fairway.drive.world import Sink
+from fairway.sim import objects
 from fairway.sim.assertions import Evidence
 from fairway.sim.jobs import SimJob, SimPod, total
 from fairway.sim.loop import EventLoop, Rank
@@ -22,20 +30,18 @@ from fairway.sim.nodes import NodePool
 from fairway.sim.scenario.model import TimingPart
 from fairway.sim.story import Story
 from fairway.sim.witness import Witness
-from fairway.state.cluster import ClusterState
-from fairway.state.events import Assumed, Confirmed, Deleted, Upserted
+from fairway.state.facts import fact_key
 
 Batch = list[tuple[SimPod, int]]
 """Pods with the life that something was planned for."""
 
 
 class VirtualCluster:
-    """Nodes and pods in virtual time. `changed` is called whenever the scheduler may have something to do."""
+    """Nodes and pods in virtual time. `objects` is what an API server would hold."""
 
     def __init__(
         self,
         loop: EventLoop,
-        state: ClusterState,
         pool: NodePool,
         recorder: Witness,
         story: Story,
@@ -45,15 +51,13 @@ class VirtualCluster:
         *,
         tells_ends: bool = True,
     ) -> None:
-        """`tells_ends`: whether somebody wants to know how long a job ran that is over, besides that it is gone."""
+        """`tells_ends`: whether it matters how long a job ran that is over, besides that it is gone."""
         self.loop = loop
-        self.state = state
         self.pool = pool
+        self.objects: dict[ObjectKey, ApiObject] = {}
         self.jobs: dict[str, SimJob] = {}
         self.pods: dict[str, SimPod] = {}
-        self.waiting = 0
-        """Pods that have no place."""
-        self.changed: Callable[[], None] = lambda: None
+        self._sink: Sink | None = None
         self._recorder = recorder
         self._story = story
         self._evidence = evidence
@@ -61,16 +65,109 @@ class VirtualCluster:
         self._dice = dice
         self._tells_ends = tells_ends
         self._on_node: dict[str, dict[str, SimPod]] = {}
+        self._claims: dict[str, ResourceClaim] = {}
+        """By `namespace/name`."""
+
+    def report_to(self, sink: Sink) -> None:
+        """From now on `sink` hears of everything; first of all that is there."""
+        self._sink = sink
+        for thing in list(self.objects.values()):
+            sink.seen(thing)
 
     @property
     def size(self) -> int:
         """Pods that are there, waiting or running."""
         return len(self.pods)
 
-    def apply(self, things: Iterable[ApiObject]) -> None:
-        """Objects that are just there: queues, quotas, priority classes."""
-        for thing in things:
-            self.state.apply(Upserted(thing))
+    @property
+    def is_used(self) -> bool:
+        """Whether a pod has a node."""
+        return any(self._on_node.values())
+
+    # -- objects ---------------------------------------------------------------------------------------------
+
+    def write(self, thing: ApiObject) -> None:
+        """An object is created or changed."""
+        self.objects[kinds.key(thing)] = thing
+        if isinstance(thing, ResourceClaim):
+            self._claims[fact_key(thing)] = thing
+        if self._sink is not None:
+            self._sink.seen(thing)
+
+    def erase(self, thing: ApiObject) -> None:
+        """An object is gone, and what it owned with it; `thing` is its last version."""
+        if self.objects.pop(kinds.key(thing), None) is None:
+            return
+        if self._sink is not None:
+            self._sink.gone(thing)
+        if isinstance(thing, ResourceClaim):
+            del self._claims[fact_key(thing)]
+        if isinstance(thing, Pod | PodGroup):
+            self._collect_reservation(thing)
+
+    def _collect_reservation(self, owner: Pod | PodGroup) -> None:
+        kind = "Pod" if isinstance(owner, Pod) else "PodGroup"
+        name = reservation_name(kind, owner.metadata.name)
+        found = self.objects.get(("Reservation", owner.metadata.namespace, name))
+        if isinstance(found, Reservation) and found.spec.job_ref.kind == kind:
+            self.erase(found)
+
+    def _put(self, pod: SimPod, thing: Pod) -> None:
+        pod.pod = thing
+        self.write(thing)
+
+    # -- what the scheduler wants ----------------------------------------------------------------------------
+
+    def carry_out(self, changes: Sequence[Change]) -> None:
+        binds: list[tuple[SimPod, Bind]] = []
+        for change in changes:
+            if isinstance(change, Bind):
+                pod = self.pods.get(change.binding.pod)
+                if pod is None or pod.node or pod.pod.metadata.uid != change.uid:
+                    self._refuse(change)
+                    continue
+                if binds and binds[0][0].job is not pod.job:
+                    self._bind(binds)
+                    binds = []
+                binds.append((pod, change))
+            elif isinstance(change, Evict):
+                self._carry_out_eviction(change)
+            else:
+                self._carry_out_write(change)
+        if binds:
+            self._bind(binds)
+
+    def _refuse(self, change: Change) -> None:
+        if self._sink is not None:
+            self._sink.refused(change, "the object is gone, or is another one now")
+
+    def _carry_out_write(self, change: Change) -> None:
+        """A claim, a reservation, a nomination: the object is simply as the change says."""
+        known = self.objects.get(change.key)
+        if known is not None and change.uid and known.metadata.uid != change.uid:
+            self._refuse(change)
+            return
+        thing = change.onto(known)
+        if thing is None:
+            if known is not None:
+                self.erase(known)
+        elif isinstance(thing, Pod) and (pod := self.pods.get(_pod_name(change.key))) is not None:
+            self._put(pod, thing)
+        else:
+            self.write(thing)
+
+    def _carry_out_eviction(self, change: Evict) -> None:
+        pod, known = self.pods.get(change.eviction.pod), self.objects.get(change.key)
+        if not isinstance(known, Pod) or known.metadata.uid != change.uid:
+            self._refuse(change)
+        elif pod is not None:
+            self.evict(pod)
+        else:  # a pod that was there from the beginning, and that no job of the run owns
+            span = self._grace(known)
+            self.write(terminating(known, self.loop.now + span))
+            self.loop.plan(self.loop.now + span, Rank.RELEASE, self.erase, known)
+
+    # -- jobs ------------------------------------------------------------------------------------------------
 
     def arrive(self, job: SimJob) -> bool:
         """A job comes; False where one of that name is still there."""
@@ -80,34 +177,29 @@ class VirtualCluster:
         job.submit = self.loop.now
         job.identify(self.loop.now)
         if job.group is not None:
-            self.state.apply(Upserted(job.group))
+            self.write(job.group)
         for pod in job.pods:
             self.pods[pod.key] = pod
-            self.state.apply(Upserted(pod.pod))
-        self.waiting += len(job.pods)
+            self.write(pod.pod)
         self._recorder.submitted(self.loop.now, job.facts())
-        self.changed()
         return True
 
-    def bind(self, places: list[tuple[SimPod, Binding]]) -> None:
+    def _bind(self, places: list[tuple[SimPod, Bind]]) -> None:
         """Pods of one job get their nodes, and what else their bindings say; they run when the delay is over."""
         now, job = self.loop.now, places[0][0].job
         delay = self._timing.start_delay.draw(self._dice)
         batch: Batch = []
-        for pod, binding in places:
-            node, notes = binding.node, binding.annotations
+        for pod, change in places:
+            node = change.binding.node
             pod.node, pod.bound, pod.started = node, now, None
-            if notes:
-                pod.pod = objects.annotated(pod.pod, notes)
-            if pod.pod.spec.resource_claims:
-                self._allocate(pod, binding)
+            thing = change.onto(pod.pod)
+            assert isinstance(thing, Pod)
+            pod.pod = thing
+            if delay:
+                self.write(thing)
             self._on_node.setdefault(node, {})[pod.key] = pod
             self._story.bound(now, pod.key, job.key, job.queue, node)
-            if delay:
-                self.state.apply(Assumed(pod.key, node, tuple(sorted(notes.items()))))
-                self.state.apply(Confirmed(pod.key))
             batch.append((pod, pod.epoch))
-        self.waiting -= len(batch)
         self._recorder.placed(now, job.key, total([pod.amounts for pod, _ in batch]), len(batch))
         if job.start is None and sum(bool(pod.node) for pod in job.pods) >= job.minimum:
             job.start = now
@@ -118,26 +210,13 @@ class VirtualCluster:
         else:
             self._start(batch)
 
-    def _allocate(self, pod: SimPod, binding: Binding) -> None:
-        """Its claims are the pod's, before it is bound."""
-        pod.pod, made = claims.allocate(pod.pod, binding, self.state.devices, self.loop.now)
-        for claim in made:
-            self.state.apply(Upserted(claim))
-        if pod.pod.status.resource_claim_statuses:
-            self.state.apply(Upserted(pod.pod))
-
-    def _release(self, pod: SimPod) -> None:
-        """A pod is over: its claims are free, as far as nobody else has them."""
-        for claim in list(claims.released(pod.pod, self.state.devices.claims)):
-            self.state.apply(Deleted(claim) if claims.is_made_for(claim, pod.pod) else Upserted(claim))
-
     def _start(self, batch: Batch) -> None:
         ends: dict[Micros, Batch] = {}
         for pod, epoch in batch:
             if pod.epoch != epoch or pod.leaving:
                 continue
             pod.started = self.loop.now
-            self.state.apply(Upserted(objects.running(pod.pod, pod.node, self.loop.now)))
+            self._put(pod, objects.running(pod.pod, self.loop.now))
             ends.setdefault(pod.run, []).append((pod, epoch))
         for run, ending in ends.items():
             self.loop.plan(self.loop.now + run, Rank.RELEASE, self._end, ending)
@@ -150,41 +229,42 @@ class VirtualCluster:
         job.left -= len(ending)
         for pod in ending:
             self._leave_node(pod, evicted=False)
-        last = ending[:1] if self._tells_ends else []  # of a job that is over, one tells how long it ran
-        for pod in ending if job.left else last:
-            began = now if pod.started is None else pod.started
-            self.state.apply(Upserted(objects.succeeded(pod.pod, pod.node, began, now)))
         if job.left:
             for pod in ending:
                 pod.epoch += 1
+                self._put(pod, objects.succeeded(pod.pod, now))
             self._recorder.released(now, job.key, total([pod.amounts for pod in ending]), len(ending))
         else:
+            if self._tells_ends:  # of a job that is over, one pod tells how long it ran
+                ending[0].pod = objects.succeeded(ending[0].pod, now)
             self._finish(job, max(now - (pod.started or now) for pod in ending))
-        self.changed()
 
     def _finish(self, job: SimJob, ran: Micros) -> None:
         for pod in job.pods:
             pod.epoch += 1
             del self.pods[pod.key]
-            self.state.apply(Deleted(pod.pod))
+            self.erase(pod.pod)
         if job.group is not None:
-            self.state.apply(Deleted(job.group))
+            self.erase(job.group)
         del self.jobs[job.key]
         if job.key in self._evidence.watched:
             self._evidence.ended[job.key] = self.loop.now
         self._recorder.finished(self.loop.now, job.key, ran, sorted({pod.node for pod in job.pods}))
 
+    def _grace(self, pod: Pod) -> Micros:
+        grace = self._timing.grace
+        return pod.spec.termination_grace_period_seconds * SECOND if grace is None else grace
+
     def evict(self, pod: SimPod) -> None:
-        """A pod is told to go; its room is free when its grace period is over."""
+        """A pod is told to go; its node is free of it when its grace period is over."""
         if not pod.node or pod.leaving:
             return
         now = self.loop.now
         pod.leaving = True
-        grace = self._timing.grace
-        span = pod.pod.spec.termination_grace_period_seconds * SECOND if grace is None else grace
+        span = self._grace(pod.pod)
         self._evidence.first_eviction.setdefault(pod.job.queue, (now, pod.key))
         if span:
-            self.state.apply(Upserted(objects.leaving(pod.pod, pod.node, now + span)))
+            self._put(pod, terminating(pod.pod, now + span))
             self.loop.plan(now + span, Rank.RELEASE, self._gone, (pod, pod.epoch))
         else:
             self._gone((pod, pod.epoch))
@@ -193,65 +273,75 @@ class VirtualCluster:
         pod, epoch = life
         if pod.epoch == epoch:
             self._lose(pod, failed=False)
-            self.changed()
 
     def _lose(self, pod: SimPod, *, failed: bool) -> None:
-        """A pod is gone before its end: it waits again, made anew."""
+        """A pod is gone before its end: its controller makes it again, and it waits."""
         now, job = self.loop.now, pod.job
         ran = now - pod.started if pod.started is not None else 0
         self._leave_node(pod, evicted=not failed)
         self._recorder.evicted(now, job.key, pod.amounts, ran, failed=failed)
-        self.state.apply(Deleted(pod.pod))
-        pod.pod = objects.made_anew(pod.pod, now)
+        self.erase(pod.pod)
         pod.node, pod.started, pod.leaving = "", None, False
         pod.epoch += 1
-        self.waiting += 1
         if sum(bool(other.node) for other in job.pods) < job.minimum:
             job.start = None
-        self.state.apply(Upserted(pod.pod))
+        self._put(pod, objects.recreated(pod.pod, now))
 
     def _leave_node(self, pod: SimPod, *, evicted: bool) -> None:
         del self._on_node[pod.node][pod.key]
         self._story.freed(self.loop.now, pod.key, evicted=evicted)
         if pod.pod.spec.resource_claims:
-            self._release(pod)
+            self._release_claims(pod)
 
-    def replace(self, pod: SimPod, new: Pod) -> None:
-        """A waiting pod's object says something new (a nomination, a reservation)."""
-        pod.pod = new
-        self.state.apply(Upserted(new))
+    def _release_claims(self, pod: SimPod) -> None:
+        """A pod is over: its claims are free, as far as no other pod has them."""
+        for claim in list(claims.released(pod.pod, self._claims)):
+            if claims.is_made_for(claim, pod.pod):
+                self.erase(claim)
+            else:
+                self.write(claim)
 
-    def join(self, node: objects.Node) -> None:
+    # -- nodes -----------------------------------------------------------------------------------------------
+
+    def join(self, node: Node) -> None:
         """A node comes, or comes back."""
         self.pool.add(node)
-        self.state.apply(Upserted(node))
+        self.write(node)
         self._story.returned(self.loop.now, node.metadata.name)
-        self._capacity_changed()
+        self._recorder.capacity(self.loop.now, self.pool.capacity)
 
     def fail(self, name: str, lasts: Micros | None) -> None:
         """A node fails: its pods are lost, and it is back after `lasts` (None: it is gone for good)."""
         node = self.pool.take(name)
         if node is None:
             return
-        self.state.apply(Upserted(objects.not_ready(node)) if lasts is not None else Deleted(node))
+        if lasts is not None:
+            self.write(objects.not_ready(node))
+        else:
+            self.erase(node)
         self._story.went(self.loop.now, name)
         for pod in list(self._on_node.get(name, {}).values()):
             self._lose(pod, failed=True)
         if lasts is not None:
             self.loop.plan(self.loop.now + lasts, Rank.CHANGE, self.join, node)
-        self._capacity_changed()
+        self._recorder.capacity(self.loop.now, self.pool.capacity)
 
     def drain(self, name: str) -> None:
         """A node takes no new pods, and those on it are told to go."""
         node = self.pool.take(name)
         if node is None:
             return
-        self.state.apply(Upserted(objects.cordoned(node)))
+        self.write(objects.cordoned(node))
         self._story.went(self.loop.now, name)
         for pod in list(self._on_node.get(name, {}).values()):
             self.evict(pod)
-        self._capacity_changed()
-
-    def _capacity_changed(self) -> None:
         self._recorder.capacity(self.loop.now, self.pool.capacity)
-        self.changed()
+
+    def apply(self, things: Iterable[ApiObject]) -> None:
+        """Objects that are just there: queues, quotas, priority classes."""
+        for thing in things:
+            self.write(thing)
+
+
+def _pod_name(key: ObjectKey) -> str:
+    return f"{key[1]}/{key[2]}"

@@ -23,7 +23,7 @@ Amounts = Mapping[str, int]
 
 
 class SimPod:
-    """One pod: its object while it waits, what it holds, and where it is in its life."""
+    """One pod: its object as it is now, what it requests, and where it is in its life."""
 
     __slots__ = ("amounts", "bound", "epoch", "job", "key", "leaving", "node", "pod", "run", "started")
 

@@ -38,15 +38,18 @@ class EventLoop:
         self._cancelled: set[int] = set()
         self.sources = 0
         """Sources that have more items to come."""
+        self._others = 0
+        """Planned events that are no passes of the scheduler; only passes are ever cancelled."""
 
     def plan(self, when: Micros, rank: Rank, action: Callable[[T], None], argument: T) -> int:
         """Have `action(argument)` happen; the number that comes back can be cancelled. The past is now."""
         self._sequence += 1
+        self._others += rank is not Rank.PASS
         heapq.heappush(self._heap, (max(when, self.now), rank, self._sequence, action, argument))
         return self._sequence
 
     def cancel(self, number: int) -> None:
-        """Take back a planned event that has not happened yet."""
+        """Take back a planned pass that has not happened yet."""
         self._cancelled.add(number)
 
     def feed(self, source: Iterable[T], when: Callable[[T], Micros], action: Callable[[T], None]) -> None:
@@ -68,6 +71,11 @@ class EventLoop:
         self.plan(when(item), Rank.ARRIVAL, arrive, item)
 
     @property
+    def only_passes(self) -> bool:
+        """Whether nothing is left to happen but passes of the scheduler."""
+        return not self._others
+
+    @property
     def next_time(self) -> Micros | None:
         """When something happens next; None if nothing does."""
         self._drop_cancelled()
@@ -78,7 +86,8 @@ class EventLoop:
         self._drop_cancelled()
         if not self._heap:
             return False
-        when, _, _, action, argument = heapq.heappop(self._heap)
+        when, rank, _, action, argument = heapq.heappop(self._heap)
+        self._others -= rank != Rank.PASS
         self.now = when
         self.steps += 1
         action(argument)

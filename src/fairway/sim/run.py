@@ -20,13 +20,12 @@ from fairway.api.pods import Pod
 from fairway.api.policy import Policy
 from fairway.api.scheduling import Queue
 from fairway.clock import Micros, format_rfc3339
+from fairway.drive.loop import Listener
 from fairway.errors import InputError
 from fairway.resources.algebra import Resource
 from fairway.resources.quantity import INT64_MAX
 from fairway.sim.assertions import Breach, Evidence
 from fairway.sim.cluster import VirtualCluster
-from fairway.sim.cyclelog import CycleLog, LoggedState
-from fairway.sim.cycles import Cycles
 from fairway.sim.limits import LAST_TIME, MAX_NODES, MAX_PODS
 from fairway.sim.loop import EventLoop, Rank
 from fairway.sim.metrics import JobOutcome, Metrics, QueueFacts, Recorder, summarize
@@ -40,6 +39,7 @@ from fairway.sim.scenario.model import Change, Failure, ScaledRunTimes
 from fairway.sim.scenario.reader import templates
 from fairway.sim.scenario.shape import Finding
 from fairway.sim.scenario.shape import Path as Place
+from fairway.sim.scheduling import IDLE_CYCLES, CycleMeter, rhythm_of, schedule
 from fairway.sim.story import Story
 from fairway.sim.traces import TraceFaults, open_nodes
 from fairway.sim.workload import Arrival, arrivals, refuse_unknown_queues, reject_without_group
@@ -87,7 +87,7 @@ class Simulation:
         strict: bool = False,
         skip_invalid: bool = False,
         on_finish: Callable[[JobOutcome], None] | None = None,
-        log: CycleLog | None = None,
+        recorder: Listener | None = None,
     ) -> None:
         self.scenario = scenario
         self.policy = policy = _estimating(scenario, policy)
@@ -103,30 +103,33 @@ class Simulation:
         self._refuse_unknown_queues(world)
         self.pool = self._pool(world)
         self.nodes = len(self.pool)
-        self.state = ClusterState() if log is None else LoggedState(log)
         self.evidence = Evidence(scenario.start, watched=frozenset(_watched(scenario)))
         self.story = Story()
         self.recorder = self._recorder(world, on_finish)
         timing = scenario.file.timing
         self.cluster = VirtualCluster(
             self.loop,
-            self.state,
             self.pool,
             self.recorder,
             self.story,
             self.evidence,
             timing,
             Random(f"{self.seed}/delays"),
-            tells_ends=log is not None or _learns_run_times(policy),
+            tells_ends=recorder is not None or _learns_run_times(policy),
         )
         self.cluster.apply(world)
-        on_cycle = None if log is None else log.cycle
-        self.cycles = Cycles(
-            self.cluster, policy, timing.cycles, timing.interval, self.recorder, self.story, on_cycle=on_cycle
-        )
-        self.cycles.on_planned = self.recorder.plans_start
+        self.meter = CycleMeter(self.loop, self.recorder, self.story, self.recorder.plans_start)
+        listeners = [self.meter] if recorder is None else [self.meter, recorder]
+        rhythm = rhythm_of(timing.cycles, timing.interval, reasons=recorder is not None)
+        self.scheduler = schedule(self.cluster, policy, rhythm, listeners)
         self._vain_failures = 0
         self._plan_events()
+
+    @property
+    def state(self) -> ClusterState:
+        """The scheduler's state, up to date."""
+        self.scheduler.catch_up()
+        return self.scheduler.state
 
     def run(self, watch: Callable[[Progress], None] | None = None) -> RunResult:
         """To the end; Ctrl-C stops it, and the report says so."""
@@ -147,6 +150,8 @@ class Simulation:
         while (when := loop.next_time) is not None and (end is None or when <= end):
             if when > LAST_TIME:
                 raise InputError(f"{self.scenario.path}: the run lasts beyond the year 7999, expected an `end`")
+            if self.meter.idle >= IDLE_CYCLES and loop.only_passes and not self.scheduler.store.is_dirty:
+                break  # the scheduler looks again and again at jobs that can never start
             loop.step()
             steps += 1
             if watch is not None and steps % PROGRESS_STEPS == 0:
@@ -275,7 +280,7 @@ class Simulation:
 
     def _ensure_queue(self, name: str) -> None:
         """A queue that only a trace names has weight 1 and no limits, which is said where others were declared."""
-        if self.state.queues.get(name).exists:
+        if ("Queue", "", name) in self.cluster.objects:
             return
         if name not in self._queues and len(self._queues) > 1:
             self.warnings.append(f"workload.trace: queue {name!r} is not declared under cluster.queues: weight 1")
@@ -301,7 +306,7 @@ class Simulation:
         if node is not None:
             self.cluster.fail(node, failure.lasts.draw(dice))
         assert failure.every is not None
-        stuck = not self.loop.sources and self.cluster.waiting == self.cluster.size
+        stuck = not self.loop.sources and not self.cluster.is_used
         self._vain_failures = self._vain_failures + 1 if stuck else 0
         if self.cluster.jobs and self._vain_failures < VAIN_FAILURES:
             self.loop.plan(self.loop.now + failure.every.draw(dice), Rank.CHANGE, self._fail_any, given)
@@ -350,12 +355,12 @@ class Simulation:
         return tuple(breach for breach in found if breach is not None)
 
     def _speed(self, seconds: float) -> Speed:
-        spent = self.cycles.spent
+        spent = self.meter.spent
         return Speed(
             seconds=seconds,
             events=self.loop.steps,
-            cycles=self.cycles.count,
-            decisions=self.cycles.decisions,
+            cycles=self.scheduler.cycles,
+            decisions=self.meter.decisions,
             decide_seconds=spent.total / 1e9,
             cycle_p99=spent.percentile(99) / 1e9,
             peak_memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,

@@ -26,6 +26,7 @@ from fairway.sim.scenario.model import JobTemplate, ManifestJobs, TraceSource
 from fairway.sim.spans import parse_drawn, parse_span
 from fairway.sim.traces import TraceFaults, TraceJob, open_trace
 from fairway.state.annotations import GROUP_NAME
+from fairway.state.queues import DEFAULT_QUEUE
 from fairway.state.reader import group_of, job_of, key_of, minimum_of, queue_of
 
 ARRIVE = "sim.fairway.dev/arrive"
@@ -165,7 +166,7 @@ def refuse_unknown_queues(where: str, objects: Sequence[ApiObject], queues: set[
     """A job of a file in a queue that is not there would wait for ever, and the run would say nothing of use."""
     for thing in objects:
         if isinstance(thing, PodGroup):
-            queue = thing.spec.queue
+            queue = thing.spec.queue or DEFAULT_QUEUE
         elif isinstance(thing, Pod) and not group_of(thing):
             queue = queue_of(thing)
         else:

@@ -11,8 +11,8 @@ from fairway.app.explaining.model import Change
 from fairway.app.explaining.question import Attempt, Attempts, Question
 from fairway.app.explaining.runs import Runs
 from fairway.app.explaining.search import smallest_set
-from fairway.app.living import FOREVER
 from fairway.clock import Micros, format_rfc3339
+from fairway.sim.live import FOREVER
 from fairway.state.reader import key_of
 
 MOST_PODS = 4_000

@@ -16,15 +16,15 @@ from fairway.api.scheduling import PodGroup
 from fairway.app.explaining.model import Forecast, UnknownEnd
 from fairway.app.explaining.runs import Runs
 from fairway.app.explaining.situation import Situation, effect_on
-from fairway.app.living import FOREVER, LivingCluster
-from fairway.app.population import populate, settle
 from fairway.clock import SECOND, Micros, format_rfc3339
 from fairway.sim.assertions import Evidence
-from fairway.sim.cycles import Cycles
+from fairway.sim.live import FOREVER, LiveCluster
 from fairway.sim.loop import EventLoop
 from fairway.sim.metrics import JobFacts
 from fairway.sim.nodes import NodePool
+from fairway.sim.population import populate, settle
 from fairway.sim.scenario.model import TimingPart
+from fairway.sim.scheduling import rhythm_of, schedule
 from fairway.sim.spans import format_span
 from fairway.sim.story import Story
 from fairway.state.cluster import ClusterState
@@ -79,24 +79,20 @@ class _Roll:
         """Jobs of which a run time is not for sure."""
         self._watch = _Watch(job)
         self._loop = EventLoop(situation.now)
-        story = Story()
-        self._cluster = LivingCluster(
-            self._loop,
-            ClusterState(situation.scheduler_names),
-            NodePool(),
-            self._watch,
-            story,
-            Evidence(situation.now),
-            TimingPart(),
-            Random(0),
+        self._cluster = LiveCluster(
+            self._loop, NodePool(), self._watch, Story(), Evidence(situation.now), TimingPart(), Random(0)
         )
-        self._cycles = Cycles(self._cluster, situation.policy, "events", SECOND, self._watch, story)
+        settle(populate(situation.objects.values(), self._run_time), self._cluster)
+        self._scheduler = schedule(
+            self._cluster,
+            situation.policy,
+            rhythm_of("events", SECOND, reasons=False),
+            state=ClusterState(situation.scheduler_names),
+        )
 
     def run(self) -> Forecast:
-        population = populate(self._situation.objects.values(), self._run_time)
-        settle(population, self._cluster, self._cycles)
         horizon = self._situation.now + HORIZON
-        while self._watch.started is None and self._cycles.count < MOST_DECISIONS:
+        while self._watch.started is None and self._scheduler.cycles < MOST_DECISIONS:
             when = self._loop.next_time
             if when is None or when > horizon:
                 break
@@ -113,7 +109,9 @@ class _Roll:
         unknown = self._unknown()
         count = len(unknown)
         found = self._started(count) if self._watch.started is not None else self._not_started(count)
-        return replace(found, unknown_ends=tuple(unknown[:NAMED]), unknown_count=count, decisions=self._cycles.count)
+        return replace(
+            found, unknown_ends=tuple(unknown[:NAMED]), unknown_count=count, decisions=self._scheduler.cycles
+        )
 
     def _started(self, unknown: int) -> Forecast:
         start = self._watch.started or 0

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from fairway.api.arguments import BackfillArguments
 from fairway.api.pods import Pod
 from fairway.app.explaining.situation import Situation
-from fairway.app.living import FOREVER
 from fairway.clock import Micros, from_datetime
 from fairway.scheduler.promising.runtimes import Runtime, Runtimes
+from fairway.sim.live import FOREVER
 from fairway.state.reader import key_of
 
 

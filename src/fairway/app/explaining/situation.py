@@ -20,13 +20,15 @@ from fairway.api.pods import Pod
 from fairway.api.policy import Policy
 from fairway.api.scheduling import PodGroup, Queue
 from fairway.app.explaining.model import Effect
-from fairway.app.living import is_ended
 from fairway.clock import Micros
+from fairway.drive.change import AllocateClaim, Bind
+from fairway.drive.changes import changes_of
+from fairway.drive.claims import released
+from fairway.drive.store import ObjectStore
 from fairway.errors import InputError
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import Plan
-from fairway.sim.claims import allocate, released
-from fairway.sim.objects import annotated, running
+from fairway.sim.objects import is_ended, running
 from fairway.state.cluster import ClusterState
 from fairway.state.events import Deleted, Upserted
 from fairway.state.facts import fact_key
@@ -71,18 +73,14 @@ class Situation:
         """The situation in which what a plan binds runs."""
         if not plan.bindings:
             return self
-        objects, facts = dict(self.objects), self.state.devices
-        claims = ChainMap[str, ResourceClaim]({}, facts.claims)
-        for binding in plan.bindings:
-            namespace, name = binding.pod.split("/", 1)
-            pod = objects["Pod", namespace, name]
-            assert isinstance(pod, Pod)
-            given = annotated(pod, binding.annotations) if binding.annotations else pod
-            if pod.spec.resource_claims:
-                given, made = allocate(given, binding, facts, self.now, claims)
-                claims.update((fact_key(claim), claim) for claim in made)
-                objects |= {kinds.key(claim): claim for claim in made}
-            objects["Pod", namespace, name] = running(given, binding.node, self.now)
+        objects, store = dict(self.objects), ObjectStore()
+        for thing in objects.values():
+            store.seen(thing)
+        for change in changes_of(plan, store, self.now):
+            if isinstance(change, Bind | AllocateClaim):
+                made = change.onto(objects.get(change.key))
+                assert made is not None
+                objects[change.key] = running(made, self.now) if isinstance(made, Pod) else made
         return Situation(objects.values(), self.policy, self.now, self.scheduler_names, self.past)
 
     def alone(self, job: str) -> Situation:

@@ -17,16 +17,16 @@ from fairway.api.pods import Pod
 from fairway.api.requests import pod_request
 from fairway.api.reservations import Reservation
 from fairway.api.scheduling import PodGroup
-from fairway.app.living import LivingCluster, has_controller, is_ended
-from fairway.app.population import make_job
-from fairway.app.sandbox.journal import Journal, JournaledState
+from fairway.app.sandbox.journal import Journal
 from fairway.app.sandbox.runtimes import DRAWN, drawn, run_time
 from fairway.clock import Micros, to_datetime
+from fairway.drive.world import title
 from fairway.errors import InputError
-from fairway.sim.objects import identified
+from fairway.sim.live import LiveCluster, has_controller
+from fairway.sim.objects import identified, is_ended
+from fairway.sim.population import make_job
 from fairway.state.annotations import NOMINATED_SINCE
 from fairway.state.asks import RECORD_PREFIX
-from fairway.state.events import Deleted, Upserted
 from fairway.state.reader import group_of, job_of, key_of
 
 T = TypeVar("T", Pod, PodGroup)
@@ -48,11 +48,10 @@ class Applied(NamedTuple):
 
 
 class Commands:
-    """Carries requests out on a living cluster."""
+    """Carries requests out on a live cluster."""
 
-    def __init__(self, cluster: LivingCluster, state: JournaledState, journal: Journal) -> None:
+    def __init__(self, cluster: LiveCluster, journal: Journal) -> None:
         self._cluster = cluster
-        self._state = state
         self._journal = journal
 
     @property
@@ -72,18 +71,17 @@ class Commands:
             elif isinstance(thing, PodGroup):
                 self._apply_group(thing)
             elif not isinstance(thing, Pod):
-                self._state.apply(Upserted(thing))
+                self._cluster.write(thing)
         self._apply_pods([thing for thing in fresh if isinstance(thing, Pod)])
         for thing in fresh:
             if not isinstance(thing, Pod | PodGroup):
                 self._journal.note(self._now, "changed", f"{title(kinds.key(thing))} {results[kinds.key(thing)]}")
-        self._cluster.changed()
         return [Applied(title(key), result) for key, result in results.items()]
 
     def _stamped(self, thing: ApiObject) -> ApiObject:
         """As the API server does it: a new object was created now and gets a uid, one that is there keeps both. What a
         claim has is not for its owner to say."""
-        known = self._state.objects.get(kinds.key(thing))
+        known = self._cluster.objects.get(kinds.key(thing))
         created = thing.metadata.creation_timestamp or to_datetime(self._now)
         if known is not None and known.metadata.creation_timestamp is not None:
             created = known.metadata.creation_timestamp
@@ -108,8 +106,8 @@ class Commands:
             if isinstance(thing, Pod):
                 self._check_pod(thing)
         self._check_classes([thing for thing in things if isinstance(thing, ResourceClass)])
-        new = sum(kinds.key(thing) not in self._state.objects for thing in things)
-        if len(self._state.objects) + new > MOST_OBJECTS:
+        new = sum(kinds.key(thing) not in self._cluster.objects for thing in things)
+        if len(self._cluster.objects) + new > MOST_OBJECTS:
             raise InputError(f"a sandbox holds at most {MOST_OBJECTS} objects, there would be more")
 
     def _check_classes(self, classes: Iterable[ResourceClass]) -> None:
@@ -117,7 +115,7 @@ class Commands:
         specs = dict[str, ResourceClassSpec]()
         for thing in classes:
             name = thing.metadata.name
-            known = self._state.objects.get(kinds.key(thing))
+            known = self._cluster.objects.get(kinds.key(thing))
             old = specs.setdefault(name, known.spec if isinstance(known, ResourceClass) else thing.spec)
             if thing.spec != old:
                 raise InputError(
@@ -138,7 +136,7 @@ class Commands:
             raise InputError(f"Pod {key}: it has its place on {known.node} already, delete it first")
 
     def _result(self, thing: ApiObject) -> str:
-        known = self._state.objects.get(kinds.key(thing))
+        known = self._cluster.objects.get(kinds.key(thing))
         if known is None:
             return "created"
         same = self._is_same(thing) if isinstance(thing, Pod | PodGroup) else known == thing
@@ -146,7 +144,7 @@ class Commands:
 
     def _is_same(self, thing: Pod | PodGroup) -> bool:
         """Whether an object asks for what is there; what the scheduler wrote on it does not count."""
-        known = self._state.objects.get(kinds.key(thing))
+        known = self._cluster.objects.get(kinds.key(thing))
         if isinstance(thing, Pod) and isinstance(known, Pod):
             there = replace(known.spec, node_name=thing.spec.node_name)
             return thing.spec == there and _own(thing) == _own(known)
@@ -155,12 +153,12 @@ class Commands:
         return False
 
     def _apply_group(self, group: PodGroup) -> None:
-        known = self._state.objects.get(kinds.key(group))
+        known = self._cluster.objects.get(kinds.key(group))
         if isinstance(known, PodGroup):
             group = _with_managed(group, known)
         job = self._cluster.jobs.get(f"{group.metadata.namespace}/{group.metadata.name}")
         if job is None:
-            self._state.apply(Upserted(group))
+            self._cluster.write(group)
         else:
             self._cluster.regroup(job, group)
 
@@ -175,7 +173,7 @@ class Commands:
             elif (job := self._cluster.jobs.get(job_of(pod))) is not None:
                 self._cluster.enlarge(job, pod, run_time(pod, group))
             elif is_ended(pod):
-                self._state.apply(Upserted(pod))
+                self._cluster.write(pod)
             else:
                 new.setdefault(job_of(pod), []).append(pod)
         for key, members in new.items():
@@ -185,7 +183,7 @@ class Commands:
 
     def _group(self, key: str) -> PodGroup | None:
         namespace, _, name = key.partition("/")
-        found = self._state.objects.get(("PodGroup", namespace, name))
+        found = self._cluster.objects.get(("PodGroup", namespace, name))
         return found if isinstance(found, PodGroup) else None
 
     # -- delete ----------------------------------------------------------------------------------------------
@@ -193,8 +191,7 @@ class Commands:
     def delete(self, keys: Sequence[ObjectKey]) -> list[str]:
         found = dict.fromkeys(key for given in keys for key in self._meant(given))
         for key in found:
-            self._delete(self._state.objects[key])
-        self._cluster.changed()
+            self._delete(self._cluster.objects[key])
         return [title(key) for key in found]
 
     def _meant(self, key: ObjectKey) -> list[ObjectKey]:
@@ -203,12 +200,12 @@ class Commands:
         if kind == JOB:
             meant = [
                 kinds.key(thing)
-                for thing in self._state.objects.values()
+                for thing in self._cluster.objects.values()
                 if (isinstance(thing, Pod) and job_of(thing) == f"{namespace}/{name}")
                 or (isinstance(thing, PodGroup) and kinds.key(thing) == ("PodGroup", namespace, name))
             ]
         else:
-            meant = [key] if key in self._state.objects else []
+            meant = [key] if key in self._cluster.objects else []
         if not meant:
             raise InputError(f"there is no {title(key)}")
         return meant
@@ -223,9 +220,7 @@ class Commands:
                 job = self._cluster.jobs.get(f"{thing.metadata.namespace}/{thing.metadata.name}")
                 if job is not None:
                     job.group, job.minimum = None, 1
-            self._state.apply(Deleted(thing))
-            if isinstance(thing, PodGroup):
-                self._cluster.collect(thing)
+            self._cluster.erase(thing)
         pods = {key_of(thing): thing.spec.node_name} if isinstance(thing, Pod) else {}
         self._journal.note(self._now, "deleted", title(kinds.key(thing)), pods=pods)
 
@@ -235,11 +230,6 @@ def controlled(pod: Pod) -> Pod:
     if has_controller(pod):
         return pod
     return replace(pod, metadata=replace(pod.metadata, owner_references=(OWNER,)))
-
-
-def title(key: ObjectKey) -> str:
-    kind, namespace, name = key
-    return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
 
 
 def _own(thing: Pod | PodGroup) -> tuple[dict[str, str], dict[str, str]]:

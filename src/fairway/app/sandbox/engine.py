@@ -6,7 +6,7 @@ Every method that changes something writes it down before it returns.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from random import Random
 from threading import RLock
@@ -21,30 +21,33 @@ from fairway.api.policy import Policy, parse_policy
 from fairway.api.reservations import Reservation
 from fairway.app.explaining import Explanation, Situation, explain
 from fairway.app.explaining.situation import PastRun
-from fairway.app.living import LivingCluster
-from fairway.app.population import populate, settle
 from fairway.app.sandbox.commands import Applied, Commands
 from fairway.app.sandbox.frame import Frame, Framer, NodeUse
-from fairway.app.sandbox.journal import Journal, JournaledState
+from fairway.app.sandbox.journal import Journal
 from fairway.app.sandbox.records import Arrival, Happening, Instant, Outcome, read
 from fairway.app.sandbox.runtimes import run_time
 from fairway.app.sandbox.store import Store
 from fairway.app.sandbox.world import World, demo_round
 from fairway.clock import SECOND, Micros
 from fairway.devices.book import DeviceBook, device_book
+from fairway.drive.change import Change
+from fairway.drive.loop import SchedulerLoop
+from fairway.drive.world import Sink
 from fairway.errors import InputError, StoreError
 from fairway.scheduler.allotting.choice import units
-from fairway.scheduler.plan import Plan
 from fairway.scheduler.registry import default_registry
 from fairway.sim.assertions import Evidence
-from fairway.sim.cycles import Cycles
 from fairway.sim.jobs import SimJob
+from fairway.sim.live import LiveCluster
 from fairway.sim.loop import EventLoop, Rank
 from fairway.sim.nodes import NodePool
 from fairway.sim.policies import policy_text
+from fairway.sim.population import populate, settle
 from fairway.sim.scenario.model import Span, TimingPart
+from fairway.sim.scheduling import rhythm_of, schedule
 from fairway.sim.spans import Drawn
 from fairway.sim.story import Story
+from fairway.state.cluster import ClusterState
 
 TIMING = TimingPart(start_delay=Drawn("fixed", 2 * SECOND, 2 * SECOND), grace=Span(10 * SECOND))
 """Pods run two seconds after they got their place, and have ten to leave."""
@@ -77,42 +80,50 @@ class Sandbox:
         self._lock = RLock()
         self._loop = EventLoop(now)
         self.policy = policy or _kept_policy(store)
-        self._state = JournaledState(lambda: self._loop.now)
         self._journal = Journal()
         self._arrived: list[int] = []
         self._announced: list[Arrival] = []
         self._coming = 0
         self._rounds = store.decoded_setting("rounds", int) or 0
         """How many rounds of the demo have begun; 0 where it is not the demo."""
-        story = Story()
-        self._cluster = LivingCluster(
-            self._loop, self._state, NodePool(), self._journal, story, Evidence(now), timing, Random(0)
-        )
+        self._cluster = LiveCluster(self._loop, NodePool(), self._journal, Story(), Evidence(now), timing, Random(0))
         self._cluster.ended = self._ended
-        for run in map(_past_run, store.outcomes(PAST)):
-            self._state.history.add(*run)
-        self._cycles = Cycles(
-            self._cluster, self.policy, "events", SECOND, self._journal, story, on_cycle=self._planned
-        )
-        self._commands = Commands(self._cluster, self._state, self._journal)
-        self._framer = Framer(self._cluster, self._state, self.policy)
-        population = populate(store.objects(), run_time)
-        self._reserved = {
-            f"{thing.metadata.namespace}/{thing.spec.job_ref.name}"
-            for thing in population.others
-            if isinstance(thing, Reservation)
-        }
-        passes = store.decoded_setting("passes", list[Instant]) if policy is None else None
-        settle(population, self._cluster, self._cycles, passes)
+        settle(populate(store.objects(), run_time), self._cluster)
+        self._changed = ChangedObjects()
+        self._scheduler = self._schedule()
+        planned = store.decoded_setting("cycles", list[Instant]) if policy is None else None
+        if planned is not None:
+            self._scheduler.resume(min(planned, default=None))
+        self._commands = Commands(self._cluster, self._journal)
+        self._framer = Framer(self._cluster, self._scheduler)
         self._expect(store.arrivals())
         if policy is not None:
             with store.transaction():
                 store.set("policy", policy_text(policy))
         self._save()
 
+    def _schedule(self) -> SchedulerLoop:
+        rhythm = rhythm_of("events", SECOND, reasons=True)
+        scheduler = schedule(self._cluster, self.policy, rhythm, [self._journal], through=self._changed.passed_to)
+        for run in map(_past_run, self._store.outcomes(PAST)):
+            scheduler.state.history.add(*run)
+        self._journal.reserved_jobs = {
+            f"{thing.metadata.namespace}/{thing.spec.job_ref.name}"
+            for thing in self._cluster.objects.values()
+            if isinstance(thing, Reservation)
+        }
+        return scheduler
+
     @property
     def now(self) -> Micros:
         return self._loop.now
+
+    @property
+    def state(self) -> ClusterState:
+        """The scheduler's state, up to date."""
+        with self._lock:
+            self._scheduler.catch_up()
+            return self._scheduler.state
 
     @property
     def path(self) -> str:
@@ -157,16 +168,16 @@ class Sandbox:
     def objects(self) -> list[ApiObject]:
         """All objects as they are now, classes with their status; they never change themselves."""
         with self._lock:
-            things = list(self._state.objects.values())
+            things = list(self._cluster.objects.values())
             if any(isinstance(thing, ResourceClass) for thing in things):
-                book = device_book(self._state)
+                book = device_book(self.state)
                 things = [_with_status(thing, book) if isinstance(thing, ResourceClass) else thing for thing in things]
             return things
 
     def explain(self, job: str) -> Explanation:
         """Asked of a copy: the sandbox goes on meanwhile."""
         with self._lock:
-            objects, now = list(self._state.objects.values()), self._loop.now
+            objects, now = list(self._cluster.objects.values()), self._loop.now
             past = [_past_run(outcome) for outcome in self._store.outcomes(PAST)]
         return explain(Situation(objects, self.policy, now, past=past), job)
 
@@ -232,16 +243,7 @@ class Sandbox:
 
     def _ended(self, job: SimJob) -> None:
         self._journal.ended(self._loop.now, job)
-        self._state.history.add(*_past_run(self._journal.outcomes[-1]))
-
-    def _planned(self, number: int, at: Micros, plan: Plan) -> None:
-        self._journal.planned(at, plan)
-        held: dict[str, dict[str, str]] = {}
-        for entry in plan.reservations:
-            held.setdefault(entry.job, {})[entry.pod] = entry.node
-        for job in sorted(held.keys() - self._reserved):
-            self._journal.reserved(at, job, held[job])
-        self._reserved = set(held)
+        self._scheduler.state.history.add(*_past_run(self._journal.outcomes[-1]))
 
     def _check_store(self) -> None:
         """After an instant that could not be written nothing more happens: the file ends with the last whole one."""
@@ -257,17 +259,17 @@ class Sandbox:
 
     def _write(self) -> None:
         """Write down all that changed since the last time, in one transaction."""
-        store, state, journal = self._store, self._state, self._journal
+        store, journal = self._store, self._journal
         with store.transaction():
-            store.write_objects(state.changed)
+            store.write_objects(self._changed.taken())
             store.remove_arrivals(self._arrived)
             store.add_happenings(journal.happenings)
             store.add_outcomes(journal.outcomes)
             store.add_arrivals(self._announced)
             store.set("rounds", str(self._rounds))
-            store.set("passes", msgspec.json.encode(self._cycles.passes).decode())
+            planned = self._scheduler.next_cycle
+            store.set("cycles", msgspec.json.encode([] if planned is None else [planned]).decode())
             store.set("now", str(self._loop.now))
-        state.changed.clear()
         self._arrived.clear()
         self._announced.clear()
         journal.happenings.clear()
@@ -278,6 +280,41 @@ def _with_status(known: ResourceClass, book: DeviceBook) -> ResourceClass:
     standing = book.standing(known.metadata.name)
     status = ResourceClassStatus(units(standing.allocatable), units(standing.requested))
     return replace(known, status=status)
+
+
+class ChangedObjects:
+    """A sink that passes everything on, and keeps which objects have changed since they were last written."""
+
+    _sink: Sink
+
+    def __init__(self) -> None:
+        self._changed: dict[ObjectKey, ApiObject | None] = {}
+
+    def passed_to(self, sink: Sink) -> ChangedObjects:
+        self._sink = sink
+        return self
+
+    def taken(self) -> dict[ObjectKey, ApiObject | None]:
+        """What has changed since the last time; None is gone."""
+        changed, self._changed = self._changed, {}
+        return changed
+
+    def seen(self, thing: ApiObject) -> None:
+        self._changed[kinds.key(thing)] = thing
+        self._sink.seen(thing)
+
+    def gone(self, thing: ApiObject) -> None:
+        self._changed[kinds.key(thing)] = None
+        self._sink.gone(thing)
+
+    def listed(self, kind: str, things: Iterable[ApiObject]) -> None:
+        raise NotImplementedError("a virtual cluster reports what happens, and lists nothing")
+
+    def settled(self, change: Change) -> None:
+        self._sink.settled(change)
+
+    def refused(self, change: Change, why: str) -> None:
+        self._sink.refused(change, why)
 
 
 def _past_run(outcome: Outcome) -> PastRun:

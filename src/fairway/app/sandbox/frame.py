@@ -5,16 +5,16 @@ from __future__ import annotations
 import msgspec
 
 from fairway.api.nodes import Node
-from fairway.api.policy import Policy
-from fairway.app.living import LivingCluster
-from fairway.app.sandbox.journal import JournaledState, submitted_at
+from fairway.app.sandbox.journal import submitted_at
 from fairway.app.sandbox.records import Happening
 from fairway.app.sandbox.store import Store
 from fairway.clock import Micros, format_rfc3339
+from fairway.drive.loop import SchedulerLoop
 from fairway.resources.quantity import format_amount
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import NamespaceStanding, Pending, Plan, QueueStanding, Reservation
 from fairway.sim.jobs import SimJob
+from fairway.sim.live import LiveCluster
 
 RECENT = 50
 """Happenings that a frame shows."""
@@ -77,19 +77,20 @@ class Framer:
     """Makes frames. What waits and why is what `decide` says of this very moment; it is asked again only when the
     cluster changed or its own answer may have."""
 
-    def __init__(self, cluster: LivingCluster, state: JournaledState, policy: Policy) -> None:
+    def __init__(self, cluster: LiveCluster, scheduler: SchedulerLoop) -> None:
         self._cluster = cluster
-        self._state = state
-        self._policy = policy
+        self._scheduler = scheduler
         self._plan: Plan | None = None
         self._generation = -1
 
     def plan(self) -> Plan:
         now, plan = self._cluster.loop.now, self._plan
+        self._scheduler.catch_up()
+        state = self._scheduler.state
         stale = plan is None or (plan.recheck_at is not None and plan.recheck_at <= now)
-        if plan is None or stale or self._generation != self._state.generation:
-            plan = self._plan = decide(self._state, self._policy, now)
-            self._generation = self._state.generation
+        if plan is None or stale or self._generation != state.generation:
+            plan = self._plan = decide(state, self._scheduler.policy, now)
+            self._generation = state.generation
         return plan
 
     def frame(self, coming: int, store: Store) -> Frame:
@@ -173,7 +174,7 @@ class Framer:
         )
 
     def _nodes(self) -> list[Node]:
-        return [thing for thing in self._state.objects.values() if isinstance(thing, Node)]
+        return [thing for thing in self._cluster.objects.values() if isinstance(thing, Node)]
 
 
 def _state(node: Node) -> str:

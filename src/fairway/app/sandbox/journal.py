@@ -1,89 +1,43 @@
-"""Notes what happens, so that it can be written down at the end of an instant and shown.
-
-`JournaledState` knows every object as the scheduler was last told of it: these are what a restart begins from.
-`Journal` is told by the virtual cluster, and by the scheduler's plans, what was done and why.
-"""
+"""Notes what happens, so that it can be written down at the end of an instant and shown."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from msgspec.structs import replace
-
-from fairway.api import kinds
-from fairway.api.kinds import ApiObject, ObjectKey
-from fairway.api.pods import Pod
-from fairway.app.living import bound
 from fairway.app.sandbox.records import Happening, Outcome
 from fairway.clock import Micros, from_datetime
-from fairway.scheduler.plan import Plan
+from fairway.drive.change import Change
+from fairway.drive.loop import Cycle
 from fairway.sim.jobs import SimJob
 from fairway.sim.metrics import JobFacts
-from fairway.sim.objects import annotated
-from fairway.state.cluster import ClusterState
-from fairway.state.events import Assumed, Confirmed, Deleted, Event, Forgotten, Upserted
+from fairway.state.events import Event
 
 NAMED = 4
 """Nodes that a text names; the rest are counted."""
 
 
-class JournaledState(ClusterState):
-    """A state that keeps the objects it was fed, and which of them changed since they were last written."""
-
-    def __init__(self, now: Callable[[], Micros]) -> None:
-        super().__init__()
-        self.objects: dict[ObjectKey, ApiObject] = {}
-        self.changed: dict[ObjectKey, ApiObject | None] = {}
-        self._now = now
-
-    def apply(self, event: Event) -> None:
-        match event:
-            case Upserted(thing):
-                key = kinds.key(thing)
-                self._keep(key, _with_story(thing, self.objects.get(key)) if isinstance(thing, Pod) else thing)
-            case Deleted(thing):
-                key = kinds.key(thing)
-                if self.objects.pop(key, None) is not None:
-                    self.changed[key] = None
-            case Assumed(name, node, record):
-                namespace, _, pod = name.partition("/")
-                known = self.objects["Pod", namespace, pod]
-                assert isinstance(known, Pod)
-                given = annotated(known, dict(record)) if record else known
-                self._keep(("Pod", namespace, pod), bound(given, node, self._now()))
-            case Confirmed() | Forgotten():
-                pass
-        super().apply(event)
-
-    def _keep(self, key: ObjectKey, thing: ApiObject) -> None:
-        self.objects[key] = thing
-        self.changed[key] = thing
-
-
-def _with_story(pod: Pod, known: ApiObject | None) -> Pod:
-    """The pod with what it no longer says of itself, as long as it stays where it is: when it was bound and began."""
-    if not isinstance(known, Pod) or not pod.spec.node_name or known.spec.node_name != pod.spec.node_name:
-        return pod
-    status = replace(
-        pod.status,
-        conditions=pod.status.conditions or known.status.conditions,
-        start_time=pod.status.start_time or known.status.start_time,
-    )
-    return replace(pod, status=status)
-
-
 class Journal:
-    """A witness of the virtual cluster (`sim.witness`) that keeps what happened until it is taken."""
+    """Hears of what happens on the virtual cluster (`sim.witness`) and of what the scheduler decides (a listener of
+    its loop), and keeps it until it is taken.
+    """
 
     def __init__(self) -> None:
         self.happenings: list[Happening] = []
         self.outcomes: list[Outcome] = []
+        self.reserved_jobs: set[str] = set()
+        """Jobs that had a reservation when the last cycle ended."""
 
     def note(self, at: Micros, kind: str, text: str, job: str = "", pods: Mapping[str, str] | None = None) -> None:
         self.happenings.append(Happening(at, kind, text, job, dict(pods or {})))
 
-    def planned(self, at: Micros, plan: Plan) -> None:
-        """A plan is about to be carried out: its reasons are known only now."""
+    # -- the scheduler's loop ------------------------------------------------------------------------------
+
+    def applied(self, events: Sequence[Event]) -> None: ...
+
+    def refused(self, change: Change, why: str) -> None: ...
+
+    def decided(self, cycle: Cycle) -> None:
+        at, plan = cycle.now, cycle.plan
         placed: dict[str, dict[str, str]] = {}
         for binding in plan.bindings:
             placed.setdefault(binding.job, {})[binding.pod] = binding.node
@@ -93,10 +47,16 @@ class Journal:
             text = f"{eviction.pod} leaves {eviction.node} for {eviction.for_} ({eviction.action}: {eviction.reason})"
             self.note(at, "evicted", text, pods={eviction.pod: eviction.node})
         for released in plan.released:
-            self.note(at, "released", f"{released.node} no longer kept for {released.pod}: {released.reason}")
+            self.note(at, "released", f"{released.node} no longer reserved for {released.pod}: {released.reason}")
 
-    def reserved(self, at: Micros, job: str, pods: Mapping[str, str]) -> None:
-        self.note(at, "reserved", f"{_nodes(pods)} kept for {_count(len(pods))}", job)
+        reserved: dict[str, dict[str, str]] = {}
+        for entry in plan.reservations:
+            reserved.setdefault(entry.job, {})[entry.pod] = entry.node
+        for job in sorted(reserved.keys() - self.reserved_jobs):
+            self.note(at, "reserved", f"{_nodes(reserved[job])} reserved for {_count(len(reserved[job]))}", job)
+        self.reserved_jobs = set(reserved)
+
+    # -- the virtual cluster -------------------------------------------------------------------------------
 
     def ended(self, at: Micros, job: SimJob) -> None:
         """A job ran to its end."""
@@ -104,8 +64,6 @@ class Journal:
         outcome = Outcome(job.key, job.queue, job.namespace, len(job.pods), submitted, started, ended=at)
         self.outcomes.append(outcome)
         self.note(at, "finished", f"{_count(len(job.pods))} done", job.key, {pod.key: pod.node for pod in job.pods})
-
-    # -- the witness ---------------------------------------------------------------------------------------
 
     def submitted(self, at: Micros, facts: JobFacts) -> None:
         needs = "" if facts.minimum <= 1 else f", {facts.minimum} at once"

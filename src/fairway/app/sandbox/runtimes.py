@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
-from fairway.app.living import FOREVER
 from fairway.clock import SECOND, Micros
+from fairway.drive.objects import annotated
 from fairway.errors import InputError
-from fairway.sim.objects import annotated
+from fairway.sim.live import FOREVER
 from fairway.sim.spans import parse_drawn, parse_span
 from fairway.sim.workload import ARRIVE, RUN
 from fairway.state.annotations import EXPECTED_RUNTIME, parse_runtime

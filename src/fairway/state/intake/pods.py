@@ -84,7 +84,12 @@ class PodIntake:
             self._with_claims[key] = pod
 
     def delete(self, pod: Pod) -> None:
-        self._forget(reader.key_of(pod))
+        """`pod` is its last version: that it has succeeded may be news."""
+        key = reader.key_of(pod)
+        known = self._state.tasks.get(key)
+        if known is not None and known.state not in FINISHED and pod.status.phase == "Succeeded":
+            self._state.history.note(pod, (reader.group_of(pod) or key).split("/", 1)[1])
+        self._forget(key)
 
     # -- what a driver does --------------------------------------------------------------------------------------
 

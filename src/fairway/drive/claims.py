@@ -1,13 +1,14 @@
-"""What a cluster does about ResourceClaims when pods come to a node and go: the part that no scheduler decides.
+"""What becomes of ResourceClaims when pods are bound and when they are over: the part that follows from a plan.
 
 A pod that is bound has its claims allocated as its binding says, and reserved for it; from a template a claim is made
-for it, named in the pod's status. When the pod is over, nobody has what was made for it, and a claim by name is free
-again once its last user is gone. Objects are never changed: what is returned are new ones, to be told to a state.
+for it, named in the pod's status. When the pod is over, what was made for it goes, and a claim by name is free again
+once its last user is gone. Objects are never changed: what is returned are new ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
 
@@ -16,51 +17,68 @@ from fairway.api.devices import (
     AllocatedDevices,
     Allocation,
     ClaimConsumer,
+    DeviceClass,
     DeviceConfiguration,
     DeviceResult,
     ResourceClaim,
     ResourceClaimStatus,
+    ResourceClaimTemplate,
 )
 from fairway.api.meta import OwnerReference
 from fairway.api.pods import Pod, PodClaimStatus
 from fairway.clock import Micros, to_datetime
 from fairway.scheduler.plan import Binding, DeviceChoice
-from fairway.state.facts import DeviceFacts, fact_key
+from fairway.state.facts import fact_key
 from fairway.state.labels import NAME_FIELD
 
 ENTRY = "resource.kubernetes.io/pod-claim-name"
 """On a claim that was made from a template: the pod's entry that it was made for."""
 
-Claims = Mapping[str, ResourceClaim]
-"""By `namespace/name`."""
+T_co = TypeVar("T_co", covariant=True)
 
 
-def allocate(
-    pod: Pod, binding: Binding, facts: DeviceFacts, at: Micros, claims: Claims | None = None
-) -> tuple[Pod, list[ResourceClaim]]:
-    """The pod and its claims as they are once the binding is carried out. `claims` are those there are, if not all of
-    them are facts yet.
-    """
-    known = facts.claims if claims is None else claims
+class Lookup(Protocol[T_co]):
+    """Objects by their names; a dict is one."""
+
+    def get(self, key: str, /) -> T_co | None: ...
+
+
+class DeviceObjects(Protocol):
+    """Where claims, their templates and classes are looked up."""
+
+    @property
+    def claims(self) -> Lookup[ResourceClaim]: ...
+
+    @property
+    def templates(self) -> Lookup[ResourceClaimTemplate]: ...
+
+    @property
+    def device_classes(self) -> Lookup[DeviceClass]: ...
+
+
+def allocate(pod: Pod, binding: Binding, known: DeviceObjects, at: Micros) -> tuple[Pod, list[ResourceClaim]] | None:
+    """The pod and its claims as they are once the binding is carried out; None where a claim or template is gone."""
     made: list[ResourceClaim] = []
     statuses: list[PodClaimStatus] = []
     for entry in pod.spec.resource_claims:
-        claim = claim_of(pod, entry.name, known)
+        claim = claim_of(pod, entry.name, known.claims)
         if entry.resource_claim_template_name is not None:
             if claim is None:
-                claim = _from_template(pod, entry.name, entry.resource_claim_template_name, facts, known, at)
-            statuses.append(PodClaimStatus(entry.name, claim.metadata.name))
-        assert claim is not None, "no pod is bound whose claim is not there"
+                claim = _from_template(pod, entry.name, entry.resource_claim_template_name, known, at)
+            if claim is not None:
+                statuses.append(PodClaimStatus(entry.name, claim.metadata.name))
+        if claim is None:
+            return None
         if claim.status.allocation is None:
             chosen = [choice for choice in binding.devices if choice.claim in (fact_key(claim), entry.name)]
-            claim = _allocated(claim, binding.node, chosen, facts, at)
+            claim = _allocated(claim, binding.node, chosen, known, at)
         made.append(reserved(claim, pod))
     if statuses:
         pod = replace(pod, status=replace(pod.status, resource_claim_statuses=tuple(statuses)))
     return pod, made
 
 
-def claim_of(pod: Pod, entry: str, claims: Claims) -> ResourceClaim | None:
+def claim_of(pod: Pod, entry: str, claims: Lookup[ResourceClaim]) -> ResourceClaim | None:
     """The claim that a pod's entry stands for: the one it names, or the one that was made for it."""
     named = next(own.resource_claim_name for own in pod.spec.resource_claims if own.name == entry)
     made = (status.resource_claim_name for status in pod.status.resource_claim_statuses if status.name == entry)
@@ -76,7 +94,7 @@ def reserved(claim: ResourceClaim, pod: Pod) -> ResourceClaim:
     return replace(claim, status=replace(claim.status, reserved_for=(*claim.status.reserved_for, user)))
 
 
-def released(pod: Pod, claims: Claims) -> Iterator[ResourceClaim]:
+def released(pod: Pod, claims: Lookup[ResourceClaim]) -> Iterator[ResourceClaim]:
     """The claims that a pod used, as they are without it; what was made for it (`is_made_for`) goes altogether.
 
     Whoever has a node uses its claims, whether or not these say so; who waits has only what is reserved for it.
@@ -105,13 +123,14 @@ def _owner(pod: Pod) -> OwnerReference:
     return OwnerReference(kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True)
 
 
-def _from_template(
-    pod: Pod, entry: str, template: str, facts: DeviceFacts, claims: Claims, at: Micros
-) -> ResourceClaim:
+def _from_template(pod: Pod, entry: str, name: str, known: DeviceObjects, at: Micros) -> ResourceClaim | None:
     namespace = pod.metadata.namespace
-    spec = facts.templates[f"{namespace}/{template}"].spec
+    template = known.templates.get(f"{namespace}/{name}")
+    if template is None:
+        return None
+    spec = template.spec
     name, number = f"{pod.metadata.name}-{entry}", 1
-    while f"{namespace}/{name}" in claims:
+    while known.claims.get(f"{namespace}/{name}") is not None:
         number += 1
         name = f"{pod.metadata.name}-{entry}-{number}"
     meta = replace(
@@ -126,7 +145,7 @@ def _from_template(
 
 
 def _allocated(
-    claim: ResourceClaim, node: str, chosen: Sequence[DeviceChoice], facts: DeviceFacts, at: Micros
+    claim: ResourceClaim, node: str, chosen: Sequence[DeviceChoice], known: DeviceObjects, at: Micros
 ) -> ResourceClaim:
     results = tuple(
         DeviceResult(
@@ -141,7 +160,7 @@ def _allocated(
     )
     here = NodeSelectorRequirement(NAME_FIELD, "In", (node,))
     allocation = Allocation(
-        devices=AllocatedDevices(results=results, config=tuple(_configuration(claim, chosen, facts))),
+        devices=AllocatedDevices(results=results, config=tuple(_configuration(claim, chosen, known))),
         node_selector=NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(here,)),)),
         allocation_timestamp=to_datetime(at),
     )
@@ -149,12 +168,12 @@ def _allocated(
 
 
 def _configuration(
-    claim: ResourceClaim, chosen: Sequence[DeviceChoice], facts: DeviceFacts
+    claim: ResourceClaim, chosen: Sequence[DeviceChoice], known: DeviceObjects
 ) -> Iterator[DeviceConfiguration]:
     """What drivers are to know: what the classes that were taken say, then what the claim says."""
     for request, class_name in sorted({(choice.request, choice.class_) for choice in chosen}):
-        known = facts.device_classes.get(class_name)
-        for config in known.spec.config if known is not None else ():
+        taken = known.device_classes.get(class_name)
+        for config in taken.spec.config if taken is not None else ():
             yield replace(config, requests=(request,), source="FromClass")
     for config in claim.spec.devices.config:
         yield replace(config, source="FromClaim")

@@ -1,22 +1,19 @@
-"""From a list of objects to what a living cluster is made of: nodes, jobs with their pods, and all the rest."""
+"""From a list of objects to what a live cluster is made of: nodes, jobs with their pods, and all the rest."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
 from fairway.api.kinds import ApiObject
 from fairway.api.nodes import Node
-from fairway.api.pods import Pod, PodStatus
+from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
-from fairway.app.living import LivingCluster, is_ended
 from fairway.clock import Micros
-from fairway.sim.cycles import Cycles
 from fairway.sim.jobs import SimJob
-from fairway.sim.objects import identified
-from fairway.state.reader import job_of, key_of, minimum_of, queue_of
+from fairway.sim.live import LiveCluster
+from fairway.sim.objects import identified, is_ended
+from fairway.state.reader import job_of, minimum_of, queue_of
 
 RunTime = Callable[[Pod, PodGroup | None], Micros]
 """How long a pod runs, counted from its start."""
@@ -59,30 +56,15 @@ def make_job(key: str, group: PodGroup | None, members: list[Pod], run_time: Run
     minimum = minimum_of(members) if group is None else max(1, group.spec.min_member)
     job = SimJob(key, members[0].metadata.namespace, queue, minimum, group)
     for pod in members:
-        job.add(_unplaced(pod), run_time(pod, group))
+        job.add(pod, run_time(pod, group))
     return job
 
 
-def settle(population: Population, cluster: LivingCluster, cycles: Cycles, passes: list[Micros] | None = None) -> None:
-    """Bring a population to life on an empty cluster. `passes`: when the scheduler was to decide; else it does now."""
+def settle(population: Population, cluster: LiveCluster) -> None:
+    """Bring a population to life on an empty cluster."""
     for node in population.nodes:
         cluster.pool.add(node)
     cluster.apply(population.nodes)
     cluster.apply(population.others)
-    nominated: dict[str, str] = {}
     for job, pods in population.jobs:
-        nominated |= {key_of(pod): pod.status.nominated_node_name for pod in pods if pod.status.nominated_node_name}
         cluster.take_up(job, pods)
-    cycles.take_over(nominated, passes)
-
-
-def _unplaced(pod: Pod) -> Pod:
-    """The pod as it was when it was bound: with the devices that it was given, without its place."""
-    if not pod.spec.node_name and not is_ended(pod):
-        return pod
-    return replace(
-        pod,
-        metadata=replace(pod.metadata, deletion_timestamp=None),
-        spec=replace(pod.spec, node_name=""),
-        status=PodStatus(resource_claim_statuses=pod.status.resource_claim_statuses),
-    )

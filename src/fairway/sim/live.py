@@ -1,7 +1,7 @@
 """A virtual cluster that is taken up in mid-life, from objects alone, and changed from outside while it goes on.
 
 The objects say all there is to know, in Kubernetes' own words: where a pod is (`spec.nodeName`), since when it has
-its place (the condition `PodScheduled`), since when it runs (`status.startTime`), until when it may stay
+its node (the condition `PodScheduled`), since when it runs (`status.startTime`), until when it may stay
 (`metadata.deletionTimestamp`). That is why a restart, and a look ahead, can begin from any list of objects.
 """
 
@@ -9,109 +9,77 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from msgspec.structs import replace
-
-from fairway.api.meta import Condition
-from fairway.api.pods import Pod, PodStatus
-from fairway.api.reservations import reservation_name
+from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
-from fairway.clock import Micros, from_datetime, to_datetime
-from fairway.sim.claims import claim_of, reserved
+from fairway.clock import Micros, from_datetime
+from fairway.drive.claims import claim_of, reserved
+from fairway.drive.objects import bound_at
 from fairway.sim.cluster import VirtualCluster
 from fairway.sim.jobs import SimJob, SimPod
 from fairway.sim.loop import Rank
-from fairway.state.events import Deleted, Upserted
+from fairway.sim.objects import is_ended
 from fairway.state.queues import DEFAULT_QUEUE
 from fairway.state.reader import group_of
 
 FOREVER: Micros = 1 << 61
 """The run time of what never ends by itself."""
 
-SCHEDULED = "PodScheduled"
-
-
-def bound(pod: Pod, node: str, at: Micros) -> Pod:
-    """A pod that has its node and does not run yet."""
-    scheduled = Condition(type=SCHEDULED, status="True", last_transition_time=to_datetime(at))
-    status = PodStatus(conditions=(scheduled,), resource_claim_statuses=pod.status.resource_claim_statuses)
-    return replace(pod, spec=replace(pod.spec, node_name=node), status=status)
-
-
-def bound_at(pod: Pod) -> Micros | None:
-    times = [c.last_transition_time for c in pod.status.conditions if c.type == SCHEDULED and c.status == "True"]
-    return next((from_datetime(time) for time in times if time is not None), None)
-
-
-def is_ended(pod: Pod) -> bool:
-    return pod.status.phase in ("Succeeded", "Failed")
-
 
 def has_controller(pod: Pod) -> bool:
-    """Whether somebody makes the pod anew when it is gone before its end."""
+    """Whether a controller recreates the pod when it is gone before its end."""
     return any(owner.controller for owner in pod.metadata.owner_references) or bool(group_of(pod))
 
 
-class LivingCluster(VirtualCluster):
+class LiveCluster(VirtualCluster):
     """See the module. `ended` is called with each job that has run to its end, before its objects go."""
 
     ended: Callable[[SimJob], None] = staticmethod(lambda job: None)
 
     def take_up(self, job: SimJob, pods: Iterable[Pod]) -> None:
-        """A job as its objects show it: each of its pods waits, has a place, runs, leaves or has ended."""
+        """A job as its objects show it: each of its pods waits, is bound, runs, terminates or has ended."""
         self.jobs[job.key] = job
         if job.group is not None:
-            self.state.apply(Upserted(job.group))
+            self.write(job.group)
         for pod, seen in zip(job.pods, pods, strict=True):
             self._take_up(pod, seen)
         self._note_start(job)
-        self.changed()
+
+    def replace(self, pod: SimPod, thing: Pod) -> None:
+        """The object of a pod that is there says something new."""
+        self._put(pod, thing)
 
     def enlarge(self, job: SimJob, pod: Pod, run: Micros) -> None:
         """A job that is there gets another pod."""
         job.add(pod, run)
         self._take_up(job.pods[-1], pod)
-        self.changed()
 
     def withdraw(self, pod: SimPod) -> None:
-        """Its owner deletes a pod: it is gone at once, and nobody makes it anew."""
+        """Its owner deletes a pod: it is gone at once, and is not recreated."""
         job = pod.job
         alive = not pod.node
         if pod.node:
             alive = self._on_node.get(pod.node, {}).pop(pod.key, None) is not None
             self._story.freed(self.loop.now, pod.key)
-        else:
-            self.waiting -= 1
         if alive and pod.pod.spec.resource_claims:
-            self._release(pod)
+            self._release_claims(pod)
         pod.epoch += 1
         job.left -= alive
         job.pods.remove(pod)
         del self.pods[pod.key]
-        self.state.apply(Deleted(pod.pod))
-        self.collect(pod.pod)
+        self.erase(pod.pod)
         if not job.pods:
             del self.jobs[job.key]
         elif not job.left:
             self._finish(job, 0)
-        self.changed()
-
-    def collect(self, owner: Pod | PodGroup) -> None:
-        """An object is gone, and with it the reservation that it owned."""
-        kind = "Pod" if isinstance(owner, Pod) else "PodGroup"
-        key = (owner.metadata.namespace, reservation_name(kind, owner.metadata.name))
-        found = self.state.reservations.objects().get(key)
-        if found is not None and found.spec.job_ref.kind == kind:
-            self.state.apply(Deleted(found))
 
     def regroup(self, job: SimJob, group: PodGroup) -> None:
         """The group of a job says something new."""
         job.group = group
         job.queue, job.minimum = group.spec.queue or DEFAULT_QUEUE, max(1, group.spec.min_member)
-        self.state.apply(Upserted(group))
-        self.changed()
+        self.write(group)
 
     def placed(self) -> Iterator[SimPod]:
-        """All pods that have a node: on their way to it, running there, or leaving it."""
+        """All pods that have a node: bound to it, running there, or terminating."""
         for pods in self._on_node.values():
             yield from pods.values()
 
@@ -121,14 +89,12 @@ class LivingCluster(VirtualCluster):
 
     def _take_up(self, pod: SimPod, seen: Pod) -> None:
         self.pods[pod.key] = pod
-        self.state.apply(Upserted(seen))
+        self._put(pod, seen)
         if is_ended(seen):
             pod.node, pod.epoch = seen.spec.node_name or "gone", 1
             pod.job.left -= 1
         elif seen.spec.node_name:
             self._take_up_placed(pod, seen)
-        else:
-            self.waiting += 1
 
     def _take_up_placed(self, pod: SimPod, seen: Pod) -> None:
         now, started = self.loop.now, seen.status.start_time
@@ -153,11 +119,10 @@ class LivingCluster(VirtualCluster):
             self.loop.plan(pod.started + pod.run, Rank.RELEASE, self._end, [life])
 
     def _reserve(self, pod: SimPod) -> None:
-        """A pod that has its place uses the claims that are allocated, whether or not they say so."""
-        known = self.state.devices.claims
-        for claim in (claim_of(pod.pod, entry.name, known) for entry in pod.pod.spec.resource_claims):
+        """A pod that has its node uses the claims that are allocated, whether or not they say so."""
+        for claim in (claim_of(pod.pod, entry.name, self._claims) for entry in pod.pod.spec.resource_claims):
             if claim is not None and claim.status.allocation is not None:
-                self.state.apply(Upserted(reserved(claim, pod.pod)))
+                self.write(reserved(claim, pod.pod))
 
     def _go_for_good(self, life: tuple[SimPod, int]) -> None:
         pod, epoch = life

@@ -1,0 +1,302 @@
+"""Workloads in files, expanded to the objects that their controllers would make: pods, and groups where they make one.
+
+So a user can ask what would happen before submitting anything. A pod made here is owned by its workload, carries the
+labels by which the real controller marks its pods, and is named in the same order; the random endings of real names
+are left out. Sizes are checked before anything is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from fairway.api.shape import Finding, Path, describe
+
+Data = Mapping[str, Any]
+
+MAX_PODS = 100_000
+"""Pods that one workload may stand for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Like pods of one workload: `name-0` to `name-(count - 1)`, or `name` alone where `count` is None."""
+
+    name: str
+    count: int | None
+    template: Data
+    path: Path
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
+
+
+class Workload(NamedTuple):
+    """What a workload stands for: its parts, and a PodGroup where its controller makes one."""
+
+    parts: list[Part]
+    group: Data | None = None
+    scheduler: str = ""
+    """The scheduler of pods whose template names none."""
+
+
+class Expansion(NamedTuple):
+    objects: list[dict[str, Any]]
+    errors: list[Finding]
+
+
+class _TemplateError(Exception):
+    def __init__(self, path: Path, message: str) -> None:
+        super().__init__(message)
+        self.finding: Finding = (path, message)
+
+
+def is_template(version: str, kind: str) -> bool:
+    """Whether objects of this kind are expanded."""
+    return (_group(version), kind) in _READERS
+
+
+def expand(document: Data) -> Expansion:
+    """The objects that the workload's controller would make, or what keeps them from being made."""
+    version, kind = str(document.get("apiVersion", "")), str(document.get("kind", ""))
+    try:
+        meta = _mapping(document, ("metadata",))
+        name = _text(meta, ("metadata", "name"))
+        workload = _READERS[_group(version), kind](document, name)
+        _check_size(workload.parts)
+    except _TemplateError as bad:
+        return Expansion([], [bad.finding])
+    owner = {"apiVersion": version, "kind": kind, "name": name, "uid": str(meta.get("uid", "")), "controller": True}
+    base = {key: meta[key] for key in ("namespace", "creationTimestamp") if key in meta}
+    made = [_pod(part, index, workload, base, owner) for part in workload.parts for index in _indexes(part)]
+    if workload.group is not None:
+        made.insert(0, _pod_group(workload.group, base, owner))
+    return Expansion(made, [])
+
+
+def _indexes(part: Part) -> range:
+    return range(1 if part.count is None else part.count)
+
+
+def _check_size(parts: list[Part]) -> None:
+    total = 0
+    for part in parts:
+        total += len(_indexes(part))
+        if total > MAX_PODS:
+            raise _TemplateError(part.path, f"makes {total} pods, expected at most {MAX_PODS}")
+
+
+def _pod(part: Part, index: int, workload: Workload, base: Data, owner: Data) -> dict[str, Any]:
+    meta, spec = _mapping(part.template, ("metadata",), {}), dict(_mapping(part.template, ("spec",), {}))
+    if workload.scheduler:
+        spec.setdefault("schedulerName", workload.scheduler)
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            **base,
+            "name": part.name if part.count is None else f"{part.name}-{index}",
+            "labels": {**_mapping(meta, ("labels",), {}), **part.labels},
+            "annotations": {**_mapping(meta, ("annotations",), {}), **part.annotations},
+            "ownerReferences": [dict(owner)],
+        },
+        "spec": spec,
+    }
+
+
+def _pod_group(group: Data, base: Data, owner: Data) -> dict[str, Any]:
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {**base, "name": group["name"], "ownerReferences": [dict(owner)]},
+        "spec": group["spec"],
+    }
+
+
+# -- reading plain data --------------------------------------------------------------------------------------------
+
+
+def _group(version: str) -> str:
+    return version.partition("/")[0] if "/" in version else ""
+
+
+def _at(data: Data, path: Path, default: Any = None) -> Any:
+    found: Any = data
+    for step in path:
+        if not isinstance(found, Mapping):
+            return default
+        found = found.get(step)
+    return default if found is None else found
+
+
+def _mapping(data: Data, path: Path, default: Data | None = None) -> Data:
+    found = _at(data, path, default)
+    if isinstance(found, Mapping):
+        return found
+    raise _TemplateError(path, f"is {'missing' if found is None else describe(found)}, expected an object")
+
+
+def _text(data: Data, path: Path) -> str:
+    found = data.get(str(path[-1]))
+    if isinstance(found, str) and found:
+        return found
+    raise _TemplateError(path, f"is {'missing' if found is None else describe(found)}, expected a name")
+
+
+def _count(data: Data, path: Path, default: int, least: int = 0) -> int:
+    found = _at(data, path, default)
+    if isinstance(found, int) and not isinstance(found, bool) and least <= found <= MAX_PODS:
+        return found
+    raise _TemplateError(path, f"is {describe(found)}, expected a whole number from {least} to {MAX_PODS}")
+
+
+def _entries(data: Data, path: Path) -> Iterator[tuple[Path, Data]]:
+    found = _at(data, path, [])
+    if not isinstance(found, list):
+        raise _TemplateError(path, f"is {describe(found)}, expected a list")
+    for index, entry in enumerate(found):
+        if not isinstance(entry, Mapping):
+            raise _TemplateError((*path, index), f"is {describe(entry)}, expected an object")
+        yield (*path, index), entry
+
+
+# -- one reader for each kind --------------------------------------------------------------------------------------
+
+
+def _replicas(document: Data, name: str) -> Workload:
+    """Deployment, ReplicaSet, StatefulSet and their like: equal pods."""
+    path: Path = ("spec", "replicas")
+    return Workload([Part(name, _count(document, path, 1), _mapping(document, ("spec", "template")), path)])
+
+
+def _job_parts(document: Data, name: str, at: Path = (), labels: dict[str, str] | None = None) -> list[Part]:
+    spec = (*at, "spec")
+    if _at(document, (*spec, "suspend"), False) is True:
+        return []
+    parallelism = _count(document, (*spec, "parallelism"), 1)
+    completions = _count(document, (*spec, "completions"), max(parallelism, 1))
+    marks = {"batch.kubernetes.io/job-name": name, **(labels or {})}
+    template = _mapping(document, (*spec, "template"))
+    return [Part(name, min(parallelism, completions), template, (*spec, "parallelism"), marks)]
+
+
+def _job(document: Data, name: str) -> Workload:
+    return Workload(_job_parts(document, name))
+
+
+def _cron_job(document: Data, name: str) -> Workload:
+    """One run of it."""
+    return Workload(_job_parts(document, name, ("spec", "jobTemplate")))
+
+
+def _job_set(document: Data, name: str) -> Workload:
+    parts: list[Part] = []
+    for path, entry in _entries(document, ("spec", "replicatedJobs")):
+        role = _text(entry, (*path, "name"))
+        replicas = _count(entry, ("replicas",), 1)
+        marks = {"jobset.sigs.k8s.io/jobset-name": name, "jobset.sigs.k8s.io/replicatedjob-name": role}
+        for index in range(replicas):
+            parts += _job_parts(entry, f"{name}-{role}-{index}", ("template",), marks)
+    return Workload(parts)
+
+
+def _volcano_job(document: Data, name: str) -> Workload:
+    tasks = list(_entries(document, ("spec", "tasks")))
+    parts, least = [], {}
+    for path, task in tasks:
+        role = task.get("name") or f"default{path[-1]}"
+        replicas = _count(task, ("replicas",), 1)
+        least[role] = _count(task, ("minAvailable",), replicas)
+        notes = {"scheduling.k8s.io/group-name": name, "volcano.sh/task-spec": role}
+        marks = {"volcano.sh/job-name": name}
+        template = _mapping(task, ("template",))
+        parts.append(Part(f"{name}-{role}", replicas, template, (*path, "replicas"), marks, notes))
+    minimum = _count(document, ("spec", "minAvailable"), sum(part.count or 0 for part in parts))
+    spec: dict[str, Any] = {"minMember": minimum, "minTaskMember": least}
+    for key in ("queue", "priorityClassName", "networkTopology"):
+        if (value := _at(document, ("spec", key))) is not None:
+            spec[key] = value
+    scheduler = _at(document, ("spec", "schedulerName"), "volcano")
+    return Workload(parts, {"name": name, "spec": spec}, str(scheduler))
+
+
+def _training_job(field: str) -> Callable[[Data, str], Workload]:
+    """Kubeflow's jobs: pods by role, under a field of their own for each framework."""
+
+    def read(document: Data, name: str) -> Workload:
+        parts = []
+        for role, entry in _mapping(document, ("spec", field)).items():
+            path: Path = ("spec", field, str(role))
+            if not isinstance(entry, Mapping):
+                raise _TemplateError(path, f"is {describe(entry)}, expected an object")
+            marks = {
+                "training.kubeflow.org/job-name": name,
+                "training.kubeflow.org/replica-type": str(role).lower(),
+            }
+            count = _count(entry, ("replicas",), 1)
+            parts.append(
+                Part(f"{name}-{str(role).lower()}", count, _mapping(entry, ("template",)), (*path, "replicas"), marks)
+            )
+        return Workload(parts)
+
+    return read
+
+
+def _ray_parts(document: Data, name: str, spec: Path) -> list[Part]:
+    marks = {"ray.io/cluster": name}
+    head = _mapping(document, (*spec, "headGroupSpec", "template"))
+    parts = [Part(f"{name}-head", None, head, (*spec, "headGroupSpec"), {**marks, "ray.io/node-type": "head"})]
+    for path, entry in _entries(document, (*spec, "workerGroupSpecs")):
+        role = _text(entry, (*path, "groupName"))
+        count = _count(entry, ("replicas",), 1) * _count(entry, ("numOfHosts",), 1, least=1)
+        labels = {**marks, "ray.io/node-type": "worker", "ray.io/group": role}
+        template = _mapping(entry, ("template",))
+        parts.append(Part(f"{name}-{role}-worker", count, template, (*path, "replicas"), labels))
+    return parts
+
+
+def _ray_cluster(document: Data, name: str) -> Workload:
+    return Workload(_ray_parts(document, name, ("spec",)))
+
+
+def _ray_job(document: Data, name: str) -> Workload:
+    return Workload(_ray_parts(document, name, ("spec", "rayClusterSpec")))
+
+
+def _leader_worker_set(document: Data, name: str) -> Workload:
+    template = ("spec", "leaderWorkerTemplate")
+    groups = _count(document, ("spec", "replicas"), 1)
+    size = _count(document, (*template, "size"), 1, least=1)
+    worker = _mapping(document, (*template, "workerTemplate"))
+    leader = _mapping(document, (*template, "leaderTemplate"), worker)
+    if groups * size > MAX_PODS:
+        raise _TemplateError(("spec", "replicas"), f"makes {groups * size} pods, expected at most {MAX_PODS}")
+    parts = []
+    for group in range(groups):
+        marks = {"leaderworkerset.sigs.k8s.io/name": name, "leaderworkerset.sigs.k8s.io/group-index": str(group)}
+        parts.append(Part(f"{name}-{group}", None, leader, ("spec", "replicas"), marks))
+        parts += [Part(f"{name}-{group}-{index}", None, worker, (*template, "size"), marks) for index in range(1, size)]
+    return Workload(parts)
+
+
+_READERS: dict[tuple[str, str], Callable[[Data, str], Workload]] = {
+    ("apps", "Deployment"): _replicas,
+    ("apps", "ReplicaSet"): _replicas,
+    ("apps", "StatefulSet"): _replicas,
+    ("", "ReplicationController"): _replicas,
+    ("batch", "Job"): _job,
+    ("batch", "CronJob"): _cron_job,
+    ("batch.volcano.sh", "Job"): _volcano_job,
+    ("jobset.x-k8s.io", "JobSet"): _job_set,
+    ("kubeflow.org", "PyTorchJob"): _training_job("pytorchReplicaSpecs"),
+    ("kubeflow.org", "TFJob"): _training_job("tfReplicaSpecs"),
+    ("kubeflow.org", "MPIJob"): _training_job("mpiReplicaSpecs"),
+    ("kubeflow.org", "XGBoostJob"): _training_job("xgbReplicaSpecs"),
+    ("kubeflow.org", "PaddleJob"): _training_job("paddleReplicaSpecs"),
+    ("kubeflow.org", "JAXJob"): _training_job("jaxReplicaSpecs"),
+    ("ray.io", "RayCluster"): _ray_cluster,
+    ("ray.io", "RayJob"): _ray_job,
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): _leader_worker_set,
+}
+EXPANDED = tuple(sorted(f"{kind} ({group or 'v1'})" for group, kind in _READERS))
+"""For documents: every kind that is expanded."""

@@ -1,0 +1,43 @@
+"""Recordings on disk: a folder with `policy.json` and `events.jsonl.gz` (the lines of `drive.recording`)."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fairway.api.catalog import Catalog
+from fairway.api.policy import Policy, parse_policy
+from fairway.drive import recording
+from fairway.drive.recording import RecordedCycle, Recorder
+from fairway.errors import InputError
+from fairway.sim.policies import policy_text
+from fairway.sim.traces.text import read_lines
+
+EVENTS = "events.jsonl.gz"
+POLICY = "policy.json"
+
+
+@contextmanager
+def recording_to(folder: Path, policy: Policy) -> Iterator[Recorder]:
+    """A listener that records into a folder for as long as it is open."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / POLICY).write_text(policy_text(policy))
+    # Without a time in the header the same run gives the same bytes.
+    with gzip.GzipFile(folder / EVENTS, "wb", mtime=0) as file:
+        yield Recorder(file.write)
+
+
+def read_cycle(folder: Path, number: int) -> RecordedCycle:
+    """The inputs of one cycle of a recording."""
+    path = folder / EVENTS
+    return recording.read_cycle(read_lines(path), number, str(path))
+
+
+def read_recorded_policy(folder: Path, catalog: Catalog) -> Policy:
+    path = folder / POLICY
+    try:
+        return parse_policy(path.read_text(), str(path), catalog)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None

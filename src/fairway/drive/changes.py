@@ -1,0 +1,131 @@
+"""From a plan to the writes that make it true: pure, and in the order in which they are sent (kube.md section 3).
+
+Only what differs from the effective objects becomes a change, so that a plan that was carried out already makes none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+from msgspec.structs import replace
+
+from fairway.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate
+from fairway.api.kinds import ObjectKey
+from fairway.api.pods import Pod
+from fairway.api.reservations import Reservation
+from fairway.clock import SECOND, Micros
+from fairway.drive.change import AllocateClaim, Bind, Change, DeleteReservation, Evict, Nominate, WriteReservation
+from fairway.drive.claims import allocate
+from fairway.drive.store import ObjectStore
+from fairway.scheduler.carried import reservation_objects
+from fairway.scheduler.plan import Plan
+
+RESERVATION = "Reservation"
+
+T = TypeVar("T", ResourceClaim, ResourceClaimTemplate, DeviceClass)
+
+
+def changes_of(plan: Plan, store: ObjectStore, now: Micros) -> list[Change]:
+    """What has to be written for the plan, claims before their pods."""
+    found: list[Change] = []
+    if plan.placed:
+        found += _bindings(plan, store, now)
+    if plan.evictions:
+        found += _evictions(plan, store, now)
+    found += _reservations(plan, store)
+    found += _nominations(plan, store, now)
+    return found
+
+
+def pod_key(name: str) -> ObjectKey:
+    namespace, _, pod = name.partition("/")
+    return "Pod", namespace, pod
+
+
+def _pod(store: ObjectStore, name: str) -> Pod | None:
+    found = store.get(pod_key(name))
+    return found if isinstance(found, Pod) else None
+
+
+class _Lookup(Generic[T]):
+    """The effective objects of one kind, by the names that pods use, with what the plan itself makes."""
+
+    def __init__(self, store: ObjectStore, kind: type[T]) -> None:
+        self._store = store
+        self._kind: type[T] = kind
+        self._made: dict[str, T] = {}
+
+    def get(self, name: str, /) -> T | None:
+        made = self._made.get(name)
+        if made is not None:
+            return made
+        namespace, slash, rest = name.partition("/")
+        key = (self._kind.__name__, namespace, rest) if slash else (self._kind.__name__, "", name)
+        found = self._store.get(key)
+        return found if isinstance(found, self._kind) else None
+
+    def add(self, name: str, thing: T) -> None:
+        self._made[name] = thing
+
+
+class _DeviceObjects:
+    def __init__(self, store: ObjectStore) -> None:
+        self.claims = _Lookup(store, ResourceClaim)
+        self.templates = _Lookup(store, ResourceClaimTemplate)
+        self.device_classes = _Lookup(store, DeviceClass)
+
+
+def _bindings(plan: Plan, store: ObjectStore, now: Micros) -> Iterator[Change]:
+    known = _DeviceObjects(store)
+    for binding in plan.bindings:
+        pod = _pod(store, binding.pod)
+        if pod is None or pod.spec.node_name:
+            continue
+        statuses = pod.status.resource_claim_statuses
+        if pod.spec.resource_claims:
+            allocated = allocate(pod, binding, known, now)
+            if allocated is None:
+                continue  # a claim went while the plan was made: the next plan knows
+            statuses = allocated[0].status.resource_claim_statuses
+            for claim in allocated[1]:
+                known.claims.add(f"{claim.metadata.namespace}/{claim.metadata.name}", claim)
+                key = ("ResourceClaim", claim.metadata.namespace, claim.metadata.name)
+                if store.get(key) != claim:
+                    yield AllocateClaim(key, claim.metadata.uid, claim, binding.pod)
+        yield Bind(pod_key(binding.pod), pod.metadata.uid, binding, now, statuses)
+
+
+def _evictions(plan: Plan, store: ObjectStore, now: Micros) -> Iterator[Change]:
+    for eviction in plan.evictions:
+        pod = _pod(store, eviction.pod)
+        if pod is not None and pod.metadata.deletion_timestamp is None:
+            until = now + pod.spec.termination_grace_period_seconds * SECOND
+            yield Evict(pod_key(eviction.pod), pod.metadata.uid, eviction, until)
+
+
+def _reservations(plan: Plan, store: ObjectStore) -> Iterator[Change]:
+    """Those of the plan, and no others, whoever wrote them."""
+    known = {key: thing for key, thing in store.of_kind(RESERVATION) if isinstance(thing, Reservation)}
+    if not known and not plan.reservations:
+        return
+    wanted = {(RESERVATION, *key): thing for key, thing in reservation_objects(plan.reservations).items()}
+    for key, thing in known.items():
+        if key not in wanted:
+            yield DeleteReservation(key, thing.metadata.uid)
+    for key, thing in wanted.items():
+        there = known.get(key)
+        if there is None:
+            yield WriteReservation(key, "", thing)
+        elif (there.spec, there.status) != (thing.spec, thing.status):
+            yield WriteReservation(key, there.metadata.uid, replace(thing, metadata=there.metadata))
+
+
+def _nominations(plan: Plan, store: ObjectStore, now: Micros) -> Iterator[Change]:
+    wanted = {pod_key(entry.pod): entry.node for entry in plan.nominations}
+    if not wanted and not store.nominated:
+        return
+    for key in [key for key in store.nominated if key not in wanted] + list(wanted):
+        pod, node = store.get(key), wanted.get(key, "")
+        if isinstance(pod, Pod) and not pod.spec.node_name and pod.status.nominated_node_name != node:
+            yield Nominate(key, pod.metadata.uid, node, now)

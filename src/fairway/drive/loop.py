@@ -1,0 +1,279 @@
+"""`SchedulerLoop`: when to decide, and what to do with the plan. It never looks at a clock and never waits.
+
+A cycle starts when something changed that the last plan did not expect, at most every `min_interval`; when a plan said
+that its answer may change by itself (`recheckAt`); and when the policy changed. Nothing changed, no cycle.
+
+Reasons cost more than decisions (with 1,000 hopeless pods 27 ms against 1), and people read them, not machines: they
+are worked out at most every `reasons_interval`; a cycle that skipped them is followed by one that does not.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from fairway.api.kinds import ApiObject
+from fairway.api.policy import Policy
+from fairway.clock import SECOND, Micros
+from fairway.drive.change import Change
+from fairway.drive.changes import changes_of
+from fairway.drive.store import ObjectStore
+from fairway.drive.world import Handle, Timer, World
+from fairway.scheduler.decide import decide
+from fairway.scheduler.plan import Plan
+from fairway.scheduler.registry import Registry
+from fairway.state.cluster import ClusterState
+from fairway.state.events import Event
+
+Stopwatch = Callable[[], int]
+"""Nanoseconds from an arbitrary start: how long deciding took. It decides nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """One decision, as listeners are told of it before it is carried out."""
+
+    number: int
+    now: Micros
+    plan: Plan
+    changes: Sequence[Change]
+    has_reasons: bool
+    nanoseconds: int
+
+
+class Listener(Protocol):
+    """Wants to know what the loop does: recordings, views, metrics. A listener changes nothing."""
+
+    def applied(self, events: Sequence[Event]) -> None:
+        """The state was told these events."""
+
+    def decided(self, cycle: Cycle) -> None:
+        """A plan was made and is about to be carried out."""
+
+    def refused(self, change: Change, why: str) -> None:
+        """The world did not make a change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rhythm:
+    """How often the loop decides, and how often it says why."""
+
+    min_interval: Micros = 50_000
+    """Between two cycles that events started."""
+    every: Micros | None = None
+    """Decide at fixed times only (multiples of this after the start), as schedulers with a period do."""
+    and_every: bool = False
+    """With `every`: after events too."""
+    reasons_interval: Micros = SECOND
+    """0: every cycle says why jobs wait; a negative number: none does."""
+
+    def after_event(self, now: Micros, start: Micros, last: Micros | None) -> Micros:
+        """When to decide about something that happened now."""
+        if self.every is not None and not self.and_every:
+            return self.fixed(now, start)
+        return now if last is None else max(now, last + self.min_interval)
+
+    def fixed(self, at: Micros, start: Micros) -> Micros:
+        """The first fixed time that is not before `at`."""
+        assert self.every is not None
+        return start + -(-(at - start) // self.every) * self.every
+
+
+LIVE = Rhythm()
+
+
+@dataclass(slots=True)
+class _Planned:
+    """The cycle that is planned, if any."""
+
+    at: Micros
+    handle: Handle
+
+
+class SchedulerLoop:
+    """See the module. It is also the sink that its world reports to."""
+
+    def __init__(
+        self,
+        world: World,
+        timer: Timer,
+        policy: Policy,
+        *,
+        state: ClusterState | None = None,
+        rhythm: Rhythm = LIVE,
+        registry: Registry | None = None,
+        listeners: Iterable[Listener] = (),
+        stopwatch: Stopwatch = time.perf_counter_ns,
+    ) -> None:
+        self.store = ObjectStore()
+        self.state = ClusterState() if state is None else state
+        self.policy = policy
+        self.listeners = list(listeners)
+        self.cycles = 0
+        self.last: Cycle | None = None
+        self.explained: Cycle | None = None
+        """The last cycle whose plan has reasons."""
+        self._world = world
+        self._timer = timer
+        self._rhythm = rhythm
+        self._registry = registry
+        self._stopwatch = stopwatch
+        self._start = timer.now()
+        self._leads = True
+        self._must_decide = True
+        self._planned: _Planned | None = None
+
+    # -- the sink --------------------------------------------------------------------------------------------
+
+    def seen(self, thing: ApiObject) -> None:
+        self.store.seen(thing)
+        self._wake_if_dirty()
+
+    def gone(self, thing: ApiObject) -> None:
+        self.store.gone(thing)
+        self._wake_if_dirty()
+
+    def listed(self, kind: str, things: Iterable[ApiObject]) -> None:
+        self.store.listed(kind, things)
+        self._wake_if_dirty()
+
+    def settled(self, change: Change) -> None:
+        """Accepted, but not shown yet: it stays in the overlay until its object shows it."""
+
+    def refused(self, change: Change, why: str) -> None:
+        self.store.refused(change)
+        for listener in self.listeners:
+            listener.refused(change, why)
+        self._must_decide = True
+        self._wake()
+
+    # -- who decides, and by which policy ---------------------------------------------------------------------
+
+    def lead(self, leads: bool) -> None:
+        """A loop that does not lead keeps its state up to date and decides nothing."""
+        self._leads = leads
+        if leads:
+            self._must_decide = True
+            self._wake()
+
+    def use(self, policy: Policy) -> None:
+        """Decide by another policy from now on."""
+        self.policy = policy
+        self._must_decide = True
+        self._wake()
+
+    @property
+    def next_cycle(self) -> Micros | None:
+        """When the loop decides next, as far as is planned."""
+        return None if self._planned is None else self._planned.at
+
+    # -- cycles ----------------------------------------------------------------------------------------------
+
+    def _wake_if_dirty(self) -> None:
+        if self.store.is_dirty:
+            self._wake()
+
+    def _wake(self) -> None:
+        last = None if self.last is None else self.last.now
+        self._plan(self._rhythm.after_event(self._timer.now(), self._start, last))
+
+    def _plan(self, at: Micros) -> None:
+        """Have a cycle at a time, or earlier if one is planned earlier."""
+        if self._planned is not None:
+            if self._planned.at <= at:
+                return
+            self._planned.handle.cancel()
+        self._planned = _Planned(at, self._timer.call_at(at, self.cycle))
+
+    def resume(self, at: Micros | None) -> None:
+        """What is there was decided about before a restart: look again at a time, or when something happens."""
+        self.catch_up()
+        if self._planned is not None:
+            self._planned.handle.cancel()
+            self._planned = None
+        if at is not None:
+            self._plan(at)
+
+    def catch_up(self) -> None:
+        """Tell the state what has happened."""
+        events, matters = self.store.drain()
+        if not events:
+            return
+        for event in events:
+            self.state.apply(event)
+        for listener in self.listeners:
+            listener.applied(events)
+        self._must_decide |= matters
+
+    def cycle(self) -> None:
+        """Catch up, decide, carry out, and plan the next cycle."""
+        self._planned = None
+        now = self._timer.now()
+        self.catch_up()
+        if not self._leads or not (self._must_decide or self._is_due(now)):
+            self._plan_next(now)
+            return
+        self._must_decide = False
+        if self._reasons_due(now) or self._has_work():
+            self._carry_out(self._decide(now))
+        self._plan_next(now)
+
+    def _has_work(self) -> bool:
+        """Whether there is anything that a plan could change: pods that wait, or reservations to end."""
+        self.state.refresh()
+        return len(self.state.waiting) > 0 or len(self.state.reservations) > 0
+
+    def _is_due(self, now: Micros) -> bool:
+        """Whether the last plan asked to be looked at again by now, or left the reasons out."""
+        if self.last is None:
+            return True
+        recheck = self.last.plan.recheck_at
+        return (recheck is not None and recheck <= now) or self._owes_reasons(now)
+
+    def _decide(self, now: Micros) -> Cycle:
+        reasons = self._reasons_due(now)
+        begin = self._stopwatch()
+        plan = decide(self.state, self.policy, now, registry=self._registry, reasons=reasons)
+        spent = self._stopwatch() - begin
+        changes = changes_of(plan, self.store, now)
+        return Cycle(self.cycles, now, plan, changes, reasons, spent)
+
+    def _carry_out(self, cycle: Cycle) -> None:
+        self.cycles += 1
+        self.last = cycle
+        if cycle.has_reasons:
+            self.explained = cycle
+        self.store.sent(cycle.changes)
+        for listener in self.listeners:
+            listener.decided(cycle)
+        if cycle.changes:
+            self._world.carry_out(cycle.changes)
+
+    def _plan_next(self, now: Micros) -> None:
+        if self.store.is_dirty:
+            self._plan(self._rhythm.after_event(now, self._start, now))
+            return
+        if self.last is None or not self._leads:
+            return
+        recheck = self.last.plan.recheck_at
+        if recheck is not None and recheck > now and self._has_work():
+            self._plan(recheck if self._rhythm.every is None else self._rhythm.fixed(recheck, self._start))
+        if self._rhythm.reasons_interval > 0 and not self.last.has_reasons:
+            self._plan(self._next_reasons(now))
+
+    # -- reasons ---------------------------------------------------------------------------------------------
+
+    def _reasons_due(self, now: Micros) -> bool:
+        interval = self._rhythm.reasons_interval
+        if interval <= 0:
+            return interval == 0
+        return self.explained is None or now >= self.explained.now + interval
+
+    def _next_reasons(self, now: Micros) -> Micros:
+        assert self.explained is not None
+        return max(now, self.explained.now + self._rhythm.reasons_interval)
+
+    def _owes_reasons(self, now: Micros) -> bool:
+        return self.last is not None and not self.last.has_reasons and self._reasons_due(now)

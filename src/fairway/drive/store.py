@@ -1,0 +1,235 @@
+"""`ObjectStore`: every object as it was last seen, and one overlay of what was sent but is not seen yet.
+
+What the scheduler counts with is the *effective* object: the newest version that was seen, with the changes on top
+that are under way. So a pod that was just bound counts as bound until its own object says so, or the change is
+refused; nothing else has to know about that.
+
+The store turns reports into events for the state, at most one per object and batch: `drain` compares what the state
+was told last with what is effective now. Reports that change nothing (a heartbeat, a relist, the echo of our own
+write) cost a comparison, and make no event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from fairway.api import kinds
+from fairway.api.kinds import ApiObject, ObjectKey
+from fairway.api.pods import Pod
+from fairway.drive.change import Change
+from fairway.state.events import Deleted, Event, Upserted
+
+_NOTHING: Mapping[ObjectKey, ApiObject] = {}
+
+
+class Batch(NamedTuple):
+    """Events for the state. `matters` is False where they only say what the last plan expected: that what it wrote was
+    written, or that a pod started on its node. Nothing new can be decided because of them.
+    """
+
+    events: list[Event]
+    matters: bool
+
+
+class ObjectStore:
+    """See the module. Objects are never changed in place."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, dict[ObjectKey, ApiObject]] = {}
+        """By kind, as the world showed them last."""
+        self._told: dict[ObjectKey, ApiObject] = {}
+        """What the state counts with."""
+        self._sent: dict[ObjectKey, list[Change]] = {}
+        self._dirty: dict[ObjectKey, ApiObject | None] = {}
+        """Keys that may have changed since the last batch, in order. What was deleted in between has its last version
+        here, so that an object that was created again under its name is told as a deletion and an addition.
+        """
+        self._ours: dict[ObjectKey, ApiObject | None] = {}
+        """What changes that were sent since the last batch make of their objects."""
+        self.nominated: set[ObjectKey] = set()
+        """Pods that wait for a node that is being freed, as the state was last told."""
+
+    # -- reading ---------------------------------------------------------------------------------------------
+
+    def get(self, key: ObjectKey) -> ApiObject | None:
+        """The effective object."""
+        thing = self._seen.get(key[0], _NOTHING).get(key)
+        for change in self._sent.get(key, ()):
+            thing = change.onto(thing)
+        return thing
+
+    def of_kind(self, kind: str) -> Iterator[tuple[ObjectKey, ApiObject]]:
+        """All effective objects of a kind."""
+        known = self._seen.get(kind, _NOTHING)
+        sent = [key for key in self._sent if key[0] == kind] if self._sent else []
+        for key in {**known, **dict.fromkeys(sent)} if sent else list(known):
+            thing = self.get(key)
+            if thing is not None:
+                yield key, thing
+
+    def objects(self) -> Iterator[ApiObject]:
+        """All effective objects."""
+        for kind in sorted({*self._seen, *(key[0] for key in self._sent)}):
+            for _, thing in self.of_kind(kind):
+                yield thing
+
+    def under_way(self) -> Iterator[Change]:
+        """Changes that were sent, and neither seen nor refused yet."""
+        for changes in self._sent.values():
+            yield from changes
+
+    @property
+    def is_dirty(self) -> bool:
+        return bool(self._dirty)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._seen.values()))
+
+    # -- what a world reports --------------------------------------------------------------------------------
+
+    def seen(self, thing: ApiObject) -> None:
+        key = kinds.key(thing)
+        of_kind = self._seen.setdefault(key[0], {})
+        known = of_kind.get(key)
+        if known is not None and (known is thing or _is_old_news(thing, known)):
+            return
+        of_kind[key] = thing
+        if known is not None and _same(thing, known):
+            return
+        changes = self._sent.get(key)
+        if changes is not None:
+            self._keep(key, [change for change in changes if _concerns(change, thing) and not change.shown_by(thing)])
+        self._dirty.setdefault(key, None)
+
+    def gone(self, thing: ApiObject) -> None:
+        """`thing` is the last version that there was."""
+        key = kinds.key(thing)
+        of_kind = self._seen.get(key[0], {})
+        known = of_kind.get(key)
+        if known is not None and _is_older(thing, known):
+            return  # it was created again, and that was reported first
+        if known is None and key not in self._sent and key not in self._told:
+            return
+        of_kind.pop(key, None)
+        self._sent.pop(key, None)
+        self._dirty[key] = thing
+
+    def listed(self, kind: str, things: Iterable[ApiObject]) -> None:
+        """All objects of a kind, taken as a difference to what is known."""
+        there = set()
+        for thing in things:
+            there.add(kinds.key(thing))
+            self.seen(thing)
+        known = self._seen.get(kind, {})
+        for key in [key for key in known if key not in there]:
+            self.gone(known[key])
+
+    def sent(self, changes: Iterable[Change]) -> None:
+        """Changes leave for the world: from now on they count."""
+        for change in changes:
+            self._sent.setdefault(change.key, []).append(change)
+            self._dirty.setdefault(change.key, None)
+            self._ours[change.key] = self.get(change.key)
+
+    def refused(self, change: Change) -> None:
+        """A change will not be made: it no longer counts."""
+        changes = self._sent.get(change.key, [])
+        if change in changes:
+            self._keep(change.key, [other for other in changes if other != change])
+            self._dirty.setdefault(change.key, None)
+
+    # -- what the state is told ------------------------------------------------------------------------------
+
+    def drain(self) -> Batch:
+        """What changed since the last batch, as events for the state."""
+        events: list[Event] = []
+        matters = False
+        for key, last in self._dirty.items():
+            told, now = self._told.get(key), self.get(key)
+            expected = self._ours.get(key, told)
+            if now is None:
+                if told is not None:
+                    events.append(Deleted(told if last is None else last))
+                    del self._told[key]
+                    self.nominated.discard(key)
+                    matters = matters or expected is not None
+                continue
+            if told is not None:
+                if last is not None or _is_another(now, told):
+                    events.append(Deleted(told if last is None else last))
+                    matters = True
+                elif told is now or _same(now, told):
+                    continue
+            events.append(Upserted(now))
+            matters = matters or not is_as_expected(now, expected)
+            self._told[key] = now
+            if isinstance(now, Pod):
+                self._index(key, now)
+        self._dirty.clear()
+        self._ours.clear()
+        return Batch(events, matters)
+
+    def _index(self, key: ObjectKey, pod: Pod) -> None:
+        if pod.status.nominated_node_name and not pod.spec.node_name:
+            self.nominated.add(key)
+        else:
+            self.nominated.discard(key)
+
+    def _keep(self, key: ObjectKey, changes: list[Change]) -> None:
+        if changes:
+            self._sent[key] = changes
+        else:
+            self._sent.pop(key, None)
+
+
+def is_as_expected(thing: ApiObject, expected: ApiObject | None) -> bool:
+    """Whether an object is what the last plan counts with; a pod on its node may have started there meanwhile."""
+    if expected is None or thing is expected or thing == expected:
+        return expected is not None
+    return (
+        isinstance(thing, Pod)
+        and isinstance(expected, Pod)
+        and bool(thing.spec.node_name)
+        and thing.spec == expected.spec
+        and _same_metadata(thing, expected)
+        and {thing.status.phase, expected.status.phase} <= {"Pending", "Running"}
+    )
+
+
+def _concerns(change: Change, thing: ApiObject) -> bool:
+    return not change.uid or change.uid == thing.metadata.uid
+
+
+def _is_another(thing: ApiObject, known: ApiObject) -> bool:
+    """Whether two objects of one name are different ones: deleted, and created again."""
+    return thing.metadata.uid != known.metadata.uid
+
+
+def _version(thing: ApiObject) -> int | None:
+    """Resource versions of one kind can be compared as numbers; where they are none, nothing can be said."""
+    text = thing.metadata.resource_version
+    return int(text) if text and len(text) <= 20 and text.isascii() and text.isdecimal() else None
+
+
+def _is_older(thing: ApiObject, known: ApiObject) -> bool:
+    mine, theirs = _version(thing), _version(known)
+    return mine is not None and theirs is not None and mine < theirs
+
+
+def _is_old_news(thing: ApiObject, known: ApiObject) -> bool:
+    mine, theirs = _version(thing), _version(known)
+    return mine is not None and theirs is not None and mine <= theirs
+
+
+def _same(thing: ApiObject, known: ApiObject) -> bool:
+    """Whether two versions of an object differ in their resource version at most."""
+    if thing.metadata.resource_version == known.metadata.resource_version:
+        return thing == known
+    return _same_metadata(thing, known) and replace(thing, metadata=known.metadata) == known
+
+
+def _same_metadata(thing: ApiObject, known: ApiObject) -> bool:
+    return replace(thing.metadata, resource_version=known.metadata.resource_version) == known.metadata

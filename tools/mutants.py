@@ -1,0 +1,306 @@
+"""Do the tests notice when the code is wrong? Break it in many small ways, one at a time, and count.
+
+    python -m tools.mutants --count 300 --seed 1 [--jobs 2] [--only scheduler] [--report FILE]
+
+1. One run of the test suite under coverage tells which tests reach which line (kept in `.mutants/`, made again when
+   a source or a test changed).
+2. A sample of mutants is drawn, evenly over the packages: a comparison turned round, a constant moved by one, a
+   condition negated, `and` for `or`, a sum for a difference, a statement left out.
+3. Each is written to a copy of the tree, and the tests that reach its line are run there, the quickest first, until
+   one fails. A mutant that no test notices *survives*: either a test is missing, or the code is not needed.
+
+A survivor is a place to look, not a verdict: some mutants mean the same as the code (an order that does not matter,
+a limit that is only about speed).
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import hashlib
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "fairway"
+KEPT = ROOT / ".mutants"
+PACKAGES = ("resources", "state", "scheduler", "devices", "fleet")
+MOST_TESTS = 60
+"""Tests run for one mutant: those that reach its line and took least time."""
+LIMIT = 120
+"""Seconds for the tests of one mutant; one that hangs counts as noticed."""
+
+_COMPARE: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+}
+_BINARY: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Add,
+    ast.FloorDiv: ast.Mult,
+    ast.BitOr: ast.BitAnd,
+    ast.BitAnd: ast.BitOr,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    path: Path
+    line: int
+    what: str
+    text: str
+    """The whole module, mutated."""
+
+
+def _mutate(node: ast.AST, variant: int) -> str:
+    """Change a node in place; "" where there is nothing to change, or not in this variant."""
+    match node:
+        case ast.Compare(ops=[op]) if variant == 0 and type(op) in _COMPARE:
+            node.ops = [_COMPARE[type(op)]()]
+            return f"{type(op).__name__} became {type(node.ops[0]).__name__}"
+        case ast.BinOp(op=operator) if variant == 0 and type(operator) in _BINARY:
+            node.op = _BINARY[type(operator)]()
+            return f"{type(operator).__name__} became {type(node.op).__name__}"
+        case ast.BoolOp(op=joint) if variant == 0:
+            node.op = ast.Or() if isinstance(joint, ast.And) else ast.And()
+            return f"{type(joint).__name__} became {type(node.op).__name__}"
+        case ast.UnaryOp(op=ast.Not()) if variant == 0:
+            node.op = ast.UAdd()
+            return _negation_left_out(node)
+        case ast.Constant(value=bool(value)) if variant == 0:
+            node.value = not value
+            return f"{value} became {not value}"
+        case ast.Constant(value=int(value)) if not isinstance(value, bool):
+            node.value = value + (1 if variant == 0 else -1)
+            return f"{value} became {node.value}"
+        case ast.If(test=test) | ast.While(test=test) | ast.IfExp(test=test) if variant == 0:
+            node.test = ast.UnaryOp(ast.Not(), test)
+            return "a condition was negated"
+        case ast.Expr(value=ast.Call()) if variant == 0:
+            node.value = ast.Constant(None)
+            return "a call was left out"
+        case ast.AugAssign() if variant == 0:
+            node.value = ast.Constant(0)
+            return "an update by nothing"
+    return ""
+
+
+def _negation_left_out(node: ast.UnaryOp) -> str:
+    node.op = ast.Not()
+    node.operand = ast.UnaryOp(ast.Not(), node.operand)
+    return "not was left out"
+
+
+# -- which tests reach which line ------------------------------------------------------------------------------
+
+
+def _fingerprint() -> str:
+    digest = hashlib.sha256()
+    for folder in (SOURCE, ROOT / "tests"):
+        for path in sorted(folder.rglob("*.py")):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Tests by module and line, and how long each takes."""
+
+    tests: dict[str, dict[int, list[str]]]
+    seconds: dict[str, float]
+
+    def of(self, path: Path, line: int) -> list[str]:
+        found = self.tests.get(str(path.relative_to(ROOT)), {}).get(line, [])
+        return sorted(found, key=lambda test: self.seconds.get(test, 0.0))[:MOST_TESTS]
+
+
+def reach(jobs: int, tests_in: list[str]) -> Reach:
+    """Read what is kept, or run the whole suite once."""
+    kept = KEPT / "reach.json"
+    fingerprint = _fingerprint() + " ".join(tests_in)
+    if kept.exists():
+        known = json.loads(kept.read_text())
+        if known["fingerprint"] == fingerprint:
+            tests = {
+                path: {int(line): names for line, names in lines.items()} for path, lines in known["tests"].items()
+            }
+            return Reach(tests, known["seconds"])
+    print("running the tests once under coverage", file=sys.stderr)
+    found = _measure(jobs, tests_in)
+    KEPT.mkdir(exist_ok=True)
+    kept.write_text(json.dumps({"fingerprint": fingerprint, "tests": found.tests, "seconds": found.seconds}))
+    return found
+
+
+def _measure(jobs: int, tests_in: list[str]) -> Reach:
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Path(folder) / "coveragerc"
+        settings.write_text(f"[run]\nsource = {SOURCE}\ndata_file = {folder}/data\nparallel = true\nsigterm = true\n")
+        command = [sys.executable, "-m", "pytest", "-q", "-n", str(jobs), "-p", "no:cacheprovider"]
+        command += [f"--cov={SOURCE}", f"--cov-config={settings}", "--cov-context=test", "--cov-report="]
+        command += [f"--junitxml={folder}/times.xml", "-o", "junit_duration_report=call", *tests_in]
+        subprocess.run(command, cwd=ROOT, env=_environment(ROOT), stdout=sys.stderr, check=False)
+        return Reach(_contexts(Path(folder)), _durations(Path(folder) / "times.xml"))
+
+
+def _contexts(folder: Path) -> dict[str, dict[int, list[str]]]:
+    from coverage import CoverageData
+
+    tests: dict[str, dict[int, list[str]]] = {}
+    for path in sorted(folder.glob("data*")):
+        data = CoverageData(str(path))
+        data.read()
+        for file in data.measured_files():
+            lines = tests.setdefault(str(Path(file).relative_to(ROOT)), {})
+            for line, contexts in data.contexts_by_lineno(file).items():
+                names = {context.split("|")[0] for context in contexts if context}
+                lines[line] = sorted(names.union(lines.get(line, ())))
+    return tests
+
+
+def _durations(path: Path) -> dict[str, float]:
+    from xml.etree import ElementTree
+
+    seconds: dict[str, float] = {}
+    for case in ElementTree.parse(path).iter("testcase"):
+        names = case.get("classname", "").split(".")
+        while names and not (ROOT / Path(*names)).with_suffix(".py").exists():
+            names, rest = names[:-1], names[-1:]
+            case.set("name", "::".join([*rest, case.get("name", "")]))
+        file = str(Path(*names).with_suffix(".py")) if names else ""
+        seconds[f"{file}::{case.get('name')}"] = float(case.get("time", 0))
+    return seconds
+
+
+# -- running mutants -------------------------------------------------------------------------------------------
+
+
+def sample(count: int, seed: int, only: str, found: Reach) -> list[Mutant]:
+    """As many from each package, of lines that a test reaches, at most one of a line."""
+    dice = random.Random(seed)
+    packages = [name for name in PACKAGES if not only or name == only]
+    chosen: list[Mutant] = []
+    for number, package in enumerate(packages):
+        share = count * (number + 1) // len(packages) - count * number // len(packages)
+        paths = sorted((SOURCE / package).rglob("*.py"))
+        lines = [(path, line) for path in paths for line in sorted(found.tests.get(str(path.relative_to(ROOT)), {}))]
+        dice.shuffle(lines)
+        taken = 0
+        for path, line in lines:
+            if taken == share:
+                break
+            mutant = _one_of(path, line, dice)
+            if mutant is not None:
+                chosen.append(mutant)
+                taken += 1
+    return chosen
+
+
+def _one_of(path: Path, line: int, dice: random.Random) -> Mutant | None:
+    tree = ast.parse(path.read_text())
+    places = [i for i, n in enumerate(_located(tree)) if n.lineno == line]  # type: ignore[attr-defined]
+    options = []
+    for index in places:
+        for variant in range(2):
+            changed = copy.deepcopy(tree)
+            what = _mutate(_located(changed)[index], variant)
+            if what:
+                options.append((what, changed))
+    if not options:
+        return None
+    what, changed = dice.choice(options)
+    return Mutant(path, line, what, ast.unparse(ast.fix_missing_locations(changed)))
+
+
+def _located(tree: ast.AST) -> list[ast.AST]:
+    return [node for node in ast.walk(tree) if hasattr(node, "lineno")]
+
+
+def _environment(tree: Path) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": "1", "CI": "true"}
+
+
+class Workplace:
+    """A copy of the tree in which one mutant at a time lives."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        for name in ("src", "tests", "examples", "docs", "benchmarks", "experiments", "tools"):
+            if (ROOT / name).exists():
+                shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        for name in ("pyproject.toml", "README.md", "CHANGELOG.md", "Makefile"):
+            shutil.copy(ROOT / name, folder / name)
+
+    def notices(self, mutant: Mutant, tests: list[str]) -> bool:
+        path = self._folder / mutant.path.relative_to(ROOT)
+        original = path.read_text()
+        path.write_text(mutant.text)
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests]
+        try:
+            run = subprocess.run(
+                command, cwd=self._folder, env=_environment(self._folder), capture_output=True, timeout=LIMIT
+            )
+            return run.returncode == 1
+        except subprocess.TimeoutExpired:
+            return True
+        finally:
+            path.write_text(original)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--only", default="", choices=("", *PACKAGES))
+    parser.add_argument("--tests", action="append", default=[], help="only these files or folders of tests")
+    parser.add_argument("--report", type=Path)
+    given = parser.parse_args()
+    found = reach(given.jobs, given.tests)
+    mutants = sample(given.count, given.seed, given.only, found)
+    with tempfile.TemporaryDirectory() as folder:
+        places = [Workplace(Path(folder) / str(number)) for number in range(given.jobs)]
+        free = list(places)
+
+        def judge(mutant: Mutant) -> bool:
+            place = free.pop()
+            try:
+                return place.notices(mutant, found.of(mutant.path, mutant.line))
+            finally:
+                free.append(place)
+
+        with ThreadPoolExecutor(given.jobs) as pool:
+            survivors = []
+            for number, (mutant, noticed) in enumerate(zip(mutants, pool.map(judge, mutants), strict=True), 1):
+                if not noticed:
+                    survivors.append(mutant)
+                    print(f"survived: {mutant.path.relative_to(ROOT)}:{mutant.line}: {mutant.what}", flush=True)
+                print(f"\r{number} of {len(mutants)}, {len(survivors)} survived", end="", file=sys.stderr, flush=True)
+    noticed_count = len(mutants) - len(survivors)
+    print(f"\n{noticed_count} of {len(mutants)} mutants noticed ({100 * noticed_count / max(1, len(mutants)):.1f} %)")
+    if given.report:
+        rows = [{"path": str(m.path.relative_to(ROOT)), "line": m.line, "what": m.what} for m in survivors]
+        given.report.write_text(json.dumps({"mutants": len(mutants), "survivors": rows}, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
