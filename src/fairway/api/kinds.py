@@ -20,10 +20,12 @@ from fairway.api.fleet import (
 )
 from fairway.api.namespaces import Namespace, ResourceQuota
 from fairway.api.nodes import Node
+from fairway.api.podgroups import KubePodGroup, PluginPodGroup, check_kube_pod_group, check_plugin_pod_group
 from fairway.api.pods import Pod
 from fairway.api.reservations import Reservation
 from fairway.api.scheduling import PodDisruptionBudget, PodGroup, PriorityClass, Queue
 from fairway.api.shape import Finding
+from fairway.api.topology import HyperNode, check_hyper_node
 from fairway.api.validation import cluster, devices, fleet, pods, reservations, scheduling
 from fairway.api.validation.labels import check_metadata
 from fairway.api.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -40,6 +42,7 @@ ApiObject = (
     | PodDisruptionBudget
     | Queue
     | PodGroup
+    | HyperNode
     | Reservation
     | ResourceSlice
     | DeviceClass
@@ -73,6 +76,8 @@ class Kind:
     namespaced: bool = False
     name_is_label: bool = False
     api_version_optional: bool = False
+    converted: Callable[[Any], ApiObject] | None = None
+    """For forms that are read into the struct of another kind of the same name."""
 
     def settle(self, obj: ApiObject) -> list[Finding]:
         """Fill in the default namespace, then say everything that is wrong with a freshly decoded object."""
@@ -99,7 +104,7 @@ def find(api_version: str, name: str) -> Kind | None:
 
 def versions_read(name: str) -> tuple[str, ...]:
     """The API versions in which a kind of this name is read; none if it is not read at all."""
-    return tuple(version for kind in KINDS if kind.name == name for version in kind.api_versions)
+    return tuple(version for kind in (*KINDS, *OTHER_FORMS) if kind.name == name for version in kind.api_versions)
 
 
 def _kinds() -> Iterator[Kind]:
@@ -133,6 +138,7 @@ def _scheduling_kinds() -> Iterator[Kind]:
     )
     yield Kind("Queue", batch, Queue, scheduling.check_queue)
     yield Kind("PodGroup", batch, PodGroup, scheduling.check_pod_group, namespaced=True)
+    yield Kind("HyperNode", ("topology.volcano.sh/v1alpha1",), HyperNode, check_hyper_node)
     yield Kind("Reservation", ("fairway.dev/v1alpha1",), Reservation, reservations.check_reservation, namespaced=True)
 
 
@@ -175,8 +181,22 @@ def _fleet_kinds() -> Iterator[Kind]:
     yield Kind("AddOnPlacementScore", (f"{group}/v1alpha1",), AddOnPlacementScore, namespaced=True)
 
 
+def _other_forms() -> Iterator[Kind]:
+    kube = ("scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1alpha2")
+    yield Kind("PodGroup", kube, KubePodGroup, check_kube_pod_group, namespaced=True, converted=KubePodGroup.converted)
+    yield Kind(
+        "PodGroup",
+        ("scheduling.x-k8s.io/v1alpha1",),
+        PluginPodGroup,
+        check_plugin_pod_group,
+        namespaced=True,
+        converted=PluginPodGroup.converted,
+    )
+
+
 KINDS: tuple[Kind, ...] = tuple(_kinds())
+OTHER_FORMS: tuple[Kind, ...] = tuple(_other_forms())
 _BY_STRUCT = {kind.struct: kind for kind in KINDS}
-_BY_VERSION = {(version, kind.name): kind for kind in KINDS for version in kind.api_versions} | {
+_BY_VERSION = {(version, kind.name): kind for kind in (*KINDS, *OTHER_FORMS) for version in kind.api_versions} | {
     ("", kind.name): kind for kind in KINDS if kind.api_version_optional
 }

@@ -177,7 +177,7 @@ class _Collector:
             found = malformed + _outside(findings, malformed)
             self._faults_of(document, path, [*found, *_still_used(obj)] if self._skip_invalid else found)
         else:
-            self._register(document, path, obj)
+            self._register(document, path, obj if kind.converted is None else kind.converted(obj))
 
     def _faults_of(self, document: Document, path: Path, findings: list[Finding]) -> None:
         """The errors of one object, by line; lines are looked up only for those that are shown."""

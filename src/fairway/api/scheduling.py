@@ -66,12 +66,31 @@ class Queue(ApiStruct, frozen=True):
     status: QueueStatus = msgspec.field(default_factory=QueueStatus)
 
 
+class NetworkTopology(ApiStruct, frozen=True):
+    """Volcano's: how near to each other the pods must (hard) or should (soft) be."""
+
+    mode: Literal["hard", "soft"] = "hard"
+    highest_tier_allowed: Positive | None = None
+
+
+class TopologyConstraint(ApiStruct, frozen=True):
+    """Kubernetes' own: all pods on nodes with one value of this label."""
+
+    key: str
+
+
 class PodGroupSpec(ApiStruct, frozen=True):
+    """What follows `network_topology` is said by PodGroups of other APIs, which are read into this one."""
+
     min_member: Count = 1
     min_task_member: dict[str, Count] = msgspec.field(default_factory=dict)
     min_resources: Amounts = msgspec.field(default_factory=dict)
     queue: str = ""
     priority_class_name: str = ""
+    network_topology: NetworkTopology | None = None
+    priority: Int32 | None = None
+    topology: tuple[TopologyConstraint, ...] = ()
+    evict_whole: bool = False
 
 
 class PodGroupStatus(ApiStruct, frozen=True):

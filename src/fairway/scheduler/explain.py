@@ -17,6 +17,8 @@ from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.nodes.view import NodeView
 from fairway.scheduler.session import Session
 from fairway.scheduler.statement import Statement
+from fairway.scheduler.topology.domains import Domain, Domains
+from fairway.scheduler.topology.texts import domains_text
 from fairway.scheduler.verdict import (
     RESERVED_TEXT,
     STAGE,
@@ -54,9 +56,13 @@ class Why(NamedTuple):
     placed: int
     needed: int
     member: int
+    domains: str = ""
+    """What is said of domains, where the job must be in one."""
 
     def message(self, member: str) -> str:
         text = self.report.text()
+        if self.domains:
+            return self.domains if self.placed else f"{self.domains}; {text}"
         if self.reason is Reason.WAITING_FOR_RELEASE:
             return f"fits once the terminating pods are gone; now {text}"
         if self.reason is Reason.GANG_NOT_READY:
@@ -67,7 +73,11 @@ class Why(NamedTuple):
 def explain(session: Session, job: JobRun) -> Why:
     """Try the job once more on the final state, without asking its queue, and look at what is missing."""
     session.keep_promises(job)
-    why = _explain(session, job) if job.runs else _explain_held(session, job)
+    topology = job.job.topology
+    if job.runs and topology is not None and topology.hard:
+        why = _explain_domains(session, job)
+    else:
+        why = _explain(session, job) if job.runs else _explain_held(session, job)
     session.keep_promises(None)
     return why
 
@@ -84,6 +94,30 @@ def _explain(session: Session, job: JobRun) -> Why:
     if STAGE[reason] >= STAGE[Reason.INSUFFICIENT_RESOURCES] and _fits_after_release(session, job, needed):
         reason = Reason.WAITING_FOR_RELEASE
     return Why(reason, report, placed, needed, stuck.place)
+
+
+def _explain_domains(session: Session, job: JobRun) -> Why:
+    """A job that must be in one domain: how many pods the domain that takes most of them could take."""
+    domains = Domains(session, job)
+    needed = 1 if session.job_ready(job) else domains.needed
+    found = domains.all()
+    if domains.is_exact() and len(job.job.role_minimums) == 0:
+        most = min(domains.largest(), needed)
+    else:
+        most = max((_taken_by(session, job, domain, needed) for domain in found), default=0)
+    report = node_report(session, next(run.shape for run in job.runs if run.left))
+    reason = Reason.GANG_NOT_READY if most else report.furthest
+    return Why(reason, report, most, needed, 0, domains_text(domains, found, needed, most))
+
+
+def _taken_by(session: Session, job: JobRun, domain: Domain, needed: int) -> int:
+    statement, before = session.statement(), job.ready
+    session.kernel.domain = domain.mask
+    _place(job, statement, needed)
+    session.kernel.domain = None
+    taken = job.ready - before
+    statement.rollback()
+    return taken
 
 
 def _explain_held(session: Session, job: JobRun) -> Why:

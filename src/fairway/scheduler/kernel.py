@@ -81,6 +81,8 @@ class Kernel:
         """How many wait there: a BestEffort pod must leave them their slots."""
         self.cap_for: Callable[[Shape], IntColumn | None] | None = None
         """How many tasks of a shape each node may take because of promises to others; None if there are none."""
+        self.domain: BoolColumn | None = None
+        """Rows to which choices are confined for now: a domain of a topology; None if to none."""
         self._columns = columns
         self._most: list[int] = []
         self._most_read = -1
@@ -122,6 +124,8 @@ class Kernel:
         column = self.column(shape)
         if self.cap_for is not None:
             column = self._capped(shape, column)
+        if self.domain is not None:
+            column = Column(column.base, column.keys + ~self.domain * _GIANT, around=column.around)
         if count == 1 or column.around:
             best = int(column.keys.argmin())
             return [best] if column.keys[best] < INFEASIBLE else []

@@ -7,6 +7,7 @@ from fairway.scheduler.jobrun import JobRun, TaskRun
 from fairway.scheduler.outcome import Step
 from fairway.scheduler.session import Session
 from fairway.scheduler.statement import Statement
+from fairway.scheduler.topology.placing import begin_in_domains, grow_in_domains
 from fairway.scheduler.verdict import QUEUE_LIMITED
 from fairway.state.shapes import Shape
 from fairway.state.tasks import TaskState
@@ -33,7 +34,9 @@ class Placer:
     def _step(self, job: JobRun) -> Step:
         statement = self._session.statement()
         if self._session.job_ready(job):
-            return self._grow(job, statement)
+            if job.job.topology is None:
+                return self._grow(job, statement)
+            return grow_in_domains(self._session, job, lambda: self._grow(job, statement))
         step = self._begin(job, statement)
         if step is Step.PLACED:
             statement.commit()
@@ -99,6 +102,11 @@ class Placer:
         """A job that is not ready: roles first, then the rest of the minimum, in task order."""
         if job.signature in self._session.outcomes.no_room and not job.started:
             return Step.NO_ROOM
+        if job.job.topology is None:
+            return self._begin_here(job, statement)
+        return begin_in_domains(self._session, job, statement, lambda: self._begin_here(job, statement))
+
+    def _begin_here(self, job: JobRun, statement: Statement) -> Step:
         allowed = True
         for role, least in job.job.role_minimums:
             missing = least - (job.role_ready or {}).get(role, 0)
@@ -142,7 +150,8 @@ class Placer:
             return 0
         fresh = statement.checkpoint() == 0
         placed = statement.allocate(job, run, count)
-        if fresh and placed < count and self._only_shrinks(run.shape):
+        everywhere = self._session.kernel.domain is None
+        if fresh and everywhere and placed < count and self._only_shrinks(run.shape):
             self._room[run.shape] = placed
         return placed
 

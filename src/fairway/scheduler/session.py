@@ -317,6 +317,10 @@ class Session:
         """Jobs of which something is evicted in this cycle."""
         return {task.job for task in self.evicted}
 
+    def rows_bound(self, job: Job) -> list[int]:
+        """Where tasks of a job were placed in this cycle."""
+        return [row for run, _, rows in self.bindings if run.job is job for row in rows]
+
     def nominate(self, job: JobRun, places: list[tuple[Task, int]]) -> None:
         """Room is being made for these tasks on these rows; it is theirs."""
         self.holders[job.job] = job

@@ -19,6 +19,7 @@ from fairway.api.nodes import Node
 from fairway.api.pods import Pod
 from fairway.api.reservations import Reservation
 from fairway.api.scheduling import PodDisruptionBudget, PodGroup, PriorityClass, Queue
+from fairway.api.topology import HyperNode
 from fairway.api.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
 from fairway.resources.columns import Axis
 from fairway.state import reader
@@ -41,6 +42,7 @@ from fairway.state.reservations import ReservationBook
 from fairway.state.shaper import Shaper
 from fairway.state.shapes import Shape
 from fairway.state.tasks import Task
+from fairway.state.topology import HyperNodes
 from fairway.state.volumes import VolumeBook
 from fairway.state.waiting import WaitingIndex
 
@@ -68,6 +70,7 @@ class ClusterState:
         self.reservations = ReservationBook()
         self.gates: dict[str, tuple[str, ...]] = {}
         """The scheduling gates of pods that have some, by pod."""
+        self.hyper_nodes = HyperNodes()
         self.history = RunHistory()
         self.faults = AnnotationFaults()
         self.aside = SetAside()
@@ -87,6 +90,7 @@ class ClusterState:
             Pod: (self._pods.upsert, self._pods.delete),
             Node: (self.nodes.upsert, self._delete_node),
             PodGroup: (self._groups.upsert, self._groups.delete),
+            HyperNode: (self.hyper_nodes.upsert, self.hyper_nodes.delete),
             Queue: (self._upsert_queue, self._delete_queue),
             Reservation: (self._upsert_reservation, self._delete_reservation),
             ResourceQuota: (self.namespaces.upsert_quota, self._delete_quota),
@@ -155,7 +159,9 @@ class ClusterState:
             self.changed_jobs.add(job)
 
     def _priority_of(self, job: Job) -> int:
-        """A group's own class counts; without one, its most important pod."""
+        """A group's own number or class counts; without one, its most important pod."""
+        if job.own_priority is not None:
+            return job.own_priority
         if job.priority_class and self.priorities.known(job.priority_class):
             return self.priorities.value(job.priority_class)
         return max([task.priority for task in job.tasks], default=0)

@@ -20,6 +20,7 @@ from fairway.state.queues import Amounts, QueueInfo
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import Snapshot
 from fairway.state.tasks import ACCOUNTED, NOWHERE, ON_NODE, READY, WAITING, Task, TaskState
+from fairway.state.topology import strictest
 from fairway.state.waiting import Line, Run, Signature, WaitingIndex
 
 _STARTED = ACCOUNTED | READY
@@ -93,11 +94,15 @@ def _check_said(state: ClusterState, job: Job) -> None:
     same(f"what the pods of job {job.key} say", job.said, dict(said))
     named = job.named_queue or min((says.queue for says in said if says.queue), default="")
     same(f"queue of job {job.key}", job.queue, named or state.namespaces.queue(job.namespace) or "default")
+    asked = job.own_topology or strictest(says.topology for says in said)
+    same(f"topology of job {job.key}", job.topology, asked)
     if job.implicit:
         same(f"minimum of job {job.key}", job.minimum, max((says.minimum for says in said), default=1))
 
 
 def _priority(state: ClusterState, job: Job) -> int:
+    if job.own_priority is not None:
+        return job.own_priority
     if job.priority_class and state.priorities.known(job.priority_class):
         return state.priorities.value(job.priority_class)
     return max((task.priority for task in job.tasks), default=0)
@@ -254,7 +259,7 @@ def _signature_key(job: Job) -> tuple[Any, ...]:
         if runs and runs[-1][:2] == run[:2]:
             run = Run(run.shape, run.role, runs.pop().size + 1)
         runs.append(run)
-    return tuple(runs), job.minimum, job.role_minimums, job.minimum_resources
+    return tuple(runs), job.minimum, job.role_minimums, job.minimum_resources, job.topology
 
 
 # -- shapes and terms ---------------------------------------------------------------------------------------------

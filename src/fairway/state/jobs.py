@@ -11,6 +11,7 @@ from fairway.resources.columns import Vector
 from fairway.state.holds import HoldRecord
 from fairway.state.membership import PodSays
 from fairway.state.tasks import HOLDING, LOST, READY, STARTED, Task, TaskState
+from fairway.state.topology import TopologyRequest
 
 LAST = 1 << 62
 """The creation time, for ordering, of what does not say when it was created."""
@@ -30,6 +31,7 @@ class Job:
         "alone",
         "annotations",
         "created",
+        "evict_whole",
         "gated",
         "group",
         "implicit",
@@ -39,6 +41,8 @@ class Job:
         "minimum_resources",
         "named_queue",
         "namespace",
+        "own_priority",
+        "own_topology",
         "pending",
         "phase",
         "priority",
@@ -49,6 +53,7 @@ class Job:
         "role_minimums",
         "said",
         "tasks",
+        "topology",
         "uid",
     )
 
@@ -78,6 +83,14 @@ class Job:
         self.ready = 0
         self.pending = 0
         self.gated = 0
+        self.topology: TopologyRequest | None = None
+        """Where its pods must be, or should be, in relation to each other."""
+        self.own_topology: TopologyRequest | None = None
+        """What its group asks for; None leaves it to the pods."""
+        self.own_priority: int | None = None
+        """The priority that its group states as a number."""
+        self.evict_whole = False
+        """Whether its pods are evicted together, those above the minimum too."""
 
     @property
     def is_made(self) -> bool:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from fairway.api.meta import ObjectMeta
 from fairway.api.pods import Pod
 from fairway.state import annotations as names
+from fairway.state.topology import TopologyRequest, of_object
 
 _TOPMOST = (
     ("jobset.sigs.k8s.io/jobset-name", "jobset"),
@@ -49,6 +50,7 @@ class PodSays(NamedTuple):
     starving_after: str = ""
     controller: str = ""
     """The uid of its own controller, of pods that name no group: what it is known by when it comes again."""
+    topology: TopologyRequest | None = None
 
 
 NOTHING_SAID = PodSays()
@@ -120,5 +122,5 @@ def pod_says(pod: Pod) -> PodSays:
     minimum = 1 if text is None else names.parse_count(text) or 1
     owner = next((owner for owner in pod.metadata.owner_references if owner.controller), None)
     uid = owner.uid if owner is not None and not group_name(pod) else ""
-    says = PodSays(queue, minimum, pod.metadata.annotations.get(names.STARVING_AFTER, ""), uid)
+    says = PodSays(queue, minimum, pod.metadata.annotations.get(names.STARVING_AFTER, ""), uid, of_object(pod.metadata))
     return NOTHING_SAID if says == NOTHING_SAID else says

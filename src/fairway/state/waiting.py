@@ -25,6 +25,7 @@ from fairway.state.jobs import Job, JobOrder
 from fairway.state.queues import QueueTree, add
 from fairway.state.shapes import Shape
 from fairway.state.tasks import Task
+from fairway.state.topology import TopologyRequest
 
 
 class Run(NamedTuple):
@@ -82,7 +83,7 @@ class Line:
         return line
 
 
-SignatureKey = tuple[tuple[Run, ...], int, tuple[tuple[str, int], ...], Vector | None]
+SignatureKey = tuple[tuple[Run, ...], int, tuple[tuple[str, int], ...], Vector | None, TopologyRequest | None]
 
 
 class Signature:
@@ -97,6 +98,7 @@ class Signature:
         "minimum_resources",
         "role_minimums",
         "runs",
+        "topology",
         "total",
         "uniform",
         "users",
@@ -104,7 +106,7 @@ class Signature:
 
     def __init__(self, key: SignatureKey) -> None:
         self.key = key
-        self.runs, self.minimum, self.role_minimums, self.minimum_resources = key
+        self.runs, self.minimum, self.role_minimums, self.minimum_resources, self.topology = key
         amounts: dict[int, int] = {}
         for run in self.runs:
             for row, amount in run.shape.vector:
@@ -261,7 +263,7 @@ class WaitingIndex:
                 runs[-1] = Run(shape, role, runs[-1].size + 1)
             else:
                 runs.append(Run(shape, role, 1))
-        key: SignatureKey = (tuple(runs), job.minimum, job.role_minimums, job.minimum_resources)
+        key: SignatureKey = (tuple(runs), job.minimum, job.role_minimums, job.minimum_resources, job.topology)
         signature = self._signatures.get(key)
         if signature is None:
             signature = self._signatures[key] = Signature(key)

@@ -21,6 +21,7 @@ from fairway.scheduler.holding.reservable import most_reserved, reservable_nodes
 from fairway.scheduler.hooks import FloatColumn
 from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.session import Session
+from fairway.scheduler.topology.domains import Domains
 from fairway.scheduler.verdict import Reason
 from fairway.state.shapes import Shape
 from fairway.state.tasks import ON_NODE, Task, TaskState
@@ -52,7 +53,7 @@ class Places:
         stuck = next((task for task in tasks if not self._may_fit(task.shape)), None)
         if stuck is None:
             self._imagine(session.holds, 1)
-            stuck = self._reserve(job, tasks, made)
+            stuck = self._reserve_somewhere(job, tasks, made)
             self._imagine([*session.holds], -1)
         if stuck is not None:
             for hold in reversed(made):
@@ -83,9 +84,25 @@ class Places:
         left_ = self._left
         return all(amount <= left_[row] for row, amount in shape.vector)
 
-    def _reserve(self, job: JobRun, tasks: list[Task], made: list[Hold]) -> Task | None:
-        """Hold a place for each task; returns the first that has none."""
-        search = _Search(self._session, job, self._open)
+    def _reserve_somewhere(self, job: JobRun, tasks: list[Task], made: list[Hold]) -> Task | None:
+        """In one domain, the emptiest first, if the job must be in one."""
+        topology = job.job.topology
+        if topology is None or not topology.hard:
+            return self._reserve(job, tasks, made, self._open)
+        stuck: Task | None = tasks[0]
+        for domain in Domains(self._session, job, claims=True).all():
+            stuck = self._reserve(job, tasks, made, self._open & domain.mask)
+            if stuck is None:
+                return None
+            while made:
+                hold = made.pop()
+                self._imagine([hold], -1)
+                self._session.holds.cancel(hold)
+        return stuck
+
+    def _reserve(self, job: JobRun, tasks: list[Task], made: list[Hold], open_: BoolColumn) -> Task | None:
+        """Hold a place for each task on an open node; returns the first that has none."""
+        search = _Search(self._session, job, open_)
         for task in tasks:
             row = self._row_for(search, task.shape)
             if row is None:

@@ -133,6 +133,8 @@ class _Planner:
         self._made[job] = len(self._timeline.promises)
         if (session.promises and not self._every) or session.holds.of(job):
             return
+        if job.job.topology is not None and job.job.topology.hard:
+            return  # when the nodes of one domain are free together is not planned
         tasks = missing_tasks(session, job)
         promise = self._timeline.promise(job, tasks, self._runtimes.of_all(job.waiting)) if tasks else None
         if promise is not None:

@@ -22,7 +22,7 @@ from fairway.state.jobs import Job
 from fairway.state.tasks import Task, TaskState
 from fairway.state.waiting import Entry, Line, LineKey, Signature, patience
 
-_NO_SIGNATURE = Signature(((), 0, (), None))
+_NO_SIGNATURE = Signature(((), 0, (), None, None))
 _NO_LINE = Line(LineKey("", "", 0, False, "", True), _NO_SIGNATURE)
 
 

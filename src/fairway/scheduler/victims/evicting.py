@@ -14,6 +14,7 @@ from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.order import Order
 from fairway.scheduler.plan import Eviction
 from fairway.scheduler.session import Session
+from fairway.scheduler.topology.domains import Domains
 from fairway.scheduler.verdict import Reason, Verdict
 from fairway.scheduler.victims import choice
 from fairway.scheduler.victims.budgets import DisruptionBudgets
@@ -89,12 +90,25 @@ class _Evictor:
         claim = Claim(self._session, job, tasks, gang, entitlement, self._index, eligible, self._budgets)
         leaving = Leaving(self._session, tasks)
         leaving.lend()
-        found = choice.find_victims(claim)
+        found = self._find_victims(claim)
         leaving.lend(-1)
         if found is None or not self._within_limit(job, found):
             return False
         self._commit(claim, found, leaving)
         return True
+
+    def _find_victims(self, claim: Claim) -> Found | None:
+        """For a gang that must be in one domain, in the first that works, the emptiest first."""
+        session, topology = self._session, claim.job.job.topology
+        if topology is None or not topology.hard:
+            return choice.find_victims(claim)
+        for domain in Domains(session, claim.job, claims=True).all():
+            session.kernel.domain = domain.mask
+            found = choice.find_victims(claim)
+            session.kernel.domain = None
+            if found is not None:
+                return found
+        return None
 
     def _is_worth_it(self, job: JobRun, tasks: list[Task]) -> bool:
         """Whether the job would be ready with the room that is made for it."""

@@ -23,6 +23,8 @@ class Rooms:
         self.open: BoolColumn = kernel.column(shape).base < INFEASIBLE
         if kernel.reserved is not None:
             self.open &= ~kernel.reserved
+        if kernel.domain is not None:
+            self.open &= kernel.domain
         idle = session.snapshot.idle
         rooms = np.full(session.snapshot.size, 1 << 40, dtype=np.int64)
         for dimension, amount in shape.vector:

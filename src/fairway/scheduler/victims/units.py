@@ -171,7 +171,7 @@ def units_of(job: Job, bound: Mapping[str, int] | None = None) -> list[Unit]:
 def _surplus(job: Job, placed: list[Task], bound: Mapping[str, int]) -> list[Task]:
     """Pods above the minimum. Protected ones make up the minimum first, as far as they go."""
     spare = job.ready + sum(bound.values()) - job.minimum
-    if spare <= 0:
+    if spare <= 0 or job.evict_whole:
         return []
     least = dict(job.role_minimums)
     have = job.ready_by_role()

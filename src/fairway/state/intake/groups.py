@@ -14,6 +14,7 @@ from fairway.state.membership import PodSays, queue_named
 from fairway.state.queues import DEFAULT_QUEUE
 from fairway.state.shaper import Shaper
 from fairway.state.tasks import ACCOUNTED, NOWHERE, WAITING, Task, TaskState
+from fairway.state.topology import of_group, of_object, strictest
 
 if TYPE_CHECKING:
     from fairway.state.cluster import ClusterState
@@ -48,6 +49,7 @@ class GroupIntake:
         else:
             del job.said[says]
         self.choose_queue(job)
+        self._choose_topology(job)
         if job.implicit:
             job.minimum = max((said.minimum for said in job.said), default=1)
             spans = [(parse_span(said.starving_after) or 0, said.starving_after) for said in job.said]
@@ -57,6 +59,9 @@ class GroupIntake:
             if uid != job.uid:
                 job.uid = uid
                 self.rehold(job)
+
+    def _choose_topology(self, job: Job) -> None:
+        job.topology = job.own_topology or strictest(said.topology for said in job.said)
 
     def choose_queue(self, job: Job) -> None:
         """The queue of the group, else of its pods (of several the first by name), else of the namespace."""
@@ -72,6 +77,9 @@ class GroupIntake:
         self.choose_queue(job)
         job.group, job.uid = True, meta.uid
         job.minimum = spec.min_member
+        job.own_topology = of_group(spec) or of_object(meta)
+        self._choose_topology(job)
+        job.own_priority, job.evict_whole = spec.priority, spec.evict_whole
         job.role_minimums = _role_minimums(spec)
         job.minimum_resources = minimum_resources
         job.created = None if meta.creation_timestamp is None else from_datetime(meta.creation_timestamp)
@@ -94,6 +102,8 @@ class GroupIntake:
         self.choose_queue(job)
         job.group, job.created, job.uid = False, None, ""
         job.minimum, job.role_minimums, job.minimum_resources, job.phase = 1, (), None, ""
+        job.own_topology, job.own_priority, job.evict_whole = None, None, False
+        self._choose_topology(job)
         self._state.priorities.name(job.priority_class, -1)
         job.annotations, job.priority_class, job.last_ready = None, "", None
         self._state.faults.forget(f"podgroup {key}")

@@ -1,0 +1,119 @@
+"""Levels: ways to divide the nodes into domains, by labels or by HyperNodes of a tier."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairway.api.selectors import matches
+from fairway.api.topology import HyperNode, HyperNodeMember
+from fairway.state.cluster import ClusterState
+from fairway.state.labels import ABSENT
+from fairway.state.topology import TopologyRequest
+
+Codes = NDArray[np.int32]
+
+
+class Level(NamedTuple):
+    """By node row the code of its domain, `ABSENT` where it is in none; `names` of domains by code - 1."""
+
+    name: str
+    codes: Codes
+    names: list[str]
+
+
+def levels_of(state: ClusterState, size: int, listed: tuple[str, ...], request: TopologyRequest) -> list[Level]:
+    """The levels at which a request may be met by one domain, the narrowest first. `listed`: the policy's labels."""
+    if not request.keys:
+        return network_levels(state, size, listed, request.tier)
+    if request.hard or len(request.keys) > 1:
+        return [_combined(state, size, request.keys)]
+    key = request.keys[0]
+    wider = listed[: listed.index(key)] if key in listed else ()
+    return [_combined(state, size, (name,)) for name in (key, *reversed(wider))]
+
+
+def network_levels(state: ClusterState, size: int, listed: tuple[str, ...], highest: int) -> list[Level]:
+    """Tiers of HyperNodes; where there are none, the policy's labels are the tiers, the narrowest being the first."""
+    if state.hyper_nodes:
+        tiers = _hyper_levels(state, size)
+        return [level for tier, level in tiers if not highest or tier <= highest]
+    labels = [_combined(state, size, (key,)) for key in reversed(listed)]
+    return labels[:highest] if highest else labels
+
+
+def _combined(state: ClusterState, size: int, keys: tuple[str, ...]) -> Level:
+    """Domains by the values of all these labels together."""
+    labels = state.nodes.labels
+    columns = [labels.column(key, size) for key in keys]
+    if len(keys) == 1:
+        return Level(keys[0], columns[0], labels.values(keys[0]))
+    stacked = np.stack(columns, axis=1)
+    found, inverse = np.unique(stacked, axis=0, return_inverse=True)
+    whole = (stacked != ABSENT).all(axis=1)
+    codes = np.where(whole, inverse.reshape(-1) + 1, ABSENT).astype(np.int32)
+    values = [labels.values(key) for key in keys]
+    names = ["/".join(values[i][code - 1] if code else "" for i, code in enumerate(row)) for row in found.tolist()]
+    return Level(" and ".join(keys), codes, names)
+
+
+def _hyper_levels(state: ClusterState, size: int) -> list[tuple[int, Level]]:
+    """By tier, the lowest first; kept until HyperNodes or nodes change."""
+    stamp = (state.hyper_nodes.generation, state.nodes.reshaped.end, size)
+    kept = state.cache.get("hyper-levels")
+    if kept is None or kept[0] != stamp:
+        kept = state.cache["hyper-levels"] = (stamp, _resolve(state, size))
+    levels: list[tuple[int, Level]] = kept[1]
+    return levels
+
+
+def _resolve(state: ClusterState, size: int) -> list[tuple[int, Level]]:
+    things = state.hyper_nodes.by_name()
+    by_tier: dict[int, list[str]] = {}
+    for name, thing in things.items():
+        by_tier.setdefault(thing.spec.tier, []).append(name)
+    known: dict[str, set[int]] = {}
+    levels = []
+    for tier, names in sorted(by_tier.items()):
+        codes = np.zeros(size, dtype=np.int32)
+        for code, name in enumerate(names, 1):
+            rows = [row for row in _rows_of(name, things, state, known, ()) if codes[row] == ABSENT]
+            codes[rows] = code
+        levels.append((tier, Level(f"HyperNodes of tier {tier}", codes, names)))
+    return levels
+
+
+def _rows_of(
+    name: str, things: dict[str, HyperNode], state: ClusterState, known: dict[str, set[int]], above: tuple[str, ...]
+) -> set[int]:
+    """The rows of all nodes in a HyperNode; a circle of members ends where it closes."""
+    if name in known:
+        return known[name]
+    rows: set[int] = set()
+    for member in things[name].spec.members:
+        if member.type == "Node":
+            rows |= {row for row in state.nodes.rows.values() if _is_member(member, row, state)}
+            continue
+        for inner in things:
+            if inner != name and inner not in above and _matches(member, inner):
+                rows |= _rows_of(inner, things, state, known, (*above, name))
+    if not above:
+        known[name] = rows
+    return rows
+
+
+def _is_member(member: HyperNodeMember, row: int, state: ClusterState) -> bool:
+    labels = member.selector.label_match
+    if labels is not None:
+        return matches(labels, state.nodes.labels.at(row))
+    return _matches(member, state.nodes.names[row])
+
+
+def _matches(member: HyperNodeMember, name: str) -> bool:
+    selector = member.selector
+    if selector.exact_match is not None:
+        return selector.exact_match.name == name
+    return selector.regex_match is not None and re.search(selector.regex_match.pattern, name) is not None

@@ -1,0 +1,260 @@
+"""Gangs in one domain of the network, or in few: labels, HyperNodes, and all who ask in their own words."""
+
+import json
+from typing import Any
+
+import pytest
+
+from fairway.api.kinds import ApiObject
+from fairway.api.manifests import parse_object
+from fairway.api.policy import Policy, parse_policy
+from fairway.scheduler.plan import Plan
+from fairway.scheduler.registry import default_registry
+from support import engine
+from support.engine import bound, plan, waiting
+from support.objects import made, node, pod
+
+RACK, ZONE = "topology.kubernetes.io/rack", "topology.kubernetes.io/zone"
+LEVELS = [ZONE, RACK]
+
+
+def policy(actions: Any = "enqueue, allocate, backfill", levels: list[str] = LEVELS) -> Policy:
+    tiers = [{"plugins": [{"name": name} for name in engine.PLUGINS]}]
+    text = json.dumps({"actions": actions, "topology": {"levels": levels}, "tiers": tiers})
+    return parse_policy(text, "policy", default_registry().catalog)
+
+
+def cluster(**racks: int) -> list[ApiObject]:
+    """One node of four cpu for each unit of a rack's size; racks `a1`, `a2` are in zone `a`."""
+    return [
+        node(f"{rack}-n{i}", cpu=4, labels={RACK: rack, ZONE: rack[0]})
+        for rack, size in racks.items()
+        for i in range(size)
+    ]
+
+
+def gang(name: str, members: int, spec: dict[str, Any], *, minimum: int | None = None, **more: Any) -> list[ApiObject]:
+    group = made("PodGroup", name, "default", spec={"minMember": members if minimum is None else minimum, **spec})
+    return [group, *(pod(f"{name}-{i}", group=name, cpu=4, **more) for i in range(members))]
+
+
+def kube(name: str, members: int, *, version: str = "v1beta1", key: str = RACK, **spec: Any) -> list[ApiObject]:
+    group = parse_object(
+        {
+            "apiVersion": f"scheduling.k8s.io/{version}",
+            "kind": "PodGroup",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {
+                "schedulingPolicy": {"gang": {"minCount": members}},
+                "schedulingConstraints": {"topology": [{"key": key}]},
+                **spec,
+            },
+        }
+    )
+    pods = [pod(f"{name}-{i}", cpu=4, spec={"schedulingGroup": {"podGroupName": name}}) for i in range(members)]
+    return [group, *pods]
+
+
+def racks(found: Plan, name: str) -> list[str]:
+    return sorted({node.split("-")[0] for key, node in bound(found).items() if key.startswith(f"{name}-")})
+
+
+HARD = {"networkTopology": {"mode": "hard", "highestTierAllowed": 1}}
+SOFT = {"networkTopology": {"mode": "soft"}}
+
+
+def kueue(hard: bool, key: str = RACK) -> dict[str, Any]:
+    return {"annotations": {f"kueue.x-k8s.io/podset-{'required' if hard else 'preferred'}-topology": key}}
+
+
+class TestHard:
+    @pytest.mark.parametrize(
+        "job",
+        [
+            kube("g", 3),
+            kube("g", 3, version="v1alpha2", disruptionMode="PodGroup"),
+            gang("g", 3, HARD),
+            gang("g", 3, {}, **kueue(True)),
+        ],
+        ids=["kubernetes", "v1alpha2", "volcano", "kueue"],
+    )
+    def test_all_who_ask_mean_one_domain(self, job: list[ApiObject]) -> None:
+        assert racks(plan(cluster(a1=2, a2=3, b1=4), job, policy=policy()), "g") == ["a2"], "the tightest that takes it"
+        seen = waiting(plan(cluster(a1=2, a2=2, b1=2), job, policy=policy()))["g"]
+        assert seen.reason == "GangNotReady"
+        assert seen.message == f"no domain of {RACK} can take 3 pods at once: the largest takes 2"
+
+    def test_an_implicit_job_asks_by_its_pods(self) -> None:
+        notes = {**kueue(True)["annotations"], "fairway.dev/min-available": "3"}
+        pods = [pod(f"g-{i}", owner="Job/g", cpu=4, annotations=notes) for i in range(3)]
+        assert racks(plan(cluster(a1=2, a2=3), pods, policy=policy()), "g") == ["a2"]
+        assert bound(plan(cluster(a1=2, a2=2), pods, policy=policy())) == {}
+
+    def test_nodes_without_the_label_are_in_no_domain(self) -> None:
+        bare = [node(f"x{i}", cpu=4) for i in range(3)]
+        seen = waiting(plan(bare, kube("g", 2), policy=policy()))["g"]
+        assert seen.message.startswith(f"no node is in a domain of {RACK}")
+
+    def test_running_members_fix_the_domain(self) -> None:
+        job = kube("g", 3)
+        job[1] = pod("g-0", node="a1-n0", cpu=4, spec={"schedulingGroup": {"podGroupName": "g"}})
+        assert racks(plan(cluster(a1=3, b1=9), job, policy=policy()), "g") == ["a1"]
+        seen = waiting(plan(cluster(a1=2, b1=9), job, policy=policy()))["g"]
+        assert seen.message == f"its other pods are in a1 of {RACK}, which can take 1 of the 2 more pods it needs"
+
+    def test_pods_above_the_minimum_stay_with_the_others(self) -> None:
+        job = gang("g", 5, HARD, minimum=2)
+        assert racks(plan(cluster(a1=3, b1=2), job, policy=policy()), "g") == ["b1"], "the tightest takes the minimum"
+        elastic = plan(cluster(a1=3), job, policy=policy())
+        assert len(bound(elastic)) == 3
+        assert waiting(elastic)["g"].ready == 3
+
+    def test_two_gangs_take_a_domain_each(self) -> None:
+        found = plan(cluster(a1=2, a2=2, b1=1), kube("g", 2), kube("h", 2), policy=policy())
+        assert sorted(racks(found, "g") + racks(found, "h")) == ["a1", "a2"]
+
+    def test_a_gang_of_different_pods(self) -> None:
+        small = [pod("g-a", group="g", cpu=2), pod("g-b", group="g", cpu=2), pod("g-l", group="g", cpu=4)]
+        group = made("PodGroup", "g", "default", spec={"minMember": 3, **HARD})
+        assert racks(plan(cluster(a1=1, b1=2), group, small, policy=policy()), "g") == ["b1"]
+        seen = waiting(plan(cluster(a1=1, b1=1), group, small, policy=policy()))["g"]
+        assert seen.message == f"no domain of {RACK} can take 3 pods at once: the largest takes 2"
+
+    def test_a_start_over_several_cycles_stays_in_its_domain(self) -> None:
+        job = gang("g", 4, HARD, minimum=2)
+        state = engine.state_of(cluster(a1=2, b1=3), job)
+        first = engine.decided(state, policy())
+        assert racks(first, "g") == ["a1"]
+        for binding in first.bindings:
+            name = binding.pod.removeprefix("default/")
+            state.upsert([pod(name, group="g", cpu=4, node=binding.node)])
+        assert bound(engine.decided(state, policy())) == {}, "more pods would be in another rack"
+
+    def test_without_any_levels_it_says_so(self) -> None:
+        seen = waiting(plan(cluster(a1=3), gang("g", 2, HARD), policy=policy(levels=[])))["g"]
+        assert "there are no HyperNodes of an allowed tier, and the policy lists no topology.levels" in seen.message
+
+
+class TestSoft:
+    @pytest.mark.parametrize("job", [gang("g", 4, SOFT), gang("g", 4, {}, **kueue(False))], ids=["volcano", "kueue"])
+    def test_few_domains_lowest_tier_first(self, job: list[ApiObject]) -> None:
+        assert racks(plan(cluster(a1=3, a2=3, b1=4), job, policy=policy()), "g") == ["b1"], "one rack"
+        assert racks(plan(cluster(a1=2, a2=2, b1=3), job, policy=policy()), "g") == ["a1", "a2"], "one zone"
+        assert racks(plan(cluster(a1=1, b1=2, c1=3), job, policy=policy()), "g") == ["a1", "c1"], (
+            "few, the tightest last"
+        )
+        assert len(bound(plan([node(f"x{i}", cpu=4) for i in range(4)], job, policy=policy()))) == 4, "anywhere"
+
+    def test_more_pods_go_where_the_others_are(self) -> None:
+        job = gang("g", 3, SOFT, minimum=1)
+        job[1] = pod("g-0", group="g", node="b1-n0", cpu=4)
+        assert racks(plan(cluster(a1=9, b1=3), job, policy=policy()), "g") == ["b1"]
+        assert racks(plan(cluster(a1=9, b1=2, b2=1), job, policy=policy()), "g") == ["b1", "b2"], "the zone next"
+
+
+class TestHyperNodes:
+    def hyper(self, name: str, tier: int, *members: dict[str, Any]) -> ApiObject:
+        return made("HyperNode", name, spec={"tier": tier, "members": list(members)})
+
+    def exact(self, kind: str, *names: str) -> list[dict[str, Any]]:
+        return [{"type": kind, "selector": {"exactMatch": {"name": name}}} for name in names]
+
+    def network(self) -> list[ApiObject]:
+        return [
+            self.hyper("s1", 1, {"type": "Node", "selector": {"regexMatch": {"pattern": "^a1-"}}}),
+            self.hyper("s2", 1, {"type": "Node", "selector": {"labelMatch": {"matchLabels": {RACK: "a2"}}}}),
+            self.hyper("s3", 1, *self.exact("Node", "b1-n0", "b1-n1")),
+            self.hyper("t1", 2, *self.exact("HyperNode", "s1", "s2")),
+            self.hyper("t2", 2, *self.exact("HyperNode", "s3")),
+        ]
+
+    def test_hard_up_to_a_tier(self) -> None:
+        nodes = [cluster(a1=2, a2=2, b1=2), self.network()]
+        assert bound(plan(nodes, gang("g", 3, HARD), policy=policy())) == {}
+        two = {"networkTopology": {"mode": "hard", "highestTierAllowed": 2}}
+        assert racks(plan(nodes, gang("g", 3, two), policy=policy()), "g") == ["a1", "a2"]
+        seen = waiting(plan(nodes, gang("g", 5, two), policy=policy()))["g"]
+        said = "no domain of HyperNodes of tier 1 or HyperNodes of tier 2 can take 5 pods at once: the largest takes 4"
+        assert seen.message == said
+
+    def test_soft_prefers_the_lowest_tier(self) -> None:
+        nodes = [cluster(a1=2, a2=2, b1=2), self.network()]
+        assert len(racks(plan(nodes, gang("g", 2, SOFT), policy=policy()), "g")) == 1
+        assert racks(plan(nodes, gang("g", 3, SOFT), policy=policy()), "g") == ["a1", "a2"]
+        assert len(bound(plan(nodes, gang("g", 5, SOFT), policy=policy()))) == 5
+
+    def test_a_circle_of_members_ends(self) -> None:
+        circle = [self.hyper(f"c{i}", 1, *self.exact("HyperNode", f"c{1 - i}")) for i in range(2)]
+        assert bound(plan(cluster(a1=2), circle, gang("g", 2, HARD), policy=policy())) == {}
+
+    def test_changes_are_seen(self) -> None:
+        state = engine.state_of(cluster(a1=2), gang("g", 2, HARD), self.hyper("s", 1, *self.exact("Node", "a1-n0")))
+        assert bound(engine.decided(state, policy())) == {}
+        state.upsert([self.hyper("s", 1, *self.exact("Node", "a1-n0", "a1-n1"))])
+        assert len(bound(engine.decided(state, policy()))) == 2
+
+
+class TestOtherActions:
+    def test_preempt_makes_room_in_one_domain(self) -> None:
+        preempt = policy("enqueue, allocate, preempt")
+        low = [pod(f"low-{i}", node=name, cpu=4) for i, name in enumerate(("a1-n0", "b1-n0", "c1-n0", "c1-n1"))]
+        job = kube("g", 2, priority=9)
+        found = plan(cluster(a1=1, b1=1, c1=2), low, job, policy=preempt)
+        assert sorted(eviction.node for eviction in found.evictions) == ["c1-n0", "c1-n1"]
+        assert not plan(cluster(a1=1, b1=1), low[:2], job, policy=preempt).evictions
+
+    def test_reserve_keeps_one_domain(self) -> None:
+        arguments = {"starvingJobTimeThreshold": 60, "reservedNodePercent": 100}
+        reserving = policy(["enqueue", {"name": "reserve", "arguments": arguments}, "allocate"])
+        busy = [pod(f"low-{i}", node=name, cpu=1) for i, name in enumerate(("a1-n0", "b1-n0", "c1-n0", "c1-n1"))]
+        job = gang("g", 2, HARD)
+        job[0] = made(
+            "PodGroup", "g", metadata={"creationTimestamp": "2026-01-01T00:00:00Z"}, spec={"minMember": 2, **HARD}
+        )
+        found = plan(cluster(a1=1, b1=1, c1=2), busy, job, policy=reserving)
+        assert sorted(entry.node for entry in found.reservations) == ["c1-n0", "c1-n1"]
+        assert not plan(cluster(a1=1, b1=1), busy[:2], job, policy=reserving).reservations
+
+    @pytest.mark.parametrize("mode", ["easy", "conservative"])
+    def test_backfill_plans_no_start_for_it(self, mode: str) -> None:
+        ahead = policy(["enqueue", "allocate", {"name": "backfill", "arguments": {"mode": mode}}])
+        busy = [pod(f"r-{n}", node=n, cpu=4, spec={"activeDeadlineSeconds": 60}) for n in ("a1-n0", "b1-n0")]
+        found = plan(cluster(a1=2, b1=2), busy, gang("g", 2, HARD), policy=ahead)
+        assert bound(found) == {}
+        assert not found.reservations
+
+
+class TestGroupsOfKubernetes:
+    def test_priority_and_whole_disruption(self) -> None:
+        preempt = policy("enqueue, allocate, preempt")
+        group = kube("v", 1, priority=1, disruptionMode={"all": {}})[0]
+        running = [
+            pod(f"v-{i}", node=f"a1-n{i}", cpu=4, spec={"schedulingGroup": {"podGroupName": "v"}}) for i in range(2)
+        ]
+        found = plan(cluster(a1=2), group, running, pod("c", cpu=4, spec={"priority": 9}), policy=preempt)
+        assert len(found.evictions) == 2, "both go, though one is above the minimum"
+
+    def test_basic_places_pods_one_by_one(self) -> None:
+        group = parse_object(
+            {
+                "apiVersion": "scheduling.k8s.io/v1alpha2",
+                "kind": "PodGroup",
+                "metadata": {"name": "g", "namespace": "default"},
+                "spec": {"schedulingPolicy": {"basic": {}}},
+            }
+        )
+        pods = [pod(f"g-{i}", cpu=4, spec={"schedulingGroup": {"podGroupName": "g"}}) for i in range(3)]
+        assert len(bound(plan(cluster(a1=2), group, pods, policy=policy()))) == 2
+
+    def test_scheduler_plugins(self) -> None:
+        group = parse_object(
+            {
+                "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+                "kind": "PodGroup",
+                "metadata": {"name": "g", "namespace": "default"},
+                "spec": {"minMember": 3, "scheduleTimeoutSeconds": 10},
+            }
+        )
+        pods = [pod(f"g-{i}", cpu=4, labels={"scheduling.x-k8s.io/pod-group": "g"}) for i in range(3)]
+        assert bound(plan(cluster(a1=2), group, pods, policy=policy())) == {}
+        assert len(bound(plan(cluster(a1=3), group, pods, policy=policy()))) == 3
