@@ -11,6 +11,7 @@ from fairway.api.kinds import ApiObject
 from fairway.api.policy import Policy, parse_policy
 from fairway.scheduler.plan import Plan
 from fairway.scheduler.registry import default_registry
+from fairway.state.events import Deleted
 from oracles.topology import Gang, Machine, broken_rules
 from support import engine
 from support import objects as make
@@ -74,6 +75,17 @@ def test_every_gang_is_where_the_slow_way_wants_it(nodes, jobs, score, random):
     assert bound(engine.plan(objects, policy=chosen)) == bound(first)
 
 
+@many
+@given(st.lists(st.tuples(st.sampled_from("abcde"), st.integers(0, 4)), min_size=2, max_size=9), st.integers(1, 16))
+def test_a_soft_gang_that_no_domain_takes_uses_the_fewest(racks, pods):
+    nodes = [Machine(f"n{i}", free, {ZONE: rack}) for i, (rack, free) in enumerate(racks)]
+    jobs = [Gang("g0", pods, 1, False, [ZONE])]
+    assert (
+        broken_rules(nodes, jobs, bound(engine.plan(objects_of(nodes, jobs), policy=policy("allocate", "nodeorder"))))
+        == []
+    )
+
+
 ALL = [
     "enqueue",
     {"name": "reserve", "arguments": {"starvingJobTimeThreshold": 60, "reservedNodePercent": 100}},
@@ -117,7 +129,5 @@ def test_no_action_ever_spreads_a_hard_gang(nodes, jobs, data):
                     state.upsert([make.pod(name, group=gang.name, cpu=gang.size, node=running[name])])
 
 
-def _gone(pod: str) -> Any:
-    from fairway.state.events import Deleted
-
+def _gone(pod: str) -> Deleted:
     return Deleted(make.pod(pod.removeprefix("default/")))
