@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from fairway.api import sources
 from fairway.api.classes import ResourceClass
-from fairway.api.kinds import KINDS, key
+from fairway.api.kinds import KINDS, OTHER_FORMS, key
 from fairway.api.manifests import load, parse_object
 from fairway.errors import InputError, ManifestError
 
@@ -396,7 +396,7 @@ class TestParseObject:
 
 
 def test_every_kind_of_the_design_is_read() -> None:
-    assert {(version, kind.name) for kind in KINDS for version in kind.api_versions} == {
+    assert {(version, kind.name) for kind in (*KINDS, *OTHER_FORMS) for version in kind.api_versions} == {
         *(("v1", name) for name in ("Node", "Pod", "ResourceQuota", "Namespace", "PersistentVolume")),
         ("v1", "PersistentVolumeClaim"),
         ("storage.k8s.io/v1", "StorageClass"),
@@ -404,6 +404,10 @@ def test_every_kind_of_the_design_is_read() -> None:
         ("policy/v1", "PodDisruptionBudget"),
         ("scheduling.volcano.sh/v1beta1", "Queue"),
         ("scheduling.volcano.sh/v1beta1", "PodGroup"),
+        ("scheduling.k8s.io/v1beta1", "PodGroup"),
+        ("scheduling.k8s.io/v1alpha2", "PodGroup"),
+        ("scheduling.x-k8s.io/v1alpha1", "PodGroup"),
+        ("topology.volcano.sh/v1alpha1", "HyperNode"),
         ("resource.k8s.io/v1", "ResourceSlice"),
         ("resource.k8s.io/v1", "DeviceClass"),
         ("resource.k8s.io/v1", "ResourceClaim"),
