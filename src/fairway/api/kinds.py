@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -28,7 +28,7 @@ from fairway.api.shape import Finding
 from fairway.api.topology import HyperNode, check_hyper_node
 from fairway.api.validation import cluster, devices, fleet, pods, reservations, scheduling
 from fairway.api.validation.labels import check_metadata
-from fairway.api.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
+from fairway.api.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 
 ApiObject = (
     Node
@@ -38,6 +38,7 @@ ApiObject = (
     | PersistentVolume
     | PersistentVolumeClaim
     | StorageClass
+    | CSINode
     | PriorityClass
     | PodDisruptionBudget
     | Queue
@@ -76,6 +77,8 @@ class Kind:
     namespaced: bool = False
     name_is_label: bool = False
     api_version_optional: bool = False
+    not_honoured: Mapping[str, str] = field(default_factory=dict)
+    """Fields of `spec` that the kind has and that have no effect here, and what has."""
     converted: Callable[[Any], ApiObject] | None = None
     """For forms that are read into the struct of another kind of the same name."""
 
@@ -121,6 +124,7 @@ def _kinds() -> Iterator[Kind]:
         namespaced=True,
     )
     yield Kind("StorageClass", ("storage.k8s.io/v1",), StorageClass, cluster.check_storage_class)
+    yield Kind("CSINode", ("storage.k8s.io/v1",), CSINode)
     yield from _scheduling_kinds()
     yield from _device_kinds()
     yield from _fleet_kinds()
@@ -136,8 +140,15 @@ def _scheduling_kinds() -> Iterator[Kind]:
         scheduling.check_pod_disruption_budget,
         namespaced=True,
     )
-    yield Kind("Queue", batch, Queue, scheduling.check_queue)
-    yield Kind("PodGroup", batch, PodGroup, scheduling.check_pod_group, namespaced=True)
+    queue_fields = {
+        "affinity": "node affinity of pods decides where they run",
+        "dequeueStrategy": "jobs that do not fit never hold up others, see the argument `blocked` of allocate",
+        "extendClusters": "see fairway place for fleets",
+        "type": "all queues are alike",
+    }
+    yield Kind("Queue", batch, Queue, scheduling.check_queue, not_honoured=queue_fields)
+    group_fields = {"subGroupPolicy": "minTaskMember gives roles their own minimum"}
+    yield Kind("PodGroup", batch, PodGroup, scheduling.check_pod_group, namespaced=True, not_honoured=group_fields)
     yield Kind("HyperNode", ("topology.volcano.sh/v1alpha1",), HyperNode, check_hyper_node)
     yield Kind("Reservation", ("fairway.dev/v1alpha1",), Reservation, reservations.check_reservation, namespaced=True)
 
@@ -190,6 +201,7 @@ def _other_forms() -> Iterator[Kind]:
         PluginPodGroup,
         check_plugin_pod_group,
         namespaced=True,
+        not_honoured={"scheduleTimeoutSeconds": "a gang waits until it fits"},
         converted=PluginPodGroup.converted,
     )
 

@@ -98,6 +98,7 @@ class _Collector:
         self._more = 0
         self._set_aside = 0
         self._fatal = False
+        self._ignored: list[str] = []
 
     def finish(self) -> Manifests:
         """ManifestError with all that is wrong, unless it is only with objects that may be set aside."""
@@ -105,6 +106,9 @@ class _Collector:
         if self._faults and (self._fatal or not self._skip_invalid or not self._objects):
             raise error
         warnings = [_unread_warning(self._unread)] if self._unread else []
+        warnings += self._ignored[:MAX_FAULTS]
+        if len(self._ignored) > MAX_FAULTS:
+            warnings.append(f"{len(self._ignored) - MAX_FAULTS} more fields are not honoured")
         invalid = tuple(str(error).splitlines())
         return Manifests(self._objects, warnings, self._places, self._skip_invalid, invalid, self._set_aside)
 
@@ -178,6 +182,15 @@ class _Collector:
             self._faults_of(document, path, [*found, *_still_used(obj)] if self._skip_invalid else found)
         else:
             self._register(document, path, obj if kind.converted is None else kind.converted(obj))
+            if kind.not_honoured:
+                self._warn_of_fields(value, kind, obj)
+
+    def _warn_of_fields(self, value: Value, kind: Kind, obj: ApiObject) -> None:
+        """Fields that other schedulers know and that have no effect here."""
+        plain = value.plain()
+        spec = plain.get("spec") if isinstance(plain, dict) else None
+        for name in sorted(kind.not_honoured.keys() & spec.keys()) if isinstance(spec, dict) else ():
+            self._ignored.append(f"{_title(kinds.key(obj))}: spec.{name} is not honoured: {kind.not_honoured[name]}")
 
     def _faults_of(self, document: Document, path: Path, findings: list[Finding]) -> None:
         """The errors of one object, by line; lines are looked up only for those that are shown."""
@@ -205,6 +218,11 @@ class _Collector:
             self._faults.append(fault)
         else:
             self._more += 1
+
+
+def _title(key: ObjectKey) -> str:
+    kind, namespace, name = key
+    return f"{kind.lower()} {namespace}/{name}" if namespace else f"{kind.lower()} {name}"
 
 
 def _outside(findings: list[Finding], malformed: list[Finding]) -> list[Finding]:

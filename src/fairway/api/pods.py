@@ -139,12 +139,22 @@ class PodClaimStatus(ApiStruct, frozen=True):
     resource_claim_name: str | None = None
 
 
+class ContainerStatus(ApiStruct, frozen=True):
+    """What a container has been given and what it has: while it is resized, either may differ from its spec."""
+
+    name: str = ""
+    allocated_resources: Amounts = msgspec.field(default_factory=dict)
+    resources: ResourceRequirements | None = None
+
+
 class PodStatus(ApiStruct, frozen=True):
     phase: PodPhase = "Pending"
     nominated_node_name: str = ""
     start_time: Time | None = None
     conditions: tuple[Condition, ...] = ()
     resource_claim_statuses: tuple[PodClaimStatus, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
 
 
 class Pod(ApiStruct, frozen=True):

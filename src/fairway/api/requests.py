@@ -10,11 +10,14 @@ Pods come in few shapes and many copies, so the sum is made once per distinct se
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from fairway.api.pods import Container, PodSpec, ResourceRequirements
+from msgspec.structs import replace
+
+from fairway.api.pods import Container, ContainerStatus, Pod, PodSpec, ResourceRequirements
 from fairway.resources.algebra import Resource
+from fairway.resources.quantity import parse_amount
 
 _Texts = tuple[tuple[str, str], ...]
 _Asked = tuple[_Texts, _Texts]
@@ -32,6 +35,44 @@ def pod_request(spec: PodSpec) -> Resource:
         _NOTHING if resources is None else _asked(resources),
         tuple(spec.overhead.items()),
     )
+
+
+def occupied(pod: Pod) -> PodSpec:
+    """The spec with the larger of what each container asks for and what it has been given.
+
+    A pod that is being resized in place takes what it had until it is smaller, and what it asks for from the start.
+    """
+    status = pod.status
+    if not pod.spec.node_name or not (status.container_statuses or status.init_container_statuses):
+        return pod.spec
+    containers = _grown(pod.spec.containers, status.container_statuses)
+    init_containers = _grown(pod.spec.init_containers, status.init_container_statuses)
+    if containers is pod.spec.containers and init_containers is pod.spec.init_containers:
+        return pod.spec
+    return replace(pod.spec, containers=containers, init_containers=init_containers)
+
+
+def _grown(containers: tuple[Container, ...], statuses: Sequence[ContainerStatus]) -> tuple[Container, ...]:
+    given = {status.name: status for status in statuses}
+    grown = tuple([_larger(container, given.get(container.name)) for container in containers])
+    return containers if all(new is old for new, old in zip(grown, containers, strict=True)) else grown
+
+
+def _larger(container: Container, status: ContainerStatus | None) -> Container:
+    if status is None:
+        return container
+    asked = {**container.resources.limits, **container.resources.requests}
+    more: dict[str, str] = {}
+    actual = {} if status.resources is None else status.resources.requests
+    for amounts in (status.allocated_resources, actual):
+        for name, text in amounts.items():
+            known = more.get(name, asked.get(name))
+            if known != text and (known is None or parse_amount(name, text) > parse_amount(name, known)):
+                more[name] = text
+    if not more:
+        return container
+    resources = replace(container.resources, requests={**container.resources.requests, **more})
+    return replace(container, resources=resources)
 
 
 def container_request(container: Container) -> Resource:

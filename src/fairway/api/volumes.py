@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from fairway.api.affinity import NodeSelector
-from fairway.api.meta import ApiStruct, ObjectMeta
+from fairway.api.meta import ApiStruct, Count, ObjectMeta
 
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
@@ -22,10 +22,15 @@ class ClaimReference(ApiStruct, frozen=True):
     uid: str = ""
 
 
+class CSIVolume(ApiStruct, frozen=True):
+    driver: str
+
+
 class PersistentVolumeSpec(ApiStruct, frozen=True):
     storage_class_name: str = ""
     claim_ref: ClaimReference | None = None
     node_affinity: VolumeNodeAffinity | None = None
+    csi: CSIVolume | None = None
 
 
 class VolumeStatus(ApiStruct, frozen=True):
@@ -43,6 +48,7 @@ class PersistentVolumeClaimSpec(ApiStruct, frozen=True):
 
     volume_name: str = ""
     storage_class_name: str | None = None
+    access_modes: tuple[str, ...] = ()
 
 
 class PersistentVolumeClaim(ApiStruct, frozen=True):
@@ -62,9 +68,30 @@ class TopologyTerm(ApiStruct, frozen=True):
 
 class StorageClass(ApiStruct, frozen=True):
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    provisioner: str = ""
     volume_binding_mode: Literal["Immediate", "WaitForFirstConsumer"] = "Immediate"
     allowed_topologies: tuple[TopologyTerm, ...] = ()
 
     @property
     def is_default(self) -> bool:
         return self.metadata.annotations.get(DEFAULT_CLASS) == "true"
+
+
+class VolumeLimit(ApiStruct, frozen=True):
+    count: Count | None = None
+
+
+class CSIDriver(ApiStruct, frozen=True):
+    name: str
+    allocatable: VolumeLimit | None = None
+
+
+class CSINodeSpec(ApiStruct, frozen=True):
+    drivers: tuple[CSIDriver, ...] = ()
+
+
+class CSINode(ApiStruct, frozen=True):
+    """What storage drivers say of the node of the same name: how many volumes it can attach."""
+
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    spec: CSINodeSpec = msgspec.field(default_factory=CSINodeSpec)

@@ -71,7 +71,7 @@ class Session:
         self.plugins = PluginSet(policy, registry, dropped)
         self.failures = self.plugins.failures
         self.hooks = self.plugins.hooks
-        self.pods = PodCounts(state.terms)
+        self.pods = PodCounts(state.terms, state.volume_use)
         self._dropped = dropped
         self._registry = registry
         self.rechecks: list[Micros] = []

@@ -45,6 +45,7 @@ PORTS_TEXT = "host ports taken"
 POD_AFFINITY_TEXT = "pod affinity"
 POD_ANTI_AFFINITY_TEXT = "pod anti-affinity"
 EXISTING_ANTI_AFFINITY_TEXT = "anti-affinity of pods already there"
+CLAIM_IN_USE_TEXT = "a volume claim that another pod uses (ReadWriteOncePod)"
 SPREAD_TEXT = "topology spread"
 DEVICES_TEXT = "devices that cannot serve all of it together"
 
@@ -59,6 +60,10 @@ def devices_in_use(class_name: str) -> str:
 
 def insufficient(resource: str) -> str:
     return f"insufficient {resource}"
+
+
+def attach_limit(driver: str) -> str:
+    return f"no more volumes of {driver} can be attached"
 
 
 def untolerated(key: str, value: str) -> str:

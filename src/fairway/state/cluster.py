@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from weakref import WeakMethod
 
+import numpy as np
+
 from fairway.api import kinds
 from fairway.api.classes import ResourceClass
 from fairway.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
@@ -20,13 +22,14 @@ from fairway.api.pods import Pod
 from fairway.api.reservations import Reservation
 from fairway.api.scheduling import PodDisruptionBudget, PodGroup, PriorityClass, Queue
 from fairway.api.topology import HyperNode
-from fairway.api.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
+from fairway.api.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from fairway.resources.columns import Axis
 from fairway.state import reader
 from fairway.state.aside import SetAside
+from fairway.state.attachments import VolumeUse
 from fairway.state.events import Assumed, Confirmed, Deleted, Event, Forgotten, Upserted
 from fairway.state.facts import DeviceFact, DeviceFacts, fact_key
-from fairway.state.faults import AnnotationFaults
+from fairway.state.faults import SHOWN, AnnotationFaults
 from fairway.state.history import RunHistory
 from fairway.state.holds import HoldRecord
 from fairway.state.intake.groups import GroupIntake
@@ -41,7 +44,7 @@ from fairway.state.queues import QueueTree
 from fairway.state.reservations import ReservationBook
 from fairway.state.shaper import Shaper
 from fairway.state.shapes import Shape
-from fairway.state.tasks import Task
+from fairway.state.tasks import ON_NODE, Task
 from fairway.state.topology import HyperNodes
 from fairway.state.volumes import VolumeBook
 from fairway.state.waiting import WaitingIndex
@@ -60,6 +63,7 @@ class ClusterState:
         self.queues = QueueTree()
         self.namespaces = NamespaceBook()
         self.volumes = VolumeBook()
+        self.volume_use = VolumeUse()
         self.devices = DeviceFacts()
         self.priorities = reader.Priorities()
         self.budgets: dict[str, PodDisruptionBudget] = {}
@@ -81,7 +85,7 @@ class ClusterState:
         self._freeze: WeakMethod[Callable[[], None]] | None = None
         self.cache: dict[str, Any] = {}
         self._shaper = Shaper(self.axis, self.terms, self.volumes, self.devices)
-        self._ledger = TaskLedger(self.nodes, self.queues, self.terms)
+        self._ledger = TaskLedger(self.nodes, self.queues, self.terms, self.volume_use)
         self._groups = GroupIntake(self, self._ledger, self._shaper)
         self._pods = PodIntake(self, self._ledger, self._shaper, self._groups)
         self.changed_jobs: Log[Job] = Log()
@@ -100,6 +104,7 @@ class ClusterState:
             PersistentVolume: (self._upsert_volume, self._delete_volume),
             PersistentVolumeClaim: (self._upsert_volume, self._delete_volume),
             StorageClass: (self._upsert_volume, self._delete_volume),
+            CSINode: (self._upsert_csi_node, self._delete_csi_node),
             **dict.fromkeys(
                 (ResourceSlice, ResourceClass, DeviceClass, ResourceClaim, ResourceClaimTemplate),
                 (self._upsert_device_fact, self._delete_device_fact),
@@ -192,10 +197,28 @@ class ClusterState:
             *self.namespaces.warnings(),
             *self.devices.warnings(),
             *self.faults.warnings(),
+            *self._lost_nodes(),
             *self.reservations.warnings(self.job_of),
             *self.aside.warnings(),
             *(f"priorityclass {name} not found: counted as if none were named" for name in unknown),
         ]
+
+    def _lost_nodes(self) -> list[str]:
+        """Pods of ours on nodes that are not there: they count in their queue as long as they are."""
+        nodes = self.nodes
+        lost: dict[str, int] = {}
+        for row in np.flatnonzero(~nodes.alive[: len(nodes)]).tolist():
+            count = sum(task.key in self.tasks and task.state in ON_NODE for task in nodes.tasks[row])
+            if count:
+                lost[nodes.names[row]] = count
+        found = [
+            f"node {name} is not there, but {'1 pod is' if count == 1 else f'{count} pods are'} on it: counted in "
+            f"{'its queue' if count == 1 else 'their queues'}"
+            for name, count in sorted(lost.items())[:SHOWN]
+        ]
+        if len(lost) > SHOWN:
+            found.append(f"{len(lost) - SHOWN} more nodes with pods are not there")
+        return found
 
     def hold_of(self, task: Task) -> HoldRecord | None:
         """The claim to room that a waiting task's objects carry."""
@@ -266,11 +289,25 @@ class ClusterState:
 
     def _upsert_volume(self, thing: PersistentVolume | PersistentVolumeClaim | StorageClass) -> None:
         self.volumes.upsert(thing)
-        self._pods.volumes_changed()
+        self._pods.volumes_changed(self.volumes.users_of(thing))
 
     def _delete_volume(self, thing: PersistentVolume | PersistentVolumeClaim | StorageClass) -> None:
+        users = self.volumes.users_of(thing)
         self.volumes.delete(thing)
-        self._pods.volumes_changed()
+        self._pods.volumes_changed(users)
+
+    def _upsert_csi_node(self, thing: CSINode) -> None:
+        self.volume_use.upsert(thing)
+        self._volume_limits_changed(thing.metadata.name)
+
+    def _delete_csi_node(self, thing: CSINode) -> None:
+        self.volume_use.delete(thing)
+        self._volume_limits_changed(thing.metadata.name)
+
+    def _volume_limits_changed(self, node: str) -> None:
+        row = self.nodes.rows.get(node)
+        if row is not None:
+            self.nodes.touch(row)
 
     def _upsert_device_fact(self, thing: DeviceFact) -> None:
         if self.devices.upsert(thing) and isinstance(thing, ResourceClaim):

@@ -47,6 +47,29 @@ _RULES: Mapping[str, _Rule] = {
 }
 
 
+def _never(text: str) -> bool:
+    return False
+
+
+_NOT_HONOURED = {
+    "sla-waiting-time": "the reserve action serves jobs that wait long, see fairway.dev/starving-after",
+    "volcano.sh/sla-waiting-time": "the reserve action serves jobs that wait long, see fairway.dev/starving-after",
+    "volcano.sh/revocable-zone": "time windows of nodes are not read",
+    "volcano.sh/numa-topology-policy": "cpu pinning is left to the kubelet",
+    "volcano.sh/task-topology-affinity": "use pod affinity",
+    "volcano.sh/task-topology-anti-affinity": "use pod anti-affinity",
+    "volcano.sh/task-topology-task-order": "tasks are ordered by priority, then by name",
+    "volcano.sh/jdb-min-available": "use a PodDisruptionBudget",
+    "volcano.sh/jdb-max-unavailable": "use a PodDisruptionBudget",
+}
+"""Annotations of Volcano's that have no effect here, and what does."""
+
+_RULES = {
+    **_RULES,
+    **{name: _Rule(_never, f"is not honoured: {instead}") for name, instead in _NOT_HONOURED.items()},
+}
+
+
 class AnnotationFaults:
     """By object: the texts that cannot be understood."""
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from fairway.errors import InvariantError
+from fairway.state.attachments import VolumeUse
 from fairway.state.cluster import ClusterState
 from fairway.state.jobs import Job, is_valid
 from fairway.state.queues import Amounts, QueueInfo
@@ -30,7 +31,16 @@ _PLACED = ON_NODE | {TaskState.PIPELINED, TaskState.RESERVED}
 def check(state: ClusterState) -> None:
     """Raise InvariantError at the first thing that contradicts the rest."""
     state.refresh()
-    for part in (_check_tasks, _check_jobs, _check_rows, _check_amounts, _check_ranks, _check_queues, _check_waiting):
+    for part in (
+        _check_tasks,
+        _check_jobs,
+        _check_rows,
+        _check_amounts,
+        _check_volumes,
+        _check_ranks,
+        _check_queues,
+        _check_waiting,
+    ):
         part(state)
     for part in (_check_shapes, _check_matches, _check_term_columns, _check_term_users, _check_snapshot):
         part(state)
@@ -161,6 +171,15 @@ def _sum(tasks: Iterable[Task]) -> dict[int, int]:
     for task in tasks:
         amounts.update(dict(task.shape.vector))
     return {row: amount for row, amount in sorted(amounts.items()) if amount}
+
+
+def _check_volumes(state: ClusterState) -> None:
+    again = VolumeUse()
+    for task in _everybody(state):
+        if task.state in ON_NODE:
+            again.place(task.shape.volumes, task.node, 1)
+    same("volumes attached", state.volume_use.attached, again.attached)
+    same("claims in use", state.volume_use.holders, again.holders)
 
 
 def _check_ranks(state: ClusterState) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fairway.state.attachments import VolumeUse
 from fairway.state.jobs import Job
 from fairway.state.nodes import NodeTable
 from fairway.state.podterms import PodTerms
@@ -17,8 +18,9 @@ from fairway.state.tasks import ACCOUNTED, NOWHERE, ON_NODE, READY, WAITING, Tas
 class TaskLedger:
     """Counts tasks in and out, and marks the jobs that this concerns."""
 
-    def __init__(self, nodes: NodeTable, queues: QueueTree, terms: PodTerms) -> None:
+    def __init__(self, nodes: NodeTable, queues: QueueTree, terms: PodTerms, volumes: VolumeUse) -> None:
         self._nodes = nodes
+        self._volumes = volumes
         self._queues = queues
         self._terms = terms
         self._marked: dict[Job, None] = {}
@@ -52,6 +54,8 @@ class TaskLedger:
             self._terms.place(task, by)
             if task.shape.ports:
                 self._open_ports(task, by)
+            if task.shape.volumes.exclusive or task.shape.volumes.attached:
+                self._volumes.place(task.shape.volumes, row, by)
         if task.state is TaskState.RELEASING:
             nodes.releasing.add(row, vector, by)
         elif task.state is TaskState.PIPELINED:

@@ -9,6 +9,7 @@ import msgspec
 
 from fairway.api.affinity import Affinity, NodeAffinity, PodAffinity
 from fairway.api.pods import Pod
+from fairway.api.requests import occupied
 from fairway.resources.algebra import Resource
 from fairway.resources.columns import Axis, Vector
 from fairway.state.asks import device_asks
@@ -77,7 +78,7 @@ class Shaper:
     def draft(self, pod: Pod) -> ShapeDraft:
         """All that a pod says of its shape, read and not yet counted anywhere. What a pod can make fail fails here."""
         spec = pod.spec
-        vector, best_effort = self._requests.of(spec)
+        vector, best_effort = self._requests.of(occupied(pod))
         rules = None
         if spec.affinity is not None or spec.topology_spread_constraints:
             rules = _rules(pod)

@@ -21,9 +21,16 @@ class VolumeNeeds(NamedTuple):
     key: bytes = b""
     selectors: tuple[NodeSelector, ...] = ()
     missing: str = ""
+    exclusive: tuple[str, ...] = ()
+    """Claims (`namespace/name`) that one pod may use at a time."""
+    attached: tuple[tuple[str, int], ...] = ()
+    """By CSI driver, how many volumes of the pod's own have to be attached to the node."""
 
 
 NO_VOLUMES = VolumeNeeds()
+
+_ONE_POD = "ReadWriteOncePod"
+_SHARED = frozenset({"ReadWriteMany", "ReadOnlyMany"})
 
 
 class VolumeBook:
@@ -58,14 +65,40 @@ class VolumeBook:
         if not names:
             return NO_VOLUMES
         selectors: list[NodeSelector] = []
-        for name in sorted(names):
+        exclusive: list[str] = []
+        attached: dict[str, int] = {}
+        for name in sorted(set(names)):
             claim = self._claims.get((pod.metadata.namespace, name))
             if claim is None:
                 return _missing(f"persistentvolumeclaim {name} not found")
             problem = self._collect(claim, selectors)
             if problem:
                 return _missing(problem)
-        return VolumeNeeds(msgspec.json.encode(selectors), tuple(selectors))
+            modes = claim.spec.access_modes
+            if _ONE_POD in modes:
+                exclusive.append(f"{pod.metadata.namespace}/{name}")
+            driver = "" if _SHARED.intersection(modes) else self._driver_of(claim)
+            if driver:
+                attached[driver] = attached.get(driver, 0) + 1
+        counts = tuple(sorted(attached.items()))
+        key = msgspec.json.encode((selectors, exclusive, counts))
+        return VolumeNeeds(key, tuple(selectors), "", tuple(exclusive), counts)
+
+    def users_of(self, thing: PersistentVolume | PersistentVolumeClaim | StorageClass) -> set[str] | None:
+        """The claims (`namespace/name`) that a change of this may concern; None is any."""
+        if isinstance(thing, PersistentVolumeClaim):
+            return {f"{thing.metadata.namespace}/{thing.metadata.name}"}
+        if isinstance(thing, StorageClass):
+            return None
+        name = thing.metadata.name
+        return {f"{space}/{claim}" for (space, claim), known in self._claims.items() if known.spec.volume_name == name}
+
+    def _driver_of(self, claim: PersistentVolumeClaim) -> str:
+        if claim.spec.volume_name:
+            csi = self._volumes[claim.spec.volume_name].spec.csi
+            return "" if csi is None else csi.driver
+        storage_class = self._class_of(claim)
+        return "" if storage_class is None else storage_class.provisioner
 
     def _collect(self, claim: PersistentVolumeClaim, selectors: list[NodeSelector]) -> str:
         """Add what the claim asks of a node; a text says why it can ask nothing yet."""
@@ -90,6 +123,12 @@ class VolumeBook:
             return self._classes.get(name)
         defaults = sorted(n for n, storage_class in self._classes.items() if storage_class.is_default)
         return self._classes[defaults[0]] if defaults else None
+
+
+def claims_of(pod: Pod) -> list[str]:
+    """The claims (`namespace/name`) of a pod's volumes."""
+    names = (_claim_of(pod, volume) for volume in pod.spec.volumes)
+    return [f"{pod.metadata.namespace}/{name}" for name in names if name]
 
 
 def _claim_of(pod: Pod, volume: Volume) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairway.api.pods import Container, Pod, PodSpec
-from fairway.api.requests import pod_request
+from fairway.api.requests import occupied, pod_request
 from fairway.api.shape import Finding, Path, describe
 from fairway.api.validation.amounts import check_amounts, check_requirements
 from fairway.api.validation.labels import check_labels
@@ -49,8 +49,25 @@ def check_pod(pod: Pod, findings: list[Finding]) -> None:
         _check_volumes(spec, findings)
     if spec.resource_claims:
         _check_claims(spec, findings)
+    if spec.scheduling_group is not None and spec.scheduling_group.pod_group_name:
+        at = (*path, "schedulingGroup", "podGroupName")
+        check_dns_subdomain(spec.scheduling_group.pod_group_name, at, findings)
+    if pod.status.container_statuses or pod.status.init_container_statuses:
+        _check_statuses(pod, findings)
     if not findings:
-        _check_sum(spec, findings)
+        _check_sum(occupied(pod), findings)
+
+
+def _check_statuses(pod: Pod, findings: list[Finding]) -> None:
+    for field, statuses in (
+        ("containerStatuses", pod.status.container_statuses),
+        ("initContainerStatuses", pod.status.init_container_statuses),
+    ):
+        for index, status in enumerate(statuses):
+            at: Path = ("status", field, index)
+            check_amounts(status.allocated_resources, (*at, "allocatedResources"), findings)
+            if status.resources is not None:
+                check_amounts(status.resources.requests, (*at, "resources", "requests"), findings)
 
 
 def _check_sum(spec: PodSpec, findings: list[Finding]) -> None:

@@ -5,23 +5,29 @@ Columns are copied when a session first writes to one; most sessions write to no
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from fairway.resources.columns import IntColumn
+from fairway.state.attachments import VolumeUse
 from fairway.state.podterms import CountColumn, PodTerms
 from fairway.state.shapes import HostPort, Shape
 from fairway.state.tasks import Task
+from fairway.state.volumes import VolumeNeeds
 
+NO_LIMIT = 1 << 40
 _NONE = np.zeros(0, dtype=np.int32)
 
 
 class PodCounts:
     """Counts by node of pods that match a term, and of pods that own an anti-affinity term."""
 
-    def __init__(self, terms: PodTerms) -> None:
+    def __init__(self, terms: PodTerms, volumes: VolumeUse) -> None:
         self._terms = terms
+        self._volumes = volumes
+        self._attached: dict[str, dict[int, int]] = {}
+        self._claims: dict[str, int] = {}
         self._present: dict[int, CountColumn] = {}
         self._owners: dict[tuple[int, str], CountColumn] = {}
         self._ports: dict[int, list[HostPort]] = {}
@@ -60,16 +66,46 @@ class PodCounts:
                 taken.remove(port)
             yield row, [*taken, *self._ports.get(row, ())]
 
+    def holds_claim(self, claim: str) -> bool:
+        """Whether some pod uses a claim."""
+        return sum(self._volumes.holders.get(claim, {}).values()) + self._claims.get(claim, 0) > 0
+
+    def free_slots(self, driver: str, names: Mapping[str, int], size: int) -> IntColumn | None:
+        """By node, how many more volumes of a driver can be attached; None if no node has a limit."""
+        limits = self._volumes.limits.get(driver)
+        if not limits:
+            return None
+        used, more = self._volumes.attached.get(driver, {}), self._attached.get(driver, {})
+        slots = np.full(size, NO_LIMIT, dtype=np.int64)
+        for name, limit in limits.items():
+            row = names.get(name, size)
+            if row < size:
+                slots[row] = limit - used.get(row, 0) - more.get(row, 0)
+        return slots
+
+    def _move_volumes(self, volumes: VolumeNeeds, row: int, by: int) -> None:
+        self.changes += 1
+        for driver, count in volumes.attached:
+            rows = self._attached.setdefault(driver, {})
+            rows[row] = rows.get(row, 0) + by * count
+        for claim in volumes.exclusive:
+            self._claims[claim] = self._claims.get(claim, 0) + by
+
     def place(self, shape: Shape, rows: IntColumn, size: int, by: int) -> None:
         """Tasks of a shape were put on these rows (by 1) or taken off (by -1)."""
         for row in rows if shape.ports else ():
             self._move_ports(int(row), shape.ports, by)
+        if shape.volumes.exclusive or shape.volumes.attached:
+            for row in rows.tolist():
+                self._move_volumes(shape.volumes, row, by)
         self._count(shape.matched, shape, rows, size, by)
 
     def displace(self, task: Task, size: int, by: int) -> None:
         """A pod that the state has on its node is gone (by -1) or back (by 1); its own matches count."""
         if task.shape.ports:
             self._move_ports(task.node, task.shape.ports, by)
+        if task.shape.volumes.exclusive or task.shape.volumes.attached:
+            self._move_volumes(task.shape.volumes, task.node, by)
         if task.matched or task.shape.anti_affinity:
             self._count(task.matched, task.shape, np.array([task.node]), size, by)
 

@@ -17,7 +17,7 @@ from fairway.scheduler import verdict as texts
 from fairway.scheduler.hooks import Check
 from fairway.scheduler.nodes import nodematch
 from fairway.scheduler.nodes.view import NodeView
-from fairway.scheduler.plugins import podrules
+from fairway.scheduler.plugins import podrules, volumerules
 from fairway.scheduler.session import Session
 from fairway.state.shapes import Shape, ports_clash
 
@@ -56,20 +56,25 @@ class Predicates:
         if shape.ports:
             yield Check(self._ports_free(shape, nodes), texts.PORTS_TEXT)
         if shape.minds_pods:
+            yield from volumerules.checks(shape, nodes)
             yield from podrules.checks(shape, nodes)
 
     def limit(self, shape: Shape, nodes: NodeView) -> IntColumn | None:
         """Pods that want one port, or that keep off their like on a node, go one to a node."""
         if shape.ports:
             return np.ones(nodes.size, dtype=np.int64)
+        attachable = volumerules.limit(shape, nodes) if shape.volumes.attached else None
         alone = podrules.one_per_node(shape, nodes.snapshot) if shape.rules.anti_affinity else None
-        return None if alone is None else np.where(nodes.picked(alone), 1, NO_LIMIT)
+        if alone is None:
+            return attachable
+        apart = np.where(nodes.picked(alone), 1, NO_LIMIT)
+        return apart if attachable is None else np.minimum(apart, attachable)
 
     def looks_around(self, shape: Shape) -> bool:
         if not shape.minds_pods:
             return False
         assert self._session is not None
-        return podrules.looks_around(shape, self._session.snapshot)
+        return bool(shape.volumes.exclusive) or podrules.looks_around(shape, self._session.snapshot)
 
     def _taints(self, shape: Shape, nodes: NodeView) -> Iterable[Check]:
         """One check per taint that somewhere is the first not tolerated, so that it can be named."""

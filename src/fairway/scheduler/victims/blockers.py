@@ -44,11 +44,21 @@ class Blockers:
 
     def blocks(self, task: Task, row: int) -> bool:
         """Whether a pod keeps the shape off a row by its ports, by a rule of either, or by devices it holds there."""
-        if task.node == row and ports_clash(self._shape.ports, task.shape.ports):
+        if task.node == row and (ports_clash(self._shape.ports, task.shape.ports) or self._attaches_alike(task)):
+            return True
+        if self._holds_claim(task):
             return True
         if any(self._same_domain(task.node, row, key) for key in self.keys(task)):
             return True
         return task.node == row and self._shape.devices is not None and bool(self._session.devices.of(task))
+
+    def _holds_claim(self, task: Task) -> bool:
+        """Whether it uses a claim that only one pod may use, wherever it is."""
+        return bool(set(self._shape.volumes.exclusive).intersection(task.shape.volumes.exclusive))
+
+    def _attaches_alike(self, task: Task) -> bool:
+        """Whether it has volumes of a driver whose volumes the shape has to attach, too."""
+        return not dict(self._shape.volumes.attached).keys().isdisjoint(dict(task.shape.volumes.attached))
 
     def keys(self, task: Task) -> tuple[str, ...]:
         """The topology keys under which rules set this pod and the shape against each other."""
@@ -63,8 +73,11 @@ class Blockers:
     def by_domain(self, units: Iterable[Unit]) -> Callable[[int], set[Unit]]:
         """For a row, the units with pods on other nodes of its domains that are in the way."""
         found: dict[tuple[str, int], set[Unit]] = {}
+        everywhere: set[Unit] = set()
         for unit in units:
             for task in unit.tasks:
+                if self._holds_claim(task):
+                    everywhere.add(unit)
                 for key in self.keys(task):
                     if not self._is_host(key):
                         found.setdefault((key, int(self._codes(key)[task.node])), set()).add(unit)
@@ -73,7 +86,7 @@ class Blockers:
 
         def around(row: int) -> set[Unit]:
             here = [found.get((key, int(self._codes(key)[row])), empty) for key in keys]
-            return set().union(*here)
+            return everywhere.union(*here)
 
         return around
 

@@ -18,6 +18,7 @@ from fairway.state.membership import Belongs, belonging, pod_says, queue_named
 from fairway.state.queues import DEFAULT_QUEUE
 from fairway.state.shaper import ShapeDraft, Shaper
 from fairway.state.tasks import FINISHED, NOWHERE, ON_NODE, WAITING, Task, TaskState
+from fairway.state.volumes import claims_of
 
 if TYPE_CHECKING:
     from fairway.state.cluster import ClusterState
@@ -38,6 +39,7 @@ class PodIntake:
         self._confirmed: set[str] = set()
         """Pods whose binding was accepted, but whose own object does not say so yet."""
         self._with_volumes: dict[str, Pod] = {}
+        self._claim_users: dict[str, dict[str, None]] = {}
         self._with_claims: dict[str, Pod] = {}
 
     # -- objects ------------------------------------------------------------------------------------------------
@@ -78,8 +80,7 @@ class PodIntake:
             self._ledger.enter(task, state, NOWHERE)
         else:
             self._ledger.enter(task, state, NOWHERE)
-        if pod.spec.volumes and state is TaskState.PENDING:
-            self._with_volumes[key] = pod
+        self._note_volumes(key, pod)
         if pod.spec.resource_claims and state is TaskState.PENDING:
             self._with_claims[key] = pod
 
@@ -187,6 +188,7 @@ class PodIntake:
         stranger = state.foreign.pop(key, None)
         if stranger is not None:
             self._place_foreign(stranger, -1)
+            self._forget_volumes(key)
         task = state.tasks.get(key)
         if task is None:
             return
@@ -199,7 +201,7 @@ class PodIntake:
         state.terms.leave(task)
         self._shaper.release(task.shape)
         self._confirmed.discard(key)
-        self._with_volumes.pop(key, None)
+        self._forget_volumes(key)
         self._with_claims.pop(key, None)
         state.nominations.pop(key, None)
         state.gates.pop(key, None)
@@ -228,6 +230,7 @@ class PodIntake:
         task.state = TaskState.RUNNING if state is None else state
         task.node = self._state.nodes.row(pod.spec.node_name)
         self._place_foreign(task, 1)
+        self._note_volumes(key, pod)
 
     def _place_foreign(self, task: Task, by: int) -> None:
         nodes = self._state.nodes
@@ -285,10 +288,29 @@ class PodIntake:
             if any(f"{pod.metadata.namespace}/{name}" == claim for name in made):
                 self._read_again(pod)
 
-    def volumes_changed(self) -> None:
-        """Pods that wait with claims to volumes may go elsewhere now."""
-        for pod in list(self._with_volumes.values()):
-            self._read_again(pod)
+    def volumes_changed(self, claims: set[str] | None) -> None:
+        """Pods with these claims (None: with any) may go elsewhere now, or take more or less where they are."""
+        if claims is None:
+            concerned = list(self._with_volumes)
+        else:
+            concerned = sorted({key for claim in claims for key in self._claim_users.get(claim, ())})
+        for key in concerned:
+            self._read_again(self._with_volumes[key])
+
+    def _note_volumes(self, key: str, pod: Pod) -> None:
+        claims = claims_of(pod) if pod.spec.volumes else ()
+        for claim in claims:
+            self._claim_users.setdefault(claim, {})[key] = None
+        if claims:
+            self._with_volumes[key] = pod
+
+    def _forget_volumes(self, key: str) -> None:
+        pod = self._with_volumes.pop(key, None)
+        for claim in claims_of(pod) if pod is not None else ():
+            users = self._claim_users.get(claim, {})
+            users.pop(key, None)
+            if not users:
+                self._claim_users.pop(claim, None)
 
     def _read_again(self, pod: Pod) -> None:
         """What a pod rests on has changed: if that makes it impossible to read, it is the pod that is set aside."""
