@@ -181,9 +181,10 @@ class _Collector:
             found = malformed + _outside(findings, malformed)
             self._faults_of(document, path, [*found, *_still_used(obj)] if self._skip_invalid else found)
         else:
-            self._register(document, path, obj if kind.converted is None else kind.converted(obj))
+            known = obj if kind.converted is None else kind.converted(obj)
+            self._register(document, path, known)
             if kind.not_honoured:
-                self._warn_of_fields(value, kind, obj)
+                self._warn_of_fields(value, kind, known)
 
     def _warn_of_fields(self, value: Value, kind: Kind, obj: ApiObject) -> None:
         """Fields that other schedulers know and that have no effect here."""
