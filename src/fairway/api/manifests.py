@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from fairway.api import kinds
 from fairway.api.documents import Document, PlainDocument, PlainValue, Value, read_documents
@@ -24,10 +24,15 @@ from fairway.api.kinds import ApiObject, Kind, ObjectKey
 from fairway.api.pods import Pod
 from fairway.api.shape import Finding, Path, describe, fit, path_text
 from fairway.api.sources import read_sources
+from fairway.api.templates import expand, is_expanded, is_template
 from fairway.errors import Fault, ManifestError
 
 MAX_FAULTS = 50
 """Faults shown in full; of the rest only their number."""
+
+
+MAX_EXPANDED = 1_000_000
+"""Objects that the workloads of one run may stand for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,8 @@ class _Collector:
         self._objects: list[ApiObject] = []
         self._places: dict[ObjectKey, tuple[Document, Path]] = {}
         self._unread: Counter[tuple[str, str]] = Counter()
+        self._expanded = 0
+        """Objects that were made from workloads."""
         self._faults: list[Fault] = []
         self._more = 0
         self._set_aside = 0
@@ -151,11 +158,28 @@ class _Collector:
             self._fault(document, (*path, "apiVersion"), _not_named("a version such as v1", version))
         elif known := kinds.find(version or "", name):
             self._take(document, value, path, known)
+        elif version and is_expanded(version, name) and is_template(plain := value.plain()):
+            self._expand(document, cast(Mapping[str, Any], plain), path)
         elif version or not kinds.versions_read(name):
             self._unread[name, version or ""] += 1
         else:
             expected = " or ".join(kinds.versions_read(name))
             self._fault(document, (*path, "apiVersion"), f"is missing, expected {expected}")
+
+    def _expand(self, document: Document, workload: Mapping[str, Any], path: Path) -> None:
+        """A workload stands for the objects that its controller would make."""
+        expansion = expand(workload)
+        if expansion.errors:
+            self._faults_of(document, path, expansion.errors)
+            return
+        self._expanded += len(expansion.objects)
+        if self._expanded > MAX_EXPANDED:
+            self._fault(document, path, f"with it workloads make more than {MAX_EXPANDED} pods, expected fewer")
+            return
+        for place, data in expansion.objects:
+            known = kinds.find(data["apiVersion"], data["kind"])
+            assert known is not None
+            self._take(document, PlainValue(data), (*path, *place), known)
 
     def _visit_items(self, document: Document, value: Value, path: Path, version: object, name: str) -> None:
         items = value.items()

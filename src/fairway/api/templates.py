@@ -2,13 +2,14 @@
 
 So a user can ask what would happen before submitting anything. A pod made here is owned by its workload, carries the
 labels by which the real controller marks its pods, and is named in the same order; the random endings of real names
-are left out. Sizes are checked before anything is made.
+are left out. Sizes are checked before anything is made. A workload that has a uid was read from a cluster, where its
+pods are: it is left alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from fairway.api.shape import Finding, Path, describe
@@ -26,7 +27,10 @@ class Part:
     name: str
     count: int | None
     template: Data
-    path: Path
+    at: Path
+    """Where the template is."""
+    counted: Path
+    """Where the count is."""
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
 
@@ -41,7 +45,9 @@ class Workload(NamedTuple):
 
 
 class Expansion(NamedTuple):
-    objects: list[dict[str, Any]]
+    """The objects, each with the place of the template that it was made from; or what is wrong."""
+
+    objects: list[tuple[Path, dict[str, Any]]]
     errors: list[Finding]
 
 
@@ -51,9 +57,17 @@ class _TemplateError(Exception):
         self.finding: Finding = (path, message)
 
 
-def is_template(version: str, kind: str) -> bool:
-    """Whether objects of this kind are expanded."""
+def is_expanded(version: str, kind: str) -> bool:
+    """Whether workloads of this kind are expanded."""
     return (_group(version), kind) in _READERS
+
+
+def is_template(document: object) -> bool:
+    """Whether this is a workload to be expanded. One that has a uid lives in a cluster: its pods are what they are."""
+    if not isinstance(document, Mapping):
+        return False
+    kind = (_group(str(document.get("apiVersion", ""))), document.get("kind"))
+    return kind in _READERS and not _at(document, ("metadata", "uid"))
 
 
 def expand(document: Data) -> Expansion:
@@ -68,9 +82,9 @@ def expand(document: Data) -> Expansion:
         return Expansion([], [bad.finding])
     owner = {"apiVersion": version, "kind": kind, "name": name, "uid": str(meta.get("uid", "")), "controller": True}
     base = {key: meta[key] for key in ("namespace", "creationTimestamp") if key in meta}
-    made = [_pod(part, index, workload, base, owner) for part in workload.parts for index in _indexes(part)]
+    made = [(part.at, _pod(part, index, workload, base, owner)) for part in workload.parts for index in _indexes(part)]
     if workload.group is not None:
-        made.insert(0, _pod_group(workload.group, base, owner))
+        made.insert(0, ((), _pod_group(workload.group, base, owner)))
     return Expansion(made, [])
 
 
@@ -83,7 +97,7 @@ def _check_size(parts: list[Part]) -> None:
     for part in parts:
         total += len(_indexes(part))
         if total > MAX_PODS:
-            raise _TemplateError(part.path, f"makes {total} pods, expected at most {MAX_PODS}")
+            raise _TemplateError(part.counted, f"makes {total} pods, expected at most {MAX_PODS}")
 
 
 def _pod(part: Part, index: int, workload: Workload, base: Data, owner: Data) -> dict[str, Any]:
@@ -166,18 +180,19 @@ def _entries(data: Data, path: Path) -> Iterator[tuple[Path, Data]]:
 def _replicas(document: Data, name: str) -> Workload:
     """Deployment, ReplicaSet, StatefulSet and their like: equal pods."""
     path: Path = ("spec", "replicas")
-    return Workload([Part(name, _count(document, path, 1), _mapping(document, ("spec", "template")), path)])
+    template: Path = ("spec", "template")
+    return Workload([Part(name, _count(document, path, 1), _mapping(document, template), template, path)])
 
 
-def _job_parts(document: Data, name: str, at: Path = (), labels: dict[str, str] | None = None) -> list[Part]:
-    spec = (*at, "spec")
+def _job_parts(document: Data, name: str, job: Path = (), labels: dict[str, str] | None = None) -> list[Part]:
+    spec = (*job, "spec")
     if _at(document, (*spec, "suspend"), False) is True:
         return []
     parallelism = _count(document, (*spec, "parallelism"), 1)
     completions = _count(document, (*spec, "completions"), max(parallelism, 1))
     marks = {"batch.kubernetes.io/job-name": name, **(labels or {})}
-    template = _mapping(document, (*spec, "template"))
-    return [Part(name, min(parallelism, completions), template, (*spec, "parallelism"), marks)]
+    at = (*spec, "template")
+    return [Part(name, min(parallelism, completions), _mapping(document, at), at, (*spec, "parallelism"), marks)]
 
 
 def _job(document: Data, name: str) -> Workload:
@@ -196,7 +211,8 @@ def _job_set(document: Data, name: str) -> Workload:
         replicas = _count(entry, ("replicas",), 1)
         marks = {"jobset.sigs.k8s.io/jobset-name": name, "jobset.sigs.k8s.io/replicatedjob-name": role}
         for index in range(replicas):
-            parts += _job_parts(entry, f"{name}-{role}-{index}", ("template",), marks)
+            made = _job_parts(entry, f"{name}-{role}-{index}", ("template",), marks)
+            parts += [replace(part, at=(*path, *part.at), counted=(*path, *part.counted)) for part in made]
     return Workload(parts)
 
 
@@ -210,7 +226,8 @@ def _volcano_job(document: Data, name: str) -> Workload:
         notes = {"scheduling.k8s.io/group-name": name, "volcano.sh/task-spec": role}
         marks = {"volcano.sh/job-name": name}
         template = _mapping(task, ("template",))
-        parts.append(Part(f"{name}-{role}", replicas, template, (*path, "replicas"), marks, notes))
+        at = (*path, "template")
+        parts.append(Part(f"{name}-{role}", replicas, template, at, (*path, "replicas"), marks, notes))
     minimum = _count(document, ("spec", "minAvailable"), sum(part.count or 0 for part in parts))
     spec: dict[str, Any] = {"minMember": minimum, "minTaskMember": least}
     for key in ("queue", "priorityClassName", "networkTopology"):
@@ -234,9 +251,9 @@ def _training_job(field: str) -> Callable[[Data, str], Workload]:
                 "training.kubeflow.org/replica-type": str(role).lower(),
             }
             count = _count(entry, ("replicas",), 1)
-            parts.append(
-                Part(f"{name}-{str(role).lower()}", count, _mapping(entry, ("template",)), (*path, "replicas"), marks)
-            )
+            template = _mapping(entry, ("template",))
+            at = (*path, "template")
+            parts.append(Part(f"{name}-{str(role).lower()}", count, template, at, (*path, "replicas"), marks))
         return Workload(parts)
 
     return read
@@ -244,14 +261,14 @@ def _training_job(field: str) -> Callable[[Data, str], Workload]:
 
 def _ray_parts(document: Data, name: str, spec: Path) -> list[Part]:
     marks = {"ray.io/cluster": name}
-    head = _mapping(document, (*spec, "headGroupSpec", "template"))
-    parts = [Part(f"{name}-head", None, head, (*spec, "headGroupSpec"), {**marks, "ray.io/node-type": "head"})]
+    at: Path = (*spec, "headGroupSpec", "template")
+    parts = [Part(f"{name}-head", None, _mapping(document, at), at, at, {**marks, "ray.io/node-type": "head"})]
     for path, entry in _entries(document, (*spec, "workerGroupSpecs")):
         role = _text(entry, (*path, "groupName"))
         count = _count(entry, ("replicas",), 1) * _count(entry, ("numOfHosts",), 1, least=1)
         labels = {**marks, "ray.io/node-type": "worker", "ray.io/group": role}
         template = _mapping(entry, ("template",))
-        parts.append(Part(f"{name}-{role}-worker", count, template, (*path, "replicas"), labels))
+        parts.append(Part(f"{name}-{role}-worker", count, template, (*path, "template"), (*path, "replicas"), labels))
     return parts
 
 
@@ -264,18 +281,23 @@ def _ray_job(document: Data, name: str) -> Workload:
 
 
 def _leader_worker_set(document: Data, name: str) -> Workload:
-    template = ("spec", "leaderWorkerTemplate")
+    template: Path = ("spec", "leaderWorkerTemplate")
     groups = _count(document, ("spec", "replicas"), 1)
     size = _count(document, (*template, "size"), 1, least=1)
-    worker = _mapping(document, (*template, "workerTemplate"))
+    workers = (*template, "workerTemplate")
+    worker = _mapping(document, workers)
     leader = _mapping(document, (*template, "leaderTemplate"), worker)
+    leaders = workers if leader is worker else (*template, "leaderTemplate")
     if groups * size > MAX_PODS:
         raise _TemplateError(("spec", "replicas"), f"makes {groups * size} pods, expected at most {MAX_PODS}")
     parts = []
     for group in range(groups):
         marks = {"leaderworkerset.sigs.k8s.io/name": name, "leaderworkerset.sigs.k8s.io/group-index": str(group)}
-        parts.append(Part(f"{name}-{group}", None, leader, ("spec", "replicas"), marks))
-        parts += [Part(f"{name}-{group}-{index}", None, worker, (*template, "size"), marks) for index in range(1, size)]
+        parts.append(Part(f"{name}-{group}", None, leader, leaders, ("spec", "replicas"), marks))
+        parts += [
+            Part(f"{name}-{group}-{index}", None, worker, workers, (*template, "size"), marks)
+            for index in range(1, size)
+        ]
     return Workload(parts)
 
 
