@@ -13,6 +13,7 @@ from fairway.drive import recording
 from fairway.drive.recording import RecordedCycle, Recorder
 from fairway.errors import InputError
 from fairway.sim.policies import policy_text
+from fairway.sim.report.files import OutputFiles
 from fairway.sim.traces.text import read_lines
 
 EVENTS = "events.jsonl.gz"
@@ -21,12 +22,13 @@ POLICY = "policy.json"
 
 @contextmanager
 def recording_to(folder: Path, policy: Policy) -> Iterator[Recorder]:
-    """A listener that records into a folder for as long as it is open."""
+    """A listener that records into a folder for as long as it is open; the files appear when it is closed."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / POLICY).write_text(policy_text(policy))
-    # Without a time in the header the same run gives the same bytes.
-    with gzip.GzipFile(folder / EVENTS, "wb", mtime=0) as file:
-        yield Recorder(file.write)
+    with OutputFiles(folder) as files:
+        files.write(POLICY, policy_text(policy).encode())
+        # Without a time in the header the same run gives the same bytes.
+        with gzip.GzipFile("", "wb", fileobj=files.create(EVENTS), mtime=0) as file:
+            yield Recorder(file.write)
 
 
 def read_cycle(folder: Path, number: int) -> RecordedCycle:

@@ -50,6 +50,7 @@ def command(
     from fairway.sim.parallel import Task, run_all
     from fairway.sim.policies import policy_text
     from fairway.sim.report.comparison import comparison_html, comparison_tables
+    from fairway.sim.report.files import OutputFiles
     from fairway.sim.report.page import page
     from fairway.sim.scenario import load_scenario
 
@@ -72,7 +73,8 @@ def command(
         for part in comparison_tables(comparison):
             out.print(part)
     if target is not None:
-        (target / "diff.json").write_bytes(msgspec.json.format(msgspec.json.encode(comparison), indent=1) + b"\n")
-        html = page([reports[0], reports[count]], comparison_html(comparison))
-        (target / "diff.html").write_text(html)
+        with OutputFiles(target) as files:
+            files.write("diff.json", msgspec.json.format(msgspec.json.encode(comparison), indent=1) + b"\n")
+            html = page([reports[0], reports[count]], comparison_html(comparison))
+            files.write("diff.html", html.encode())
         echo(f"Written: {target / 'diff.json'}, {target / 'diff.html'}", err=True)

@@ -13,6 +13,7 @@ from fairway.cli.output import console, echo, print_json, warn
 
 if TYPE_CHECKING:
     from fairway.api.policy import Policy
+    from fairway.sim.report.files import OutputFiles
     from fairway.sim.run import Progress, RunResult
     from fairway.sim.scenario import Scenario
 
@@ -34,7 +35,7 @@ Examples:
     metavar="HOW",
     help="What backfill takes for run times: requested, user-history, clairvoyant, or a factor of the true ones.",
 )
-@click.option("--assert", "check", is_flag=True, help="Leave with 1, and say what broke and when.")
+@click.option("--assert", "check", is_flag=True, help="Exit with 1 if an assertion fails, and say which and when.")
 @click.option("--strict", is_flag=True, help="Refuse a trace that has a wrong row.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON instead of tables.")
 @click.option("--record", metavar="DIR", help="Log every cycle's inputs there, for: fairway replay.")
@@ -59,18 +60,26 @@ def command(
     from fairway.sim.scenario import load_scenario
 
     loaded = with_estimate(load_scenario(Path(scenario)), estimate)
-    result = run(loaded, read_policy(loaded, policy_file), folder, seed, strict, record)
+    policy = read_policy(loaded, policy_file)
+    with ExitStack() as stack:
+        files = None
+        if folder is not None:
+            from fairway.sim.report.files import OutputFiles
+
+            files = stack.enter_context(OutputFiles(inputs.folder_to_write(folder)))
+        result = run(loaded, policy, files, seed, strict, record)
+        if files is not None:
+            from fairway.sim.report.write import write_report
+
+            write_report(files, result.report, result.speed)
     if as_json:
         from fairway.sim.report import to_json
 
         print_json(to_json(result.report))
     else:
         print_report(result)
-    if folder is not None:
-        from fairway.sim.report.write import write_report
-
-        files = write_report(Path(folder), result.report, result.speed)
-        echo(f"Written: {', '.join(map(str, [*files, Path(folder) / 'jobs.csv']))}", err=True)
+    if files is not None:
+        echo(f"Written: {', '.join(map(str, files.paths))}", err=True)
     if result.report.partial:
         raise click.Abort
     if check and result.breaches:
@@ -107,15 +116,13 @@ def read_policy(scenario: Scenario, given: str | None) -> Policy:
 
 
 def run(
-    scenario: Scenario, policy: Policy, folder: str | None, seed: int | None, strict: bool, record: str | None
+    scenario: Scenario, policy: Policy, files: OutputFiles | None, seed: int | None, strict: bool, record: str | None
 ) -> RunResult:
     from fairway.sim.report.write import JobsFile
     from fairway.sim.run import Simulation
 
     with ExitStack() as stack:
-        jobs = None
-        if folder is not None:
-            jobs = JobsFile(inputs.folder_to_write(folder) / "jobs.csv", scenario.start)
+        jobs = None if files is None else JobsFile(files, scenario.start)
         recorder = None
         if record is not None:
             from fairway.app.recordings import recording_to
@@ -132,8 +139,6 @@ def run(
                 recorder=recorder,
             )
         inputs.report_set_aside(simulation.invalid, simulation.set_aside)
-        if jobs is not None:
-            stack.enter_context(jobs)
         return simulation.run(stack.enter_context(progress_bar()))
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import csv
-from pathlib import Path
-from types import TracebackType
 
 import msgspec
 
 from fairway.clock import SECOND, Micros
 from fairway.sim.metrics import JobOutcome
+from fairway.sim.report.files import OutputFiles
 from fairway.sim.report.model import RunReport, Speed, to_json
 from fairway.sim.report.page import page
 
@@ -34,28 +33,20 @@ COLUMNS = (
 """Times are seconds; `limit` is the requested run time; `planned` is hard or soft, `plannedResult` kept or missed."""
 
 
-def write_report(folder: Path, report: RunReport, speed: Speed) -> list[Path]:
+def write_report(files: OutputFiles, report: RunReport, speed: Speed) -> None:
     """Everything but the jobs, which were written while the run went on."""
-    folder.mkdir(parents=True, exist_ok=True)
-    files = {
-        "report.json": to_json(report),
-        "report.html": page([report]).encode(),
-        "speed.json": msgspec.json.format(msgspec.json.encode(speed), indent=1) + b"\n",
-    }
-    for name, data in files.items():
-        (folder / name).write_bytes(data)
-    return [folder / name for name in files]
+    files.write("report.json", to_json(report))
+    files.write("report.html", page([report]).encode())
+    files.write("speed.json", msgspec.json.format(msgspec.json.encode(speed), indent=1) + b"\n")
 
 
 class JobsFile:
-    """One line for each finished job, times in seconds since the start of the run. It gets its name when the run is
-    over: one that fails leaves nothing behind.
-    """
+    """One line for each finished job, times in seconds since the start of the run."""
 
-    def __init__(self, path: Path, start: Micros) -> None:
-        self._path = path
-        self._part = path.with_name(f"{path.name}.part")
+    def __init__(self, files: OutputFiles, start: Micros) -> None:
         self._start = start
+        self._rows = csv.writer(files.create_text("jobs.csv"), lineterminator="\n")
+        self._rows.writerow(COLUMNS)
 
     def __call__(self, job: JobOutcome) -> None:
         times = [f"{(at - self._start) / SECOND:.6f}" for at in (job.submit, job.start, job.end)]
@@ -71,18 +62,3 @@ class JobsFile:
             return "", "", ""
         at = f"{(planned.at - self._start) / SECOND:.6f}"
         return at, "hard" if planned.hard else "soft", "kept" if planned.kept else "missed"
-
-    def __enter__(self) -> JobsFile:
-        self._file = self._part.open("w", newline="")
-        self._rows = csv.writer(self._file, lineterminator="\n")
-        self._rows.writerow(COLUMNS)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._file.close()
-        if kind is None:
-            self._part.replace(self._path)
-        else:
-            self._part.unlink()
