@@ -18,6 +18,7 @@ from fairway.api.locate import JsonLines, YamlLines
 from fairway.api.numbers import floating, integer
 from fairway.api.shape import Path
 from fairway.api.sources import MAX_YAML_BYTES, Source
+from fairway.api.unknown_fields import refusing
 from fairway.api.yaml_text import YamlProblem, YamlReader
 from fairway.errors import Fault
 
@@ -51,6 +52,10 @@ class Value(ABC):
     @abstractmethod
     def decoded(self, struct: type[msgspec.Struct]) -> msgspec.Struct | None:
         """The object, if it fits as it stands."""
+
+    def may_have_unknown(self, kind: str, struct: type[msgspec.Struct]) -> bool:
+        """False if it is sure that every field is known."""
+        return True
 
     @abstractmethod
     def plain(self) -> object:
@@ -137,6 +142,13 @@ class _JsonValue(Value):
             return _decoder(struct).decode(self._raw)
         except msgspec.DecodeError:
             return None
+
+    def may_have_unknown(self, kind: str, struct: type[msgspec.Struct]) -> bool:
+        try:
+            refusing(kind, struct).decode(self._raw)
+        except msgspec.DecodeError:
+            return True
+        return False
 
     def plain(self) -> object:
         """The fast decoder refuses numbers that do not fit; the slow one keeps them as they are written."""

@@ -82,6 +82,11 @@ class Kind:
     converted: Callable[[Any], ApiObject] | None = None
     """For forms that are read into the struct of another kind of the same name."""
 
+    @property
+    def table_name(self) -> str:
+        """In the table of field names, where the first kind of a name stands."""
+        return self.name if _BY_NAME[self.name] is self else ""
+
     def settle(self, obj: ApiObject) -> list[Finding]:
         """Fill in the default namespace, then say everything that is wrong with a freshly decoded object."""
         meta = obj.metadata
@@ -208,6 +213,7 @@ def _other_forms() -> Iterator[Kind]:
 
 KINDS: tuple[Kind, ...] = tuple(_kinds())
 OTHER_FORMS: tuple[Kind, ...] = tuple(_other_forms())
+_BY_NAME = {kind.name: kind for kind in reversed(KINDS)}
 _BY_STRUCT = {kind.struct: kind for kind in KINDS}
 _BY_VERSION = {(version, kind.name): kind for kind in (*KINDS, *OTHER_FORMS) for version in kind.api_versions} | {
     ("", kind.name): kind for kind in KINDS if kind.api_version_optional

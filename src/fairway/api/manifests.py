@@ -25,6 +25,7 @@ from fairway.api.pods import Pod
 from fairway.api.shape import Finding, Path, describe, fit, path_text
 from fairway.api.sources import read_sources
 from fairway.api.templates import expand, is_expanded, is_template
+from fairway.api.unknown_fields import unknown_fields
 from fairway.errors import Fault, ManifestError
 
 MAX_FAULTS = 50
@@ -68,9 +69,14 @@ class Manifests:
         )
 
 
-def load(sources: Sequence[str], *, stdin: BinaryIO | None = None, skip_invalid: bool = False) -> Manifests:
-    """Read files, folders (`*.yaml`, `*.yml`, `*.json` in them), patterns, and `-` for standard input."""
-    collector = _Collector(skip_invalid)
+def load(
+    sources: Sequence[str], *, stdin: BinaryIO | None = None, skip_invalid: bool = False, strict: bool = False
+) -> Manifests:
+    """Read files, folders (`*.yaml`, `*.yml`, `*.json` in them), patterns, and `-` for standard input.
+
+    A field that the object's API does not have is a warning, with `strict` an error.
+    """
+    collector = _Collector(skip_invalid, strict)
     unreadable: list[Fault] = []
     for source in read_sources(sources, stdin or sys.stdin.buffer, unreadable):
         collector.unreadable(unreadable)
@@ -91,11 +97,24 @@ def parse_object(data: Mapping[str, object], where: str = "object") -> ApiObject
     raise ManifestError([Fault(where, 0, "kind", f"is {found}, expected one object of a kind that is read")])
 
 
+@dataclass(slots=True)
+class _UnknownField:
+    """A field that is not known: where it was first seen, and how many more there are like it."""
+
+    first: Fault
+    others: int = 0
+
+    def text(self) -> str:
+        return f"{self.first} (and {self.others} more like it)" if self.others else str(self.first)
+
+
 class _Collector:
     """What a run has gathered so far."""
 
-    def __init__(self, skip_invalid: bool = False) -> None:
+    def __init__(self, skip_invalid: bool = False, strict: bool = False) -> None:
         self._skip_invalid = skip_invalid
+        self._strict = strict
+        self._unknown_seen: dict[tuple[str, str], _UnknownField] = {}
         self._objects: list[ApiObject] = []
         self._places: dict[ObjectKey, tuple[Document, Path]] = {}
         self._unread: Counter[tuple[str, str]] = Counter()
@@ -116,6 +135,7 @@ class _Collector:
         warnings += self._ignored[:MAX_FAULTS]
         if len(self._ignored) > MAX_FAULTS:
             warnings.append(f"{len(self._ignored) - MAX_FAULTS} more fields are not honoured")
+        warnings += [seen.text() for seen in self._unknown_seen.values()]
         invalid = tuple(str(error).splitlines())
         return Manifests(self._objects, warnings, self._places, self._skip_invalid, invalid, self._set_aside)
 
@@ -201,6 +221,8 @@ class _Collector:
             struct, malformed = fit(value.plain(), kind.struct)
         obj = cast(ApiObject, struct)
         findings = kind.settle(obj)
+        if value.may_have_unknown(kind.table_name, kind.struct):
+            findings += self._unknown(document, value, path, kind, obj)
         if malformed or findings:
             found = malformed + _outside(findings, malformed)
             self._faults_of(document, path, [*found, *_still_used(obj)] if self._skip_invalid else found)
@@ -216,6 +238,28 @@ class _Collector:
         spec = plain.get("spec") if isinstance(plain, dict) else None
         for name in sorted(kind.not_honoured.keys() & spec.keys()) if isinstance(spec, dict) else ():
             self._ignored.append(f"{_title(kinds.key(obj))}: spec.{name} is not honoured: {kind.not_honoured[name]}")
+
+    def _unknown(self, document: Document, value: Value, path: Path, kind: Kind, obj: ApiObject) -> list[Finding]:
+        """Fields that do nothing: findings if that is refused, else noted, once for all objects that have one."""
+        findings: list[Finding] = []
+        meta = obj.metadata
+        who = f"{kind.name} {meta.namespace}/{meta.name}" if kind.namespaced else f"{kind.name} {meta.name}"
+        for inner, meant in unknown_fields(value.plain(), kind.table_name, kind.struct):
+            if len(inner) == 2 and inner[1] in kind.not_honoured:
+                continue
+            hint = f", did you mean {meant!r}?" if meant else ""
+            if self._strict:
+                findings.append((inner, f"unknown field of {who}{hint}"))
+                continue
+            key = kind.name, path_text(tuple(step for step in inner if isinstance(step, str)))
+            if key in self._unknown_seen:
+                self._unknown_seen[key].others += 1
+            elif len(self._unknown_seen) < MAX_FAULTS:
+                place = (*path, *inner)
+                said = f"unknown field of {who} is ignored{hint}"
+                fault = Fault(document.source, document.line(place), path_text(place), said)
+                self._unknown_seen[key] = _UnknownField(fault)
+        return findings
 
     def _faults_of(self, document: Document, path: Path, findings: list[Finding]) -> None:
         """The errors of one object, by line; lines are looked up only for those that are shown."""

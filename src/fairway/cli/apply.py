@@ -15,6 +15,7 @@ Examples:
   cat job.yaml | fairway apply -f -"""
 )
 @inputs.files_option
+@inputs.strict_option
 @sandbox_option
 def command(files: tuple[str, ...], sandbox: str | None) -> None:
     """Make or change the objects of manifests in the sandbox, all of them or none."""

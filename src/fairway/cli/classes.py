@@ -24,6 +24,7 @@ Examples:
   fairway classes export -f classes.yaml""",
 )
 @click.option("-f", "--file", "files", multiple=True, metavar="FILE", help=_FILES_HELP)
+@inputs.strict_option
 @inputs.skip_invalid_option
 @output_option
 @click.pass_context
@@ -54,6 +55,7 @@ Examples:
 @click.option("--device", required=True, metavar="NAME", help="The device, or NODE/DEVICE where several have the name.")
 @click.option("--node", metavar="NAME", help="The node of the device.")
 @inputs.files_option
+@inputs.strict_option
 @inputs.skip_invalid_option
 @output_option
 def match(class_name: str, device: str, node: str | None, files: tuple[str, ...], output: str) -> None:
@@ -84,6 +86,7 @@ Examples:
 )
 @click.option("--class", "class_name", metavar="NAME", help="Only this class.")
 @inputs.files_option
+@inputs.strict_option
 @inputs.skip_invalid_option
 @click.option("-o", "--output", type=click.Choice(("yaml", "json")), default="yaml", show_default=True)
 def export(class_name: str | None, files: tuple[str, ...], output: str) -> None:

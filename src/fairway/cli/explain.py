@@ -24,6 +24,7 @@ Examples:
 )
 @click.argument("job", metavar="JOB")
 @click.option("-f", "--file", "files", multiple=True, metavar="FILE", help="Manifests; without any, ask the sandbox.")
+@inputs.strict_option
 @inputs.skip_invalid_option
 @inputs.policy_option
 @inputs.now_option

@@ -28,6 +28,15 @@ def files_option(function: F) -> F:
     return click.option("-f", "--file", "files", multiple=True, required=True, metavar="FILE", help=help)(function)
 
 
+def strict_option(function: F) -> F:
+    help = "Refuse objects that have a field which their API does not have; else that is a warning."
+    return click.option("--strict", is_flag=True, expose_value=False, callback=_set_strict, help=help)(function)
+
+
+def _set_strict(context: click.Context, _: click.Parameter, given: bool) -> None:
+    context.ensure_object(Options).strict |= given
+
+
 def skip_invalid_option(function: F) -> F:
     help = "Set aside objects that fail validation and go on with the rest; then the exit status is 1."
     return click.option("--skip-invalid", is_flag=True, expose_value=False, callback=_set_skip_invalid, help=help)(
@@ -155,7 +164,7 @@ def read_manifests(
     from fairway.errors import InputError
 
     with naming_skip_invalid() as options:
-        manifests = check(load(files, skip_invalid=options.skip_invalid))
+        manifests = check(load(files, skip_invalid=options.skip_invalid, strict=options.strict))
     if not manifests.objects:
         found = "; ".join(manifests.warnings) or "there is no object"
         raise InputError(f"{', '.join(files)[:200]}: {found}, expected at least one object to read")

@@ -21,6 +21,8 @@ class Options:
         self.verbose = False
         self.color = True
         self.skip_invalid = False
+        self.strict = False
+        """Unknown fields in manifests are errors."""
         self.set_aside = 0
         """Objects that `--skip-invalid` has set aside so far."""
 

@@ -16,6 +16,7 @@ Examples:
   kubectl get nodes,pods,queues,podgroups -A -o json | fairway plan -f -"""
 )
 @inputs.files_option
+@inputs.strict_option
 @inputs.skip_invalid_option
 @inputs.policy_option
 @inputs.now_option

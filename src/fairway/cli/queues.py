@@ -15,6 +15,7 @@ Examples:
   fairway queues -f cluster/ --policy policy.yaml -o json"""
 )
 @inputs.files_option
+@inputs.strict_option
 @inputs.skip_invalid_option
 @inputs.policy_option
 @inputs.now_option

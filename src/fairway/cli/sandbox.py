@@ -33,6 +33,7 @@ Examples:
   fairway apply -f job.yaml                      in another terminal; also: get, delete, explain JOB"""
 )
 @click.option("-f", "--file", "files", multiple=True, metavar="FILE", help="Begin with these manifests, not the demo.")
+@inputs.strict_option
 @click.option("--speed", type=float, default=60.0, show_default=True, help="Seconds that pass there in one of ours.")
 @inputs.policy_option
 @click.option("--once", is_flag=True, help="Run the demo to its end at once, print the report and leave.")
