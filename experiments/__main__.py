@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from rich.console import Console
 from rich.table import Table
+from tests.oracles.easy import simulate
+from tests.oracles.easy_pool import simulate_pool
 
 from experiments import e1, e3, e4, engine, starvation
-from experiments.easy import simulate
-from experiments.easy_pool import simulate_pool
 from experiments.expectation import Expectation, at_most, exactly, expectations_table
 from fairway.errors import InputError
 from fairway.sim.metrics import Metrics

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from experiments.data import data_file
-from experiments.easy import Job, Start
+from experiments.schedule import Job, Start
 from fairway.clock import SECOND, Micros
 from fairway.sim.metrics.outcomes import MILLION, TAU
 from fairway.sim.traces import TraceFaults, TraceJob, open_trace
@@ -86,12 +86,12 @@ def kth(schedule: Scheduler) -> KthResult:
 
 def kth_result(starts: Sequence[Start]) -> KthResult:
     slowdowns = [_slowdown(start) for start in starts]
-    promised = [start for start in starts if start.promised is not None]
+    promised = [start for start in starts if start.planned is not None]
     return KthResult(
         jobs=len(starts),
         slowdown=sum(slowdowns) / len(slowdowns) / MILLION,
         heads=len(promised),
-        missed=sum(start.at > start.promised for start in promised if start.promised is not None),
+        missed=sum(start.at > start.planned for start in promised if start.planned is not None),
     )
 
 

@@ -7,7 +7,7 @@ from itertools import groupby
 from pathlib import Path
 
 from experiments.data import data_file
-from experiments.easy import Job, Start
+from experiments.schedule import Job, Start
 from fairway.api.policy import Policy, parse_policy
 from fairway.clock import Micros, parse_rfc3339
 from fairway.drive.change import Bind, Change

@@ -94,8 +94,9 @@ def plugin(text: str) -> str:
             "actions[0].arguments.mode: the text 'eazy' is not allowed, expected besteffort, conservative or easy",
         ),
         (
-            "actions: [{name: backfill, arguments: {safetyFactor: .nan}}]",
-            "actions[0].arguments.safetyFactor: nan is not allowed, expected a number from 1 to 100",
+            "actions: [{name: backfill, arguments: {estimate: {scale: .nan}}}]",
+            "actions[0].arguments.estimate: a map is not allowed, expected clairvoyant, requested or user-history or a "
+            "map with scale",
         ),
         ("tiers: 5", "tiers: 5 is not allowed, expected a list"),
         ("tiers: [5]", "tiers[0]: 5 is not allowed, expected a map with plugins"),

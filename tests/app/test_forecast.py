@@ -138,7 +138,7 @@ def test_past_runs_of_the_same_name_make_an_estimate() -> None:
     ]
     there = since(pod("train-7", node="n", cpu=4), 60)
     found = foreseen("w", node("n", cpu=4), done, there, pod("w", cpu=4))
-    assert found.start == format_rfc3339(NOW + (601 * 3 // 2 - 60) * SECOND + SECOND // 2)
+    assert found.start == format_rfc3339(NOW + (601 - 60) * SECOND + SECOND // 2)
     assert (found.estimate, found.unknown_count) == (True, 0)
 
 

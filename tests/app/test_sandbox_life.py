@@ -219,4 +219,4 @@ def test_run_times_are_learnt_from_what_has_run() -> None:
     found = sandbox.explain("w").forecast
     assert found is not None
     assert found.estimate
-    assert found.start == format_rfc3339(NOW + (126 + 93) * SECOND)  # half as long again as the median, to be safe
+    assert found.start == format_rfc3339(NOW + (126 + 62) * SECOND)  # the mean of the last two

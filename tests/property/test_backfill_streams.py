@@ -1,12 +1,15 @@
 """Random streams of jobs through time: what backfilling promises, it keeps."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from experiments.easy import Job, simulate
+from experiments.schedule import Job, Start
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairway.clock import SECOND
+from oracles.conservative import simulate_conservative
+from oracles.easy import simulate
+from support.effort import examples
 from support.streams import Stream, Work, planning, stream
 
 HOSTS = 4
@@ -22,19 +25,26 @@ def whole_hosts(draw: st.DrawFn) -> list[Job]:
     return jobs
 
 
-@settings(max_examples=60, deadline=None)
-@given(whole_hosts())
-def test_easy_is_the_textbook_easy(jobs: list[Job]) -> None:
-    found = stream(
-        [1] * HOSTS,
-        planning("easy"),
-        [Work(f"j{job.number:02d}", job.submit, job.run, job.walltime, job.hosts) for job in jobs],
-    )
+def _agree(mode: str, oracle: Callable[[Iterable[Job], int], list[Start]], jobs: list[Job]) -> None:
+    works = [Work(f"j{job.number:02d}", job.submit, job.run, job.walltime, job.hosts) for job in jobs]
+    found = stream([1] * HOSTS, planning(mode), works)
     scaled = [Job(j.number, j.submit * SECOND, j.hosts, j.walltime * SECOND, j.run * SECOND) for j in jobs]
-    for start in simulate(scaled, HOSTS):
+    for start in oracle(scaled, HOSTS):
         name = f"j{start.job.number:02d}"
         assert found.started[name] * SECOND == start.at, name
         assert sorted(found.places[name]) == [f"n{host:02d}" for host in start.hosts], name
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(whole_hosts())
+def test_easy_is_the_textbook_easy(jobs: list[Job]) -> None:
+    _agree("easy", simulate, jobs)
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(whole_hosts())
+def test_conservative_is_the_textbook_conservative(jobs: list[Job]) -> None:
+    _agree("conservative", simulate_conservative, jobs)
 
 
 @st.composite
@@ -68,7 +78,7 @@ def first_in_line(found: Stream, jobs: Sequence[Work], now: int) -> str | None:
     return min(waiting, key=lambda job: (job.submit, job.name)).name if waiting else None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(nodes(), works(exact=False, unknown=True), st.sampled_from(["evict", "allow"]))
 def test_nobody_who_runs_ahead_makes_the_start_of_the_head_later(
     sizes: list[int], jobs: list[Work], overrun: str
@@ -89,7 +99,7 @@ def test_nobody_who_runs_ahead_makes_the_start_of_the_head_later(
     assert len(found.started) == len(jobs)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(nodes(), works(exact=True, unknown=False))
 def test_with_conservative_no_promise_moves_later_unless_something_new_is_heard(
     sizes: list[int], jobs: list[Work]
@@ -107,7 +117,7 @@ def test_with_conservative_no_promise_moves_later_unless_something_new_is_heard(
     assert len(found.started) == len(jobs)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(nodes(), works(exact=False, unknown=False))
 def test_with_conservative_the_first_in_line_is_never_put_off(sizes: list[int], jobs: list[Work]) -> None:
     found = stream(sizes, planning("conservative"), jobs)

@@ -1,9 +1,14 @@
 """Runs that outlive their time: evicted where they stand in the way of a promise, or allowed to go on."""
 
+import pytest
+from msgspec.structs import replace
+
+from fairway.scheduler.carried import reservation_objects
+from fairway.state.events import Deleted
 from support import engine
 from support.contention import DAY, annotated, budget, cycle, evicted, plan, reserved, running, running_gang, waiting
 from support.objects import at, node, pod, queue
-from support.streams import busy, lasting, limited, planning, promises
+from support.streams import Work, busy, lasting, limited, planning, promises, stream
 
 EASY = planning("easy")
 ALLOW = planning("easy", overrun="allow")
@@ -146,3 +151,29 @@ def test_a_pod_that_has_not_begun_is_not_overdue():
     found = plan(node("n1", cpu=2), bound, head(), policy=EASY)
     assert evicted(found) == []
     assert promises(found)["head"].promised_start == at(DAY + 60)
+
+
+@pytest.mark.parametrize("mode", ["easy", "conservative"])
+@pytest.mark.parametrize("plugins", [("gang", "predicates"), ("priority", "gang", "drf", "predicates")])
+def test_two_jobs_that_both_overrun_do_not_evict_each_other_for_ever(mode: str, plugins: tuple[str, ...]):
+    """The first is evicted for the second, comes after it, and then runs to its end whatever it had stated."""
+    works = [
+        Work("old", 0, run=30, stated=5, cpu=2, stating="group", priority=5 if "priority" in plugins else 0),
+        Work("new", 1, run=30, stated=5, cpu=2, stating="group"),
+    ]
+    found = stream([2], planning(mode, plugins=plugins), works)
+    assert found.evicted == ["default/old-0", "default/new-0"]
+    assert found.started == {"old": 10, "new": 40}
+
+
+def test_what_was_evicted_for_overrunning_is_remembered_by_its_reservation():
+    state = engine.state_of(node("n1", cpu=2), overdue(), head())
+    found = cycle(state, EASY)
+    assert [(entry.job, entry.for_) for entry in found.overruns] == [("default/old", "default/head")]
+    state.upsert(reservation_objects(found.reservations, found.overruns).values())
+    again = waiting("old", cpu=2, created=0, **lasting(60))
+    state.apply(Deleted(again))
+    state.upsert([replace(again, metadata=replace(again.metadata, uid="made-again"))])
+    after = cycle(state, EASY)
+    assert engine.bound(after) == {"head": "n1"}
+    assert [entry.job for entry in after.overruns] == ["default/old"]

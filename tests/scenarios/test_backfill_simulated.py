@@ -1,12 +1,18 @@
-"""Backfilling in the simulator: promises are not carried as reservations, and past runs are learnt from."""
+"""Backfilling in the simulator: planned starts are carried, and past runs are learnt from."""
 
+from collections.abc import Sequence
 from pathlib import Path
+
+import pytest
 
 from fairway.api.policy import Policy
 from fairway.clock import SECOND
+from fairway.drive.change import Change
+from fairway.drive.loop import Cycle
 from fairway.scheduler.plan import Plan
 from fairway.sim.run import Simulation
 from fairway.sim.scenario import parse_scenario
+from fairway.state.events import Event
 from support.streams import planning, promises
 
 EASY_JOBS = """
@@ -35,27 +41,55 @@ class Watched:
         self.plans: list[Plan] = []
         self.bound: dict[str, int] = {}
         self.simulation = Simulation(parse_scenario(text, Path("s.yaml")), policy)
-        self.simulation.cycles.on_cycle = self._watch
-        self.simulation.run()
+        self.simulation.scheduler.listeners.append(self)
+        self.report = self.simulation.run().report
 
-    def _watch(self, number: int, at: int, plan: Plan) -> None:
-        self.plans.append(plan)
-        for binding in plan.bindings:
-            self.bound[binding.job.removeprefix("default/")] = (at - self.simulation.scenario.start) // SECOND
+    def applied(self, events: Sequence[Event]) -> None: ...
+
+    def refused(self, change: Change, why: str) -> None: ...
+
+    def decided(self, cycle: Cycle) -> None:
+        self.plans.append(cycle.plan)
+        for binding in cycle.plan.bindings:
+            at = (cycle.now - self.simulation.scenario.start) // SECOND
+            self.bound[binding.job.removeprefix("default/")] = at
 
 
-def test_promises_are_made_anew_and_never_written_down():
-    reserve = ("reserve", {"starvingJobTimeThreshold": 9999})
-    found = Watched(EASY_JOBS, planning("easy", reserve))
+def test_planned_starts_are_carried_and_kept():
+    found = Watched(EASY_JOBS, planning("easy"))
     assert found.bound == {"long": 0, "short": 3, "wide": 60, "slow": 70}
-    assert any(plan.reservations for plan in found.plans)
-    assert all(not plan.released for plan in found.plans), "what was never carried is never released"
+    planned = found.report.metrics.planned
+    assert (planned.kept, planned.missed) == (2, 0)
+    assert all(not plan.released for plan in found.plans), "no node was kept, so none is released"
+    assert not found.simulation.scheduler.state.reservations.objects(), "what has started is planned no more"
+
+
+def test_conservative_plans_every_job():
+    found = Watched(EASY_JOBS, planning("conservative"))
+    assert found.bound == {"long": 0, "short": 3, "wide": 60, "slow": 70}
+    planned = found.report.metrics.planned
+    assert (planned.kept, planned.missed) == (2, 0)
 
 
 def test_what_runs_teaches_how_long_its_like_will_run():
     found = Watched(LIKE_JOBS, planning("easy", estimate="user-history"))
-    assert found.simulation.state.history.median("default", "train") == 10 * SECOND
+    assert found.simulation.scheduler.state.history.mean("default", "train") == 10 * SECOND
     promised = [held for plan in found.plans for held in promises(plan).values()]
     assert {(held.promised_start, held.soft, held.estimated) for held in promised} == {
-        ("2026-01-01T00:00:55Z", True, True)
+        ("2026-01-01T00:00:50Z", True, True)
     }
+
+
+def test_a_clairvoyant_policy_knows_how_long_jobs_will_run():
+    """The long job ends after 60 seconds and not after the 100 that it states; the slow one after five."""
+    found = Watched(EASY_JOBS, planning("easy", estimate="clairvoyant"))
+    assert found.bound == {"long": 0, "slow": 2, "short": 7, "wide": 60}
+    assert Watched(EASY_JOBS, planning("easy", estimate={"scale": 1})).bound == found.bound
+
+
+@pytest.mark.parametrize("mode", ["easy", "conservative"])
+def test_a_workload_without_run_times_is_said_to_be_one(mode: str):
+    (warning,) = Watched(LIKE_JOBS, planning(mode)).report.warnings
+    assert warning.startswith(f"backfill {mode}: no job of the workload has a run time")
+    assert Watched(EASY_JOBS, planning(mode)).report.warnings == []
+    assert Watched(LIKE_JOBS, planning("besteffort")).report.warnings == []

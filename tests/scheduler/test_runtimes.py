@@ -4,7 +4,7 @@ import pytest
 
 from fairway.api.arguments import BackfillArguments
 from fairway.clock import SECOND
-from fairway.scheduler.promising.runtimes import Runtime, Runtimes
+from fairway.scheduler.backfill.runtimes import Runtime, Runtimes
 from fairway.state.cluster import ClusterState
 from support.contention import annotated, waiting
 from support.engine import state_of

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairway.scheduler.promising.gains import Gains
+from fairway.scheduler.backfill.gains import Gains
 
 DIMENSIONS, NODES = 3, 4
 
@@ -15,12 +15,19 @@ changes = st.lists(st.tuples(st.integers(0, 20), st.integers(0, NODES - 1), vect
 
 
 @settings(max_examples=50)
-@given(changes, st.lists(st.integers(-1, 21)), st.integers(0, 30))
-def test_every_moment_knows_all_changes_up_to_it(made: list, asked: list[int], first: int) -> None:
+@given(changes, st.lists(st.integers(-1, 21)), st.integers(0, 30), st.lists(st.integers(0, 30), max_size=5))
+def test_every_moment_knows_all_changes_up_to_it(
+    made: list, asked: list[int], first: int, taken_back: list[int]
+) -> None:
     gains = Gains(DIMENSIONS, NODES)
-    for change in made:
-        gains.add(*change)
-    for cut, counted in ((None, made), (first, made[:first])):
+    for owner, change in enumerate(made):
+        gains.add(*change, owner)
+    for place in taken_back:
+        gains.take_back(range(place, min(place + 1, len(made))))
+    left = [change for place, change in enumerate(made) if place not in taken_back]
+    assert bool(gains) == bool(left)
+    early = [change for place, change in enumerate(made) if place not in taken_back and place < first]
+    for cut, counted in ((None, left), (first, early)):
         found = gains.at(sorted(asked), cut)
         assert found.shape == (len(asked), DIMENSIONS, NODES)
         for place, moment in enumerate(sorted(asked)):

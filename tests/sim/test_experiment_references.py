@@ -9,12 +9,11 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from experiments.easy import Job, Start, simulate
-from experiments.easy_pool import simulate_pool
 from experiments.engine import EASY, Watched, policy
 from experiments.packers import BestFit, DotProd, Fgd, Random
 from experiments.packing import Fleet, Packer, allocation, pack, workload
 from experiments.packing_engine import PLUGINS, pack_by_engine, policy_of
+from experiments.schedule import Job, Start
 from experiments.starvation import picture
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,6 +23,8 @@ from fairway.sim.run import Simulation
 from fairway.sim.scenario import parse_scenario
 from fairway.sim.traces import GPU, GPU_MODEL_LABEL, TraceNode
 from fairway.sim.traces.openb import OpenbPod
+from oracles.easy import simulate
+from oracles.easy_pool import simulate_pool
 
 
 @st.composite
@@ -78,7 +79,7 @@ def test_the_engine_is_watched_as_the_references_are() -> None:
         1: (10, (0, 1, 2, 3)),
         3: (3, (3,)),
     }
-    assert starts[1].promised == 10 * SECOND
+    assert starts[1].planned == 10 * SECOND
 
 
 def test_the_picture_of_the_gang_is_one_svg() -> None:
@@ -105,7 +106,7 @@ def test_the_picture_of_the_gang_is_one_svg() -> None:
 def _check_promises(jobs: list[Job], starts: list[Start]) -> None:
     assert sorted(start.job.number for start in starts) == sorted(job.number for job in jobs)
     assert all(start.at >= start.job.submit for start in starts)
-    assert all(start.at <= start.promised for start in starts if start.promised is not None)
+    assert all(start.at <= start.planned for start in starts if start.planned is not None)
 
 
 def node(name: str, gpus: int, model: str, cpu: int = 16_000) -> TraceNode:

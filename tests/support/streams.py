@@ -13,6 +13,7 @@ from fairway.api.kinds import ApiObject
 from fairway.api.pods import Pod
 from fairway.api.policy import Policy
 from fairway.clock import SECOND, parse_rfc3339, to_datetime
+from fairway.scheduler.carried import reservation_objects
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import Plan, Reservation
 from fairway.state import invariants
@@ -66,15 +67,20 @@ class Work:
     cpu: int = 1
     stating: str = "deadline"
     """How it states it: by `deadline`, by the annotation of the `pod` or of the `group`."""
+    namespace: str = "default"
+    priority: int = 0
 
     def objects(self) -> list[ApiObject]:
         note = {} if self.stated is None else {EXPECTED: str(self.stated)}
-        spec = {} if self.stated is None or self.stating != "deadline" else {"activeDeadlineSeconds": self.stated}
-        group = make.group(self.name, minimum=self.tasks, created=self.submit)
+        spec: dict[str, Any] = {"priority": self.priority} if self.priority else {}
+        if self.stated is not None and self.stating == "deadline":
+            spec["activeDeadlineSeconds"] = self.stated
+        group = make.group(self.name, self.namespace, minimum=self.tasks, created=self.submit)
         if self.stating == "group":
             group = replace(group, metadata=replace(group.metadata, annotations=note))
         pods = make.gang(
             self.name,
+            self.namespace,
             members=self.tasks,
             created=self.submit,
             annotations=note if self.stating == "pod" else {},
@@ -94,11 +100,16 @@ class Pass:
     @property
     def promised(self) -> dict[str, int]:
         """By job: its promised start."""
-        return {held.job.removeprefix("default/"): seconds(held.promised_start) for held in self._promises()}
+        return {_short(held.job): seconds(held.promised_start) for held in self._promises()}
+
+    @property
+    def hard(self) -> dict[str, int]:
+        """By job: its planned start, if it is hard."""
+        return {_short(held.job): seconds(held.planned_start) for held in self._promises() if held.hard}
 
     @property
     def soft(self) -> set[str]:
-        return {held.job.removeprefix("default/") for held in self._promises() if held.soft}
+        return {_short(held.job) for held in self._promises() if held.soft}
 
     def _promises(self) -> list[Reservation]:
         return [held for held in self.plan.reservations if held.promised_start is not None]
@@ -130,7 +141,7 @@ class Stream:
                 self._arrive(coming.pop(0))
             again = self._decide(now, runs)
             moments |= {end for end in self._ends.values() if end > now}
-            if again is not None and (coming or self._ends):
+            if again is not None and (coming or self._ends or again == now):
                 moments.add(again)
             assert len(self.passes) < MOST_PASSES
         invariants.check(self.state)
@@ -145,25 +156,52 @@ class Stream:
         del self._ends[name]
         for pod in self._pods[name]:
             self.state.apply(Deleted(pod))
-        self.state.apply(Deleted(make.group(name)))
+        self.state.apply(Deleted(make.group(name, self._pods[name][0].metadata.namespace)))
 
     def _decide(self, now: int, runs: Mapping[str, Work]) -> int | None:
         at = BEGIN + now * SECOND
         plan = decide(self.state, self.policy, at)
         self.passes.append(Pass(now, plan))
         self.evicted += [eviction.pod for eviction in plan.evictions]
+        self._write_reservations(plan)
+        for eviction in plan.evictions:
+            self._evict(eviction.pod)
         for binding in plan.bindings:
-            name = binding.job.removeprefix("default/")
-            pod = next(pod for pod in self._pods[name] if binding.pod == f"default/{pod.metadata.name}")
+            name = _short(binding.job)
+            pod = next(pod for pod in self._pods[name] if _short(binding.pod) == pod.metadata.name)
             spec = replace(pod.spec, node_name=binding.node)
             status = replace(pod.status, phase="Running", start_time=to_datetime(at))
             self.state.apply(Upserted(replace(pod, spec=spec, status=status)))
             self.started[name] = now
             self.places.setdefault(name, []).append(binding.node)
             self._ends[name] = now + runs[name].run
+        if plan.evictions:
+            return now  # what was evicted is gone: there is more to decide
         if plan.recheck_at is None:
             return None
         return -(-(plan.recheck_at - BEGIN) // SECOND)
+
+    def _write_reservations(self, plan: Plan) -> None:
+        wanted = reservation_objects(plan.reservations, plan.overruns)
+        for key, thing in dict(self.state.reservations.objects()).items():
+            if key not in wanted:
+                self.state.apply(Deleted(thing))
+        for thing in wanted.values():
+            self.state.apply(Upserted(thing))
+
+    def _evict(self, key: str) -> None:
+        """The pod is gone, and created again at once; its run begins from the beginning."""
+        name, pod = next((n, p) for n, pods in self._pods.items() for p in pods if _short(key) == p.metadata.name)
+        self._ends.pop(name, None)
+        self.started.pop(name, None)
+        self.places.pop(name, None)
+        self.state.apply(Deleted(pod))
+        self.state.apply(Upserted(pod))
+
+
+def _short(key: str) -> str:
+    """The names of works and of their pods are unique."""
+    return key.partition("/")[2]
 
 
 def stream(nodes: Sequence[int], policy: Policy, works: Iterable[Work]) -> Stream:

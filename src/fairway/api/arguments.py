@@ -10,33 +10,69 @@ import msgspec
 from fairway.api.classes import DeviceStrategy
 from fairway.api.settings import Arguments, Count, Name, Percent, Seconds, Weight, setting
 
-SafetyFactor = Annotated[float, msgspec.Meta(ge=1, le=100)]
+
+class ScaledEstimate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The true run time times a factor: how wrong users are, in simulations."""
+
+    scale: Annotated[float, msgspec.Meta(ge=0.001, le=1000)]
+
+
+class AllocateArguments(Arguments, frozen=True):
+    blocked: Annotated[
+        Literal["skip", "wait"],
+        setting(
+            "What becomes of jobs behind one that cannot start. With `skip` they may start; with `wait` nothing starts "
+            "behind it, which is strict order: first come first served, where the policy orders by nothing else."
+        ),
+    ] = "skip"
+    per_queue: Annotated[
+        bool, setting("With `blocked: wait`, a job that cannot start only holds up its own queue.")
+    ] = False
 
 
 class BackfillArguments(Arguments, frozen=True):
     mode: Annotated[
         Literal["besteffort", "easy", "conservative"],
         setting(
-            "`besteffort` places pods that request nothing. `easy` also lets short jobs run ahead of the "
-            "first job that waits, `conservative` ahead of any, as long as no promised start moves."
+            "`besteffort` places pods that request nothing. `easy` also lets jobs run ahead of the first job that "
+            "waits, `conservative` ahead of any, as long as no planned start becomes later. Both need run times."
         ),
     ] = "besteffort"
+    order: Annotated[
+        Literal["policy", "shortest"],
+        setting(
+            "In which order jobs behind the first that waits are tried: the policy's, or by estimated run time, the "
+            "shortest first."
+        ),
+    ] = "policy"
+    keep_head: Annotated[
+        bool,
+        setting(
+            "With `easy` and an order by share or priority: the first job that waits stays the first until it starts "
+            "or a job of higher priority arrives, so that its planned start is hard. Without, it is soft there."
+        ),
+    ] = False
     overrun: Annotated[
         Literal["evict", "allow"],
         setting(
-            "What happens to a job that outlives its expected run time. With `evict` it is evicted as soon as its "
-            "room is promised to another, so that promises hold. With `allow` it goes on: its end is put off to twice "
-            "its time, then to twice that, and promises that rest on it are soft, which means that they may move."
+            "What happens to a job that outlives its expected run time. With `evict` it is evicted as soon as a "
+            "planned start needs what it holds, so that planned starts are hard. With `allow` it goes on: its end is "
+            "put off to twice its time, then to twice that, and planned starts that rest on it are soft."
         ),
     ] = "evict"
     estimate: Annotated[
-        Literal["none", "user-history"],
+        Literal["requested", "user-history", "clairvoyant"] | ScaledEstimate,
         setting(
-            "Where the run time of a job that states none comes from: nowhere, or the median of past runs "
-            "of that namespace and job name. Whatever rests on an estimate is marked as one."
+            "The run time to plan with. `requested` is what the job states. `user-history` is the mean of the last two "
+            "run times of the same user (else namespace) and job name, at most what the job states; a run that "
+            "outlives it has it raised step by step. `clairvoyant` is the true run time and `{scale: x}` that times x: "
+            "both for simulations. What rests on an estimate is soft, and marked as one."
         ),
-    ] = "none"
-    safety_factor: Annotated[SafetyFactor, setting("An estimated run time is multiplied by this.")] = 1.5
+    ] = "requested"
+
+    @property
+    def needs_run_times(self) -> bool:
+        return self.mode != "besteffort"
 
 
 class ReserveArguments(Arguments, frozen=True):

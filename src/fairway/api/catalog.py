@@ -111,7 +111,7 @@ def builtin_catalog() -> Catalog:
 _ACTIONS: tuple[tuple[str, type[Arguments], str], ...] = (
     ("enqueue", Arguments, "Let a job in when its queue can admit its minimum."),
     ("reserve", args.ReserveArguments, "Keep nodes for jobs that have waited too long to fit anywhere."),
-    ("allocate", Arguments, "Place pending jobs: fair between queues, then namespaces, then jobs."),
+    ("allocate", args.AllocateArguments, "Place pending jobs: fair between queues, then namespaces, then jobs."),
     ("preempt", args.EvictionArguments, "Make room inside a queue for those who are entitled to it."),
     ("reclaim", args.EvictionArguments, "Take back what other queues hold above what they deserve."),
     ("backfill", args.BackfillArguments, "Fill gaps with pods that request nothing, and with short jobs."),

@@ -28,11 +28,12 @@ _CONTROLLER = "controller-"
 
 
 class JobReference(ApiStruct, frozen=True):
-    """The PodGroup, or the lone pod, in the reservation's own namespace."""
+    """The PodGroup, or the lone pod; in the reservation's own namespace, unless it says another."""
 
     kind: JobKind
     name: str
     uid: str = ""
+    namespace: str = ""
 
 
 class ReservedPlace(ApiStruct, frozen=True):
@@ -54,11 +55,18 @@ class ReservationSpec(ApiStruct, frozen=True):
 
 
 class ReservationStatus(ApiStruct, frozen=True):
-    """The planned start that backfill carries from cycle to cycle, for a job that keeps no node."""
+    """What backfill carries from cycle to cycle for a job that keeps no node."""
 
     planned_start: Time | None = None
     hard: bool = False
     places: tuple[ReservedPlace, ...] = ()
+    runs: int | None = None
+    """On one reservation of all: how many pods were on nodes when planned starts were last looked at."""
+    overran: bool = False
+    """The job was evicted because it outlived its expected run time. That counts whatever its uid: a pod that is
+    created again in the place of the evicted one is the same job."""
+    after: JobReference | None = None
+    """The job that it was evicted for, as long as that one has not started."""
 
 
 class Reservation(ApiStruct, frozen=True):

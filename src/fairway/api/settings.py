@@ -138,6 +138,8 @@ def _expected(kind: inspect.Type) -> str:
             return "null"
         case inspect.StrType():
             return "a text"
+        case inspect.StructType():
+            return "a map with " + " and ".join(field.encode_name for field in kind.fields)
     raise TypeError(f"a setting cannot be of type {kind}")
 
 

@@ -107,9 +107,11 @@ def _evictions(plan: Plan, store: ObjectStore, now: Micros) -> Iterator[Change]:
 def _reservations(plan: Plan, store: ObjectStore) -> Iterator[Change]:
     """Those of the plan, and no others, whoever wrote them."""
     known = {key: thing for key, thing in store.of_kind(RESERVATION) if isinstance(thing, Reservation)}
-    if not known and not plan.reservations:
+    if not known and not plan.reservations and not plan.overruns:
         return
-    wanted = {(RESERVATION, *key): thing for key, thing in reservation_objects(plan.reservations).items()}
+    wanted = {
+        (RESERVATION, *key): thing for key, thing in reservation_objects(plan.reservations, plan.overruns).items()
+    }
     for key, thing in known.items():
         if key not in wanted:
             yield DeleteReservation(key, thing.metadata.uid)

@@ -40,6 +40,17 @@ def _started(session: Session) -> Iterator[JobRun]:
             yield run
 
 
+def first_of_each_line(session: Session) -> list[JobRun]:
+    """The first job of every line, whether or not anything of its kind fits now, and every started job."""
+    lines = [
+        line
+        for signature in session.state.waiting.signatures()
+        for line in signature.lines.values()
+        if not is_for_backfill(line)
+    ]
+    return list(_admitted(session, chain(_heads(session, lines), _started(session))))
+
+
 def everybody(session: Session) -> list[JobRun]:
     """Every waiting job by itself, whether or not anything of its kind has room now."""
     fresh = (

@@ -72,13 +72,13 @@ class Why(NamedTuple):
 
 def explain(session: Session, job: JobRun) -> Why:
     """Try the job once more on the final state, without asking its queue, and look at what is missing."""
-    session.keep_promises(job)
+    session.respect_planned_starts(job)
     topology = job.job.topology
     if job.runs and topology is not None and topology.hard:
         why = _explain_domains(session, job)
     else:
         why = _explain(session, job) if job.runs else _explain_held(session, job)
-    session.keep_promises(None)
+    session.respect_planned_starts(None)
     return why
 
 

@@ -93,6 +93,10 @@ class Order:
             else:
                 heappop(above)
 
+    def jobs(self) -> list[JobRun]:
+        """All that are left, in no order."""
+        return [job for node in self._namespaces.values() for _, job in node.heap]
+
     def _namespace(self, account: AccountBook) -> _NamespaceNode:
         node = self._namespaces.get(account)
         if node is None:

@@ -26,9 +26,9 @@ class Placer:
     def step(self, job: JobRun) -> Step:
         if self._session.caps_for is None:
             return self._step(job)
-        self._session.keep_promises(job)
+        self._session.respect_planned_starts(job)
         step = self._step(job)
-        self._session.keep_promises(None)
+        self._session.respect_planned_starts(None)
         return step
 
     def _step(self, job: JobRun) -> Step:
@@ -48,14 +48,14 @@ class Placer:
     def would_fit_if_lent(self, job: JobRun) -> bool:
         """Whether a job that its share does not allow could start on what others leave idle. Nothing is placed."""
         session, statement = self._session, self._session.statement()
-        session.keep_promises(job)
+        session.respect_planned_starts(job)
         session.lending = True
         if session.job_ready(job):
             fits = any(run.left and statement.allocate(job, run, 1) for run in job.runs)
         else:
             fits = self._begin(job, statement) is not Step.NO_ROOM
         session.lending = False
-        session.keep_promises(None)
+        session.respect_planned_starts(None)
         statement.rollback()
         return bool(fits)
 

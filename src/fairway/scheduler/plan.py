@@ -61,11 +61,28 @@ class Reservation(PlanStruct, frozen=True):
     job_uid: str = ""
     promised_start: str | None = None
     soft: bool = False
-    """The promise rests on runs whose end is not sure, and may move."""
+    """The planned start rests on what is not sure, and may move."""
     estimated: bool = False
     """It rests on an estimate."""
     anew: bool = False
-    """Made anew in every cycle by backfill: nothing that has to be carried on the job."""
+    """A planned start of backfill, which keeps no node: carried in the status of the job's Reservation."""
+    planned_start: str | None = None
+    """The same as `promised_start`."""
+    hard: bool = False
+    """The planned start is never missed."""
+    runs: int | None = None
+    """On one entry: how many pods are on nodes after the plan."""
+
+
+class Overrun(PlanStruct, frozen=True):
+    """A job that was evicted for outliving its expected run time, and the job that it was evicted for."""
+
+    job: str
+    job_kind: str
+    job_uid: str
+    for_: str = msgspec.field(name="for", default="")
+    """Nothing any more once that job has started."""
+    for_kind: str = ""
 
 
 class Nomination(PlanStruct, frozen=True):
@@ -176,6 +193,7 @@ class Plan:
         reservations: Sequence[Reservation] = (),
         nominations: Sequence[Nomination] = (),
         released: Sequence[Released] = (),
+        overruns: Sequence[Overrun] = (),
         recheck_at: Micros | None = None,
         warnings: Sequence[str] = (),
     ) -> None:
@@ -185,6 +203,7 @@ class Plan:
         self.reservations = tuple(reservations)
         self.nominations = tuple(nominations)
         self.released = tuple(released)
+        self.overruns = tuple(overruns)
         self.recheck_at = recheck_at
         self.warnings = tuple(warnings)
 
@@ -236,6 +255,7 @@ class Plan:
                 "reservations": self.reservations,
                 "nominations": self.nominations,
                 "released": self.released,
+                "overruns": self.overruns,
                 "recheckAt": None if self.recheck_at is None else format_rfc3339(self.recheck_at),
                 "pending": self.pending,
                 "queues": self.queues,

@@ -136,6 +136,10 @@ class PluginSet:
         """What plugins of others have to say at a hook."""
         return [self._call(place, name) for place in self._asked(name) if not self._layout.ours[place]]
 
+    def names_with(self, hook: str) -> list[str]:
+        """The plugins that have a say at a hook."""
+        return [self._layout.configs[place].name for place in self._asked(hook)]
+
     def stranger_names(self, *hooks: str) -> list[str]:
         """The plugins of others that have a say at one of these hooks."""
         places = sorted({place for hook in hooks for place in self._asked(hook) if not self._layout.ours[place]})

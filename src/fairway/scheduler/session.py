@@ -44,7 +44,7 @@ from fairway.state.tasks import Task, TaskState
 from fairway.state.waiting import Entry, Line, Signature
 
 if TYPE_CHECKING:
-    from fairway.scheduler.promising.timeline import Promise
+    from fairway.scheduler.backfill.timeline import PlannedStart
 
 CapFor = Callable[[Shape], IntColumn | None]
 
@@ -99,10 +99,14 @@ class Session:
         self._divided = False
         self.evictions: list[Eviction] = []
         self.evicted: set[Task] = set()
-        self.promises: dict[JobRun, Promise] = {}
-        """Starts promised in this cycle, to jobs that have no reservation."""
+        self.planned: dict[JobRun, PlannedStart] = {}
+        """Planned starts of jobs that have no reservation."""
+        self.runs_on_nodes: int | None = None
+        """How many pods are on nodes after this cycle, where planned starts are carried by that."""
+        self.overruns: dict[Job, Job] = {}
+        """Jobs evicted in this cycle for outliving their expected run time, and for which job each."""
         self.caps_for: Callable[[JobRun], CapFor] | None = None
-        """Where promises stand: what those made before a job leave to it; answers that mean the same are equal."""
+        """Where starts are planned: what those of other jobs leave to a job; answers that mean the same are equal."""
         self.holders: dict[Job, JobRun] = {}
         self.holds = HoldBook(self)
         self.plugins.open(self)
@@ -295,8 +299,8 @@ class Session:
         config = self.policy.action(action)
         return Arguments() if config is None else config.arguments
 
-    def keep_promises(self, job: JobRun | None) -> None:
-        """From now on the kernel leaves room for what was promised before this job; None: it no longer does."""
+    def respect_planned_starts(self, job: JobRun | None) -> None:
+        """From now on the kernel leaves what planned starts of other jobs need; None: it no longer does."""
         self.kernel.cap_for = None if job is None or self.caps_for is None else self.caps_for(job)
 
     def statement(self) -> Statement:

@@ -21,6 +21,7 @@ class Reason(StrEnum):
     NOT_ENQUEUED = "NotEnqueued"
     QUEUE_CAPABILITY = "QueueCapability"
     QUEUE_OVERUSED = "QueueOverused"
+    BLOCKED = "Blocked"
     CLASS_NOT_FOUND = "ClassNotFound"
     PREDICATE_FAILED = "PredicateFailed"
     DEVICE_UNAVAILABLE = "DeviceUnavailable"

@@ -83,6 +83,16 @@ class SimJob:
             self.group = replace(self.group, metadata=replace(self.group.metadata, creation_timestamp=created))
         return self
 
+    def annotate(self, notes: Mapping[str, str]) -> None:
+        """Write annotations on the object that stands for the job."""
+        if self.group is not None:
+            meta = self.group.metadata
+            self.group = replace(self.group, metadata=replace(meta, annotations={**meta.annotations, **notes}))
+            return
+        for pod in self.pods:
+            meta = pod.pod.metadata
+            pod.pod = replace(pod.pod, metadata=replace(meta, annotations={**meta.annotations, **notes}))
+
     def facts(self) -> JobFacts:
         """What the metrics must know: the minimum counts as the first pods."""
         amounts = [pod.amounts for pod in self.pods]

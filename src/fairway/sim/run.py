@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from itertools import islice
 from random import Random
 
-from fairway.api.arguments import BackfillArguments
 from fairway.api.kinds import ApiObject
 from fairway.api.manifests import Manifests, load
 from fairway.api.meta import ObjectMeta
@@ -26,6 +25,7 @@ from fairway.resources.algebra import Resource
 from fairway.resources.quantity import INT64_MAX
 from fairway.sim.assertions import Breach, Evidence
 from fairway.sim.cluster import VirtualCluster
+from fairway.sim.estimates import Estimates
 from fairway.sim.limits import LAST_TIME, MAX_NODES, MAX_PODS
 from fairway.sim.loop import EventLoop, Rank
 from fairway.sim.metrics import JobOutcome, Metrics, QueueFacts, Recorder, summarize
@@ -103,6 +103,7 @@ class Simulation:
         self._refuse_unknown_queues(world)
         self.pool = self._pool(world)
         self.nodes = len(self.pool)
+        self.estimates = Estimates(policy)
         self.evidence = Evidence(scenario.start, watched=frozenset(_watched(scenario)))
         self.story = Story()
         self.recorder = self._recorder(world, on_finish)
@@ -115,7 +116,7 @@ class Simulation:
             self.evidence,
             timing,
             Random(f"{self.seed}/delays"),
-            tells_ends=recorder is not None or _learns_run_times(policy),
+            tells_ends=recorder is not None or self.estimates.from_history,
         )
         self.cluster.apply(world)
         self.meter = CycleMeter(self.loop, self.recorder, self.story, self.recorder.plans_start)
@@ -273,6 +274,7 @@ class Simulation:
             )
         job = arrival.make()
         self._ensure_queue(job.queue)
+        self.estimates.tell(job)
         if job.key in self.evidence.watched:
             self.evidence.came.add(job.key)
         if not self.cluster.arrive(job):
@@ -326,7 +328,7 @@ class Simulation:
         self.story.close(end)
         metrics = summarize(self.recorder)
         breaches = self._judge(metrics, end)
-        warnings = [*self.warnings, *self.faults.summary()]
+        warnings = [*self.warnings, *self.faults.summary(), *self.estimates.warnings()]
         report = RunReport(
             scenario=self.scenario.name,
             policy=self.policy.source,
@@ -369,15 +371,6 @@ class Simulation:
 
 def _waits(thing: ApiObject) -> bool:
     return isinstance(thing, Pod) and not thing.spec.node_name
-
-
-def _learns_run_times(policy: Policy) -> bool:
-    backfill = policy.action("backfill")
-    return (
-        backfill is not None
-        and isinstance(backfill.arguments, BackfillArguments)
-        and backfill.arguments.estimate == "user-history"
-    )
 
 
 def _estimating(scenario: Scenario, policy: Policy) -> Policy:

@@ -26,11 +26,15 @@ COOLDOWN = "volcano.sh/cooldown-time"
 """A pod that has run for less is no victim."""
 EXPECTED_RUNTIME = "fairway.dev/expected-runtime"
 STARVING_AFTER = "fairway.dev/starving-after"
+USER = "fairway.dev/user"
+"""On a pod or a group: whose job it is, where several users share a namespace."""
+TRUE_RUNTIME = "sim.fairway.dev/true-runtime"
+"""What only a simulator knows: how long the job will run."""
 NOMINATED_SINCE = "fairway.dev/nominated-since"
 NEVER_EVICT = "fairway.dev/never-evict"
 """On a queue, a group or a pod: `"true"` and its pods are never victims."""
 
-KEPT = (EXPECTED_RUNTIME, STARVING_AFTER, NEVER_EVICT, PREEMPTABLE)
+KEPT = (EXPECTED_RUNTIME, STARVING_AFTER, NEVER_EVICT, PREEMPTABLE, USER, TRUE_RUNTIME)
 """Those of a job that are looked up later; everything else is read when its object comes."""
 
 AS_LABELS = (TASK_ROLE, PREEMPTABLE, COOLDOWN, MIN_AVAILABLE)

@@ -191,6 +191,14 @@ class ClusterState:
         task = self.tasks.get(key)
         return task.job if task is not None and task.job.alone else None
 
+    def overrun_jobs(self) -> Iterator[Job]:
+        """Jobs that are there and were once evicted for outliving their expected run time."""
+        for reservation in self.reservations.with_overruns():
+            named = reservation.spec.job_ref
+            job = self.job_of(named.kind, f"{reservation.metadata.namespace}/{named.name}")
+            if job is not None:
+                yield job
+
     def warnings(self) -> list[str]:
         unknown = sorted(name for name in self.priorities.named if not self.priorities.known(name))
         return [

@@ -1,4 +1,4 @@
-"""Past run times, by namespace and job name: what `estimate: user-history` goes by.
+"""Past run times, by namespace, user and job name: what `estimate: user-history` goes by.
 
 A job's name without its trailing number is what runs of the same kind have in common (`train-17`, `train-18`). A run is
 that of a job: its pods that ran at the same time are one run, and hearing of a pod twice changes nothing.
@@ -12,8 +12,11 @@ from typing import NamedTuple
 from fairway.api.pods import Pod
 from fairway.clock import Micros, from_datetime
 
-KEPT = 31
+KEPT = 8
 """Runs remembered of each name; those that ended first go."""
+
+COUNTED = 2
+"""Of these, so many of the last ones make the estimate."""
 
 MAX_NAMES = 100_000
 """Names remembered; the least recently heard of go."""
@@ -35,30 +38,31 @@ class RunHistory:
     """How long runs took."""
 
     def __init__(self) -> None:
-        self._runs: dict[tuple[str, str], list[_Run]] = {}
+        self._runs: dict[tuple[str, str, str], list[_Run]] = {}
 
-    def note(self, pod: Pod, job: str) -> None:
+    def note(self, pod: Pod, job: str, user: str = "") -> None:
         """A pod has succeeded: remember how long it ran, if its status says so."""
         began, ended = pod.status.start_time, _end(pod)
         if began is not None and ended is not None:
-            self.add(pod.metadata.namespace, job, from_datetime(began), ended)
+            self.add(pod.metadata.namespace, job, from_datetime(began), ended, user)
 
-    def add(self, namespace: str, job: str, began: Micros, ended: Micros) -> None:
+    def add(self, namespace: str, job: str, began: Micros, ended: Micros, user: str = "") -> None:
         """Remember a run."""
         if ended <= began:
             return
-        key = (namespace, stem(job))
+        key = (namespace, user, stem(job))
         runs = _with(self._runs.pop(key, []), _Run(ended, began, job))
         self._runs[key] = sorted(runs)[-KEPT:]
         if len(self._runs) > MAX_NAMES:
             del self._runs[next(iter(self._runs))]
 
-    def median(self, namespace: str, job: str) -> Micros | None:
-        runs = self._runs.get((namespace, stem(job)))
+    def mean(self, namespace: str, job: str, user: str = "") -> Micros | None:
+        """The mean of the last two runs of a user's jobs of that name."""
+        runs = self._runs.get((namespace, user, stem(job)))
         if not runs:
             return None
-        spans = sorted(run.ended - run.began for run in runs)
-        return (spans[(len(spans) - 1) // 2] + spans[len(spans) // 2]) // 2
+        spans = [run.ended - run.began for run in runs[-COUNTED:]]
+        return sum(spans) // len(spans)
 
 
 def _with(runs: list[_Run], new: _Run) -> list[_Run]:

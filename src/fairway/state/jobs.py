@@ -10,6 +10,7 @@ from fairway.clock import Micros
 from fairway.resources.columns import Vector
 from fairway.state.holds import HoldRecord
 from fairway.state.membership import PodSays
+from fairway.state.planned import OverrunRecord, PlannedRecord
 from fairway.state.tasks import HOLDING, LOST, READY, STARTED, Task, TaskState
 from fairway.state.topology import TopologyRequest
 
@@ -41,10 +42,12 @@ class Job:
         "minimum_resources",
         "named_queue",
         "namespace",
+        "overrun",
         "own_priority",
         "own_topology",
         "pending",
         "phase",
+        "planned",
         "priority",
         "priority_class",
         "queue",
@@ -78,6 +81,10 @@ class Job:
         self.phase = ""
         self.annotations: dict[str, str] | None = None
         self.reservations: dict[str, HoldRecord] | None = None
+        self.planned: PlannedRecord | None = None
+        """Its planned start, as backfill carries it."""
+        self.overrun: OverrunRecord | None = None
+        """If it was evicted because it outlived its expected run time."""
         self.last_ready: Micros | None = None
         self.tasks: list[Task] = []
         self.ready = 0

@@ -109,6 +109,10 @@ class NodeTable:
             self.reshaped.add(row)
         return row
 
+    def find(self, name: str) -> int | None:
+        """The row of a node that is known."""
+        return self.rows.get(name)
+
     def upsert(self, node: Node) -> int:
         allocatable = self._allocatable(node)
         row = self.row(node.metadata.name)

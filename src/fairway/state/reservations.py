@@ -13,6 +13,7 @@ from fairway.api.reservations import MAX_PLACES, JobReference, Reservation, rese
 from fairway.clock import from_datetime
 from fairway.state.holds import HoldRecord
 from fairway.state.jobs import Job
+from fairway.state.planned import OverrunRecord, PlannedRecord
 from fairway.state.tasks import TaskState
 
 SHOWN = 20
@@ -29,6 +30,8 @@ class ReservationBook:
 
     def __init__(self) -> None:
         self._objects: dict[tuple[str, str], Reservation] = {}
+        self._overruns: dict[tuple[str, str], Reservation] = {}
+        """Those of jobs that were evicted for outliving their expected run time."""
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -41,11 +44,19 @@ class ReservationBook:
         key = _key(reservation)
         before = self._objects.get(key)
         self._objects[key] = reservation
+        if not reservation.status.overran:
+            self._overruns.pop(key, None)
+        else:
+            self._overruns[key] = reservation
         return before
 
     def delete(self, reservation: Reservation) -> Reservation | None:
         """Returns what was known of it."""
+        self._overruns.pop(_key(reservation), None)
         return self._objects.pop(_key(reservation), None)
+
+    def with_overruns(self) -> list[Reservation]:
+        return [self._overruns[key] for key in sorted(self._overruns)]
 
     def of(self, job: Job) -> Reservation | None:
         """The one that is the job's."""
@@ -67,6 +78,36 @@ class ReservationBook:
             since = None if place.since is None else from_datetime(place.since)
             records.setdefault(f"{job.namespace}/{place.pod}", HoldRecord(place.node, _STATES[place.state], since))
         return records
+
+    def planned(self, job: Job) -> PlannedRecord | None:
+        """The planned start that the job's reservation carries."""
+        found = self.of(job)
+        start = None if found is None else found.status.planned_start
+        if found is None or start is None:
+            return None
+        status = found.status
+        places = status.places[:MAX_PLACES]
+        since = [from_datetime(place.since) for place in places if place.since is not None]
+        return PlannedRecord(
+            start=from_datetime(start),
+            hard=status.hard,
+            nodes={f"{job.namespace}/{place.pod}": place.node for place in places},
+            since=max(since, default=None),
+            runs=status.runs,
+        )
+
+    def overrun(self, job: Job) -> OverrunRecord | None:
+        """Whether the job was evicted because it outlived its expected run time."""
+        if not self._overruns:
+            return None
+        name = job.key.removeprefix(f"{job.namespace}/")
+        found = self._overruns.get((job.namespace, reservation_name(job.kind, name)))
+        if found is None or (found.spec.job_ref.kind, found.spec.job_ref.name) != (job.kind, name):
+            return None
+        after = found.status.after
+        return OverrunRecord(
+            None if after is None else (after.kind, f"{after.namespace or job.namespace}/{after.name}")
+        )
 
     def warnings(self, find: FindJob) -> list[str]:
         """Which reservations mean nothing, and why."""

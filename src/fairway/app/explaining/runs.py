@@ -1,7 +1,7 @@
 """When runs end, as far as anybody knows: what the counterfactual sorts by, and what the forecast goes by.
 
-The policy's own rules decide what is known and what is for sure (`scheduler.runtimes`). Beyond them, the median of past
-runs of the same name is taken where there is one, and what rests on it is marked as an estimate.
+The policy's own rules decide what is known and what is for sure (`scheduler.runtimes`). Beyond them, the
+mean of the last runs of the same name is taken where there are any, and what rests on it is marked as an estimate.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from fairway.api.arguments import BackfillArguments
 from fairway.api.pods import Pod
 from fairway.app.explaining.situation import Situation
 from fairway.clock import Micros, from_datetime
-from fairway.scheduler.promising.runtimes import Runtime, Runtimes
+from fairway.scheduler.backfill.runtimes import Runtime, Runtimes
 from fairway.sim.live import FOREVER
 from fairway.state.reader import key_of
 
@@ -24,13 +24,14 @@ class Runs:
         self._situation = situation
         given = (action.arguments for action in situation.policy.actions)
         own = next((arguments for arguments in given if isinstance(arguments, BackfillArguments)), BackfillArguments())
-        self._runtimes = Runtimes(situation.state, replace(own, estimate="user-history"))
+        self._runtimes = Runtimes(situation.state, own)
+        self._past = Runtimes(situation.state, replace(own, estimate="user-history"))
 
     def known(self, pod: Pod) -> Runtime | None:
         """How long a pod runs, counted from its start; None if nobody knows."""
         state, key = self._situation.state, key_of(pod)
         task = state.tasks.get(key) or state.foreign.get(key)
-        return None if task is None else self._runtimes.of(task)
+        return None if task is None else self._runtimes.of(task) or self._past.of(task)
 
     def span(self, pod: Pod) -> Micros:
         """How long a pod that runs, or will, runs in all; `FOREVER` if nobody knows."""

@@ -7,23 +7,29 @@ second either, for room only shrinks here; what was merely not allowed is tried 
 
 from __future__ import annotations
 
+from fairway.api.arguments import AllocateArguments
 from fairway.api.settings import Arguments
+from fairway.scheduler.backfill.planner import allocate_ahead
 from fairway.scheduler.candidates import candidates
 from fairway.scheduler.holding.resuming import resume
 from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.order import Order
 from fairway.scheduler.outcome import Step
 from fairway.scheduler.placing import Placer
-from fairway.scheduler.promising.ahead import allocate_ahead
 from fairway.scheduler.session import Session
+from fairway.scheduler.strictorder import allocate_strictly
 
 
 def allocate(session: Session, arguments: Arguments) -> None:
+    own = arguments if isinstance(arguments, AllocateArguments) else AllocateArguments()
     session.divide()
     resume(session)
     ahead = session.backfill_arguments
     if ahead is not None and ahead.mode != "besteffort":
-        allocate_ahead(session, ahead)
+        allocate_ahead(session, ahead, own)
+        return
+    if own.blocked == "wait":
+        allocate_strictly(session, own)
         return
     jobs = candidates(session)
     placer = Placer(session)

@@ -21,7 +21,7 @@ from fairway.scheduler.plan import Released
 from fairway.state.tasks import Task, TaskState
 
 if TYPE_CHECKING:
-    from fairway.scheduler.promising.timeline import Promise
+    from fairway.scheduler.backfill.timeline import PlannedStart
     from fairway.scheduler.session import Session
 
 
@@ -36,7 +36,7 @@ class Hold:
         self.row = row
         self.state = state
         self.since = since
-        self.promise: Promise | None = None
+        self.promise: PlannedStart | None = None
         self.open = False
         """Whether others may use the node for now, as long as they keep the promise."""
 
@@ -161,7 +161,7 @@ class HoldBook:
         reason = "the job became ready elsewhere"
         self.released.append(Released(hold.task.key, self._session.snapshot.names[hold.row], reason))
 
-    def open(self, holds: list[Hold], promise: Promise) -> None:
+    def open(self, holds: list[Hold], promise: PlannedStart) -> None:
         """It is known when the room will be there: let those use the nodes who keep the promise."""
         for hold in holds:
             hold.promise, hold.open = promise, True

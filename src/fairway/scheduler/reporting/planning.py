@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from fairway.clock import format_rfc3339
 from fairway.scheduler.allotting.choice import NO_CHOICES, choices, class_standings, given
+from fairway.scheduler.backfill.known import without_run_times
+from fairway.scheduler.backfill.planner import drop_satisfied, plan_reservations
 from fairway.scheduler.holding.holds import Hold
 from fairway.scheduler.plan import (
     Binding,
@@ -15,8 +16,7 @@ from fairway.scheduler.plan import (
     Reservation,
     Sources,
 )
-from fairway.scheduler.promising.ahead import drop_kept_promises, promise_reservations
-from fairway.scheduler.promising.timeline import Promise
+from fairway.scheduler.reporting.plannedstarts import overruns, planned_entries, planned_fields
 from fairway.scheduler.reporting.recheck import recheck_at
 from fairway.scheduler.reporting.standings import Standings
 from fairway.scheduler.reporting.statuses import count, statuses
@@ -28,9 +28,9 @@ from fairway.state.tasks import Task, TaskState
 def make_plan(session: Session, *, reasons: bool) -> Plan:
     """Without reasons the plan says what to do, and no more."""
     session.divide()
-    drop_kept_promises(session)
+    drop_satisfied(session)
     if reasons:
-        promise_reservations(session)
+        plan_reservations(session)
     names = session.snapshot.names
     chunks = [(tasks, [names[row] for row in rows]) for _, tasks, rows in session.bindings]
     devices_of = given(session)
@@ -50,6 +50,7 @@ def make_plan(session: Session, *, reasons: bool) -> Plan:
         reservations=_reservations(session),
         nominations=_nominations(session),
         released=session.holds.released,
+        overruns=overruns(session),
         recheck_at=recheck_at(session),
         warnings=_warnings(session) if reasons else (),
     )
@@ -59,6 +60,7 @@ def _warnings(session: Session) -> tuple[str, ...]:
     warnings = [
         *session.state.warnings(),
         *session.devices.book.warnings(),
+        *filter(None, [without_run_times(session)]),
         *session.warnings,
         *session.failures.texts.values(),
         *session.failures.slow.values(),
@@ -83,22 +85,7 @@ def _reservations(session: Session) -> list[Reservation]:
     """All that stand after the plan, by job and pod."""
     names = session.snapshot.names
     standing = [hold for hold in session.holds if hold.state is not TaskState.PIPELINED]
-    promised = [
-        Reservation(
-            pod=task.key,
-            job=job.key,
-            job_kind=job.job.kind,
-            job_uid=job.job.uid,
-            node=names[row],
-            state="reserved",
-            since=format_rfc3339(session.now),
-            anew=True,
-            **_promised(promise),
-        )
-        for job, promise in sorted(session.promises.items(), key=lambda item: (item[0].key, item[0].job.kind))
-        for task, row in promise.places
-    ]
-    return promised + [
+    return planned_entries(session) + [
         Reservation(
             pod=hold.task.key,
             job=hold.job.key,
@@ -107,20 +94,10 @@ def _reservations(session: Session) -> list[Reservation]:
             node=names[hold.row],
             state="allocated" if hold.state is TaskState.ALLOCATED else "reserved",
             since=format_rfc3339(hold.since),
-            **_promised(hold.promise if hold.state is TaskState.RESERVED else None),
+            **planned_fields(hold.promise if hold.state is TaskState.RESERVED else None),
         )
         for hold in sorted(standing, key=_by_job)
     ]
-
-
-def _promised(promise: Promise | None) -> dict[str, Any]:
-    if promise is None:
-        return {}
-    return {
-        "promised_start": format_rfc3339(promise.start),
-        "soft": promise.soft,
-        "estimated": promise.estimated,
-    }
 
 
 def _nominations(session: Session) -> list[Nomination]:

@@ -15,7 +15,7 @@ def recheck_at(session: Session) -> Micros | None:
         starvation = next_starvation(session.state.waiting, arguments, session.now)
         if starvation is not None:
             moments.append(starvation)
-    moments += [promise.start for promise in session.promises.values()]
+    moments += [planned.start for planned in session.planned.values()]
     for hold in session.holds:
         if hold.promise is not None:
             moments.append(hold.promise.start)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from fairway.clock import Micros, format_rfc3339
 from fairway.scheduler.admission import admission, gated_verdict, gates_of
+from fairway.scheduler.backfill.timeline import PlannedStart
 from fairway.scheduler.books import AccountBook
 from fairway.scheduler.explain import Why, explain
 from fairway.scheduler.holding.starving import is_starving
@@ -15,7 +16,6 @@ from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.plan import (
     Pending,
 )
-from fairway.scheduler.promising.timeline import Promise
 from fairway.scheduler.session import Session
 from fairway.scheduler.verdict import QUEUE_LIMITED, Reason, Verdict
 from fairway.state.jobs import Job
@@ -65,7 +65,7 @@ class WaitingJobs:
             task.job: gates_of(session.state, task.job) for task in _gated_tasks(session) if task.job.pending
         }
         self._places = {job: _place_note(session, run) for job, run in session.holders.items()}
-        self._places |= {run.job: _promise_note(promise) for run, promise in session.promises.items()}
+        self._places |= {run.job: _planned_note(planned) for run, planned in session.planned.items()}
         self._bound = {run.job for run, _, _ in session.bindings}
         self._whys = {
             signature: explain(session, _sample(session, signature, lines))
@@ -265,13 +265,13 @@ def _place_note(session: Session, run: JobRun) -> str:
         return f"it is nominated to {nodes} and starts when the pods evicted for it are gone"
     note = f"it has places on {nodes} and waits for room there"
     promise = next((hold.promise for hold in holds if hold.promise is not None), None)
-    return note if promise is None else f"{note}; {_promise_note(promise)}"
+    return note if promise is None else f"{note}; {_planned_note(promise)}"
 
 
-def _promise_note(promise: Promise) -> str:
-    sure = "is expected" if promise.soft else "is promised"
-    mark = " (an estimate)" if promise.estimated else ""
-    return f"it {sure} to start at {format_rfc3339(promise.start)}{mark}"
+def _planned_note(planned: PlannedStart) -> str:
+    sure = "is promised" if planned.hard else "is expected"
+    mark = " (an estimate)" if planned.estimated else ""
+    return f"it {sure} to start at {format_rfc3339(planned.start)}{mark}"
 
 
 def _sample(session: Session, signature: Signature, lines: dict[LineKey, Line]) -> JobRun:

@@ -122,7 +122,9 @@ class GroupIntake:
 
     def rehold(self, job: Job) -> None:
         """The job, or its reservation, came, changed or went: its waiting pods keep what it says now."""
-        reservations = self._state.reservations.records(job)
+        known = self._state.reservations
+        job.planned, job.overrun = known.planned(job), known.overrun(job)
+        reservations = known.records(job)
         if reservations == (job.reservations or {}):
             return
         job.reservations = reservations or None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fairway.api.pods import Pod
 from fairway.clock import Micros, from_datetime
 from fairway.state import reader
-from fairway.state.annotations import kept
+from fairway.state.annotations import USER, kept
 from fairway.state.asks import device_record
 from fairway.state.holds import read_nomination
 from fairway.state.intake.groups import GroupIntake
@@ -61,7 +61,7 @@ class PodIntake:
             return
         job, belongs = belonging(pod)
         if state is TaskState.SUCCEEDED:
-            self._state.history.note(pod, job.split("/", 1)[1])
+            self._learn(job, pod)
         if state is None or (state in FINISHED and belongs is Belongs.ALONE):
             return
         task = self._read(key, pod, job, belongs, draft)
@@ -83,6 +83,12 @@ class PodIntake:
         self._note_volumes(key, pod)
         if pod.spec.resource_claims and state is TaskState.PENDING:
             self._with_claims[key] = pod
+
+    def _learn(self, job: str, pod: Pod) -> None:
+        """A pod has succeeded: how long it ran tells how long others of its user and name will."""
+        known = self._state.groups.get(job)
+        notes = pod.metadata.annotations if known is None else known.annotations or {}
+        self._state.history.note(pod, job.split("/", 1)[1], notes.get(USER, ""))
 
     def delete(self, pod: Pod) -> None:
         """`pod` is its last version: that it has succeeded may be news."""
@@ -180,7 +186,9 @@ class PodIntake:
         job.created = created
         job.annotations = kept(pod.metadata)
         job.uid = pod.metadata.uid
-        job.reservations = self._state.reservations.records(job) or None
+        known = self._state.reservations
+        job.reservations = known.records(job) or None
+        job.planned, job.overrun = known.planned(job), known.overrun(job)
         return job
 
     def _forget(self, key: str) -> None:

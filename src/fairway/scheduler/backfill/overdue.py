@@ -1,29 +1,30 @@
 """Runs that outlive their expected time, where the policy says `overrun: evict`.
 
-They may go on as long as they stand in nobody's way. Where the room they keep is promised, they have to go: one by
-one, or as a whole gang that would lose its minimum.
+They may go on as long as no planned start needs what they hold. Where one does they are evicted: one by one, or as a
+whole gang that would lose its minimum. Such a job then comes after the job it was evicted for until that one has
+started, and states no run time any more: the two cannot evict each other in turns (semantics 8.8).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fairway.scheduler.backfill.runtimes import Runtimes
+from fairway.scheduler.backfill.timeline import PlannedStart, Timeline
 from fairway.scheduler.plan import Eviction
-from fairway.scheduler.promising.runtimes import Runtimes
-from fairway.scheduler.promising.timeline import Promise, Timeline
 from fairway.scheduler.session import Session
 from fairway.scheduler.victims.budgets import DisruptionBudgets
 from fairway.scheduler.victims.evicting import charge_off
 from fairway.scheduler.victims.units import Unit, units_of, with_mates
 from fairway.state.tasks import Task, TaskState
 
-REASON = "it has outlived its expected run time, and the room it keeps is promised"
+REASON = "it has outlived its expected run time, and a planned start needs what it holds"
 
 
 def evict_overdue(session: Session, runtimes: Runtimes, timeline: Timeline) -> None:
     budgets = DisruptionBudgets(session.state)
-    for promise in timeline.promises:
-        for task in _in_the_way(session, runtimes, timeline, promise):
+    for planned in timeline.planned:
+        for task in _in_the_way(session, runtimes, timeline, planned):
             unit = _unit_of(task)
             if unit is None or unit.protected:
                 continue
@@ -31,15 +32,16 @@ def evict_overdue(session: Session, runtimes: Runtimes, timeline: Timeline) -> N
             tasks = [task for each in going for task in each.tasks]
             if budgets.allow(tasks):
                 budgets.spend(tasks)
+                session.overruns.setdefault(task.job, planned.job.job)
                 for each in going:
-                    _evict(session, each, promise)
+                    _evict(session, each, planned)
 
 
-def _in_the_way(session: Session, runtimes: Runtimes, timeline: Timeline, promise: Promise) -> Iterator[Task]:
-    """Those whose room the promise needs: what is spare is left to the most important, and the longest there."""
-    for row in sorted({row for _, row in promise.places}):
+def _in_the_way(session: Session, runtimes: Runtimes, timeline: Timeline, planned: PlannedStart) -> Iterator[Task]:
+    """Runs whose capacity the planned start needs: what is spare is left to the most important, then the longest."""
+    for row in sorted({row for _, row in planned.places}):
         overdue = [task for task in session.state.nodes.tasks[row] if _is_overdue(session, runtimes, task)]
-        spare = timeline.spare(row, promise.start) if overdue else []
+        spare = timeline.spare(row, planned.start) if overdue else []
         for task in sorted(overdue, key=lambda task: (-task.priority, task.started or 0, task.key)):
             if task in session.evicted:
                 continue
@@ -61,9 +63,9 @@ def _unit_of(task: Task) -> Unit | None:
     return next((unit for unit in units_of(task.job) if task in unit.tasks), None)
 
 
-def _evict(session: Session, unit: Unit, promise: Promise) -> None:
+def _evict(session: Session, unit: Unit, planned: PlannedStart) -> None:
     names = session.snapshot.names
     charge_off(session, unit)
     for task in sorted(unit.tasks, key=lambda task: task.key):
         session.evicted.add(task)
-        session.evictions.append(Eviction(task.key, names[task.node], promise.job.key, "backfill", REASON))
+        session.evictions.append(Eviction(task.key, names[task.node], planned.job.key, "backfill", REASON))

@@ -1,7 +1,7 @@
 """EASY backfilling on a pool of processors that are all alike, by counts: how the archive's machines are simulated.
 
-The head of the line is promised the earliest time at which, by the walltimes of what runs, enough processors
-are free (the *shadow time*). A job behind it may start now if it ends by then, or if it needs no more than
+The head of the queue has its planned start at the earliest time at which, by the walltimes of what runs, enough
+processors are free (the *shadow time*). A job behind it may start now if it ends by then, or if it needs no more than
 the processors that the head will leave over. Ends and arrivals of one instant are applied before its one
 pass.
 """
@@ -11,7 +11,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 
-from experiments.easy import Job, Start
+from experiments.schedule import Job, Start
+
 from fairway.clock import Micros
 
 
@@ -38,7 +39,7 @@ class _Pool:
         """By job: when its walltime is over, and how many processors it has."""
         self.waiting: list[Job] = []
         self.starts: list[Start] = []
-        self._promises: dict[int, Micros] = {}
+        self._planned: dict[int, Micros] = {}
 
     def release(self, now: Micros) -> None:
         while self.ends and self.ends[0][0] == now:
@@ -51,7 +52,7 @@ class _Pool:
             return
         head, behind = self.waiting[0], self.waiting[1:]
         shadow, spare = self._shadow(head)
-        self._promises.setdefault(head.number, shadow)
+        self._planned.setdefault(head.number, shadow)
         self.waiting = [head]
         for job in behind:
             in_time = now + job.walltime <= shadow
@@ -75,4 +76,4 @@ class _Pool:
         self.free -= job.hosts
         self.running[job.number] = (now + job.walltime, job.hosts)
         heapq.heappush(self.ends, (now + job.run, job.number))
-        self.starts.append(Start(job, now, (), self._promises.pop(job.number, None)))
+        self.starts.append(Start(job, now, (), self._planned.pop(job.number, None)))

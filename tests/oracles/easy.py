@@ -1,4 +1,4 @@
-"""EASY backfilling by its rules, slow and obvious: the twin that the engine's easy mode is held against.
+"""EASY backfilling by its rules, slow and obvious: the oracle that the engine's easy mode is held against.
 
 Jobs wait in the order of (submission, number). At every instant at which something ends or arrives, first all
 ends and arrivals are applied, then one pass is made. For each waiting job in order: the earliest time at
@@ -13,29 +13,9 @@ import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from experiments.schedule import Job, Start
+
 from fairway.clock import Micros
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    number: int
-    submit: Micros
-    hosts: int
-    walltime: Micros
-    """What its user asked for: all that the scheduler knows."""
-    run: Micros
-    """How long it really takes, never more than its walltime."""
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """How it went for a job."""
-
-    job: Job
-    at: Micros
-    hosts: tuple[int, ...]
-    promised: Micros | None
-    """The first start that it was promised while it was the head of the line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +50,7 @@ class _Machine:
         self.ends: list[tuple[Micros, int, tuple[int, ...]]] = []
         self.waiting: list[Job] = []
         self.starts: list[Start] = []
-        self._promises: dict[int, Micros] = {}
+        self._planned: dict[int, Micros] = {}
 
     def release(self, now: Micros) -> None:
         while self.ends and self.ends[0][0] == now:
@@ -89,7 +69,7 @@ class _Machine:
             if reservation is None:
                 assert at is not None
                 reservation = Reservation(at, at + job.walltime, frozenset(chosen))
-                self._promises.setdefault(job.number, at)
+                self._planned.setdefault(job.number, at)
         self.waiting = still_waiting
 
     def _earliest(
@@ -117,4 +97,4 @@ class _Machine:
         for host in chosen:
             self.busy_until[host] = now + job.walltime
         heapq.heappush(self.ends, (now + job.run, job.number, tuple(chosen)))
-        self.starts.append(Start(job, now, tuple(chosen), self._promises.pop(job.number, None)))
+        self.starts.append(Start(job, now, tuple(chosen), self._planned.pop(job.number, None)))

@@ -1,0 +1,112 @@
+"""Planned starts as the state carries them: which of them still stand at the beginning of a cycle."""
+
+from __future__ import annotations
+
+from fairway.clock import Micros
+from fairway.scheduler.backfill.hardness import Hardness
+from fairway.scheduler.backfill.runtimes import Runtimes
+from fairway.scheduler.backfill.timeline import Places, Timeline
+from fairway.scheduler.holding.missing import missing_tasks
+from fairway.scheduler.jobrun import JobRun
+from fairway.scheduler.kernel import INFEASIBLE
+from fairway.scheduler.session import Session
+from fairway.state.planned import PlannedRecord
+
+
+class CarriedStarts:
+    """With `conservative` all of them, with `easy` that of the head, if the head stays the head."""
+
+    def __init__(
+        self, session: Session, timeline: Timeline, runtimes: Runtimes, hardness: Hardness, *, every: bool
+    ) -> None:
+        self._session = session
+        self._timeline = timeline
+        self._runtimes = runtimes
+        self._hardness = hardness
+        self._every = every
+        self._records: dict[JobRun, PlannedRecord] = {}
+        self._found: dict[JobRun, tuple[Places, Micros]] = {}
+        """Those that stand."""
+        self._compress = True
+        self.head: JobRun | None = None
+        """The job that goes first, whatever the order says."""
+
+    def take_up(self, jobs: list[JobRun]) -> None:
+        """Read the planned starts of these jobs, and take what they need."""
+        self._records = {
+            job: record for job in jobs if (record := job.job.planned) is not None and not self._session.holds.of(job)
+        }
+        if not self._records:
+            return
+        if self._every:
+            counts = [record.runs for record in self._records.values() if record.runs is not None]
+            self._compress = counts != [self._timeline.runs]
+        else:
+            self._keep_head(jobs)
+            return  # the head goes first: its start is found before any other job is looked at
+        for job, record in self._records.items():
+            places = self._places(job, record)
+            if places is not None:
+                self._found[job] = places, max(record.start, self._session.now)
+                self.restore(job)
+        self._give_up_overbooked()
+
+    def stands(self, job: JobRun) -> bool:
+        """Whether a job's planned start stands and need not be looked at again: no run has ended since it was made."""
+        found = self._found.get(job)
+        return found is not None and not self._compress and found[1] > self._session.now
+
+    def places(self, job: JobRun) -> tuple[Places, Micros]:
+        return self._found[job]
+
+    def find(self, job: JobRun) -> tuple[Places, Micros] | None:
+        return self._found.get(job)
+
+    def was_hard(self, job: JobRun) -> bool:
+        return job in self._found and self._records[job].hard
+
+    def forget(self, job: JobRun) -> None:
+        """The job has no planned start any more."""
+        self._found.pop(job, None)
+        self._timeline.drop(job)
+
+    def restore(self, job: JobRun) -> None:
+        """Take again what a job's carried planned start needs."""
+        if job in self._found:
+            runtime = self._runtimes.of_all(job.waiting)
+            self._timeline.keep(job, *self._found[job], runtime, hard=self._records[job].hard)
+
+    def _keep_head(self, jobs: list[JobRun]) -> None:
+        """`easy`: a hard planned start keeps its job the head, unless a job of higher priority has come."""
+        heads = [job for job, record in self._records.items() if record.hard and self._hardness.keeps_head]
+        head = min(heads, key=lambda job: (self._records[job].start, job.job.order), default=None)
+        if head is not None and self._hardness.by_priority and any(job.priority > head.priority for job in jobs):
+            head = None
+        self.head = head
+
+    def _places(self, job: JobRun, record: PlannedRecord) -> Places | None:
+        """The rows of a planned start; None if the job or its nodes are not what they were."""
+        session = self._session
+        tasks = missing_tasks(session, job)
+        if {task.key for task in tasks} != record.nodes.keys():
+            return None
+        places = []
+        for task in tasks:
+            row = session.state.nodes.find(record.nodes[task.key])
+            if row is None or row >= session.snapshot.size or session.kernel.column(task.shape).base[row] >= INFEASIBLE:
+                return None
+            places.append((task, row))
+        return tuple(places)
+
+    def _give_up_overbooked(self) -> None:
+        """Where the capacity will not be there (a run outlived its time, a node became smaller) soft planned starts go
+        first, and hard ones that still have none."""
+        for keep_hard in (True, False):
+            rows = self._timeline.overbooked()
+            if not rows:
+                return
+            for job in list(self._found):
+                hard = self._records[job].hard
+                if not (keep_hard and hard) and any(row in rows for _, row in self._found[job][0]):
+                    self._timeline.drop(job)
+                    del self._found[job]

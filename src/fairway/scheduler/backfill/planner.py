@@ -1,0 +1,223 @@
+"""Planning ahead: allocate where the policy's backfill mode is `easy` or `conservative`.
+
+Jobs are placed in the policy's order. The first that cannot start, the *head* (with `conservative` every one), has a
+planned start: the earliest time at which its nodes are free, by the ends of what runs there. Those behind it may start
+now if they do not make a planned start later: by ending before it, or by using what it does not need.
+
+Planned starts are carried from cycle to cycle. With `easy` a hard one keeps its job the head until it starts.
+`conservative` keeps them all; when runs have ended they are compressed: each job in order gives its own up and finds
+one again, which is never later, for the old one is still free.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fairway.api.arguments import AllocateArguments, BackfillArguments
+from fairway.resources.columns import IntColumn
+from fairway.scheduler.backfill.carried import CarriedStarts
+from fairway.scheduler.backfill.hardness import Hardness
+from fairway.scheduler.backfill.lineup import LineUp
+from fairway.scheduler.backfill.overdue import evict_overdue
+from fairway.scheduler.backfill.runtimes import Runtime, Runtimes
+from fairway.scheduler.backfill.timeline import Places, PlannedStart, Starts, Timeline
+from fairway.scheduler.candidates import everybody
+from fairway.scheduler.holding.missing import missing_tasks
+from fairway.scheduler.jobrun import JobRun
+from fairway.scheduler.outcome import Step
+from fairway.scheduler.placing import Placer
+from fairway.scheduler.session import Session
+from fairway.scheduler.strictorder import Blocks
+from fairway.state.shapes import Shape
+from fairway.state.tasks import TaskState
+
+
+def allocate_ahead(session: Session, arguments: BackfillArguments, allocate: AllocateArguments) -> None:
+    planner = Planner(session, arguments, allocate)
+    planner.open_reserved_nodes()
+    jobs = everybody(session)
+    planner.take_up(jobs)
+    deferred = planner.run(jobs)
+    if session.lends():
+        session.lending = True
+        deferred = planner.run(deferred)
+        session.lending = False
+    planner.finish(deferred)
+
+
+def drop_satisfied(session: Session) -> None:
+    """A job that got places of its own after it had a planned start needs that no more."""
+    session.planned = {job: planned for job, planned in session.planned.items() if not _has_places(session, job)}
+
+
+def plan_reservations(session: Session) -> None:
+    """Say when the capacity of reservations will be free, where that is known: whatever the mode, for all to see."""
+    waiting = [hold for hold in session.holds if hold.state is TaskState.RESERVED and hold.promise is None]
+    if not waiting:
+        return
+    runtimes = Runtimes(session.state, session.backfill_arguments or BackfillArguments())
+    timeline = Timeline(session, runtimes, {hold.row for hold in waiting})
+    for job in sorted({hold.job for hold in waiting}, key=lambda job: job.job.identity):
+        mine = [hold for hold in waiting if hold.job is job]
+        places = tuple((hold.task, hold.row) for hold in mine)
+        start = timeline.when(places)
+        planned = None if start is None else timeline.keep(job, places, start, None)
+        for hold in mine:
+            hold.promise = planned
+
+
+def _has_places(session: Session, job: JobRun) -> bool:
+    holder = session.holders.get(job.job)
+    return holder is not None and bool(session.holds.of(holder))
+
+
+@dataclass(frozen=True, slots=True)
+class _Caps:
+    """What planned starts leave; equal ones leave the same."""
+
+    timeline: Timeline
+    met: Starts | None
+    before: int | None
+
+    def __call__(self, shape: Shape) -> IntColumn | None:
+        return self.timeline.caps(shape, self.met, self.before)
+
+
+class Planner:
+    def __init__(self, session: Session, arguments: BackfillArguments, allocate: AllocateArguments) -> None:
+        self._session = session
+        self._arguments = arguments
+        self._blocks = Blocks(allocate)
+        self._runtimes = Runtimes(session.state, arguments)
+        self._timeline = Timeline(session, self._runtimes)
+        self._placer = Placer(session, remembers=False)
+        self._hardness = Hardness(session, arguments)
+        self._every = arguments.mode == "conservative"
+        self._carried = CarriedStarts(session, self._timeline, self._runtimes, self._hardness, every=self._every)
+        self._turns: dict[JobRun, int] = {}
+        """Of jobs that could not start: how many had been tried before them."""
+        self._known: dict[JobRun, Runtime | None] = {}
+        session.caps_for = self._caps_for
+
+    def open_reserved_nodes(self) -> None:
+        """A reservation whose nodes have known ends gets a planned start, past which short jobs may run."""
+        for job in sorted(self._session.holders.values(), key=lambda job: job.job.identity):
+            waiting = [hold for hold in self._session.holds.of(job) if hold.state is TaskState.RESERVED]
+            if waiting:
+                places = tuple((hold.task, hold.row) for hold in waiting)
+                start = self._timeline.when(places)
+                if start is not None:
+                    self._session.holds.open(waiting, self._timeline.keep(job, places, start, None))
+
+    def take_up(self, jobs: list[JobRun]) -> None:
+        self._carried.take_up(jobs)
+
+    def run(self, jobs: list[JobRun]) -> list[JobRun]:
+        """One pass; returns those who were not allowed."""
+        deferred: list[JobRun] = []
+        shortest = self._arguments.order == "shortest"
+        line = LineUp(self._session, self._runtimes, jobs, self._carried.head, shortest=shortest)
+        if self._session.planned:
+            line.head_is_found()
+        while line:
+            job = line.top()
+            by = self._blocks.before(job)
+            if by is not None:
+                line.replace_top()
+                self._session.say(job, self._blocks.verdict(by))
+                self._carried.forget(job)
+                continue
+            if self._carried.stands(job):
+                line.replace_top()
+                self._wait(job)
+                self._keep(job, *self._carried.places(job))
+                line.head_is_found()
+                continue
+            if not self._session.holds.of(job):
+                self._timeline.drop(job)
+            step = self._step(job)
+            if step is Step.PLACED:
+                self._timeline.drop(job)
+                line.replace_top(*self._placer.next_in_line(job))
+                continue
+            line.replace_top()
+            if step is Step.NOT_ALLOWED and self._may_start_later(job):
+                self._carried.restore(job)
+                deferred.append(job)
+                continue
+            self._wait(job)
+            self._plan(job)
+            self._blocks.block(job)
+            if job in self._session.planned:
+                line.head_is_found()
+        return deferred
+
+    def _step(self, job: JobRun) -> Step:
+        session, before = self._session, len(self._session.bindings)
+        step = self._placer.step(job)
+        for _, tasks, rows in session.bindings[before:]:
+            self._timeline.start_now(tasks, rows)
+        return step
+
+    def _may_start_later(self, job: JobRun) -> bool:
+        """Whether a job that is not allowed may still start in this cycle, on what is lent. One that has no room even
+        then cannot start: it must have its planned start before those behind it are placed.
+        """
+        session = self._session
+        return session.lending or not session.lends() or self._placer.would_fit_if_lent(job)
+
+    def finish(self, deferred: list[JobRun]) -> None:
+        for job in deferred:
+            self._timeline.drop(job)
+            self._placer.give_up(job, Step.NOT_ALLOWED)
+        self._session.holds.close()
+        if self._runtimes.evicts:
+            evict_overdue(self._session, self._runtimes, self._timeline)
+        if self._every:
+            self._session.runs_on_nodes = self._timeline.runs
+
+    def _wait(self, job: JobRun) -> None:
+        self._placer.give_up(job, Step.NO_ROOM)
+        self._turns.setdefault(job, len(self._turns) + 1)
+
+    def _plan(self, job: JobRun) -> None:
+        """A job that cannot start; the first for which a start is in sight is the head of the queue."""
+        session = self._session
+        if (session.planned and not self._every) or session.holds.of(job):
+            return
+        if job.job.topology is not None and job.job.topology.hard:
+            return  # when the nodes of one domain are free together is not planned
+        tasks = missing_tasks(session, job)
+        if not tasks:
+            return
+        found = self._timeline.earliest(tasks, self._runtime(job))
+        old = self._carried.find(job)
+        if old is not None and (found is None or found[1] > old[1]):
+            found = old
+        if found is not None:
+            self._keep(job, *found)
+
+    def _keep(self, job: JobRun, places: Places, start: int) -> None:
+        timeline, runtime = self._timeline, self._runtime(job)
+        timeline.drop(job)
+        hard = None if self._hardness.possible(job, places) else False
+        if hard is None and self._carried.was_hard(job):
+            hard = True
+        self._session.planned[job] = timeline.keep(job, places, start, runtime, turn=self._turns[job], hard=hard)
+
+    # -- what planned starts leave --------------------------------------------------------------------------------
+
+    def _caps_for(self, job: JobRun) -> _Caps:
+        """While jobs are being tried every planned start counts, but its own; afterwards, when it is said what a job
+        waits for, those of jobs behind it do not."""
+        has_places = self._carried.find(job) is not None
+        met = self._timeline.met_by(self._runtime(job), has_places=has_places)
+        return _Caps(self._timeline, met, self._turns.get(job))
+
+    def _runtime(self, job: JobRun) -> Runtime | None:
+        if job not in self._known:
+            self._known[job] = self._runtimes.of_all(job.waiting)
+        return self._known[job]
+
+
+__all__ = ["PlannedStart", "Planner", "allocate_ahead", "drop_satisfied", "plan_reservations"]

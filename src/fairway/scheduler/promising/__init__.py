@@ -1,1 +1,0 @@
-"""Planning ahead by run times: when room will be there, and for whom it is kept until then."""
