@@ -93,7 +93,12 @@ class TestHard:
     def test_nodes_without_the_label_are_in_no_domain(self) -> None:
         bare = [node(f"x{i}", cpu=4) for i in range(3)]
         seen = waiting(plan(bare, kube("g", 2), policy=policy()))["g"]
-        assert seen.message.startswith(f"no node is in a domain of {RACK}")
+        assert seen.message == f"no node is in a domain of {RACK}"
+
+    def test_a_key_that_no_node_has_leaves_nothing_behind(self) -> None:
+        state = engine.state_of(cluster(a1=2), [kube(f"g{i}", 2, key=f"made-up-{i}") for i in range(9)])
+        assert bound(engine.decided(state, policy())) == {}
+        assert not [key for key in state.nodes.labels._columns if key.startswith("made-up")]
 
     def test_running_members_fix_the_domain(self) -> None:
         job = kube("g", 3)

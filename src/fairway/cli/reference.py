@@ -25,16 +25,20 @@ configurations:                                   # arguments of actions may als
     reservedNodePercent: 30
 tiers:
 - plugins:
-  - name: gang
+  - name: drf
     enablePreemptable: false                      # a flag switches one hook of a plugin off
   - name: nodeorder
     arguments:
       mostAllocated: 2
+topology:                                         # node labels that make domains, the widest first
+  levels: [topology.kubernetes.io/zone, topology.kubernetes.io/rack]
+compatibility: volcano                            # leave out, with a warning, what only Volcano has
 ```
 
 What a file leaves out is as in the built-in policy (`fairway policy show`). Every name that is not known,
 every value of a wrong type or out of range, and everything given twice is an error that names its place;
-`fairway policy check FILE` lists them all. A list may also be written as a text with commas.
+`fairway policy check FILE` lists them all, and warns of flags that have no effect. A list may also be written as a
+text with commas.
 """
 
 

@@ -62,7 +62,7 @@ class Why(NamedTuple):
     def message(self, member: str) -> str:
         text = self.report.text()
         if self.domains:
-            return self.domains if self.placed else f"{self.domains}; {text}"
+            return self.domains if self.placed or self.report.fits else f"{self.domains}; {text}"
         if self.reason is Reason.WAITING_FOR_RELEASE:
             return f"fits once the terminating pods are gone; now {text}"
         if self.reason is Reason.GANG_NOT_READY:

@@ -56,6 +56,10 @@ class LabelColumns:
             column = self._columns[key] = _grown(column, nodes)
         return column[:nodes]
 
+    def has(self, key: str) -> bool:
+        """Whether some node has a label of this key. No column is made: whoever asks may have made the key up."""
+        return bool(self._codes.get(key)) or any(key in labels for labels in self._labels)
+
     def values(self, key: str) -> list[str]:
         """The values seen, by code - 1."""
         return list(self._codes.get(key, ()))

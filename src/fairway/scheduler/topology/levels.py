@@ -48,6 +48,8 @@ def network_levels(state: ClusterState, size: int, listed: tuple[str, ...], high
 def _combined(state: ClusterState, size: int, keys: tuple[str, ...]) -> Level:
     """Domains by the values of all these labels together."""
     labels = state.nodes.labels
+    if not all(labels.has(key) for key in keys):
+        return Level(" and ".join(keys), np.zeros(size, dtype=np.int32), [])
     columns = [labels.column(key, size) for key in keys]
     if len(keys) == 1:
         return Level(keys[0], columns[0], labels.values(keys[0]))
