@@ -53,7 +53,7 @@ def test_an_expected_run_time_that_nobody_enforces_makes_it_an_estimate() -> Non
     there = since(pod("a", node="n", cpu=4, annotations=lasting("30m")), 600)
     found = foreseen("w", node("n", cpu=4), there, pod("w", cpu=4))
     assert (found.start, found.estimate) == (after(20), True)
-    assert "(an estimate: it rests on run times that nobody enforces)" in found.text
+    assert "(an estimate: it rests on run times that are not enforced)" in found.text
 
 
 def test_what_it_does_not_rest_on_does_not_make_it_an_estimate() -> None:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+MAX_TEXT = 4 << 20
+"""Bytes of a configuration file."""
+
 
 def files_option(function: F) -> F:
     help = "Manifests: a file, a folder, a glob, or - for standard input. May be given several times."
@@ -76,6 +79,29 @@ def ours(scheduler_names: Sequence[str], all_pods: bool) -> tuple[str, ...] | No
     if all_pods and scheduler_names:
         raise InputError("--all-pods and --scheduler-name exclude each other")
     return None if all_pods else tuple(scheduler_names) or (DEFAULT_SCHEDULER,)
+
+
+def read_text(path: str) -> str:
+    """A text file, or standard input for `-`; one that is far too long is an error, not a wait."""
+    import sys
+    from pathlib import Path
+
+    from fairway.errors import InputError
+
+    try:
+        if path == "-":
+            raw = sys.stdin.buffer.read(MAX_TEXT + 1)
+        else:
+            with Path(path).open("rb") as file:
+                raw = file.read(MAX_TEXT + 1)
+        text = raw.decode("utf-8-sig")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not a text file: {error.reason} at byte {error.start}") from None
+    if len(raw) > MAX_TEXT:
+        raise InputError(f"{path}: more than {MAX_TEXT} bytes, expected a configuration file")
+    return text
 
 
 def read_policy(path: str | None) -> Policy:

@@ -13,6 +13,7 @@ from fairway.cli.output import output_option, print_structured, warn
 Examples:
   fairway plan -f cluster/
   fairway plan -f nodes.yaml -f jobs.yaml --policy policy.yaml -o json
+  fairway plan -f cluster/ --only job.yaml     what would happen to this job, and to the others because of it
   kubectl get nodes,pods,queues,podgroups -A -o json | fairway plan -f -"""
 )
 @inputs.files_option
@@ -21,6 +22,12 @@ Examples:
 @inputs.policy_option
 @inputs.now_option
 @inputs.scheduler_name_option
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="FILE",
+    help="Say only what would happen if these objects were submitted, and what would change for others. Repeatable.",
+)
 @click.option("--paranoid", is_flag=True, help="Check every sum and cross-reference before and after.")
 @output_option
 def command(
@@ -29,6 +36,7 @@ def command(
     now: str | None,
     scheduler_names: tuple[str, ...],
     all_pods: bool,
+    only: tuple[str, ...],
     paranoid: bool,
     output: str,
 ) -> None:
@@ -37,7 +45,14 @@ def command(
 
     policy = inputs.read_policy(policy_file)
     moment = inputs.read_time(now)
-    state = inputs.read_state(files, inputs.ours(scheduler_names, all_pods))
+    names = inputs.ours(scheduler_names, all_pods)
+    if only:
+        from fairway.cli.plan_only import print_submission, submission
+
+        asked = submission(files, only, policy, moment, names)
+        print_submission(asked) if output == "table" else print_structured(asked, output)
+        return
+    state = inputs.read_state(files, names)
     if paranoid:
         from fairway.scheduler.paranoid import check
 

@@ -1,4 +1,4 @@
-"""`fairway policy`: check a policy file, show what it amounts to, print the reference page."""
+"""`fairway policy`: check a policy file, show what it amounts to, import Volcano's, print the reference page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 Examples:
   fairway policy show                       the built-in policy
   fairway policy show -o yaml > my.yaml     a file to start from
-  fairway policy check my.yaml"""
+  fairway policy check my.yaml
+  fairway policy import volcano-scheduler.conf"""
 )
 def command() -> None:
     """Check, show and explain policy files."""
@@ -73,6 +74,34 @@ def show(file: str | None, output: str) -> None:
         echo("\n".join(_as_file(policy, catalog)))
     else:
         _print_table(policy, catalog)
+
+
+@command.command(
+    "import",
+    epilog="""\b
+Examples:
+  fairway policy import volcano-scheduler.conf > policy.yaml
+  kubectl get configmap -n volcano-system volcano-scheduler-configmap -o yaml \\
+    | fairway policy import - > policy.yaml""",
+)
+@click.argument("file")
+def import_(file: str) -> None:
+    """Turn Volcano's scheduler configuration in FILE (a ConfigMap or the bare text; - reads standard input) into a
+    policy.
+
+    The policy goes to standard output. What has no counterpart is listed on standard error, with what is done instead.
+    """
+    from fairway.api.policy import parse_policy
+    from fairway.api.volcano_policy import volcano_configuration
+    from fairway.cli.inputs import read_text
+    from fairway.scheduler.registry import default_registry
+
+    catalog = default_registry().catalog
+    text = volcano_configuration(read_text(file), file)
+    policy = parse_policy(text, file, catalog)
+    echo("\n".join(_as_file(policy, catalog)))
+    for warning in policy.warnings:
+        warn(warning)
 
 
 @command.command()

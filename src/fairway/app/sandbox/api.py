@@ -2,6 +2,7 @@
 
     GET  /v1/frame                              all there is to see now
     GET  /v1/jobs | nodes | events | outcomes   as rows
+    GET  /v1/waiting                            jobs that wait, with reason and estimated start
     GET  /v1/objects/KIND[/[NAMESPACE/]NAME]    objects as manifests
     GET  /v1/explain/NAMESPACE/NAME             why, what would help, when (or just NAME)
     POST /v1/apply   {"objects": [...]}         all or none
@@ -67,6 +68,7 @@ class Api:
             "outcomes": lambda _: {"items": sandbox.outcomes(MOST_ROWS)},
             "objects": self._objects,
             "explain": self._explain,
+            "waiting": lambda _: {"items": self._looking_ahead(sandbox.waiting)},
         }
         self._writes: dict[str, Callable[[bytes], Any]] = {"apply": self._apply, "delete": self._delete}
 
@@ -108,10 +110,14 @@ class Api:
     def _explain(self, rest: list[str]) -> Any:
         if not 1 <= len(rest) <= 2:
             raise NotFoundError("expected /v1/explain/NAMESPACE/NAME or /v1/explain/NAME")
+        return self._looking_ahead(lambda: self._sandbox.explain("/".join(rest)))
+
+    def _looking_ahead(self, ask: Callable[[], Any]) -> Any:
+        """Questions that decide many times on a copy: a few at once, so that the sandbox itself goes on."""
         if not self._explaining.acquire(timeout=30):
             raise BusyError("the sandbox is busy with other explanations, try again")
         try:
-            return self._sandbox.explain("/".join(rest))
+            return ask()
         finally:
             self._explaining.release()
 

@@ -16,6 +16,7 @@ from fairway.app.sandbox.frame import Frame, NodeUse
 from fairway.app.sandbox.jobs import JobRow
 from fairway.app.sandbox.place import running_url
 from fairway.app.sandbox.records import Happening, written
+from fairway.app.view.waiting import WaitingJob
 from fairway.errors import InputError
 
 PATIENCE = 120.0
@@ -74,6 +75,9 @@ class Client:
 
     def explain(self, job: str) -> Explanation:
         return self._ask("GET", "explain/" + "/".join(quote(part, safe="") for part in job.split("/")), Explanation)
+
+    def waiting(self) -> list[WaitingJob]:
+        return self._rows("waiting", WaitingJob)
 
     def apply(self, objects: Sequence[ApiObject]) -> list[Result]:
         return self._change("apply", {"objects": [written(thing) for thing in objects]})

@@ -28,6 +28,7 @@ from fairway.app.sandbox.records import Arrival, Happening, Instant, Outcome, re
 from fairway.app.sandbox.runtimes import run_time
 from fairway.app.sandbox.store import Store
 from fairway.app.sandbox.world import World, demo_round
+from fairway.app.view.waiting import WaitingJob, waiting_jobs
 from fairway.clock import SECOND, Micros
 from fairway.devices.book import DeviceBook, device_book
 from fairway.drive.change import Change
@@ -176,10 +177,17 @@ class Sandbox:
 
     def explain(self, job: str) -> Explanation:
         """Asked of a copy: the sandbox goes on meanwhile."""
+        return explain(self._situation(), job)
+
+    def waiting(self) -> list[WaitingJob]:
+        """The jobs that wait, with estimated starts; asked of a copy."""
+        return waiting_jobs(self._situation())
+
+    def _situation(self) -> Situation:
         with self._lock:
             objects, now = list(self._cluster.objects.values()), self._loop.now
             past = [_past_run(outcome) for outcome in self._store.outcomes(PAST)]
-        return explain(Situation(objects, self.policy, now, past=past), job)
+        return Situation(objects, self.policy, now, past=past)
 
     def frame(self) -> Frame:
         """What there is to see now."""
