@@ -157,3 +157,11 @@ def test_random_failures_end_when_nothing_can_start_any_more(tmp_path: Path) -> 
     """The gang is larger than the cluster: nothing but failures would ever happen."""
     text = SCENARIO.replace("tasks: 2", "tasks: 99").replace("end: 10s\n", "")
     assert simulate(tmp_path, text) == (0, "")
+
+
+def test_a_giant_grace_period_is_refused(tmp_path: Path) -> None:
+    pod = "spec: {schedulerName: fairway, terminationGracePeriodSeconds: 9007199254740991, containers: [{name: c}]}"
+    (tmp_path / "w.yaml").write_text(f"apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\n{pod}\n")
+    text = "cluster: {nodes: 2 x {cpu: 1}}\nworkload: {manifests: [{file: w.yaml, run: 10s}]}\n"
+    code, said = simulate(tmp_path, f"{text}changes: [{{at: 1s, drain: node-0}}]\n")
+    assert (code, "w.yaml:4: spec.terminationGracePeriodSeconds: is the number 9007199254740991" in said) == (2, True)

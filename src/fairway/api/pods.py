@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from fairway.api.affinity import Affinity, Toleration, TopologySpreadConstraint
-from fairway.api.meta import Amounts, ApiStruct, Condition, Int32, ObjectMeta, Positive, Seconds, Time
+from fairway.api.meta import Amounts, ApiStruct, Condition, Count, Int32, ObjectMeta, Positive, Time
 
 DEFAULT_SCHEDULER = "fairway"
 """The scheduler name by which pods choose Fairway, unless its operator says otherwise."""
@@ -113,7 +113,7 @@ class PodSpec(ApiStruct, frozen=True):
     resource_claims: tuple[PodResourceClaim, ...] = ()
     active_deadline_seconds: Positive | None = None
     host_network: bool = False
-    termination_grace_period_seconds: Seconds = 30
+    termination_grace_period_seconds: Count = 30
     restart_policy: Literal["Always", "OnFailure", "Never"] = "Always"
 
     @property

@@ -90,6 +90,7 @@ def _row(values: dict[str, Any], reports: Sequence[RunReport]) -> dict[str, Any]
         "waitMax": mean(m.wait.max for m in metrics),
         "slowdown": mean(m.wait.slowdown_mean for m in metrics),
         "utilisation": use,
+        "jain": mean(known) if (known := [m.jain for m in metrics if m.jain is not None]) else None,
         "slowdownWeighted": mean(m.wait.slowdown_weighted for m in metrics),
         "userWait": mean(m.users.wait.mean for m in metrics),
         "userWaitDeviation": mean(m.users.wait.deviation for m in metrics),
