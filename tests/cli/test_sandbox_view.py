@@ -21,7 +21,8 @@ EAGER = {"actions": ["enqueue", {"name": "reserve", "arguments": ARGUMENTS}, "al
 def busy() -> Sandbox:
     """Ten small jobs run, a gang starves and has nodes reserved, twenty wait behind it."""
     policy = parse_policy(json.dumps(EAGER), "test", default_registry().catalog)
-    small = [pod(f"small-{i:02}", "vision", queue="research", created=i, gpu=1, cpu=1) for i in range(10)]
+    where = {"queue": "research", "gpu": 1, "cpu": 1}
+    small = [pod(f"small-{i:02}", "vision", node=f"gpu-{i % 2}", created=i, **where) for i in range(10)]
     big = gang("big", "language", members=2, queue="research", created=20, gpu=5, cpu=1)
     behind = pods("more", 20, "vision", queue="research", gpu=1, cpu=1)
     nodes = [node(f"gpu-{i}", gpu=5, cpu=64, memory="64Gi") for i in range(2)]
@@ -42,9 +43,9 @@ def test_what_is_on_the_screen(frame: Frame) -> None:
     assert lines[0].startswith(" Fairway sandbox   2026-01-02 00:01:40  x60")
     assert lines[0].endswith(URL)
     assert lines[1] == "2 nodes  gpu ████████ 100%  cpu █░░░░░░░ 8%  memory ░░░░░░░░ 0%   0 done"
-    assert lines[2] == "Queues: what they hold of what they deserve"
+    assert lines[2] == "Queues: share of the cluster, allocated of deserved"
     assert lines[3].startswith("  idle      ░░░░░░░░░░░░░░░░    0%")
-    assert lines[4].startswith("  research  ████████████████  ")
+    assert lines[4].startswith("  research  ████████████████  100%  10 allocated + 10 reserved/10 gpu")
     where = lines.index("Running: 10 jobs")
     assert lines[where + 1].startswith("  vision/small-00 and 9 more")
     assert lines[where + 1].endswith(" 10 pods  100s         gpu-0, gpu-1")

@@ -26,14 +26,14 @@ FAIRNESS = {case["name"]: case for case in json.loads((CASES / "fairness.json").
 TABLES = {table["name"]: table for table in SEED["tables"]}
 
 
-def table_objects(table: dict[str, Any]) -> list[ApiObject]:
+def table_objects(table: dict[str, Any], **each: Any) -> list[ApiObject]:
     found = [make.node("n1", **table["cluster"])]
     found += [make.queue(name, queue["weight"]) for name, queue in table["queues"].items()]
     weights = {row["namespace"]: row["weight"] for row in table["namespaces"]}
     found += [make.quota(namespace, weight) for namespace, weight in weights.items()]
     for row in table["namespaces"]:
         name, count = f"{row['queue']}-{row['namespace']}", int(row["requested"])
-        found += make.pods(name, count, row["namespace"], queue=row["queue"], cpu=1)
+        found += make.pods(name, count, row["namespace"], queue=row["queue"], cpu=1, **each)
     return found
 
 
@@ -48,10 +48,20 @@ def both_ways(objects: list[ApiObject], tmp_path: Path, **options: str) -> Resul
     return result
 
 
+RESERVING = """
+actions: [enqueue, {name: reserve, arguments: {starvingJobTimeThreshold: 60}}, allocate, reclaim, backfill]
+"""
+
+
+@pytest.mark.parametrize("created", [None, -86_400, 0, 86_339, 86_400], ids=["no age", "2 d", "1 d", "61 s", "new"])
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
-def test_the_tables_of_the_seed(table, tmp_path):
+def test_the_tables_of_the_seed(table, created, tmp_path):
+    """They hold at any age of the backlog: one that starves as a whole is shared like any other."""
     policy = LENDING_NONE if table["lending"] == "none" else ""
-    plan = both_ways(table_objects(table), tmp_path, policy=policy).plan
+    each = {} if created is None else {"created": created}
+    if created is not None:
+        policy = RESERVING + policy
+    plan = both_ways(table_objects(table, **each), tmp_path, policy=policy).plan
     deserved = {queue["name"]: queue["deserved"]["cpu"] for queue in plan["queues"]}
     assert {name: deserved[name] for name in table["queues"]} == {
         name: queue["assigned"] for name, queue in table["queues"].items()

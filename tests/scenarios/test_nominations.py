@@ -160,7 +160,8 @@ def test_a_nomination_of_which_nobody_says_when_it_was_made_begins_now():
 
 def test_nominated_amounts_count_for_queue_and_namespace():
     found = plan(make.node("n1", cpu=1), make.queue("q"), leaving("victim"), claimant(queue="q"), policy=POLICY)
-    assert next(queue for queue in found.queues if queue.name == "q").allocated["cpu"] == "1"
+    (queue,) = [queue for queue in found.queues if queue.name == "q"]
+    assert (queue.allocated["cpu"], queue.reserved["cpu"]) == ("0", "1")
 
 
 def test_no_node_with_a_nomination_is_reserved():

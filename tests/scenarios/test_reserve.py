@@ -203,13 +203,13 @@ def test_queues_and_nodes_can_be_excluded():
     assert reservations(plan(cluster, big, policy=neither)) == {"big": ("n1", "reserved")}
 
 
-def test_what_is_reserved_counts_as_held_by_queue_and_namespace():
+def test_what_is_reserved_is_shown_apart_and_counts_in_shares():
     found = plan(full(), make.queue("q"), waiting("big", cpu=4, queue="q"), policy=reserving())
     queue = next(standing for standing in found.queues if standing.name == "q")
-    assert queue.allocated["cpu"] == "4"
-    assert [
-        (standing.namespace, standing.allocated["cpu"]) for standing in found.namespaces if standing.queue == "q"
-    ] == [("default", "4")]
+    assert (queue.allocated["cpu"], queue.reserved["cpu"], queue.dominant_share) == ("0", "4", 0.0)
+    (namespace,) = [standing for standing in found.namespaces if standing.queue == "q"]
+    assert (namespace.allocated["cpu"], namespace.reserved["cpu"]) == ("0", "4")
+    assert namespace.share == 1.0
 
 
 def test_a_namespace_with_a_reservation_stands_behind_one_without():

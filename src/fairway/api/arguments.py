@@ -96,6 +96,20 @@ class ReserveArguments(Arguments, frozen=True):
             "`fairway.dev/starving-after`; if not given, a job may only raise the threshold."
         ),
     ] = None
+    only_if_overtaken: Annotated[
+        bool,
+        setting(
+            "A job that waits its turn is not starving: only one is that a job after it, by priority, creation and "
+            "name, has overtaken since it began to wait, and that one still has pods."
+        ),
+    ] = False
+    order: Annotated[
+        Literal["fair", "priority"],
+        setting(
+            "Which starving job reserves first: in the order of queues and namespaces that allocate has, or by the "
+            "priority of jobs before that."
+        ),
+    ] = "fair"
     exclude_queues: Annotated[tuple[Name, ...], setting("Jobs of these queues never reserve.")] = ()
     exclude_node_selector: Annotated[
         Mapping[str, str],

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from fairway.app.explaining.model import Counterfactual, Explanation, Forecast, Standing
-from fairway.cli.output import console
+from fairway.cli.output import amount_text, console
 from fairway.cli.plan_table import bar, percent
 from fairway.scheduler.plan import QueueStanding
 
@@ -52,7 +52,7 @@ def _standing(said: Explanation) -> Iterator[tuple[str, str]]:
         yield f"queue {said.queue.name}", _queue_text(said.queue)
     if said.namespace is not None:
         space = said.namespace
-        text = f"holds {percent(space.share)} of the cluster, {percent(space.weighted_share)} divided by weight"
+        text = f"has {percent(space.share)} of the cluster, {percent(space.weighted_share)} divided by weight"
         yield f"namespace {space.namespace}", f"{text} {space.weight}"
     if said.places:
         yield "places", _listed([f"{place.pod.split('/', 1)[1]} on {place.node}" for place in said.places])
@@ -64,12 +64,13 @@ def _standing(said: Explanation) -> Iterator[tuple[str, str]]:
 
 def _queue_text(queue: QueueStanding) -> str:
     held = [
-        f"{queue.allocated[name]} of {deserved} {name}"
+        f"{amount_text(queue.allocated[name], queue.reserved.get(name, '0'))} of {deserved} {name}"
         for name, deserved in queue.deserved.items()
-        if (deserved, queue.allocated.get(name, "0")) != ("0", "0")
+        if (deserved, queue.allocated.get(name, "0"), queue.reserved.get(name, "0")) != ("0", "0", "0")
     ]
     state = "" if queue.state == "Open" else f"{queue.state.lower()}; "
-    return f"{state}{bar(queue.share)} {percent(queue.share)} of its share: {', '.join(held) or 'nothing'}"
+    share = queue.dominant_share
+    return f"{state}{bar(share)} {percent(share)} of the cluster: {', '.join(held) or 'nothing'}"
 
 
 def _print_counterfactual(out: Console, found: Counterfactual) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fairway.cli.output import console, output_option, print_structured, table
+from fairway.cli.output import amount_text, console, output_option, print_structured, table
 from fairway.cli.sandbox_options import sandbox_option
 
 if TYPE_CHECKING:
@@ -97,10 +97,13 @@ def _jobs(jobs: Sequence[JobRow]) -> Table:
 
 
 def _queues(queues: Sequence[QueueStanding]) -> Table:
-    rows = table("queue", "weight", "state", "share", "holds of what it deserves", numbers=("weight", "share"))
+    rows = table("queue", "weight", "state", "share", "allocated of deserved", numbers=("weight", "share"))
     for queue in queues:
-        holds = ", ".join(f"{queue.allocated[name]}/{due} {name}" for name, due in queue.deserved.items())
-        rows.add_row(queue.name, str(queue.weight), queue.state, f"{queue.share:.0%}", holds)
+        amounts = ", ".join(
+            f"{amount_text(queue.allocated[name], queue.reserved.get(name, '0'))}/{due} {name}"
+            for name, due in queue.deserved.items()
+        )
+        rows.add_row(queue.name, str(queue.weight), queue.state, f"{queue.dominant_share:.0%}", amounts)
     return rows
 
 

@@ -126,6 +126,11 @@ def console(*, err: bool = False) -> Console:
     return SafeConsole(color_system=color, highlight=False, emoji=False, markup=False, stderr=err)  # type: ignore[arg-type]
 
 
+def amount_text(allocated: str, reserved: str = "0") -> str:
+    """`18`, or where something is set aside `18 allocated + 16 reserved`."""
+    return allocated if reserved == "0" else f"{allocated} allocated + {reserved} reserved"
+
+
 def table(*columns: str, numbers: Sequence[str] = ()) -> Table:
     """An empty table in the common look; the columns named in `numbers` are set to the right."""
     from rich import box

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from rich.console import Console
 
-from fairway.cli.output import console, table
+from fairway.cli.output import amount_text, console, table
 from fairway.devices.locating import KIND_PREFIX
 from fairway.scheduler.plan import Pending, Plan, Reservation
 from fairway.state.asks import CLASS_PREFIX
@@ -112,11 +112,12 @@ def _kind(job: Pending) -> tuple[str, ...]:
 
 
 def _print_shares(out: Console, plan: Plan) -> None:
-    out.print("Queues: what they hold of what they deserve")
-    rows = table("queue", "weight", "holds", "share", "", numbers=("weight", "share"))
+    out.print("Queues: what is allocated to them of what they deserve, and their share of the cluster")
+    rows = table("queue", "weight", "allocated", "share", "", numbers=("weight", "share"))
     for queue in plan.queues:
-        holds = _lines(queue.allocated, queue.deserved)
-        rows.add_row(queue.name, str(queue.weight), holds, percent(queue.share), bar(queue.share))
+        allocated = _lines(queue.allocated, queue.reserved, queue.deserved)
+        share = queue.dominant_share
+        rows.add_row(queue.name, str(queue.weight), allocated, percent(share), bar(share))
     out.print(rows)
     out.print()
     if not plan.namespaces:
@@ -125,12 +126,12 @@ def _print_shares(out: Console, plan: Plan) -> None:
     most = max((namespace.weighted_share for namespace in plan.namespaces), default=0.0)
     pictures = [""] if out.width >= WIDE else []
     numbers = ("share", "weight", "by weight")
-    rows = table("queue", "namespace", "holds", *numbers, *pictures, numbers=numbers)
+    rows = table("queue", "namespace", "allocated", *numbers, *pictures, numbers=numbers)
     for namespace in plan.namespaces[:MOST_ROWS]:
         rows.add_row(
             namespace.queue,
             namespace.namespace,
-            _lines(namespace.allocated),
+            _lines(namespace.allocated, namespace.reserved),
             percent(namespace.share),
             str(namespace.weight),
             percent(namespace.weighted_share),
@@ -153,14 +154,15 @@ def _grouped(nodes: Iterable[str]) -> str:
     return shown + (f" and {len(names) - 6} more" if len(names) > 6 else "")
 
 
-def _lines(held: dict[str, str], deserved: dict[str, str] | None = None) -> str:
+def _lines(allocated: dict[str, str], reserved: dict[str, str], deserved: dict[str, str] | None = None) -> str:
     """One resource to a line, those without any left out."""
-    if deserved is None:
-        lines = [f"{amount} {_short(name)}" for name, amount in held.items() if amount != "0"]
-    else:
-        known = {**deserved, **held}
-        pairs = [(name, held.get(name, "0"), deserved.get(name, "0")) for name in known]
-        lines = [f"{have} of {due} {_short(name)}" for name, have, due in pairs if (have, due) != ("0", "0")]
+    lines = []
+    for name in {**(deserved or {}), **allocated, **reserved}:
+        have, aside = allocated.get(name, "0"), reserved.get(name, "0")
+        due = "0" if deserved is None else deserved.get(name, "0")
+        if (have, aside, due) != ("0", "0", "0"):
+            of = "" if deserved is None else f" of {due}"
+            lines.append(f"{amount_text(have, aside)}{of} {_short(name)}")
     return "\n".join(lines) or "nothing"
 
 

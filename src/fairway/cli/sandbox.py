@@ -103,12 +103,12 @@ def _open(files: tuple[str, ...], policy_file: str | None, state: str | None, fr
 
 def _new_world(files: tuple[str, ...], policy: Policy | None) -> Callable[[], tuple[World, Policy]]:
     """Reads the files at once, so that what is wrong with them is said before anything is touched."""
-    from fairway.app.sandbox.world import demo_scenario, demo_world, files_world
+    from fairway.app.sandbox.world import POLICY, demo_scenario, demo_world, files_world
     from fairway.clock import SECOND, wall_clock
 
     if files:
         world = files_world(inputs.read_objects(files), wall_clock() // SECOND * SECOND)
-        return lambda: (world, policy or inputs.read_policy(None))
+        return lambda: (world, policy or inputs.read_policy(str(POLICY)))
 
     def demo() -> tuple[World, Policy]:
         scenario = demo_scenario()

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from fairway.app.sandbox.frame import Frame, RunningJob
 from fairway.app.sandbox.records import Happening
+from fairway.cli.output import amount_text
 from fairway.clock import SECOND, Micros, format_rfc3339
 from fairway.scheduler.plan import Pending, QueueStanding
 
@@ -57,12 +58,13 @@ def _use(frame: Frame) -> Text:
 
 
 def _queues(queues: Sequence[QueueStanding], width: int, most: int) -> list[Text]:
-    lines = [Text("Queues: what they hold of what they deserve", style="bold")]
+    lines = [Text("Queues: share of the cluster, allocated of deserved", style="bold")]
     shown = [queue for queue in queues if queue.name != "default" or any(_is_some(a) for a in queue.requested.values())]
     room = max((len(queue.name) for queue in shown), default=0)
     for queue in shown[:most]:
         line = Text(f"  {queue.name:<{min(room, width // 4)}}  ")
-        line.append(bar(queue.share, 16), style=_heat(queue.share)).append(f" {queue.share:>5.0%}  ")
+        share = queue.dominant_share
+        line.append(bar(share, 16), style=_heat(queue.share)).append(f" {share:>5.0%}  ")
         lines.append(line.append(", ".join(_holds(queue)), style="dim"))
     if len(shown) > most:
         lines.append(Text(f"  and {len(shown) - most} more", style="dim"))
@@ -71,7 +73,7 @@ def _queues(queues: Sequence[QueueStanding], width: int, most: int) -> list[Text
 
 def _holds(queue: QueueStanding) -> list[str]:
     return [
-        f"{queue.allocated[name]}/{queue.deserved[name]} {short(name)}"
+        f"{amount_text(queue.allocated[name], queue.reserved.get(name, '0'))}/{queue.deserved[name]} {short(name)}"
         for name in sorted(queue.deserved, key=_rank)
         if _is_some(queue.deserved[name]) or _is_some(queue.allocated[name])
     ]

@@ -123,6 +123,10 @@ class QueueStanding(PlanStruct, frozen=True):
     requested: dict[str, str] = {}
     parent: str = ""
     state: str = "Open"
+    reserved: dict[str, str] = {}
+    """Set aside by reservations and nominations, not allocated yet. It counts in `share`."""
+    dominant_share: float = 0.0
+    """The largest part of the cluster that the queue has allocated."""
 
 
 class NamespaceStanding(PlanStruct, frozen=True):
@@ -132,6 +136,8 @@ class NamespaceStanding(PlanStruct, frozen=True):
     allocated: dict[str, str]
     share: float
     weighted_share: float
+    reserved: dict[str, str] = {}
+    """As for queues. It counts in both shares."""
 
 
 class ClassStanding(PlanStruct, frozen=True):

@@ -40,7 +40,7 @@ def quiet_plan(state: ClusterState, policy: Policy, now: Micros) -> Plan | None:
         return None
     if reserve is None:
         return _nothing(None)
-    return None if overdue(waiting, reserve, now) else _nothing(next_starvation(waiting, reserve, now))
+    return None if overdue(state, reserve, now) else _nothing(next_starvation(waiting, reserve, now))
 
 
 def _all_too_large(state: ClusterState, most: list[int]) -> bool:

@@ -26,6 +26,8 @@ from fairway.state.annotations import GROUP_NAME
 from fairway.state.reader import job_of
 
 DEMO = Path(__file__).parent / "demo" / "scenario.yaml"
+POLICY = Path(__file__).parent / "policy.yaml"
+"""What applies to a sandbox of files where none is given."""
 ROUND: Micros = 3 * 3600 * SECOND
 """The demo's jobs come again after this time."""
 

@@ -1,18 +1,28 @@
 """reserve: keep nodes for jobs that have waited too long to fit anywhere (seed 004).
 
-A starving job gets places for its whole minimum or nothing. A place with room is `allocated` at once and held; a place
-without is `reserved`: nobody new may use that node, and when those who run there are gone the job has it.
+A starving job gets places for its whole minimum or nothing. A place with free capacity is `allocated` at once; a place
+without is `reserved`: that node takes no new pod, and when the pods there are gone the job has it. Starving jobs are
+looked at in allocate's own order, and each reservation is charged before the next job is looked at. Those that allocate
+places anyway have its answer first.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from fairway.api.arguments import ReserveArguments
 from fairway.api.settings import Arguments
+from fairway.scheduler.books import AccountBook, QueueBook
+from fairway.scheduler.candidates import has_room
+from fairway.scheduler.holding.placed_first import PlacedFirst
 from fairway.scheduler.holding.reserving import Places
 from fairway.scheduler.holding.resuming import broken, resume
 from fairway.scheduler.holding.starving import condition_ready, next_starving, starving
-from fairway.scheduler.holding.trial import highest_priority_placed
+from fairway.scheduler.holding.trial import Answer, allocate_would_place
+from fairway.scheduler.hooks import Key
 from fairway.scheduler.jobrun import JobRun
+from fairway.scheduler.order import Order
+from fairway.scheduler.placing import Placer
 from fairway.scheduler.session import Session
 from fairway.state.tasks import TaskState
 
@@ -20,48 +30,100 @@ from fairway.state.tasks import TaskState
 def reserve(session: Session, arguments: Arguments) -> None:
     assert isinstance(arguments, ReserveArguments)
     session.divide()
-    guard = _guard(session, arguments)
+    answer = _answer(session, arguments)
     resume(session)
-    jobs = sorted(starving(session, arguments), key=_rank)
+    jobs = list(starving(session, arguments))
     if jobs:
-        _reserve_for(session, arguments, jobs, guard)
+        _Walk(session, arguments, answer).over(jobs)
     _release_parts(session)
 
 
-def _reserve_for(session: Session, arguments: ReserveArguments, jobs: list[JobRun], guard: int | None) -> None:
-    """Places for one starving job after the other, and for those behind it in its line."""
-    places = Places(session, arguments)
-    while jobs:
-        job = jobs.pop(0)
-        if guard is not None and job.priority < guard:
-            session.notes[job.job] = "reserves nothing while jobs of higher priority are being placed"
-            session.rechecks.append(session.now + 1)  # the next round is its own
-            continue
-        line, place = job.line, job.place
-        if places.reserve(job) and line is not None:
-            following = next_starving(session, line, place + 1, arguments)
-            if following is not None:
-                jobs = sorted([*jobs, following], key=_rank)
+class _Keys:
+    """allocate's order of queues and namespaces; inside a namespace priority, then the longest wait."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def queue_key(self, queue: QueueBook) -> Key:
+        return self._session.queue_key(queue)
+
+    def namespace_key(self, account: AccountBook) -> Key:
+        return self._session.namespace_key(account)
+
+    def job_key(self, job: JobRun) -> Key:
+        return -job.priority, job.job.waits_since, job.job.order
 
 
-def _rank(job: JobRun) -> tuple[object, ...]:
-    """Priority, then longest starving, then the tie rule."""
-    return -job.priority, job.job.waits_since, job.job.order
+class _Walk:
+    """Gives one starving job after the other what allocate has for it, or reserves for it."""
+
+    def __init__(self, session: Session, arguments: ReserveArguments, answer: Answer) -> None:
+        self._session = session
+        self._arguments = arguments
+        self._guard = answer.highest
+        self._placed_first = PlacedFirst(session, answer)
+        self._places = Places(session, arguments)
+        self._placer = Placer(session)
+
+    def over(self, jobs: list[JobRun]) -> None:
+        """As in allocate, queues come first with what they deserve, and then with what is lent to them."""
+        for level in _levels(jobs, self._arguments):
+            deferred = self._pass(level, within=True)
+            if self._session.lends():
+                self._pass(deferred, within=False)
+
+    def _pass(self, jobs: list[JobRun], *, within: bool) -> list[JobRun]:
+        deferred: list[JobRun] = []
+        order = Order(_Keys(self._session), jobs)
+        while order:
+            job = order.top()
+            if within and self._is_only_not_allowed(job):
+                deferred.append(job)
+                order.replace_top()
+                continue
+            line, place = job.line, job.place
+            following = None
+            if self._serve(job) and line is not None:
+                following = next_starving(self._session, line, place + 1, self._arguments)
+            order.replace_top(*([] if following is None else [following]))
+        return deferred
+
+    def _is_only_not_allowed(self, job: JobRun) -> bool:
+        """Whether the job would start now on what others leave idle: then those come first that need not borrow."""
+        return not self._places.within_deserved(job) and self._placer.would_fit_if_lent(job)
+
+    def _serve(self, job: JobRun) -> bool:
+        """Whether it was placed, or reserves."""
+        if self._placed_first.place(job):
+            return True
+        if self._guard is not None and job.priority < self._guard:
+            self._session.notes[job.job] = "reserves nothing while jobs of higher priority are being placed"
+            self._session.rechecks.append(self._session.now + 1)  # the next round is its own
+            return False
+        return self._places.reserve(job)
 
 
-def _guard(session: Session, arguments: ReserveArguments) -> int | None:
-    """The highest priority that is being placed in this cycle; jobs below it must not reserve now."""
-    if not session.bindings and session.state.waiting.all_of_one_priority():
-        return None
+def _levels(jobs: list[JobRun], arguments: ReserveArguments) -> Iterator[list[JobRun]]:
+    """All at once, or by priority before queues."""
+    if arguments.order != "priority":
+        yield jobs
+        return
+    for priority in sorted({job.priority for job in jobs}, reverse=True):
+        yield [job for job in jobs if job.priority == priority]
+
+
+def _answer(session: Session, arguments: ReserveArguments) -> Answer:
+    """What allocate does in this cycle without reserve, as far as it matters to starving jobs."""
     jobs = [*starving(session, arguments)]
     if not session.resumed:
         jobs += [hold.job for hold, _ in broken(session)]  # they may want to reserve anew
     if not jobs:
-        return None
+        return Answer()
     if session.bindings:
-        return max(job.priority for job, _, _ in session.bindings)
+        return Answer(max(job.priority for job, _, _ in session.bindings))
     least = min(job.priority for job in jobs)
-    return highest_priority_placed(session) if session.state.waiting.has_priority_above(least) else None
+    matters = session.state.waiting.has_priority_above(least) or any(has_room(session, job.signature) for job in jobs)
+    return allocate_would_place(session) if matters else Answer()
 
 
 def _release_parts(session: Session) -> None:

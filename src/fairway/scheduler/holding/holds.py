@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairway.clock import Micros
+from fairway.scheduler.books import AccountBook, QueueBook
 from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.plan import Released
+from fairway.state.queues import Amounts, add
 from fairway.state.tasks import Task, TaskState
 
 if TYPE_CHECKING:
@@ -72,6 +74,16 @@ class HoldBook:
     def nominated_rows(self) -> set[int]:
         """Rows that carry a nomination."""
         return {hold.row for hold in self._holds.values() if hold.state is TaskState.PIPELINED}
+
+    def set_aside(self) -> dict[QueueBook | AccountBook, Amounts]:
+        """By queue, with those above it, and by namespace: what is reserved or nominated and not allocated yet."""
+        found: dict[QueueBook | AccountBook, Amounts] = {}
+        for hold in self._holds.values():
+            if hold.state is not TaskState.ALLOCATED:
+                books: list[QueueBook | AccountBook] = [*hold.job.queue.line, hold.job.account]
+                for book in books:
+                    add(found.setdefault(book, []), hold.task.shape.vector)
+        return found
 
     # -- changes: each keeps room, flags and counts together --------------------------------------------------
 

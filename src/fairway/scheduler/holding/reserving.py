@@ -7,7 +7,7 @@ with room now is best, then the least used, then by name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fairway.api.arguments import ReserveArguments
 from fairway.resources.columns import BoolColumn, IntColumn, Vector
+from fairway.scheduler.holding.guarantees import Guarantees
 from fairway.scheduler.holding.holds import Hold
 from fairway.scheduler.holding.missing import missing_tasks
 from fairway.scheduler.holding.reservable import most_reserved, reservable_nodes, scoring_nodes
@@ -41,6 +42,7 @@ class Places:
         self._hopeless: set[Signature] = set()
         """What fits nowhere: the more is reserved the less there is left, so nobody like it needs to be tried again."""
         self._left: list[int] | None = None
+        self._guarantees = Guarantees(session)
 
     def reserve(self, job: JobRun) -> bool:
         """Places for all that the job misses, or none."""
@@ -55,12 +57,16 @@ class Places:
             self._imagine(session.holds, 1)
             stuck = self._reserve_somewhere(job, tasks, made)
             self._imagine([*session.holds], -1)
-        if stuck is not None:
+        if stuck is not None or not self._guarantees.hold(job.queue, made):
             for hold in reversed(made):
                 session.holds.cancel(hold)
+            if stuck is None:
+                session.notes[job.job] = "nothing is reserved: other queues are guaranteed what is left of the nodes"
+                return False
             session.notes_to_make[job.job] = partial(self._note, stuck)
             self._hopeless.add(job.signature)
             return False
+        self._guarantees.note(made)
         self._left = None
         if any(hold.state is TaskState.RESERVED and session.kernel.takes(hold.task.shape, hold.row) for hold in made):
             session.rechecks.append(session.now + 1)  # what others left there is its own from the next cycle on
@@ -122,16 +128,29 @@ class Places:
             if hold.state is TaskState.RESERVED and (shape.minds_pods or shape.ports):
                 session.pods.place(shape, np.array([hold.row]), session.snapshot.size, by)
 
+    def within_deserved(self, job: JobRun) -> bool:
+        """Whether what the job misses stays within what its queue, and all above, deserve."""
+        need = self._need(missing_tasks(self._session, job), self._session.device_queues.asked)
+        return not any(
+            book.deserved is not None and book.held[row] + amount > book.deserved[row]
+            for book in job.queue.line
+            for row, amount in need.items()
+        )
+
     def _queue_allows(self, job: JobRun, tasks: list[Task]) -> bool:
-        need: dict[int, int] = {}
-        for task in tasks:
-            for row, amount in self._session.device_queues.named(task.shape):
-                need[row] = need.get(row, 0) + amount
+        need = self._need(tasks, self._session.device_queues.named)
         for book in job.queue.line:
             limits = [book.capability] if self._session.lends() else [book.capability, book.deserved or book.capability]
             if any(book.held[row] + amount > limit[row] for limit in limits for row, amount in need.items()):
                 return False
-        return True
+        return self._guarantees.leave(job.queue, need)
+
+    def _need(self, tasks: list[Task], vector_of: Callable[[Shape], Vector]) -> dict[int, int]:
+        need: dict[int, int] = {}
+        for task in tasks:
+            for row, amount in vector_of(task.shape):
+                need[row] = need.get(row, 0) + amount
+        return need
 
     def _row_for(self, search: _Search, shape: Shape) -> int | None:
         """The best node; one where a reservation of the job timed out only if there is no other."""

@@ -8,8 +8,10 @@ from fairway.api.arguments import ReserveArguments
 from fairway.clock import SECOND, Micros
 from fairway.scheduler.admission import admission
 from fairway.scheduler.candidates import in_line, is_for_backfill
+from fairway.scheduler.holding.overtaken import overtakers
 from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.session import Session
+from fairway.state.cluster import ClusterState
 from fairway.state.jobs import Job
 from fairway.state.tasks import TaskState
 from fairway.state.waiting import Line, WaitingIndex, patience
@@ -24,16 +26,24 @@ def threshold(arguments: ReserveArguments, own: Micros | None) -> Micros:
     return policy if least is None else max(own, min(policy, least * SECOND))
 
 
-def is_starving(job: Job, own: Micros | None, arguments: ReserveArguments, now: Micros) -> bool:
+def is_overdue(job: Job, own: Micros | None, arguments: ReserveArguments, now: Micros) -> bool:
+    """Whether it has waited longer than it should."""
     since = job.waits_since
     return since is not None and now - since > threshold(arguments, own)
+
+
+def is_starving(state: ClusterState, job: Job, arguments: ReserveArguments, now: Micros) -> bool:
+    """Whether it has, and was overtaken where the policy asks for that."""
+    if not is_overdue(job, patience(job), arguments, now):
+        return False
+    return not arguments.only_if_overtaken or overtakers(state).has_overtaken(job)
 
 
 def starving(session: Session, arguments: ReserveArguments) -> Iterator[JobRun]:
     """The first starving job of every line, and every starving job that has started; not those left out by policy."""
     waiting = session.state.waiting
     seen: set[Line] = set()
-    for job in overdue(waiting, arguments, session.now):
+    for job in overdue(session.state, arguments, session.now):
         if job.queue in arguments.exclude_queues:
             continue
         if job in waiting.started:
@@ -49,11 +59,15 @@ def starving(session: Session, arguments: ReserveArguments) -> Iterator[JobRun]:
             yield run
 
 
-def overdue(waiting: WaitingIndex, arguments: ReserveArguments, now: Micros) -> list[Job]:
-    """All that have waited longer than they should, whatever else is true of them."""
+def overdue(state: ClusterState, arguments: ReserveArguments, now: Micros) -> list[Job]:
+    """All that have waited longer than they should (and were overtaken, where that matters), whatever else is true."""
+    waiting = state.waiting
     waiting.ages.advance(now - threshold(arguments, None))
-    own = [job for job in waiting.patient if is_starving(job, patience(job), arguments, now)]
-    return [*waiting.ages.old, *own]
+    found = [*waiting.ages.old, *(job for job in waiting.patient if is_overdue(job, patience(job), arguments, now))]
+    if not arguments.only_if_overtaken or not found:
+        return found
+    index = overtakers(state)
+    return [job for job in found if index.has_overtaken(job)]
 
 
 def _started(session: Session, job: Job) -> JobRun | None:
@@ -68,7 +82,7 @@ def next_starving(session: Session, line: Line, place: int, arguments: ReserveAr
         job = in_line(session, line, place)
         if job is None or job.job.created is None:
             return None
-        if is_starving(job.job, line.key.patience, arguments, session.now):
+        if is_starving(session.state, job.job, arguments, session.now):
             return job
         if session.now - job.job.created <= threshold(arguments, line.key.patience):
             return None  # those behind are younger still

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from fairway.scheduler.session import Session
+from fairway.state.jobs import Job
+from fairway.state.tasks import Task
+
+Steps = list[tuple[Job, list[Task], list[int]]]
+"""Jobs with the tasks that a step placed, and on which rows; in the order decided."""
 
 
-def highest_priority_placed(session: Session) -> int | None:
-    """The highest priority among the jobs that allocate would place on the state as it is; None if none."""
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What allocate places on the state before reserve, or has placed already where it comes first."""
+
+    highest: int | None = None
+    """The highest priority of what is placed; None if nothing is."""
+    steps: Steps = field(default_factory=list)
+    """What it would place; nothing where it has done so."""
+
+
+def allocate_would_place(session: Session) -> Answer:
     from fairway.scheduler.actions.allocate import allocate
 
     snapshot = session.snapshot
     written = snapshot.writing()
     trial = session.again()
     allocate(trial, trial.arguments("allocate"))
-    placed = max((job.priority for job, _, _ in trial.bindings), default=None)
+    highest = max((job.priority for job, _, _ in trial.bindings), default=None)
+    steps: Steps = [(job.job, tasks, rows) for job, tasks, rows in trial.bindings]
     snapshot.sync()
     snapshot.write_again(written)
     session.kernel.reopen()
-    return placed
+    return Answer(highest, steps)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from fairway.resources.columns import Vector
 from fairway.resources.quantity import INT64_MAX, format_amount
@@ -70,6 +70,34 @@ class QueueLimits:
                 limit -= sum(max(other.held[row], self.guaranteed(other, row)) for other in self.beside(book))
                 count = min(count, (limit - book.held[row]) // amount)
         return max(count, 0)
+
+    def leaves_guarantees(self, queue: QueueBook, need: Mapping[int, int]) -> bool:
+        """Whether a queue that sets aside so much more leaves to the others what they are guaranteed."""
+        assert self._session is not None
+        for row in self._guaranteed_rows.intersection(need):
+            limit = self._session.total[row]
+            for book in reversed(queue.line):
+                limit -= sum(self.guaranteed(other, row) for other in self.beside(book))
+                if book.held[row] + need[row] > limit:
+                    return False
+        return True
+
+    def owed(self, queue: QueueBook, reserved: Mapping[str, Amounts]) -> dict[int, tuple[int, int]]:
+        """By dimension, of what other queues are guaranteed: what they have, and what they still ask for. What is only
+        reserved for them they do not have yet.
+        """
+        found: dict[int, tuple[int, int]] = {}
+        for row in self._guaranteed_rows:
+            met = unmet = 0
+            for other in (other for book in queue.line for other in self.beside(book)):
+                due = self.guaranteed(other, row)
+                aside = reserved.get(other.name, [])
+                have = min(due, other.held[row] - (aside[row] if row < len(aside) else 0))
+                met += have
+                unmet += min(due - have, other.requested[row])
+            if unmet:
+                found[row] = met, unmet
+        return found
 
     def beside(self, book: QueueBook) -> list[QueueBook]:
         """The other queues of its level."""

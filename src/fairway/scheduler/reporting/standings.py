@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
+
 from fairway.resources.quantity import INT64_MAX, format_amount
-from fairway.scheduler.books import SHARE_BITS, UNLIMITED, share
+from fairway.scheduler.books import SHARE_BITS, UNLIMITED, AccountBook, QueueBook, share
 from fairway.scheduler.plan import (
     NamespaceStanding,
     QueueStanding,
@@ -11,6 +13,7 @@ from fairway.scheduler.plan import (
 from fairway.scheduler.plugins.queuelimits import queue_share
 from fairway.scheduler.session import Session
 from fairway.state.cluster import PODS
+from fairway.state.queues import Amounts
 
 
 class Standings:
@@ -26,8 +29,9 @@ class Standings:
         self._infos = [
             (book, book.info.weight, book.info.parent, "Open" if book.info.open else "Closed")
             for _, book in sorted(session.queues.items())
-            if book.info.exists or any(book.held)
+            if book.info.exists
         ]
+        self._reserved = session.holds.set_aside()
         waiting = _waiting(session)
         self._accounts = [
             session.account(book, namespace)
@@ -42,11 +46,13 @@ class Standings:
                 name=book.name,
                 weight=weight,
                 deserved=self._amounts(book.deserved or []),
-                allocated=self._amounts(book.held),
+                allocated=self._amounts(self._allocated(book)),
                 share=_fraction(queue_share(book)),
                 requested=self._amounts([had + more for had, more in zip(book.had, book.requested, strict=True)]),
                 parent=parent,
                 state=state,
+                reserved=self._amounts(self._reserved.get(book, [])),
+                dominant_share=_fraction(share(self._allocated(book), self._session.share_total, 1, PODS)),
             )
             for book, weight, parent, state in self._infos
         ]
@@ -58,12 +64,20 @@ class Standings:
                 queue=account.queue.name,
                 namespace=account.namespace,
                 weight=account.weight,
-                allocated=self._amounts(account.held),
+                allocated=self._amounts(self._allocated(account)),
                 share=_fraction(share(account.held, total, 1, PODS)),
                 weighted_share=_fraction(share(account.held, total, account.weight, PODS)),
+                reserved=self._amounts(self._reserved.get(account, [])),
             )
             for account in self._accounts
         ]
+
+    def _allocated(self, book: QueueBook | AccountBook) -> Amounts:
+        """What is held, without what is only set aside."""
+        reserved = self._reserved.get(book)
+        if reserved is None:
+            return book.held
+        return [held - aside for held, aside in zip_longest(book.held, reserved, fillvalue=0)]
 
     def _amounts(self, amounts: list[int]) -> dict[str, str]:
         shown = {}

@@ -10,7 +10,7 @@ from fairway.scheduler.admission import admission, gated_verdict, gates_of
 from fairway.scheduler.backfill.timeline import PlannedStart
 from fairway.scheduler.books import AccountBook
 from fairway.scheduler.explain import Why, explain
-from fairway.scheduler.holding.starving import is_starving
+from fairway.scheduler.holding.starving import is_overdue, overdue
 from fairway.scheduler.hooks import Key
 from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.plan import (
@@ -66,7 +66,14 @@ class WaitingJobs:
         }
         self._places = {job: _place_note(session, run) for job, run in session.holders.items()}
         self._places |= {run.job: _planned_note(planned) for run, planned in session.planned.items()}
+        self._held = {job: len(session.holds.of(run)) for job, run in session.holders.items()}
+        """Pods that wait with a node reserved, or held, for them."""
         self._bound = {run.job for run, _, _ in session.bindings}
+        reserve = session.reserve_arguments
+        self._overtaken: frozenset[Job] = frozenset()
+        """The starving jobs, where being overtaken is a part of that."""
+        if reserve is not None and reserve.only_if_overtaken:
+            self._overtaken = frozenset(overdue(session.state, reserve, session.now))
         self._whys = {
             signature: explain(session, _sample(session, signature, lines))
             for signature, lines in self._captured
@@ -175,7 +182,7 @@ class WaitingJobs:
             queue=run.queue.name,
             namespace=run.namespace,
             position=position,
-            waiting=run.left() if row.run else len(row.entry.tasks),
+            waiting=run.left() + self._held.get(run.job, 0) if row.run else len(row.entry.tasks),
             ready=run.ready,
             minimum=run.minimum,
             priority=run.priority,
@@ -186,7 +193,9 @@ class WaitingJobs:
         arguments = self._session.reserve_arguments
         if arguments is None or ready >= job.minimum:
             return False
-        return is_starving(job, patience(job), arguments, self._session.now)
+        if arguments.only_if_overtaken:
+            return job in self._overtaken
+        return is_overdue(job, patience(job), arguments, self._session.now)
 
     def reason(self, row: Row) -> tuple[Reason, str, dict[str, int]]:
         reason, message, nodes = self._bare_reason(row)
