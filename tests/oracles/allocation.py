@@ -17,7 +17,7 @@ from typing import Any
 
 from fairway.api.arguments import DrfArguments
 from fairway.api.kinds import ApiObject
-from fairway.api.policy import Policy
+from fairway.api.policy import ActionConfig, Policy
 from oracles.admission import Admission
 from oracles.cluster import Amounts, Cluster, Job, Task, add_up
 from oracles.places import Places
@@ -28,31 +28,34 @@ PLACED, NOT_ALLOWED, NO_ROOM = "placed", "not allowed", "no room"
 
 def plan_bindings(objects: Iterable[ApiObject], policy: Policy) -> list[tuple[str, str]]:
     """Who would be bound where, in the order decided."""
-    return _Allocation(Cluster(objects), policy).run()
+    return Allocation(Cluster(objects), policy).run()
 
 
-class _Allocation:
+class Allocation:
     def __init__(self, cluster: Cluster, policy: Policy) -> None:
         self._cluster = cluster
         self._policy = policy
         self._places = Places(cluster, policy)
-        self._queues = Queues(cluster, policy, _total(cluster, self._places))
-        self._admission = Admission(cluster, policy, self._queues)
+        self.queues = Queues(cluster, policy, _total(cluster, self._places))
+        self.admission = Admission(cluster, policy, self.queues)
         self._bindings: list[tuple[str, str]] = []
 
     def run(self) -> list[tuple[str, str]]:
         for action in self._policy.actions:
-            if action.name == "enqueue":
-                self._queues.refused = {job for job in self._cluster.jobs.values() if self._admission.is_refused(job)}
-            elif action.name == "allocate":
-                self._queues.divide()
-                out = self._pass(self._admission.candidates(backfill=False), lending=False)
-                if self._queues.lends():
-                    self._pass(out, lending=True)
-            elif action.name == "backfill":
-                self._queues.divide()
-                self._pass(self._admission.candidates(backfill=True), lending=True)
+            self.act(action)
         return self._bindings
+
+    def act(self, action: ActionConfig) -> None:
+        if action.name == "enqueue":
+            self.queues.refused = {job for job in self._cluster.jobs.values() if self.admission.is_refused(job)}
+        elif action.name == "allocate":
+            self.queues.divide()
+            out = self._pass(self.admission.candidates(backfill=False), lending=False)
+            if self.queues.lends():
+                self._pass(out, lending=True)
+        elif action.name == "backfill":
+            self.queues.divide()
+            self._pass(self.admission.candidates(backfill=True), lending=True)
 
     # -- the loop ---------------------------------------------------------------------------------------------
 
@@ -60,7 +63,7 @@ class _Allocation:
         """Steps until nobody can take one; returns those who only were not allowed to."""
         in_line, deferred = list(jobs), []
         while in_line:
-            job = min(in_line, key=lambda job: self._key(job, in_line))
+            job = min(in_line, key=lambda job: self.key(job, in_line))
             result = self._step(job, lending)
             if result is PLACED and job.waiting():
                 continue
@@ -86,7 +89,7 @@ class _Allocation:
         """One task: the first that is allowed and fits."""
         allowed = True
         for task in job.waiting():
-            if not self._queues.allows(job, task, 1, lending):
+            if not self.queues.allows(job, task, 1, lending):
                 allowed = False
             elif self._put(task):
                 return PLACED
@@ -101,7 +104,7 @@ class _Allocation:
             if role is not None and run[0].role != role:
                 continue
             tried = run[:missing]
-            may = max(k for k in range(len(tried) + 1) if not k or self._queues.allows(job, tried[0], k, lending))
+            may = max(k for k in range(len(tried) + 1) if not k or self.queues.allows(job, tried[0], k, lending))
             allowed = allowed and may == len(tried)
             missing -= sum(self._put(task) for task in tried[:may])
         return allowed
@@ -123,8 +126,8 @@ class _Allocation:
 
     # -- order ------------------------------------------------------------------------------------------------
 
-    def _key(self, job: Job, in_line: list[Job]) -> tuple[Any, ...]:
-        queues = [self._queues.key(queue) for queue in reversed(self._queues.line(job.queue))]
+    def key(self, job: Job, in_line: list[Job]) -> tuple[Any, ...]:
+        queues = [self.queues.key(queue) for queue in reversed(self.queues.line(job.queue))]
         return (*queues, self._namespace_key(job, in_line), self._job_key(job))
 
     def _namespace_key(self, job: Job, in_line: list[Job]) -> tuple[Any, ...]:
@@ -153,7 +156,7 @@ class _Allocation:
 
     def _share(self, held: Amounts) -> Fraction:
         parts = [
-            Fraction(held.get(name, 0), total) for name, total in self._queues.total.items() if total and name != "pods"
+            Fraction(held.get(name, 0), total) for name, total in self.queues.total.items() if total and name != "pods"
         ]
         return max(parts, default=Fraction(0))
 

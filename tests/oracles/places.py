@@ -42,6 +42,37 @@ class Places:
             and all(self._spread_holds(task, node, c) for c in task.pod.spec.topology_spread_constraints)
         )
 
+    def may_ever(self, task: Task, node: Node) -> bool:
+        """Whether the node takes such a task when it is empty, whatever pods are there now."""
+        whole = self.allocatable(node)
+        enough = all(whole.get(name, 0) >= amount for name, amount in task.request.items() if amount)
+        return enough and (self._policy.plugin("predicates") is None or self._node_takes(task, node))
+
+    def rules_hold(self, task: Task, node: Node) -> bool:
+        """Everything but room."""
+        return self._policy.plugin("predicates") is None or (
+            self._node_takes(task, node)
+            and self._ports_are_free(task, node)
+            and self._pod_rules_hold(task, node)
+            and all(self._spread_holds(task, node, c) for c in task.pod.spec.topology_spread_constraints)
+        )
+
+    def blocks(self, other: Task, task: Task, node: Node) -> bool:
+        """Whether a port of another pod, or a rule of either, keeps the task off the node."""
+        here = other.node == node.metadata.name
+        ports = [(mine, theirs) for mine in task.pod.spec.host_ports for theirs in other.pod.spec.host_ports]
+        if here and any(_clash(mine, theirs) for mine, theirs in ports):
+            return True
+        mine, theirs = task.pod.spec.affinity, other.pod.spec.affinity
+        repelled = _required(mine.pod_anti_affinity if mine else None)
+        repels = _required(theirs.pod_anti_affinity if theirs else None)
+        keys = [term.topology_key for term in repelled if self._means(task, term, other)]
+        keys += [term.topology_key for term in repels if self._means(other, term, task)]
+        for spread in task.pod.spec.topology_spread_constraints:
+            if spread.when_unsatisfiable == "DoNotSchedule" and self._selected(task, spread.label_selector, [other]):
+                keys.append(spread.topology_key)
+        return any(other in self._in_domain(node, key) for key in keys)
+
     def free(self, node: Node) -> Amounts:
         free = self.allocatable(node)
         for name, amount in add_up(task.request for task in self._on(node)).items():

@@ -66,6 +66,9 @@ class Queues:
     def _deserves(self, queue: QueueRecord, name: str) -> int:
         return self._deserved[queue.name].get(name, 0)
 
+    def deserved(self, queue: str) -> Amounts:
+        return self._deserved.get(queue, {})
+
     def divide(self) -> None:
         if self._policy.plugin("capacity") is not None:
             for queue in self._cluster.queues.values():

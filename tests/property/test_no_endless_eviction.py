@@ -51,7 +51,7 @@ def policies(draw: st.DrawFn) -> Policy:
         reserve = {"starvingJobTimeThreshold": draw(st.integers(0, 9)), "reservedNodePercent": 60}
         listed.insert(0, {"name": "reserve", "arguments": reserve})
     mode = draw(st.sampled_from(("besteffort", "easy", "conservative")))
-    backfill = {"mode": mode, "overrun": draw(st.sampled_from(("evict", "allow")))}
+    backfill = {"mode": mode, "overrun": "allow"}
     actions = ["enqueue", *listed, {"name": "backfill", "arguments": backfill}]
     named = [action if isinstance(action, dict) else {"name": action} for action in actions]
     drf = {"priorityFirst": draw(st.booleans())}
@@ -83,11 +83,14 @@ def _timed(draw: st.DrawFn, thing: Any) -> Any:
 
 
 def state_of(world: World, plan: Plan) -> State:
-    """What runs and is not terminating, what is nominated and what is reserved, each with its node."""
+    """What runs and is not terminating, what is nominated and what is reserved, each with its node. A planned start is
+    no part of it: it may move earlier and later as estimates do.
+    """
     runs = [(key, pod) for key, pod in world.pods.items() if pod.metadata.deletion_timestamp is None]
     placed = frozenset((key, pod.spec.node_name) for key, pod in runs if pod.spec.node_name)
     nominated = frozenset((entry.pod, entry.node) for entry in plan.nominations)
-    reserved = frozenset((entry.pod, f"{entry.node} {entry.state}") for entry in plan.reservations)
+    standing = [entry for entry in plan.reservations if entry.promised_start is None]
+    reserved = frozenset((entry.pod, f"{entry.node} {entry.state}") for entry in standing)
     return placed, nominated, reserved
 
 

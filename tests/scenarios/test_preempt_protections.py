@@ -147,6 +147,51 @@ def test_a_disruption_budget_without_a_status_is_worked_out(spec, most):
         assert len(evicted(found)) == (wanted if wanted <= most else 0), wanted
 
 
+@pytest.mark.parametrize(
+    ("spec", "pending", "most"),
+    [
+        ({"maxUnavailable": 2}, 0, 2),
+        ({"maxUnavailable": 2}, 1, 1),
+        ({"maxUnavailable": 2}, 2, 0),
+        ({"maxUnavailable": 2}, 3, 0),
+        ({"maxUnavailable": "50%"}, 1, 2),
+        ({"maxUnavailable": "50%"}, 3, 1),
+        ({"minAvailable": 3}, 2, 1),
+        ({"minAvailable": "50%"}, 2, 1),
+    ],
+    ids=str,
+)
+def test_pods_that_are_not_there_have_used_up_part_of_a_budget(spec, pending, most):
+    """Four run and some wait: those that wait are unavailable already."""
+    waits = [waiting(f"w{i}", cpu=1, labels={"app": "a"}, priority=-1) for i in range(pending)]
+    pdb = budget("pdb", {"app": "a"}, **spec)
+    for wanted in range(1, 5):
+        found = plan(one_node(4), labelled(4), waits, pdb, high(cpu=wanted), policy=POLICY)
+        assert len(evicted(found)) == (wanted if wanted <= most else 0), wanted
+
+
+def test_pods_that_terminate_have_used_up_part_of_a_budget():
+    pods = [labelled(3), low("gone", labels={"app": "a"}, leaving=True)]
+    claimant = high(cpu=2)
+    pdb = budget("pdb", {"app": "a"}, maxUnavailable=1)
+    assert evicted(plan(one_node(4), pods, pdb, claimant, policy=POLICY)) == []
+    wide = budget("pdb", {"app": "a"}, maxUnavailable=2)
+    assert len(evicted(plan(one_node(4), pods, wide, claimant, policy=POLICY))) == 1
+
+
+@pytest.mark.parametrize("action", ["preempt", "reclaim"])
+def test_system_pods_are_protected_by_conformance_as_its_flags_say(action):
+    """Without the plugin, or with its flag for the action off, they are like any other."""
+    queues = [make.queue("a"), make.queue("b")]
+    mine = "b" if action == "preempt" else "a"
+    pods = [low(f"s{i}", namespace="kube-system", queue="b") for i in range(2)]
+    claimant = high(queue=mine, namespace="kube-system", priority=10)
+    for flags, count in (({}, 0), ({f"enable{action.capitalize()}able": False}, 1), ({"enableJobOrder": False}, 0)):
+        chosen = acting("enqueue", "allocate", action, conformance=flags)
+        found = plan(one_node(2), queues, pods, claimant, policy=chosen)
+        assert len(evicted(found)) == count, flags
+
+
 def test_a_budget_is_spent_by_all_claimants_of_a_cycle_together():
     pdb = budget("pdb", {"app": "a"}, allowed=1)
     claimants = [high("h1"), high("h2")]

@@ -1,5 +1,7 @@
 """preempt: who goes, and where: no more than needed, and only what is short (the rules 7.3 and 7.4)."""
 
+from typing import Any
+
 import pytest
 
 from support import objects as make
@@ -279,3 +281,47 @@ def test_the_pods_whom_the_claimant_wants_to_be_near_are_spared():
     pods = [low("friend", "n1", labels={"app": "f"}, started=90), low("a", "n1"), low("b", "n2", cpu=2)]
     found = plan(cluster, pods, high(spec=make.affinity(app="f")), policy=POLICY)
     assert (evicted(found), nominations(found)) == (["a"], {"high": "n1"})
+
+
+# -- over the whole plan ----------------------------------------------------------------------------------------------
+
+
+def on(node: str) -> dict[str, Any]:
+    return {"spec": {"nodeSelector": {make.HOST: node}}}
+
+
+def test_a_victim_that_a_later_claimant_makes_needless_is_spared():
+    """first takes small on n1; then second takes large on n2, which leaves room for first as well."""
+    pods = [low("small", "n1", cpu=1), low("large", "n2", cpu=4, priority=1)]
+    cluster = [make.node("n1", cpu=1), make.node("n2", cpu=4), pods]
+    first, second = high("first", created=1), high("second", created=2, cpu=2, **on("n2"))
+    assert evicted(plan(cluster, first, policy=POLICY)) == ["small"]
+    found = plan(cluster, first, second, policy=POLICY)
+    assert (evicted(found), nominations(found)) == (["large"], {"first": "n2", "second": "n2"})
+    full = plan(cluster, first, high("second", created=2, cpu=4, **on("n2")), policy=POLICY)
+    assert (evicted(full), nominations(full)) == (["large", "small"], {"first": "n1", "second": "n2"})
+
+
+def test_a_whole_gang_is_spared_and_then_its_surplus():
+    gang = running_gang("g", ["n1", "n1", "n1"], minimum=2, cpu=1)
+    cluster = [make.node("n1", cpu=3), make.node("n2", cpu=8), gang, low("large", "n2", cpu=8, priority=1)]
+    first, second = high("first", created=1, cpu=3), high("second", created=2, cpu=4, **on("n2"))
+    found = plan(cluster, first, second, policy=POLICY)
+    assert (evicted(found), nominations(found)) == (["large"], {"first": "n2", "second": "n2"})
+
+
+def test_a_spared_victim_keeps_its_port_and_its_room():
+    """first could move to n2, but there large's room goes to second, and the port is second's too."""
+    pods = [low("small", "n1", cpu=1), low("large", "n2", cpu=4, priority=1)]
+    cluster = [make.node("n1", cpu=1), make.node("n2", cpu=4), pods]
+    first, second = high("first", created=1, ports=[80]), high("second", created=2, cpu=2, ports=[80], **on("n2"))
+    found = plan(cluster, first, second, policy=POLICY)
+    assert (evicted(found), nominations(found)) == (["large", "small"], {"first": "n1", "second": "n2"})
+
+
+def test_victims_of_a_limit_are_not_spared_because_there_is_room():
+    cluster = [nodes("n1", "n2", cpu=4), make.queue("q", capability={"cpu": 3})]
+    pods = [low(f"a{i}", "n1", queue="q") for i in range(3)]
+    claimants = [high(f"h{i}", queue="q", created=i) for i in range(2)]
+    found = plan(cluster, pods, claimants, policy=POLICY)
+    assert (len(evicted(found)), len(nominations(found))) == (2, 2)

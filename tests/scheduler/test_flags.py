@@ -9,7 +9,12 @@ REGISTRY = default_registry()
 ENTITLE = ("drf", "priority")
 """Their say at preempt is a step of the one comparison that entitles."""
 
-ALSO = {"feasible": "feasible_static", "score": "score_static"}
+ALSO = {
+    "feasible": "feasible_static",
+    "score": "score_static",
+    "preemptable": "preemptable_units",
+    "reclaimable": "reclaimable_units",
+}
 
 
 @pytest.mark.parametrize("name", sorted(REGISTRY.catalog.plugins))

@@ -1,65 +1,82 @@
-"""The choice of victims and its slow, obvious twin evict the same, on random clusters that are full."""
+"""preempt and reclaim evict and nominate as their slow, obvious twin does, on random clusters that are full."""
 
-from unittest.mock import patch
+from typing import Any
 
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from fairway.api.pods import Pod
-from fairway.scheduler.victims import choice, reference
-from support.contended import contended, evicting_policies
-from support.contention import cycle
+from fairway.api.policy import Policy
+from fairway.api.scheduling import Queue
+from fairway.clock import SECOND
+from oracles.eviction import plan_evictions
+from support import engine
+from support.contended import contended, evicting_policies, sometimes
+from support.contention import DAY, cycle
+from support.effort import examples
 from support.engine import state_of
+from support.objects import BEGIN
 
-quick = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-def both(objects, policy):
-    fast = cycle(state_of(objects), policy)
-    with patch.object(choice, "find_victims", reference.find_victims):
-        slow = cycle(state_of(objects), policy)
-    return fast, slow
+def same(objects: list[Any], policy: Policy) -> None:
+    expected = plan_evictions(objects, policy, BEGIN + DAY * SECOND)
+    found = cycle(state_of(objects), policy)
+    note(f"expected {expected}")
+    assert [(entry.pod, entry.for_, entry.action) for entry in found.evictions] == expected.evictions
+    assert sorted((entry.pod, entry.node) for entry in found.nominations) == expected.nominations
 
 
 @quick
 @given(contended(plain=True), evicting_policies())
-def test_where_only_room_decides_they_choose_the_same_victims(objects, policy):
-    fast, slow = both(objects, policy)
-    note(f"slow: {slow.evictions} {slow.nominations}")
-    assert fast.evictions == slow.evictions
-    assert fast.nominations == slow.nominations
-    assert fast.document() == slow.document()
+def test_where_only_room_decides(objects, policy):
+    same(objects, policy)
 
 
 @quick
 @given(contended(), evicting_policies())
 def test_where_rules_between_pods_and_budgets_decide_too(objects, policy):
-    fast, slow = both(objects, policy)
-    note(f"slow: {slow.evictions} {slow.nominations}")
-    assert fast.evictions == slow.evictions
-    assert fast.nominations == slow.nominations
-    assert fast.document() == slow.document()
+    same(objects, policy)
 
 
 @st.composite
-def with_some_leaving(draw):
-    """Of those who run, some are being deleted."""
+def with_some_terminating(draw):
+    """Of the pods that run, some are being deleted."""
     objects = draw(contended(plain=True))
-    return [_leaving(thing) if _runs(thing) and draw(st.integers(0, 4)) == 0 else thing for thing in objects]
+    return [_terminating(thing) if _runs(thing) and draw(st.integers(0, 4)) == 0 else thing for thing in objects]
 
 
 def _runs(thing):
     return isinstance(thing, Pod) and bool(thing.spec.node_name)
 
 
-def _leaving(pod):
+def _terminating(pod):
     return replace(pod, metadata=replace(pod.metadata, deletion_timestamp=pod.metadata.creation_timestamp))
 
 
 @quick
-@given(with_some_leaving(), evicting_policies())
-def test_where_some_leave_already(objects, policy):
-    fast, slow = both(objects, policy)
-    note(f"slow: {slow.evictions} {slow.nominations}")
-    assert fast.document() == slow.document()
+@given(with_some_terminating(), evicting_policies())
+def test_where_some_pods_terminate_already(objects, policy):
+    same(objects, policy)
+
+
+@st.composite
+def written_queues(draw: st.DrawFn) -> list[Any]:
+    """Queues that deserve what is written on them, most of them little, and have priorities."""
+    return [_written(draw, thing) if isinstance(thing, Queue) else thing for thing in draw(contended(plain=True))]
+
+
+def _written(draw: st.DrawFn, queue: Queue) -> Queue:
+    deserved = {"cpu": f"{draw(st.integers(0, 12)) * 500}m", **({"memory": "4Gi"} if draw(sometimes) else {})}
+    spec = replace(queue.spec, deserved=deserved, priority=draw(st.integers(0, 1)), capability={})
+    return replace(queue, spec=spec)
+
+
+@quick
+@given(written_queues(), st.booleans())
+def test_where_queues_deserve_what_is_written(objects, first):
+    plugins = ("priority", "gang", "conformance", "drf", "predicates", "capacity", "nodeorder")
+    actions = "enqueue, allocate, reclaim, backfill"
+    same(objects, engine.policy(actions=actions, plugins=plugins, drf={"priorityFirst": first}))

@@ -1,14 +1,16 @@
-"""The choice of victims and its slow twin agree where devices are what is short."""
+"""Where devices are what is short: victims serve their claimant and none can be spared; the index follows devices."""
 
+from collections import Counter
 from typing import Any
-from unittest.mock import patch
 
-from hypothesis import HealthCheck, given, note, settings
+from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from fairway.api.kinds import ApiObject
-from fairway.scheduler.victims import choice, reference
+from fairway.api.pods import Pod
+from fairway.devices.book import device_book
+from fairway.scheduler.victims.index import VictimIndex, victim_index
 from support import objects as make
 from support.contention import acting, cycle
 from support.devices import asking, device_node, gpu, kind_class, memory_class, resource_class, term
@@ -32,7 +34,7 @@ policies = st.builds(
 
 
 @st.composite
-def nodes(draw: st.DrawFn, name: str) -> ApiObject:
+def nodes_strategy(draw: st.DrawFn, name: str) -> ApiObject:
     plain = draw(st.booleans())
     devices = []
     for i in range(draw(st.integers(1, 3))):
@@ -64,7 +66,7 @@ def pods(draw: st.DrawFn, name: str, created: int, *, above: int, groups: list[A
 @st.composite
 def full(draw: st.DrawFn) -> list[ApiObject]:
     """What a first cycle has placed runs; then others come."""
-    fixed = [*CLASSES, *(draw(nodes(f"n{i}")) for i in range(draw(st.integers(1, 3))))]
+    fixed = [*CLASSES, *(draw(nodes_strategy(f"n{i}")) for i in range(draw(st.integers(1, 3))))]
     fixed += [make.queue(name, draw(st.integers(1, 3))) for name in QUEUES]
     first: list[ApiObject] = []
     for i in range(draw(st.integers(2, 9))):
@@ -88,12 +90,92 @@ def _running(pod: Any, binding: Any) -> ApiObject:
     )
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+some = settings(
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+)
+
+
+def placed_without(objects: list[Any], claimant: str, gone: set[str]) -> bool:
+    """Whether the claimant can be placed with these pods gone and nothing else waiting, whatever its queue says."""
+    left = [
+        thing
+        for thing in objects
+        if not isinstance(thing, Pod)
+        or (thing.spec.node_name and key_of(thing) not in gone)
+        or (not thing.spec.node_name and job_of(thing) == claimant)
+    ]
+    plugins = ("priority", "gang", "predicates", "nodeorder", "devices")
+    plan = cycle(state_of(left), policy(actions="allocate", plugins=plugins))
+    return any(binding.job == claimant for binding in plan.bindings)
+
+
+def key_of(pod: Any) -> str:
+    return f"{pod.metadata.namespace}/{pod.metadata.name}"
+
+
+def job_of(pod: Any) -> str:
+    group = pod.metadata.annotations.get("scheduling.k8s.io/group-name", pod.metadata.name)
+    return f"{pod.metadata.namespace}/{group}"
+
+
+@some
 @given(full(), policies)
-def test_where_devices_are_short_they_choose_the_same_victims(objects, policy):
-    fast = cycle(state_of(objects), policy)
-    with patch.object(choice, "find_victims", reference.find_victims):
-        slow = cycle(state_of(objects), policy)
-    note(f"fast: {fast.evictions} {fast.nominations}")
-    note(f"slow: {slow.evictions} {slow.nominations}")
-    assert fast.document() == slow.document()
+def test_where_devices_are_short_the_claimant_is_served_and_no_victim_can_be_spared(objects, policy):
+    """The fewest: with all victims gone the gang is placed, and with any unit of them back it is not."""
+    state = state_of(objects)
+    plan = cycle(state, policy)
+    claimants = {eviction.for_ for eviction in plan.evictions}
+    assume(len(claimants) == 1 and not plan.placed)
+    (claimant,) = claimants
+    gone = {eviction.pod for eviction in plan.evictions}
+    note(f"{claimant} evicts {sorted(gone)}")
+    assert placed_without(objects, claimant, gone)
+    lost = Counter(job_of_key[pod] for job_of_key in [_jobs(objects)] for pod in gone)
+    for job, count in lost.items():
+        runs = [thing for thing in objects if isinstance(thing, Pod) and job_of(thing) == job and thing.spec.node_name]
+        units = [{pod} for pod in gone if _jobs(objects)[pod] == job]
+        if count == len(runs):  # the gang goes whole: so it comes back, or nothing of it does
+            units = [{pod for pod in gone if _jobs(objects)[pod] == job}]
+        for unit in units:
+            assert not placed_without(objects, claimant, gone - unit), unit
+
+
+def _jobs(objects: list[Any]) -> dict[str, str]:
+    return {key_of(thing): job_of(thing) for thing in objects if isinstance(thing, Pod)}
+
+
+# -- the index, as devices change -----------------------------------------------------------------------------------
+
+
+def columns_of(index: VictimIndex) -> dict[str, Any]:
+    """What the index says of each unit, however it is numbered."""
+    found = {}
+    for number, unit in enumerate(index.units):
+        if unit is not None:
+            entries = [e for e in range(len(index.entry_row)) if index.entry_alive[e] and index.entry_unit[e] == number]
+            held = sorted((int(index.entry_row[e]), tuple(index.entry_amounts[:, e].tolist())) for e in entries)
+            found[unit.key] = (int(index.priority[number]), int(index.pods[number]), bool(index.usable[number]), held)
+    return found
+
+
+@some
+@given(full(), st.data())
+def test_the_index_follows_when_devices_change(objects, data):
+    """A node gets other devices, or a class another selector: what units hold of them is counted again."""
+    state = state_of(objects)
+    victim_index(state)
+    nodes = [thing for thing in objects if type(thing).__name__ == "Node"]
+    for _ in range(data.draw(st.integers(1, 3))):
+        old = data.draw(st.sampled_from(nodes))
+        state.upsert([data.draw(st.one_of(st.just(old), nodes_strategy(old.metadata.name)))])
+        classes = [kind_class("any", data.draw(st.sampled_from(("nvidia-gpu", "nvlink-pair"))))]
+        if data.draw(st.booleans()):
+            state.upsert(classes)
+        device_book(state)  # as a session does when it begins
+        assert columns_of(victim_index(state)) == columns_of(fresh_index(state))
+
+
+def fresh_index(state: Any) -> VictimIndex:
+    index = VictimIndex(state)
+    index.sync()
+    return index

@@ -18,6 +18,7 @@ from fairway.scheduler.quiet import quiet_plan
 from fairway.scheduler.registry import Registry, default_registry
 from fairway.scheduler.reporting.planning import make_plan
 from fairway.scheduler.session import Session
+from fairway.scheduler.victims.sparing import spare_needless
 from fairway.state.cluster import ClusterState
 
 
@@ -69,6 +70,7 @@ def _decide(
     for action in policy.actions:
         ACTIONS[action.name](session, action.arguments)
         meter.mark(action.name)
+    spare_needless(session)
     plan = make_plan(session, reasons=reasons)
     if reasons and session.plugins.has_strangers:
         len(plan.pending)  # asks them for keys, which may fail: better here than in the hands of a reader

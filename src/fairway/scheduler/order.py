@@ -97,6 +97,10 @@ class Order:
         """All that are left, in no order."""
         return [job for node in self._namespaces.values() for _, job in node.heap]
 
+    def refresh(self) -> None:
+        """What queues and namespaces have changed beside the last step, too: their keys are made again."""
+        self._settle(self._root)
+
     def _namespace(self, account: AccountBook) -> _NamespaceNode:
         node = self._namespaces.get(account)
         if node is None:

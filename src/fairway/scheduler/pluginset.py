@@ -22,6 +22,8 @@ _FOLLOWS = {
     "feasible_static": "feasible",
     "limit": "feasible",
     "looks_around": "feasible",
+    "preemptable_units": "preemptable",
+    "reclaimable_units": "reclaimable",
     "score_static": "score",
 }
 """Hooks without a flag of their own, and whose flag they follow."""
@@ -145,9 +147,9 @@ class PluginSet:
         places = sorted({place for hook in hooks for place in self._asked(hook) if not self._layout.ours[place]})
         return [self._layout.configs[place].name for place in places]
 
-    def protectors(self, name: str) -> list[Any]:
-        """Our own plugins that have this hook."""
-        return [self._plugins[place] for place in self._asked(name) if self._layout.ours[place]]
+    def built_in(self, name: str) -> list[Callable[..., Any]]:
+        """The implementations of a hook that only built-in plugins have."""
+        return [self._call(place, name) for place in self._asked(name) if self._layout.ours[place]]
 
     def trend(self) -> int | None:
         """How the sum of the scores of a node moves as the node fills, if all agree (see `hooks.Scores`)."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairway.api.arguments import BackfillArguments, EvictionArguments, ReserveArguments
 from fairway.api.policy import Policy
@@ -105,6 +106,10 @@ class Session:
         """How many pods are on nodes after this cycle, where planned starts are carried by that."""
         self.overruns: dict[Job, Job] = {}
         """Jobs evicted in this cycle for outliving their expected run time, and for which job each."""
+        self.settled: list[object] = []
+        """Claims whose victims go in this cycle, in the order decided."""
+        self.settled_rows: dict[int, NDArray[np.int64]] = {}
+        """By row, how much less is free because it is nominated in this cycle."""
         self.caps_for: Callable[[JobRun], CapFor] | None = None
         """Where starts are planned: what those of other jobs leave to a job; answers that mean the same are equal."""
         self.holders: dict[Job, JobRun] = {}
@@ -317,6 +322,11 @@ class Session:
             self._bound_seen = len(self.bindings)
         return self._bound
 
+    def note_settled(self, row: int, amounts: NDArray[np.int64]) -> None:
+        """So much of what a row has free is nominated from now on."""
+        known = self.settled_rows.get(row)
+        self.settled_rows[row] = amounts if known is None else known + amounts
+
     def evicted_jobs(self) -> set[Job]:
         """Jobs of which something is evicted in this cycle."""
         return {task.job for task in self.evicted}
@@ -342,7 +352,7 @@ class Session:
 
     def write(self, shape: Shape, tasks: list[Task], rows: list[int], sign: int) -> None:
         """Take (sign 1) or give back (sign -1) the room of like tasks on these rows, one task for each."""
-        self._write_room(shape, rows, sign)
+        self.write_room(shape, rows, sign)
         if shape.minds_pods or shape.ports:
             self.pods.place(shape, np.array(rows), self.snapshot.size, sign)
         if self.devices.minds(shape):
@@ -350,12 +360,13 @@ class Session:
 
     def displace(self, task: Task, sign: int) -> None:
         """Pretend that a pod which is on its node is gone (sign -1), or back (sign 1)."""
-        self._write_room(task.shape, [task.node], sign)
+        self.write_room(task.shape, [task.node], sign)
         self.pods.displace(task, self.snapshot.size, sign)
         if self.devices.minds(task.shape):
             self.devices.write(task.shape, [task], [task.node], sign)
 
-    def _write_room(self, shape: Shape, rows: list[int], sign: int) -> None:
+    def write_room(self, shape: Shape, rows: list[int], sign: int) -> None:
+        """Only the room: rules between pods and devices are not told."""
         snapshot = self.snapshot
         if len(rows) == 1 or len(set(rows)) == 1:
             row = rows[0]

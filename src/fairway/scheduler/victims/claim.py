@@ -85,5 +85,13 @@ class Found(NamedTuple):
     limits: dict[Unit, str]
 
 
+@dataclass(eq=False)
+class Settled:
+    """A claim whose victims go, with the units that go for it."""
+
+    claim: Claim
+    units: list[Unit]
+
+
 def _at(amounts: Amounts, row: int) -> int:
     return amounts[row] if row < len(amounts) else 0

@@ -18,7 +18,7 @@ from fairway.scheduler.topology.domains import Domains
 from fairway.scheduler.verdict import Reason, Verdict
 from fairway.scheduler.victims import choice
 from fairway.scheduler.victims.budgets import DisruptionBudgets
-from fairway.scheduler.victims.claim import Claim, Found
+from fairway.scheduler.victims.claim import Claim, Found, Settled
 from fairway.scheduler.victims.claimants import Claimants, claimed_tasks
 from fairway.scheduler.victims.entitlement import Entitlement
 from fairway.scheduler.victims.index import VictimIndex, victim_index
@@ -49,12 +49,15 @@ def evict_for_claimants(
         job = order.top()
         line, place = job.line, job.place
         following: list[JobRun] = []
-        if evictor.evict_for(job):
+        evicted = evictor.evict_for(job)
+        if evicted:
             if line is not None:
                 following += filter(None, [claimants.behind(line, place + 1)])
             if job.left() and session.job_ready(job):
                 following.append(job)  # it claims one task after the other
         order.replace_top(*following)
+        if evicted:
+            order.refresh()
 
 
 class _Evictor:
@@ -124,8 +127,8 @@ class _Evictor:
         session = self._session
         eligible = entitlement.candidates(index).copy()
         hook = {"preempt": "preemptable", "reclaim": "reclaimable"}[entitlement.action]
-        if any(getattr(plugin, "name", "") == "conformance" for plugin in session.plugins.protectors(hook)):
-            eligible &= ~index.system[: len(eligible)]
+        for allowed in session.plugins.built_in(f"{hook}_units"):
+            eligible &= allowed(index)
         if self._arguments.min_runtime:
             self._spare_young(eligible, index)
         self._spare_cooling(eligible, index)
@@ -190,6 +193,7 @@ class _Evictor:
             session.write(task.shape, [task], [row], 1)
         scratch.settle([task for task, _ in found.places])
         session.nominate(claim.job, found.places)
+        session.settled.append(Settled(claim, list(found.units)))
 
 
 def _bound(session: Session) -> dict[Job, dict[str, int]]:
@@ -210,11 +214,11 @@ def _reasons(claim: Claim, found: Found) -> list[str]:
     return [f"{limit}; {known[kind]}" if limit else known[kind] for kind, limit in zip(kinds, limits, strict=True)]
 
 
-def charge_off(session: Session, unit: Unit) -> None:
-    """Evicted pods no longer count as held."""
+def charge_off(session: Session, unit: Unit, sign: int = 1) -> None:
+    """Evicted pods no longer count as held; with sign -1 they do again."""
     queue = session.queues[unit.job.queue]
     account = session.account(queue, unit.job.namespace)
     for task in unit.tasks:
         for vector in (task.shape.vector, session.devices.kinds(task)):
-            queue.charge(vector, -1)
-            add(account.held, vector, -1)
+            queue.charge(vector, -sign)
+            add(account.held, vector, -sign)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fairway.devices.book import device_book
 from fairway.devices.holders import counts
+from fairway.devices.node import NodeDevices
 from fairway.resources.columns import IntColumn
 from fairway.scheduler.victims.units import Unit, units_of
 from fairway.state.cluster import ClusterState
@@ -31,6 +32,8 @@ class VictimIndex:
         self._state = state
         self._devices = device_book(state)
         self._device_generation = self._devices.generation
+        self._device_nodes: dict[int, NodeDevices] = {}
+        """The devices of each row, as they were when units were taken apart last."""
         self._read = -1
         self._of_job: dict[Job, list[int]] = {}
         self._entries_of: dict[int, list[int]] = {}
@@ -66,8 +69,9 @@ class VictimIndex:
     def sync(self) -> None:
         """Take the jobs apart that have changed since the last time."""
         log = self._state.changed_jobs
-        if self._device_generation != self._devices.generation:
+        if self._devices_changed():
             self._device_generation, self._read = self._devices.generation, -1
+            self._device_nodes = dict(self._devices.nodes)
         jobs = None if self._read < 0 else log.since(self._read)
         self._read = log.end
         self._grow_dimensions()
@@ -76,6 +80,13 @@ class VictimIndex:
             jobs = [*stale, *(job for job in self._state.jobs() if job.ready)]
         self._take_apart(dict.fromkeys((*jobs, *self._recounted)))
         self._recounted.clear()
+
+    def _devices_changed(self) -> bool:
+        """Whether the same pods may hold other amounts now: a class selects others, or a node has others."""
+        if self._device_generation != self._devices.generation:
+            return True
+        now, before = self._devices.nodes, self._device_nodes
+        return len(now) != len(before) or any(before.get(row) is not node for row, node in now.items())
 
     def recount(self, bound: Mapping[Job, Mapping[str, int]]) -> None:
         """Count what a cycle binds, by job and role: so much more of each job is above its minimum, until the next

@@ -41,6 +41,7 @@ class Scratch:
         for row, before in self._before.items():
             snapshot.scratch(row)
             np.minimum(snapshot.idle[:, row], before, out=snapshot.idle[:, row])
+            self._session.note_settled(row, before - snapshot.idle[:, row])
         evicted = [task for unit in self._units for task in unit.tasks]
         for task in evicted:
             self._session.pods.displace(task, snapshot.size, 1)

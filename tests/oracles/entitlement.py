@@ -1,0 +1,195 @@
+"""Who may take from whom: semantics 7.1 and 7.2 with fractions, every sum made when it is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from fairway.api.arguments import DrfArguments
+from fairway.api.policy import Policy
+from oracles.cluster import Amounts, Cluster, Job, QueueRecord, Task, add_up
+from oracles.queues import Queues
+from oracles.units import Unit
+
+
+def less(held: Amounts, lost: Amounts) -> Amounts:
+    return {name: held.get(name, 0) - lost.get(name, 0) for name in {*held, *lost}}
+
+
+def lost_by(units: Iterable[Unit]) -> Amounts:
+    return add_up(unit.held() for unit in units)
+
+
+@dataclass
+class World:
+    cluster: Cluster
+    policy: Policy
+    queues: Queues
+
+    def share(self, held: Amounts) -> Fraction:
+        totals = {name: total for name, total in self.queues.total.items() if total and name != "pods"}
+        return max((Fraction(held.get(name, 0), total) for name, total in totals.items()), default=Fraction(0))
+
+    def namespace(self, queue: str, name: str) -> Amounts:
+        jobs = [job for job in self.cluster.jobs.values() if (job.queue, job.namespace) == (queue, name)]
+        return add_up(job.held() for job in jobs)
+
+    def weighted(self, queue: str, name: str, more: Amounts, lost: Amounts) -> Fraction:
+        held = less(add_up([self.namespace(queue, name), more]), lost)
+        return self.share(held) / self.cluster.weights.get(name, 1)
+
+
+class Preempt:
+    """Inside a queue: one comparison, in allocate's order."""
+
+    action = "preempt"
+
+    def __init__(self, world: World, job: Job, tasks: list[Task]) -> None:
+        self._world = world
+        self._job = job
+        self._gang = add_up(task.request for task in tasks)
+        drf = world.policy.plugin("drf")
+        self._shares = drf is not None
+        self._first = drf is not None and isinstance(drf.arguments, DrfArguments) and drf.arguments.priority_first
+        self._priorities = world.policy.plugin("priority") is not None
+
+    def may_act(self) -> bool:
+        return True
+
+    def allows(self, unit: Unit, taken: list[Unit]) -> bool:
+        if unit.job is self._job or unit.job.queue != self._job.queue:
+            return False
+        steps = [self._by_priority, self._by_namespace] if self._first else [self._by_namespace, self._by_priority]
+        for step in (*steps, self._by_job):
+            answer = step(unit, taken)
+            if answer is not None:
+                return answer
+        return False
+
+    def lead(self, unit: Unit, taken: list[Unit]) -> int:
+        return 0
+
+    lead_adds = False
+
+    def _by_priority(self, unit: Unit, taken: list[Unit]) -> bool | None:
+        if not self._priorities or unit.job.priority == self._job.priority:
+            return None
+        return unit.job.priority < self._job.priority
+
+    def _by_namespace(self, unit: Unit, taken: list[Unit]) -> bool | None:
+        world, queue, mine, theirs = self._world, self._job.queue, self._job.namespace, unit.job.namespace
+        if not self._shares or mine == theirs:
+            return None
+        lost = lost_by([unit, *(other for other in taken if other.job.namespace == theirs)])
+        before = world.weighted(queue, mine, {}, {}), world.weighted(queue, theirs, {}, {})
+        after = world.weighted(queue, mine, self._gang, {}), world.weighted(queue, theirs, {}, lost)
+        if after[0] > after[1]:
+            return False
+        return True if before[0] < before[1] else None
+
+    def _by_job(self, unit: Unit, taken: list[Unit]) -> bool | None:
+        if not self._shares:
+            return None
+        share, lost = self._world.share, lost_by([unit, *(other for other in taken if other.job is unit.job)])
+        lower = share(self._job.held()) < share(unit.job.held())
+        return lower and share(add_up([self._job.held(), self._gang])) <= share(less(unit.job.held(), lost))
+
+
+class Reclaim:
+    """Across queues. `floors` say what queues must keep; with `small`, small units go first."""
+
+    action = "reclaim"
+
+    def __init__(
+        self,
+        world: World,
+        job: Job,
+        tasks: list[Task],
+        floors: dict[str, Amounts] | None = None,
+        *,
+        small: bool = False,
+    ) -> None:
+        self._world = world
+        self._job = job
+        self._tasks = tasks
+        self._gang = add_up(task.request for task in tasks)
+        self._asked = sorted(name for name, amount in self._gang.items() if amount and name != "pods")
+        self._floors = floors
+        self._small = small
+        self.lead_adds = small
+
+    def may_act(self) -> bool:
+        held, deserved = self._held(self._job.queue, []), self._deserved(self._job.queue)
+        return all(held.get(name, 0) + self._gang[name] <= deserved.get(name, 0) for name in self._asked)
+
+    def allows(self, unit: Unit, taken: list[Unit]) -> bool:
+        queue = unit.job.queue
+        if not self._gives(queue, []) or not (self._small or self._gives(queue, taken)):
+            return False
+        left = less(self._held(queue, taken), unit.held())
+        floor = None if self._floors is None else self._floors.get(queue, self._held(queue, []))
+        if floor is not None and any(left.get(name, 0) < least for name, least in floor.items() if name != "pods"):
+            return False
+        return self._keeps_guarantees(unit, taken)
+
+    def lead(self, unit: Unit, taken: list[Unit]) -> int:
+        if self._small:
+            held, total = unit.held(), self._world.queues.total
+            return max(held.get(name, 0) * 1_000_000 // max(1, total.get(name, 0)) for name in self._asked)
+        giving = [queue for queue in self._world.cluster.queues.values() if self._gives(queue.name, taken)]
+        places = sorted({self._place(queue, taken) for queue in giving})
+        queue = self._world.cluster.queues[unit.job.queue]
+        return places.index(self._place(queue, taken)) if queue in giving else len(places)
+
+    def below(self, units: list[Unit]) -> Fraction:
+        """How far these would take queues below what they deserve."""
+        total, short = self._world.queues.total, Fraction(0)
+        for queue in {unit.job.queue for unit in units}:
+            left = self._held(queue, units)
+            for name, least in self.floor(queue).items():
+                if name != "pods" and left.get(name, 0) < least:
+                    short += Fraction(least - left.get(name, 0), max(1, total.get(name, 0)))
+        return short
+
+    def narrowed(self, units: list[Unit]) -> list[Reclaim]:
+        strict = {name: self.floor(name) for name in self._world.cluster.queues}
+        kept = {unit.job.queue: self._held(unit.job.queue, units) for unit in units}
+        first = Reclaim(self._world, self._job, self._tasks, strict)
+        return [first, Reclaim(self._world, self._job, self._tasks, kept, small=True)]
+
+    def floor(self, queue: str) -> Amounts:
+        held = self._held(queue, [])
+        return {name: min(amount, held.get(name, 0)) for name, amount in self._deserved(queue).items()}
+
+    def _place(self, queue: QueueRecord, taken: list[Unit]) -> tuple[int, Fraction]:
+        left, deserved, total = self._held(queue.name, taken), self._deserved(queue.name), self._world.queues.total
+        above = [
+            Fraction(left.get(name, 0) - deserved.get(name, 0), max(1, total.get(name, 0)) * queue.weight)
+            for name in self._asked
+        ]
+        return queue.priority, -max(above)
+
+    def _gives(self, queue: str, taken: list[Unit]) -> bool:
+        left, deserved = self._held(queue, taken), self._deserved(queue)
+        above = any(left.get(name, 0) > deserved.get(name, 0) for name in self._asked)
+        return queue != self._job.queue and above
+
+    def _held(self, queue: str, taken: list[Unit]) -> Amounts:
+        lost = lost_by(unit for unit in taken if unit.job.queue == queue)
+        return less(self._world.queues.held(self._world.cluster.queues[queue]), lost)
+
+    def _deserved(self, queue: str) -> Amounts:
+        return self._world.queues.deserved(queue)
+
+    def _keeps_guarantees(self, unit: Unit, taken: list[Unit]) -> bool:
+        queues = self._world.queues
+        for queue in queues.line(unit.job.queue):
+            below = [other for other in (*taken, unit) if queue in queues.line(other.job.queue)]
+            gained = self._gang if queue in queues.line(self._job.queue) else {}
+            lost = lost_by(below)
+            left = add_up([less(queues.held(queue), lost), gained])
+            for name, least in queue.guarantee.items():
+                if lost.get(name) and left.get(name, 0) < least:
+                    return False
+        return True

@@ -1,0 +1,447 @@
+"""The slow, obvious twin of preempt and reclaim: semantics 7 read literally, from the objects.
+
+    plan_evictions(objects, policy, now) -> Evicted(evictions, nominations)
+
+Allocation is done by `oracles.allocation`. Then every claimant in turn: every node is asked what one more task there
+would cost, by taking units off it one by one; the cheapest pays, until the whole gang places; what can be spared is.
+Nothing is remembered and nothing is guessed, and no code is shared with the engine. It knows resources, ports, rules
+between pods, gangs, budgets, queues and shares; not devices, reservations, and nominations of earlier cycles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from fairway.api.arguments import EvictionArguments
+from fairway.api.kinds import ApiObject
+from fairway.api.nodes import Node
+from fairway.api.policy import Policy
+from fairway.clock import SECOND
+from oracles.allocation import Allocation
+from oracles.cluster import Amounts, Cluster, Job, Task, add_up
+from oracles.entitlement import Preempt, Reclaim, World, lost_by
+from oracles.places import Places
+from oracles.units import Protections, Unit, start, units_of
+
+Place = tuple[Task, str]
+
+
+class Evicted(NamedTuple):
+    """(pod, for which job, by which action), in the order decided; (pod, node) of nominations, by pod."""
+
+    evictions: list[tuple[str, str, str]]
+    nominations: list[tuple[str, str]]
+
+
+def plan_evictions(objects: Iterable[ApiObject], policy: Policy, now: int) -> Evicted:
+    return _Evicting(list(objects), policy, now).run()
+
+
+class _After(Places):
+    """Nodes as they will be when terminating pods are gone: their room counts; to rules they are still there."""
+
+    def free(self, node: Node) -> Amounts:
+        free = self.allocatable(node)
+        for name, amount in add_up(task.request for task in self._on(node) if not task.leaving).items():
+            free[name] = free.get(name, 0) - amount
+        return free
+
+
+@dataclass(eq=False)
+class Made:
+    """What was decided for one claimant."""
+
+    job: Job
+    action: str
+    tasks: list[Task]
+    units: list[Unit]
+    at: dict[Task, str] = field(default_factory=dict)
+
+
+class _Evicting:
+    def __init__(self, objects: list[ApiObject], policy: Policy, now: int) -> None:
+        self.cluster = Cluster(objects)
+        self.policy = policy
+        self.now = now
+        self.allocation = Allocation(self.cluster, policy)
+        self.queues = self.allocation.queues
+        self.places = _After(self.cluster, policy)
+        self.world = World(self.cluster, policy, self.queues)
+        self.protections = Protections(objects, self.cluster)
+        self.made: list[Made] = []
+        self.bound: set[Task] = set()
+        self.gone: set[Task] = set()
+
+    def run(self) -> Evicted:
+        before = {task for task in self.cluster.tasks() if task.node}
+        for action in self.policy.actions:
+            if action.name in ("preempt", "reclaim"):
+                assert isinstance(action.arguments, EvictionArguments)
+                self.queues.divide()
+                self.bound = {task for task in self.cluster.tasks() if task.node} - before - self._nominated()
+                self._act(action.name, action.arguments)
+            else:
+                self.allocation.act(action)
+        self._spare_needless()
+        evictions = [
+            (task.key, made.job.key, made.action)
+            for made in self.made
+            for unit in made.units
+            for task in sorted(unit.tasks, key=lambda task: task.key)
+        ]
+        return Evicted(evictions, sorted((task.key, node) for made in self.made for task, node in made.at.items()))
+
+    # -- claimants ------------------------------------------------------------------------------------------------
+
+    def _act(self, action: str, arguments: EvictionArguments) -> None:
+        nominated = {made.job for made in self.made}
+        waiting = [job for job in self.allocation.admission.candidates(backfill=False) if job not in nominated]
+        if action == "reclaim":
+            waiting = [job for job in waiting if self._is_below(job.queue)]
+        while waiting:
+            job = min(waiting, key=lambda job: self.allocation.key(job, waiting))
+            if not self._serve(job, action, arguments) or not (job.waiting() and self._is_ready(job)):
+                waiting.remove(job)
+
+    def _is_below(self, queue: str) -> bool:
+        """Whether a queue has less than it deserves of anything, as the action begins."""
+        held = self.queues.held(self.cluster.queues[queue])
+        return any(held.get(name, 0) < amount for name, amount in self.queues.deserved(queue).items() if name != "pods")
+
+    def _is_ready(self, job: Job) -> bool:
+        """Nominated pods are not there yet."""
+        nominated = self._nominated() & set(job.tasks)
+        return sum(task.ready for task in job.tasks) - len(nominated) >= job.minimum
+
+    def _nominated(self) -> set[Task]:
+        return {task for made in self.made for task in made.at}
+
+    def _serve(self, job: Job, action: str, arguments: EvictionArguments) -> bool:
+        if any(task in self.gone for task in job.tasks):
+            return False
+        missing = job.minimum - job.ready_tasks()
+        tasks = job.waiting()[:1] if job.is_ready() else job.waiting()[:missing]
+        if not tasks or len(tasks) < missing:
+            return False
+        entitlement = (Preempt if action == "preempt" else Reclaim)(self.world, job, tasks)
+        if not entitlement.may_act():
+            return False
+        found = self._find(job, tasks, entitlement, arguments)
+        if found is None:
+            return False
+        units, places = found
+        most = arguments.max_evictions_per_cycle
+        going = sum(len(unit.tasks) for unit in units)
+        if most is not None and len(self.gone) + going > most:
+            return False
+        self.made.append(Made(job, action, tasks, units, dict(places)))
+        for unit in units:
+            self.protections.spend(unit.tasks)
+            for task in unit.tasks:
+                task.leaving = True
+                self.gone.add(task)
+        for task, node in places:
+            task.node = node
+        return True
+
+    def _find(
+        self, job: Job, tasks: list[Task], entitlement: Preempt | Reclaim, arguments: EvictionArguments
+    ) -> tuple[list[Unit], list[Place]] | None:
+        found = _Search(self, job, tasks, entitlement, arguments).find()
+        if found is None or isinstance(entitlement, Preempt):
+            return found
+        below = entitlement.below(found[0])  # nothing is away any more
+        for narrower in entitlement.narrowed(found[0]) if below else []:
+            other = _Search(self, job, tasks, narrower, arguments).find()
+            if other is not None and entitlement.below(other[0]) < below:
+                return other
+        return found
+
+    # -- the whole plan -------------------------------------------------------------------------------------------
+
+    def _spare_needless(self) -> None:
+        if len(self.made) < 2:
+            return
+        for made in reversed(self.made):
+            for unit in reversed(list(made.units)):
+                along = any(unit in other.along for each in self.made for other in each.units)
+                if not along and self._may_stay(made, unit) and self._is_needless(made, unit):
+                    made.units.remove(unit)
+
+    def _is_needless(self, made: Made, unit: Unit) -> bool:
+        """Whether the claimant finds places with the unit back, the rest of the plan as it is. Then it has them."""
+        others = [task for each in self.made for task in each.at if each is not made]
+        away = {task: task.node for each in self.made for u in each.units if u is not unit for task in u.tasks}
+        for task in away:
+            task.node = ""
+        for task in unit.tasks:
+            task.leaving = False
+        for task in made.at:
+            task.node = ""
+        names = {task.node for task in unit.tasks}
+        nodes = [self.cluster.nodes[name] for name in sorted(names)]
+        fits = all(amount >= 0 for node in nodes for amount in self.places.free(node).values())
+        places = place(self.places, made.tasks) if fits else None
+        stays = places is not None and all(self._may_be_there(task) for task in others)
+        if stays:
+            assert places is not None
+            made.at = dict(places)
+            self.gone -= set(unit.tasks)
+        for task, node in made.at.items():
+            task.node = node
+        for task in unit.tasks:
+            task.leaving = not stays
+        for task, node in away.items():
+            task.node = node
+        return stays
+
+    def _may_be_there(self, task: Task) -> bool:
+        node, task.node = task.node, ""
+        fits = self.places.fits(task, self.cluster.nodes[node])
+        task.node = node
+        return fits
+
+    def _may_stay(self, made: Made, unit: Unit) -> bool:
+        """Whether no queue exceeds, with the unit, what the claims of the plan rest on."""
+        held = unit.held()
+        for queue in self.queues.line(unit.job.queue):
+            claims = [each for each in self.made if queue in self.queues.line(each.job.queue)]
+            limits = [queue.capability]
+            reclaims = any(each.action == "reclaim" and each.job.queue == queue.name for each in claims)
+            if self.queues.shares_out() and (not self.queues.lends() or reclaims):
+                limits.append(self.queues.deserved(queue.name))
+            have = self.queues.held(queue)
+            for limit in limits if claims else []:
+                if any(have.get(n, 0) + a > limit.get(n, 1 << 100) for n, a in held.items() if a):
+                    return False
+        for other in self.made:
+            same = (other.job.queue, other.job.namespace) == (unit.job.queue, unit.job.namespace)
+            if other is not made and same and any(u.job.namespace != other.job.namespace for u in other.units):
+                return False
+        return True
+
+
+class _Search:
+    """Victims for one claimant."""
+
+    def __init__(
+        self,
+        plan: _Evicting,
+        job: Job,
+        tasks: list[Task],
+        entitlement: Preempt | Reclaim,
+        arguments: EvictionArguments,
+    ) -> None:
+        self._plan = plan
+        self._job = job
+        self._tasks = tasks
+        self._entitlement = entitlement
+        self._taken: list[Unit] = []
+        self._away: dict[Task, str] = {}
+        oldest = plan.now - arguments.min_runtime * SECOND
+        nominated = {made.job for made in plan.made}
+        self._left = [
+            unit
+            for job in plan.cluster.jobs.values()
+            if job not in nominated
+            for unit in units_of(job, plan.bound)
+            if not plan.protections.spare(unit)
+            and not (arguments.min_runtime and any(start(t) > oldest for u in (unit, *unit.along) for t in u.tasks))
+        ]
+
+    def find(self) -> tuple[list[Unit], list[Place]] | None:
+        places = self._spare() if self._queues_may_hold_it() and self._make_room() else None
+        units = sorted(self._taken, key=lambda unit: unit.order)
+        for unit in units:
+            self._give_back(unit)
+        return (units, places) if units and places is not None else None
+
+    # -- taking ---------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _as_before(self) -> Iterator[None]:
+        """What is taken counts as held, and what is tried out for the claimant does not: entitlement and limits reckon
+        both by themselves.
+        """
+        tried = {task: task.node for task in self._tasks}
+        for task, node in (*self._away.items(), *((task, "") for task in tried)):
+            task.node = node
+        yield
+        for task, node in (*((task, "") for task in self._away), *tried.items()):
+            task.node = node
+
+    def _order(self, unit: Unit) -> tuple[Any, ...]:
+        return self._lead(unit), unit.order
+
+    def _lead(self, unit: Unit) -> int:
+        with self._as_before():
+            return self._entitlement.lead(unit, self._taken)
+
+    def _allows(self, unit: Unit) -> bool:
+        with self._as_before():
+            return self._entitlement.allows(unit, self._taken)
+
+    def _over_limits(self) -> set[str]:
+        with self._as_before():
+            return self._over()
+
+    def _over(self) -> set[str]:
+        queues, gang = self._plan.queues, add_up(task.request for task in self._tasks)
+        over = set()
+        for queue in queues.line(self._job.queue) if queues.shares_out() else []:
+            lost = lost_by(unit for unit in self._taken if queue in queues.line(unit.job.queue))
+            held = queues.held(queue)
+            limits = [queue.capability, *([] if queues.lends() else [queues.deserved(queue.name)])]
+            for name, amount in gang.items():
+                after = held.get(name, 0) - lost.get(name, 0) + amount
+                if amount and any(after > limit.get(name, after) for limit in limits):
+                    over.add(name)
+        return over
+
+    def _queues_may_hold_it(self) -> bool:
+        for unit in sorted(self._left, key=self._order):
+            if unit in self._left and any(unit.held().get(name) for name in self._over_limits()):
+                self._take([unit])
+        return not self._over_limits()
+
+    def _make_room(self) -> bool:
+        while True:
+            places, stuck = try_to_place(self._plan.places, self._tasks)
+            made = stuck is None or self._make_room_for(stuck)
+            for task, _ in places:
+                task.node = ""
+            if stuck is None or not made:
+                return made
+
+    def _make_room_for(self, task: Task) -> bool:
+        while True:
+            offers = [offer for name in self._plan.cluster.nodes if (offer := self._offer(task, name)) is not None]
+            if not offers:
+                return False
+            _, units = min(offers, key=lambda offer: offer[0])
+            if self._take(units):
+                return True
+
+    def _take(self, units: list[Unit]) -> bool:
+        """These and those that go along; if one may not be taken none is, and it is out."""
+        taken: list[Unit] = []
+        for unit in units:
+            for going in (*unit.along, unit):
+                if going in self._taken or any(task in self._plan.gone for task in going.tasks):
+                    continue
+                known = going in self._left and self._allows(going)
+                if not known or not self._plan.protections.allow(going.tasks):
+                    for back in taken:
+                        self._give_back(back)
+                    self._left = [other for other in (*self._left, *taken) if other not in (going, unit)]
+                    return False
+                self._remove(going)
+                self._left.remove(going)
+                taken.append(going)
+        return True
+
+    def _remove(self, unit: Unit) -> None:
+        self._taken.append(unit)
+        self._plan.protections.spend(unit.tasks)
+        for task in unit.tasks:
+            self._away[task], task.node = task.node, ""
+
+    def _give_back(self, unit: Unit) -> None:
+        self._taken.remove(unit)
+        self._plan.protections.spend(unit.tasks, -1)
+        for task in unit.tasks:
+            task.node = self._away.pop(task)
+
+    # -- sparing --------------------------------------------------------------------------------------------------
+
+    def _spare(self) -> list[Place] | None:
+        spared = True
+        while spared:
+            spared = False
+            for unit in reversed(list(self._taken)):
+                if any(unit in gang.along for gang in self._taken):
+                    continue
+                place_in_order = self._taken.index(unit)
+                self._give_back(unit)
+                if not self._over_limits() and place(self._plan.places, self._tasks) is not None:
+                    spared = True
+                else:
+                    self._remove(unit)
+                    self._taken.insert(place_in_order, self._taken.pop())
+        return place(self._plan.places, self._tasks)
+
+    # -- one node -------------------------------------------------------------------------------------------------
+
+    def _offer(self, task: Task, name: str) -> tuple[tuple[Any, ...], list[Unit]] | None:
+        """What one more task on a node costs; None if nothing helps, or nothing has to go."""
+        node, places = self._plan.cluster.nodes[name], self._plan.places
+        if not places.may_ever(task, node):
+            return None
+        short = [n for n, amount in task.request.items() if amount and places.free(node).get(n, 0) < amount]
+        helpful = [unit for unit in self._left if self._helps(unit, task, node, short)]
+        added: list[Unit] = []
+        for unit in sorted(helpful, key=self._order):
+            if places.fits(task, node):
+                break
+            near = places.rules_hold(task, node)
+            self._lift(unit)
+            if near and not places.rules_hold(task, node):
+                self._put_back(unit)
+            else:
+                added.append(unit)
+        fitted, needed = places.fits(task, node), list[Unit]()
+        for unit in reversed(added):
+            self._put_back(unit)
+            if fitted and not places.fits(task, node):
+                self._lift(unit)
+                needed.insert(0, unit)
+        for unit in needed:
+            self._put_back(unit)
+        return (self._price(needed, name), needed) if needed else None
+
+    def _lift(self, unit: Unit) -> None:
+        for task in unit.tasks:
+            self._away[task], task.node = task.node, ""
+
+    def _put_back(self, unit: Unit) -> None:
+        for task in unit.tasks:
+            task.node = self._away.pop(task)
+
+    def _price(self, units: list[Unit], name: str) -> tuple[Any, ...]:
+        going = {unit for each in units for unit in (each, *each.along) if unit not in self._taken}
+        pods = [task for unit in going for task in unit.tasks if task not in self._plan.gone]
+        leads = [self._lead(unit) for unit in units]
+        lead = sum(leads) if self._entitlement.lead_adds else max(leads)
+        work = sum(self._plan.now - start(task) for task in pods)
+        return lead, max(unit.job.priority for unit in units), len(pods), work, name
+
+    def _helps(self, unit: Unit, task: Task, node: Node, short: list[str]) -> bool:
+        """Whether it has something that the task is short of on the node, or is in its way."""
+        here = [other for other in unit.tasks if other.node == node.metadata.name]
+        if any(other.request.get(name) for other in here for name in short):
+            return True
+        return any(self._plan.places.blocks(other, task, node) for other in unit.tasks)
+
+
+def try_to_place(places: Places, tasks: list[Task]) -> tuple[list[Place], Task | None]:
+    """All like tasks before the next ones; where each went, and the first that found no node."""
+    first = [next(i for i, other in enumerate(tasks) if other.alike(task)) for task in tasks]
+    placed: list[Place] = []
+    for _, task in sorted(zip(first, tasks, strict=True), key=lambda pair: pair[0]):
+        node = places.best(task)
+        if node is None:
+            return placed, task
+        task.node = node
+        placed.append((task, node))
+    return placed, None
+
+
+def place(places: Places, tasks: list[Task]) -> list[Place] | None:
+    """Where all of them would go; None if not all can. Nothing of it remains."""
+    placed, stuck = try_to_place(places, tasks)
+    for task, _ in placed:
+        task.node = ""
+    return placed if stuck is None else None
