@@ -146,6 +146,37 @@ def test_asking_by_class_honours_groups_too() -> None:
     assert given(found) == {"p0": ["a"], "p1": ["c"]}
 
 
+def kinded(name: str, kind: str, slices: int, *groups: str) -> dict[str, Any]:
+    return {**partition(name, *groups, slices=slices), "attributes": {"kind": {"string": kind}}}
+
+
+PREEMPT = make_policy(actions="enqueue, allocate, preempt", devices={}, drf={"priorityFirst": True})
+
+
+@pytest.mark.parametrize(
+    "devices",
+    [
+        [kinded("whole", "whole", 7), kinded("b", "half", 4), kinded("c", "half", 3)],
+        [kinded("whole", "whole", 1, "x"), kinded("b", "half", 1, "y"), kinded("c", "half", 1, "y")],
+    ],
+)
+@pytest.mark.parametrize("users", [1, 2])
+def test_pods_whose_partitions_are_in_the_way_are_evicted_for_the_whole(
+    devices: list[dict[str, Any]], users: int
+) -> None:
+    """By counters, and by compatibility groups: none of them holds a device of the class that is asked for."""
+    classes = [kind_class("whole", "whole"), kind_class("half", "half")]
+    held = [asking(f"u{d}", node="n1", classes={"half": 1}, record={f"half_{d}": 1}) for d in "bc"[:users]]
+    urgent = [
+        made("PriorityClass", "urgent", value=9),
+        asking("p", classes={"whole": 1}, spec={"priorityClassName": "urgent"}),
+    ]
+    world = [classes, on_node(*devices, counters={"board": {"slices": 7}}), held, urgent]
+    found = decided(state_of(*world), PREEMPT)
+    assert sorted(eviction.pod for eviction in found.evictions) == [f"default/u{d}" for d in "bc"[:users]]
+    assert [nomination.pod for nomination in found.nominations] == ["default/p"]
+
+
 # -- pools that contradict themselves -------------------------------------------------------------------------
 
 

@@ -244,6 +244,8 @@ class DeviceBook:
                 for slot in {holding.slot, *facts.leaves, *node.inventory.groups_of[holding.slot]}:
                     for place in places[slot]:
                         gives[place] = gives.get(place, 0) + milli
+                for place in self._beside(node, holding.slot, places):
+                    gives[place] = gives.get(place, 0) + milli
                 if node.is_plain(holding.slot) and not holding.plain:
                     place = self.axis.row(facts.device.kind)
                     gives[place] = gives.get(place, 0) + milli
@@ -252,6 +254,23 @@ class DeviceBook:
         return tuple(
             (place, amount - (named.get(place, 0) if place in known else 0)) for place, amount in sorted(gives.items())
         )
+
+    def _beside(self, node: NodeDevices, slot: int, places: list[tuple[int, ...]]) -> set[int]:
+        """Classes of devices that may be free for others only if this one is: they share its counters or its board.
+        Not those that it gives anyway.
+        """
+        facts = node.inventory.slots[slot]
+        if not facts.counters and not facts.boards:
+            return set()
+        counters, boards = {index for index, _ in facts.counters}, {board for board, _ in facts.boards}
+        found = {
+            place
+            for other, beside in enumerate(node.inventory.slots)
+            if not counters.isdisjoint(index for index, _ in beside.counters)
+            or not boards.isdisjoint(board for board, _ in beside.boards)
+            for place in places[other]
+        }
+        return found - set(places[slot])
 
     def class_of(self, wish: Wish) -> CompiledClass | None:
         """The ResourceClass that a wish means, in a claim too."""
