@@ -54,6 +54,8 @@ class ClaimedDevices:
     def delete(self, key: str) -> None:
         for device in self._devices.pop(key, ()):
             self._held[device].pop(key, None)
+            if not self._held[device]:
+                del self._held[device]
             self._changed.add(device)
 
     def take_changed(self) -> set[DeviceKey]:

@@ -25,11 +25,14 @@ INFINITE = np.iinfo(np.int64).max
 
 
 class Axis:
-    """The resource names that tables share, each with its row. Names are only ever added."""
+    """The resource names that tables share, each with its row. A row keeps its name until that is freed; a free row
+    has the name "" until another name gets it.
+    """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self.names: list[str] = []
         self._rows: dict[str, int] = {}
+        self._free: list[int] = []
         for name in names:
             self.row(name)
 
@@ -43,9 +46,25 @@ class Axis:
         """The row of a name, made where it is new."""
         row = self._rows.get(name)
         if row is None:
-            row = self._rows[name] = len(self.names)
-            self.names.append(name)
+            row = self._rows[name] = self._new_row()
+            self.names[row] = name
         return row
+
+    def free(self, rows: Iterable[int]) -> None:
+        """These rows are in no table and no vector any more."""
+        for row in rows:
+            del self._rows[self.names[row]]
+            self.names[row] = ""
+        while self.names and not self.names[-1]:
+            self.names.pop()
+        self._free = [row for row in range(len(self.names) - 1, -1, -1) if not self.names[row]]
+
+    def _new_row(self) -> int:
+        """The lowest that is free."""
+        if self._free:
+            return self._free.pop()
+        self.names.append("")
+        return len(self.names) - 1
 
     def find(self, name: str) -> int | None:
         return self._rows.get(name)
@@ -74,6 +93,11 @@ class Table:
         grown = np.zeros((max(rows, len(self._axis)), max(columns, nodes)), dtype=np.int64)
         grown[:rows, :columns] = self.data
         self.data = grown
+
+    def fit(self, nodes: int) -> None:
+        """Exactly that many nodes, and the dimensions of the axis."""
+        self.reach(nodes)
+        self.data = self.data[: len(self._axis), :nodes].copy()
 
     def add(self, node: int, vector: Vector, times: int = 1) -> None:
         for row, amount in vector:

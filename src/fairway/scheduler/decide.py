@@ -35,6 +35,7 @@ def decide(
     out, many thousand times. `meter` learns when phases end; benchmarks use it.
     """
     state.freeze_plan()
+    state.compaction.run_if_due()
     if not reasons:
         plan = quiet_plan(state, policy, now)
         if plan is not None:

@@ -32,13 +32,17 @@ class Columns:
         self._columns: dict[Shape, Column] = {}
         self._layout = -1
         self._terms = -1
+        self._gone = -1
         self.device_generation = -1
         """What pods ask of devices meant, when the columns were computed, what it meant at this generation."""
 
-    def start(self, layout: int, terms: int) -> None:
+    def start(self, layout: int, terms: int, gone: int) -> None:
         """A cycle begins; if the rows are no longer what they were, nothing can be kept. Other rules between pods may
-        make a shape look around that did not.
+        make a shape look around that did not. `gone` counts the shapes that no task has any more.
         """
+        if gone != self._gone:
+            self._columns = {shape: column for shape, column in self._columns.items() if shape.tasks}
+            self._gone = gone
         if layout != self._layout:
             self._columns.clear()
         elif terms != self._terms:

@@ -91,7 +91,8 @@ class Kernel:
 
     def reopen(self) -> None:
         """The snapshot was brought up to date: columns that do not fit it any more are forgotten."""
-        self._columns.start(self.snapshot.layout, self.snapshot.state.terms.generation)
+        state = self.snapshot.state
+        self._columns.start(self.snapshot.layout, state.terms.generation, state.compaction.shapes_gone)
 
     def view(self, rows: IntColumn | None = None, idle: NDArray[np.int64] | None = None) -> NodeView:
         return NodeView(self.snapshot, self.pods, rows, idle)

@@ -27,6 +27,7 @@ from fairway.resources.columns import Axis
 from fairway.state import reader
 from fairway.state.aside import SetAside
 from fairway.state.attachments import VolumeUse
+from fairway.state.compaction import Compaction
 from fairway.state.events import Assumed, Confirmed, Deleted, Event, Forgotten, Upserted
 from fairway.state.facts import DeviceFact, DeviceFacts, fact_key
 from fairway.state.faults import SHOWN, AnnotationFaults
@@ -37,6 +38,7 @@ from fairway.state.intake.pods import PodIntake
 from fairway.state.jobs import Job, is_valid
 from fairway.state.ledger import TaskLedger
 from fairway.state.log import Log
+from fairway.state.names import ResourceNames
 from fairway.state.namespaces import NamespaceBook
 from fairway.state.nodes import NodeTable
 from fairway.state.podterms import PodTerms
@@ -84,7 +86,9 @@ class ClusterState:
         self.generation = 0
         self._freeze: WeakMethod[Callable[[], None]] | None = None
         self.cache: dict[str, Any] = {}
-        self._shaper = Shaper(self.axis, self.terms, self.volumes, self.devices)
+        self.compaction = Compaction(self)
+        self._names = ResourceNames(self.axis, self.compaction.run)
+        self._shaper = Shaper(self._names, self.terms, self.volumes, self.devices, self.compaction.shape_gone)
         self._ledger = TaskLedger(self.nodes, self.queues, self.terms, self.volume_use)
         self._groups = GroupIntake(self, self._ledger, self._shaper)
         self._pods = PodIntake(self, self._ledger, self._shaper, self._groups)
@@ -126,6 +130,7 @@ class ClusterState:
             case Deleted(thing):
                 handlers = self._handlers.get(type(thing))
                 if handlers:
+                    self.compaction.suspect(small=True)
                     handlers[1](thing)
                     self.aside.forget(lambda: kinds.key(thing))
             case Assumed(pod, node, record):
@@ -170,6 +175,12 @@ class ClusterState:
         if job.priority_class and self.priorities.known(job.priority_class):
             return self.priorities.value(job.priority_class)
         return max([task.priority for task in job.tasks], default=0)
+
+    def forget_intake(self) -> None:
+        """Forget what reading objects leaves behind for the next that are alike."""
+        self._shaper.requests.clear()
+        self._names.forget()
+        self._pods.forget_remembered()
 
     def shapes(self) -> Iterable[Shape]:
         """Every shape that a task has."""
@@ -241,6 +252,7 @@ class ClusterState:
 
     def _delete_queue(self, queue: Queue) -> None:
         self.queues.delete(queue.metadata.name)
+        self.compaction.suspect()
         self.faults.forget(f"queue {queue.metadata.name}")
 
     def _upsert_reservation(self, reservation: Reservation) -> None:
@@ -261,7 +273,10 @@ class ClusterState:
             self._groups.rehold(job)
 
     def _delete_node(self, node: Node) -> None:
+        row = self.nodes.rows.get(node.metadata.name)
+        before = () if row is None else self.nodes.allocatable.at(row)
         self.nodes.delete(node.metadata.name)
+        self.compaction.node_gone(before)
 
     def _delete_quota(self, quota: ResourceQuota) -> None:
         self.namespaces.delete_quota(quota.metadata.namespace, quota.metadata.name)

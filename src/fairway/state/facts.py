@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 from fairway.api.classes import ResourceClass
 from fairway.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
-
-_KEPT_LOG = 1 << 14
+from fairway.state.log import Log
 
 DeviceFact = ResourceSlice | ResourceClass | DeviceClass | ResourceClaim | ResourceClaimTemplate
 
@@ -40,8 +39,7 @@ class DeviceFacts:
             ResourceClaimTemplate: self.templates,
         }
         self._refused: dict[str, str] = {}
-        self._log: list[Changed] = []
-        self._start = 0
+        self._log: Log[Changed] = Log()
 
     def upsert(self, thing: DeviceFact) -> bool:
         """Take an object in; False if it was refused or tells nothing new."""
@@ -73,20 +71,17 @@ class DeviceFacts:
 
     @property
     def end(self) -> int:
-        return self._start + len(self._log)
+        return self._log.end
 
     def since(self, position: int) -> list[Changed] | None:
         """What changed since a position; None if the log no longer reaches back that far."""
-        return None if position < self._start else self._log[position - self._start :]
+        return self._log.since(position)
 
     def warnings(self) -> list[str]:
         return [self._refused[name] for name in sorted(self._refused)]
 
     def _note(self, kind: type[Any], key: str) -> None:
-        self._log.append(Changed(kind, key))
-        if len(self._log) > 2 * _KEPT_LOG:
-            del self._log[:_KEPT_LOG]
-            self._start += _KEPT_LOG
+        self._log.add(Changed(kind, key))
 
 
 def fact_key(thing: DeviceFact) -> str:

@@ -43,6 +43,19 @@ class LabelColumns:
                 column = self._columns[key] = _grown(column, row + 1)
             column[row] = self._code(key, labels.get(key))
 
+    def is_odd(self, key: str) -> bool:
+        """Whether there is a column of a key that no node has."""
+        column = self._columns.get(key)
+        return column is not None and not column.any()
+
+    def compact(self, size: int) -> None:
+        """Keep labels of these rows only. Columns are made again when they are asked for."""
+        del self._labels[size:]
+        self._columns.clear()
+        self._codes.clear()
+        self._unique.clear()
+        self._generation += 1
+
     def at(self, row: int) -> Mapping[str, str]:
         return self._labels[row] if row < len(self._labels) else {}
 

@@ -49,15 +49,17 @@ class NamespaceBook:
         return self._queues.get(namespace, "")
 
     def upsert_quota(self, quota: ResourceQuota) -> None:
-        texts = self._weights.setdefault(quota.metadata.namespace, {})
         text = quota.spec.hard.get(NAMESPACE_WEIGHT)
         if text is None:
-            texts.pop(quota.metadata.name, None)
+            self.delete_quota(quota.metadata.namespace, quota.metadata.name)
         else:
-            texts[quota.metadata.name] = text
+            self._weights.setdefault(quota.metadata.namespace, {})[quota.metadata.name] = text
 
     def delete_quota(self, namespace: str, name: str) -> None:
-        self._weights.get(namespace, {}).pop(name, None)
+        texts = self._weights.get(namespace, {})
+        texts.pop(name, None)
+        if not texts:
+            self._weights.pop(namespace, None)
 
     def weight(self, namespace: str) -> int:
         texts = self._weights.get(namespace)

@@ -50,6 +50,14 @@ class TaintSets:
             self.sets.append(taints)
         self._column[row] = code
 
+    def compact(self, size: int) -> None:
+        """Keep the sets of these rows only."""
+        here = [self.sets[code] for code in self._column[:size]]
+        self.sets, self._codes = [()], {(): 0}
+        self._column = np.zeros(size, dtype=np.int32)
+        for row, taints in enumerate(here):
+            self.set(row, taints)
+
     def codes(self, size: int) -> NDArray[np.int32]:
         if len(self._column) < size:
             self._column = np.concatenate([self._column, np.zeros(size, dtype=np.int32)])
@@ -161,6 +169,40 @@ class NodeTable:
         if self.allocatable.data.shape[0] < len(self.axis):
             for table in self._tables:
                 table.reach(len(self.alive))
+
+    def compact(self, derived: list[bool]) -> None:
+        """Drop rows at the end that are free, codes that no node has, and amounts of dimensions that are `derived`."""
+        while self.names and not self.names[-1]:
+            for column in (self.names, self.tasks, self.annotations):
+                column.pop()
+        size = len(self.names)
+        self._free = [row for row in self._free if row < size]
+        capacity = max(16, size)
+        self.alive, self.ready, self.schedulable = (
+            np.concatenate([column[:size], np.zeros(capacity - size, dtype=np.bool_)])
+            for column in (self.alive, self.ready, self.schedulable)
+        )
+        self.reach()
+        for table in self._tables:
+            table.fit(capacity)
+        self.allocatable.data[derived] = 0
+        self.drawn.data[:] = 0
+        self.taints.compact(size)
+        self.labels.compact(size)
+        self.size_generation += 1
+
+    def has_dimension(self, row: int) -> bool:
+        """Whether some node has some of it."""
+        data = self.allocatable.data
+        return row < len(data) and bool(data[row].any())
+
+    def dimensions_in_use(self) -> set[int]:
+        return {int(row) for table in self._tables for row in np.flatnonzero(table.data.any(axis=1))}
+
+    def fit_axis(self) -> None:
+        """The axis may have fewer dimensions than before."""
+        for table in self._tables:
+            table.fit(table.data.shape[1])
 
     def rank_new_names(self) -> None:
         if self._new_names:

@@ -138,6 +138,8 @@ class PodTerms:
                 task.matched = tuple(id for id in task.matched if id != term_id)
         for anchor in term.anchor:
             self._anchored[anchor].discard(term_id)
+            if not self._anchored[anchor]:
+                del self._anchored[anchor]
         self._unanchored.discard(term_id)
         del self._terms[term_id], self._by_key[term.key], self.present[term_id]
 
@@ -154,7 +156,15 @@ class PodTerms:
     def leave(self, task: Task) -> None:
         for key, values in self._postings.items():
             if key in task.labels:
-                values[task.labels[key]].discard(task)
+                held = values.get(task.labels[key], set())
+                held.discard(task)
+                if not held:
+                    values.pop(task.labels[key], None)
+
+    def compact(self) -> None:
+        """Forget by which labels tasks are looked up that no term asks for any more."""
+        asked = {key for key, _ in self._anchored}
+        self._postings = {key: values for key, values in self._postings.items() if key in asked}
 
     def matching(self, namespace: str, labels: Mapping[str, str]) -> tuple[int, ...]:
         if not self._terms:

@@ -6,7 +6,7 @@ The root is not a queue: it stands for the cluster. A queue that jobs name but n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from fairway.api.scheduling import Queue
 from fairway.clock import Micros, from_datetime
@@ -165,6 +165,35 @@ class QueueTree:
         self._unlink(queue)
         queue.forget()
         self._link(queue)
+
+    def __len__(self) -> int:
+        return len(self._queues)
+
+    def drop_unused(self, named: Set[str]) -> None:
+        """Forget queues that no object has made and neither a job (`named`) nor a queue below names any more."""
+        unused = [
+            queue
+            for queue in self._queues.values()
+            if not queue.exists and queue.name not in named and not queue.children and not queue.accounts
+        ]
+        for queue in unused:
+            self._unlink(queue)
+            del self._queues[queue.name]
+
+    def dimensions_in_use(self) -> set[int]:
+        """Of limits and of what is held or requested."""
+        found: set[int] = set()
+        for queue in self._queues.values():
+            found.update(queue.capability, queue.guarantee, queue.deserved)
+            for amounts in (queue.held, queue.requested):
+                found.update(row for row, amount in enumerate(amounts) if amount)
+        return found
+
+    def fit(self, dimensions: int) -> None:
+        """The axis has so many dimensions now; what is dropped is zero."""
+        for queue in self._queues.values():
+            for amounts in (queue.held, queue.requested, *(account.held for account in queue.accounts.values())):
+                del amounts[dimensions:]
 
     def ancestors(self, name: str) -> list[QueueInfo]:
         """The queue and those above it, upwards. A circle of parents ends where it closes."""

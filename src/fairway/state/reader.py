@@ -10,9 +10,10 @@ from fairway.api.requests import pod_request
 from fairway.api.scheduling import PriorityClass
 from fairway.clock import SECOND, Micros
 from fairway.resources.algebra import Resource
-from fairway.resources.columns import Axis, Vector
+from fairway.resources.columns import Vector
 from fairway.state import annotations as names
 from fairway.state.membership import belonging, group_name, pod_says, queue_named
+from fairway.state.names import ResourceNames
 from fairway.state.queues import DEFAULT_QUEUE
 from fairway.state.shapes import MAX_REQUEST
 from fairway.state.tasks import TaskState, Traits
@@ -68,17 +69,21 @@ def observed_state(pod: Pod) -> TaskState | None:
 class Requests:
     """Request vectors, with one `pods` each. Pods of like requests share one vector."""
 
-    def __init__(self, axis: Axis) -> None:
-        self._axis = axis
+    def __init__(self, names: ResourceNames) -> None:
+        self._names = names
         self._known: dict[Resource, tuple[Vector, bool]] = {}
 
-    def of(self, spec: PodSpec) -> tuple[Vector, bool]:
+    def clear(self) -> None:
+        """Forget the vectors: dimensions may have been freed."""
+        self._known.clear()
+
+    def of(self, namespace: str, spec: PodSpec) -> tuple[Vector, bool]:
         """The vector, and whether the pod is BestEffort (asks for nothing but its slot)."""
         request = pod_request(spec)
         known = self._known.get(request)
         if known is None:
             amounts = {name: min(amount, MAX_REQUEST) for name, amount in request.amounts.items()}
-            vector = self._axis.vector(Resource.of({**amounts, "pods": 1}))
+            vector = self._names.vector(namespace, Resource.of({**amounts, "pods": 1}))
             known = self._known[request] = (vector, request.is_empty())
         return known
 
@@ -88,6 +93,9 @@ class TraitReader:
 
     def __init__(self) -> None:
         self._known: dict[Traits, Traits] = {}
+
+    def clear(self) -> None:
+        self._known.clear()
 
     def of(self, pod: Pod) -> Traits:
         notes, spec = names.notes(pod.metadata), pod.spec

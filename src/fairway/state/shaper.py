@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -11,9 +11,10 @@ from fairway.api.affinity import Affinity, NodeAffinity, PodAffinity
 from fairway.api.pods import Pod
 from fairway.api.requests import occupied
 from fairway.resources.algebra import Resource
-from fairway.resources.columns import Axis, Vector
+from fairway.resources.columns import Vector
 from fairway.state.asks import device_asks
 from fairway.state.facts import DeviceFacts
+from fairway.state.names import ResourceNames
 from fairway.state.podterms import PodTerm, PodTerms, affinity_term, every_term, spread_term
 from fairway.state.reader import Requests
 from fairway.state.shapes import (
@@ -56,12 +57,21 @@ class ShapeDraft(NamedTuple):
 class Shaper:
     """The shapes in use."""
 
-    def __init__(self, axis: Axis, terms: PodTerms, volumes: VolumeBook, devices: DeviceFacts) -> None:
-        self._axis = axis
+    def __init__(
+        self,
+        names: ResourceNames,
+        terms: PodTerms,
+        volumes: VolumeBook,
+        devices: DeviceFacts,
+        gone: Callable[[Shape], None],
+    ) -> None:
+        """`gone` learns of every shape that no task has any more."""
         self._terms = terms
         self._volumes = volumes
         self._devices = devices
-        self._requests = Requests(axis)
+        self._gone = gone
+        self._names = names
+        self.requests = Requests(names)
         self._shapes: dict[ShapeKey, Shape] = {}
         nothing = ShapeKey((), True, (), b"", (), (), NO_RULES, (), b"", None)
         self.blank = Shape(nothing, None, NO_VOLUMES)
@@ -72,13 +82,13 @@ class Shaper:
     def shapes(self) -> Iterable[Shape]:
         return self._shapes.values()
 
-    def vector(self, quantities: Mapping[str, str]) -> Vector:
-        return self._axis.vector(Resource.parse(quantities))
+    def vector(self, namespace: str, quantities: Mapping[str, str]) -> Vector:
+        return self._names.vector(namespace, Resource.parse(quantities))
 
     def draft(self, pod: Pod) -> ShapeDraft:
         """All that a pod says of its shape, read and not yet counted anywhere. What a pod can make fail fails here."""
         spec = pod.spec
-        vector, best_effort = self._requests.of(occupied(pod))
+        vector, best_effort = self.requests.of(pod.metadata.namespace, occupied(pod))
         rules = None
         if spec.affinity is not None or spec.topology_spread_constraints:
             rules = _rules(pod)
@@ -132,6 +142,7 @@ class Shaper:
             del self._shapes[shape.key]
             self._terms.repel(shape.rules.anti_affinity, -1)
             self._release_terms(shape.rules)
+            self._gone(shape)
 
     def _release_terms(self, rules: PodRules) -> None:
         for term in rules.terms():

@@ -63,6 +63,11 @@ class GroupIntake:
     def _choose_topology(self, job: Job) -> None:
         job.topology = job.own_topology or strictest(said.topology for said in job.said)
 
+    def suspect_queue(self, job: Job) -> None:
+        """A job lets go of its queue: if no object has made that, it may be of no use any more."""
+        if job.queue not in self._state.queues or not self._state.queues[job.queue].exists:
+            self._state.compaction.suspect()
+
     def choose_queue(self, job: Job) -> None:
         """The queue of the group, else of its pods (of several the first by name), else of the namespace."""
         named = job.named_queue or min((said.queue for said in job.said if said.queue), default="")
@@ -71,7 +76,7 @@ class GroupIntake:
     def upsert(self, group: PodGroup) -> None:
         """All of the group is read before anything is changed."""
         meta, spec = group.metadata, group.spec
-        minimum_resources = self._shaper.vector(spec.min_resources) if spec.min_resources else None
+        minimum_resources = self._shaper.vector(meta.namespace, spec.min_resources) if spec.min_resources else None
         job = self.job(f"{meta.namespace}/{meta.name}", meta.namespace)
         job.named_queue = spec.queue or queue_named(meta)
         self.choose_queue(job)
@@ -98,6 +103,9 @@ class GroupIntake:
         job = self._state.groups.get(key)
         if job is None:
             return
+        self.suspect_queue(job)
+        if job.minimum_resources:
+            self._state.compaction.suspect(small=True)
         job.named_queue = ""
         self.choose_queue(job)
         job.group, job.created, job.uid = False, None, ""

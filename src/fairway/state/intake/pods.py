@@ -98,6 +98,9 @@ class PodIntake:
             self._state.history.note(pod, (reader.group_of(pod) or key).split("/", 1)[1])
         self._forget(key)
 
+    def forget_remembered(self) -> None:
+        self._traits.clear()
+
     # -- what a driver does --------------------------------------------------------------------------------------
 
     def assume(self, pod: str, node: str, record: tuple[tuple[str, str], ...]) -> None:
@@ -204,6 +207,7 @@ class PodIntake:
         del state.tasks[key]
         state.priorities.name(task.traits.priority_class, -1)
         task.job.tasks.remove(task)
+        self._groups.suspect_queue(task.job)
         if not task.job.alone:
             self._groups.hear(task.job, task.says, -1)
         state.terms.leave(task)

@@ -1,0 +1,110 @@
+"""The state forgets: what only objects that are gone have brought is dropped, so that churn costs nothing for good.
+
+Resource names, label columns, queues that no object has made and the like are kept while something uses them, and for a
+while after: to drop each at once would cost more than to keep it. What was deleted leaves a suspicion here; where there
+is one, every so many cycles all that nothing uses is dropped together. All that is worked out from the state (`cache`)
+is worked out again after that, as for a state that is new: that is why it is not done more often, whatever comes and
+goes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairway.resources.columns import Vector
+from fairway.state.asks import CLASS_PREFIX
+
+if TYPE_CHECKING:
+    from fairway.state.cluster import ClusterState
+    from fairway.state.shapes import Shape
+
+_NATIVE = 3
+"""cpu, memory and pods are dimensions whether or not anything has them."""
+
+CYCLES = 16
+"""It is done at most once in so many cycles, so that what it costs is spread over them;"""
+MUCH = 64
+"""unless this much more is left over than the state has dimensions."""
+SMALL = 32
+"""So many small things that are left over count as one large one: a name, a queue."""
+DERIVED = (CLASS_PREFIX, "devices.fairway.dev/")
+"""How the names of dimensions begin that are written by whoever counts devices, and written again after this."""
+
+
+class Compaction:
+    """When it is due, and what is done."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._left_over = 0
+        self._cycles = 0
+        self.shapes_gone = 0
+        """For whoever keeps something for each shape."""
+
+    def suspect(self, *, small: bool = False) -> None:
+        """Something that is gone has probably left something behind."""
+        self._left_over += 1 if small else SMALL
+
+    def shape_gone(self, shape: Shape) -> None:
+        """Its resource names and label keys are of no use any more, unless nodes have them."""
+        self.shapes_gone += 1
+        nodes = self._state.nodes
+        if any(row >= _NATIVE and not nodes.has_dimension(row) for row, _ in shape.vector) or any(
+            nodes.labels.is_odd(key) for key in label_keys(shape)
+        ):
+            self.suspect()
+
+    def node_gone(self, before: Vector) -> None:
+        """Its resource names are of no use any more, unless others have them."""
+        if any(row >= _NATIVE and not self._state.nodes.has_dimension(row) for row, _ in before):
+            self.suspect()
+
+    def run_if_due(self) -> None:
+        """A cycle begins."""
+        self._cycles += 1
+        much = self._left_over >= SMALL * (MUCH + len(self._state.axis))
+        if self._left_over >= SMALL and (much or self._cycles >= CYCLES):
+            self.run()
+
+    def run(self) -> None:
+        """Drop all that nothing in the state uses any more."""
+        state = self._state
+        state.refresh()
+        state.cache.clear()
+        state.queues.drop_unused({job.queue for job in state.jobs()})
+        state.terms.compact()
+        state.nodes.compact([name.startswith(DERIVED) for name in state.axis.names])
+        self._drop_names()
+        state.forget_intake()
+        self._left_over = self._cycles = 0
+
+    def _drop_names(self) -> None:
+        """Resource names that no request, node, queue or group has any more; their rows are free for others."""
+        state = self._state
+        axis = state.axis
+        used = state.nodes.dimensions_in_use() | state.queues.dimensions_in_use() | set(range(_NATIVE))
+        for shape in state.shapes():
+            used |= _rows(shape.vector)
+        for job in state.groups.values():
+            used |= _rows(job.minimum_resources or ())
+        axis.free(row for row in range(len(axis)) if row not in used and axis.names[row])
+        state.nodes.fit_axis()
+        state.queues.fit(len(axis))
+
+
+def label_keys(shape: Shape) -> list[str]:
+    """The keys of node labels that a shape asks for."""
+    keys = [key for key, _ in shape.node_selector]
+    rules, affinity = shape.rules, shape.node_affinity
+    keys += [key for _, key in (*rules.affinity, *rules.anti_affinity)]
+    keys += [wish.topology_key for wish in rules.preferred] + [spread.topology_key for spread in rules.spread]
+    if affinity is not None:
+        required = affinity.required_during_scheduling_ignored_during_execution
+        terms = [wish.preference for wish in affinity.preferred_during_scheduling_ignored_during_execution]
+        terms += required.node_selector_terms if required is not None else ()
+        keys += [requirement.key for term in terms for requirement in term.match_expressions]
+    return keys
+
+
+def _rows(vector: Vector) -> set[int]:
+    return {row for row, _ in vector}
