@@ -28,8 +28,8 @@ workload:
 """
 
 
-def jobs(folder: Path, *flags: str) -> dict[str, dict[str, str]]:
-    (folder / "s.yaml").write_text(SCENARIO)
+def jobs(folder: Path, *flags: str, scenario: str = SCENARIO) -> dict[str, dict[str, str]]:
+    (folder / "s.yaml").write_text(scenario)
     (folder / "p.yaml").write_text(EASY)
     given = ("simulate", str(folder / "s.yaml"), "--policy", str(folder / "p.yaml"), "-o", str(folder / "out"), *flags)
     result = invoke(*given)
@@ -65,6 +65,27 @@ def test_the_report_says_how_many_planned_starts_were_kept(tmp_path: Path) -> No
     report = (tmp_path / "out" / "report.json").read_text()
     for key in ("slowdownWeighted", "normalisedWait", "toLastStart", '"planned"', '"fragmentation"', '"jain": null'):
         assert key in report
+
+
+@pytest.mark.parametrize(
+    ("estimate", "start"),
+    [
+        (None, "15.000000"),
+        ("requested", "15.000000"),
+        ("clairvoyant", "3.000000"),
+        ("1.2", "3.000000"),
+        ("9", "15.000000"),
+    ],
+)
+@pytest.mark.parametrize("by", ["flag", "scenario"])
+def test_an_estimate_decides_who_may_pass(estimate: str | None, start: str, by: str, tmp_path: Path) -> None:
+    """The small job requests 100 s and runs for 5; only where that is known it runs ahead of the gang."""
+    long_limits = SCENARIO.replace("run: 7s, limit: 7s", "run: 5s, limit: 100s").replace("limit: 10s", "limit: 30s")
+    written = estimate if estimate is None or estimate.isalpha() else f"{{scale: {estimate}}}"
+    in_file = f"estimate: {written}\n" if by == "scenario" and estimate is not None else ""
+    flags = ("--estimate", estimate) if by == "flag" and estimate is not None else ()
+    rows = jobs(tmp_path, *flags, scenario=long_limits + in_file)
+    assert rows["j-2"]["start"] == start
 
 
 @pytest.mark.parametrize(

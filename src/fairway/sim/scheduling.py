@@ -92,7 +92,7 @@ class CycleMeter:
 
     def _tell_planned(self, plan: Plan) -> None:
         """Of planned starts that the last plan did not have."""
-        starts = {entry.job: (entry.promised_start, not entry.soft) for entry in plan.reservations}
+        starts = {entry.job: (entry.planned_start, entry.hard) for entry in plan.reservations}
         found = {job: (start, hard) for job, (start, hard) in starts.items() if start is not None}
         for job, (start, hard) in found.items():
             if self._starts.get(job) != (start, hard):
