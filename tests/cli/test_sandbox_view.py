@@ -7,7 +7,7 @@ import pytest
 
 from fairway.api.policy import parse_policy
 from fairway.app.sandbox.engine import Sandbox
-from fairway.app.sandbox.frame import Frame
+from fairway.app.view.frame import Frame
 from fairway.cli.sandbox_view import event_line, screen
 from fairway.scheduler.registry import default_registry
 from support.objects import gang, node, pod, pods, queue

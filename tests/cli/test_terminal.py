@@ -12,7 +12,7 @@ import yaml
 from rich.text import Text
 
 import fairway
-from fairway.app.sandbox.records import Happening
+from fairway.app.records import Happening
 from fairway.cli.output import console, echo, escaped, one_line, print_json, print_structured, table, warn
 from fairway.cli.sandbox_view import event_line, screen
 from fairway.clock import SECOND

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from fairway.api.policy import Policy
+from fairway.app.records import Happening
 from fairway.app.sandbox.engine import Sandbox, create
-from fairway.app.sandbox.records import Happening
 from fairway.app.sandbox.store import Store
 from fairway.app.sandbox.world import files_world
 from fairway.clock import SECOND

@@ -13,10 +13,10 @@ from fairway.cli.sandbox_options import sandbox_option
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from fairway.app.records import Happening
     from fairway.app.sandbox.client import Client
-    from fairway.app.sandbox.frame import NodeUse
-    from fairway.app.sandbox.jobs import JobRow
-    from fairway.app.sandbox.records import Happening
+    from fairway.app.view.frame import NodeUse
+    from fairway.app.view.jobs import JobRow
     from fairway.scheduler.plan import QueueStanding
 
 EVENTS = 30

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from rich.text import Text
 
-from fairway.app.sandbox.frame import Frame, RunningJob
-from fairway.app.sandbox.records import Happening
+from fairway.app.records import Happening
+from fairway.app.view.frame import Frame, RunningJob
 from fairway.cli.output import amount_text
 from fairway.clock import SECOND, Micros, format_rfc3339
 from fairway.scheduler.plan import Pending, QueueStanding

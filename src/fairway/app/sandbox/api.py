@@ -21,9 +21,9 @@ import msgspec
 
 from fairway.api import kinds
 from fairway.api.manifests import parse_object
+from fairway.app.records import written
 from fairway.app.sandbox.engine import Sandbox
-from fairway.app.sandbox.jobs import job_rows
-from fairway.app.sandbox.records import written
+from fairway.app.view.jobs import job_rows
 from fairway.errors import InputError, StoreError
 
 T = TypeVar("T")

@@ -11,11 +11,11 @@ import msgspec
 
 from fairway.api.kinds import ApiObject
 from fairway.app.explaining.model import Explanation
+from fairway.app.records import Happening, written
 from fairway.app.sandbox.api import ObjectName
-from fairway.app.sandbox.frame import Frame, NodeUse
-from fairway.app.sandbox.jobs import JobRow
 from fairway.app.sandbox.place import running_url
-from fairway.app.sandbox.records import Happening, written
+from fairway.app.view.frame import Frame, NodeUse
+from fairway.app.view.jobs import JobRow
 from fairway.app.view.waiting import WaitingJob
 from fairway.errors import InputError
 

@@ -21,13 +21,13 @@ from fairway.api.policy import Policy, parse_policy
 from fairway.api.reservations import Reservation
 from fairway.app.explaining import Explanation, Situation, explain
 from fairway.app.explaining.situation import PastRun
+from fairway.app.records import Arrival, Happening, Instant, Outcome, read
 from fairway.app.sandbox.commands import Applied, Commands
-from fairway.app.sandbox.frame import Frame, Framer, NodeUse
 from fairway.app.sandbox.journal import Journal
-from fairway.app.sandbox.records import Arrival, Happening, Instant, Outcome, read
 from fairway.app.sandbox.runtimes import run_time
 from fairway.app.sandbox.store import Store
 from fairway.app.sandbox.world import World, demo_round
+from fairway.app.view.frame import ClusterView, Frame, NodeUse
 from fairway.app.view.waiting import WaitingJob, waiting_jobs
 from fairway.clock import SECOND, Micros
 from fairway.devices.book import DeviceBook, device_book
@@ -36,6 +36,8 @@ from fairway.drive.loop import SchedulerLoop
 from fairway.drive.world import Sink
 from fairway.errors import InputError, StoreError
 from fairway.scheduler.allotting.choice import units
+from fairway.scheduler.decide import decide
+from fairway.scheduler.plan import Plan
 from fairway.scheduler.registry import default_registry
 from fairway.sim.assertions import Evidence
 from fairway.sim.jobs import SimJob
@@ -54,6 +56,8 @@ TIMING = TimingPart(start_delay=Drawn("fixed", 2 * SECOND, 2 * SECOND), grace=Sp
 """Pods run two seconds after they got their place, and have ten to leave."""
 PAST = 1_000
 """Jobs that have ended whose run times are remembered."""
+RECENT = 50
+"""Events that a frame shows."""
 MOST_STEPS = 5_000
 """Events that happen in one go; whoever waits for the sandbox gets a turn after them."""
 
@@ -96,7 +100,8 @@ class Sandbox:
         if planned is not None:
             self._scheduler.resume(min(planned, default=None))
         self._commands = Commands(self._cluster, self._journal)
-        self._framer = Framer(self._cluster, self._scheduler)
+        self._shown: tuple[int, Plan] | None = None
+        """The last plan that was made to be looked at, and the generation of the state that it is of."""
         self._expect(store.arrivals())
         if policy is not None:
             with store.transaction():
@@ -192,12 +197,24 @@ class Sandbox:
     def frame(self) -> Frame:
         """What there is to see now."""
         with self._lock:
-            return self._framer.frame(self._coming, self._store)
+            recent, finished = self._store.happenings(RECENT), self._store.count_outcomes()
+            return self._view().frame(finished=finished, coming=self._coming, happenings=recent)
 
     def nodes(self) -> list[NodeUse]:
         """What is in use on which node."""
         with self._lock:
-            return self._framer.nodes()
+            return self._view().nodes()
+
+    def _view(self) -> ClusterView:
+        """What waits and why is what `decide` says of this very moment; it is asked again only when the cluster
+        changed, or its own answer may have.
+        """
+        state, now = self.state, self._loop.now
+        plan = None if self._shown is None or self._shown[0] != state.generation else self._shown[1]
+        if plan is None or (plan.recheck_at is not None and plan.recheck_at <= now):
+            plan = decide(state, self.policy, now)
+            self._shown = state.generation, plan
+        return ClusterView(self._scheduler.store, state, plan, now)
 
     def happenings(self, last: int) -> list[Happening]:
         with self._lock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fairway.app.sandbox.records import Happening, Outcome
+from fairway.app.records import Happening, Outcome
 from fairway.clock import Micros, from_datetime
 from fairway.drive.change import Change
 from fairway.drive.loop import Cycle

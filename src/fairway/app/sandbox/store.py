@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from fairway.api.kinds import KINDS, ApiObject, ObjectKey
-from fairway.app.sandbox.records import Arrival, Happening, Instant, Outcome
+from fairway.app.records import Arrival, Happening, Instant, Outcome
 from fairway.clock import Micros
 from fairway.errors import StoreError
 

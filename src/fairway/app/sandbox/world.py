@@ -13,8 +13,8 @@ from fairway.api.kinds import ApiObject
 from fairway.api.manifests import load
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
+from fairway.app.records import Arrival, written
 from fairway.app.sandbox.commands import controlled
-from fairway.app.sandbox.records import Arrival, written
 from fairway.app.sandbox.runtimes import arrived, arrives_after, drawn, with_run
 from fairway.clock import SECOND, Micros, to_datetime
 from fairway.resources.algebra import Resource

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fairway.app.sandbox.frame import Frame
-from fairway.app.sandbox.records import Outcome
+from fairway.app.records import Outcome
+from fairway.app.view.frame import Frame
 from fairway.clock import format_rfc3339
 
 

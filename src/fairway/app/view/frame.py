@@ -1,0 +1,213 @@
+"""What there is to see of a cluster at one moment: for the terminal, for `fairway get`, and for any page.
+
+Everything is made from the objects in the store, the state and a plan with reasons, so it is the same for a sandbox and
+for a live cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from fairway.api.nodes import Node
+from fairway.api.pods import Pod
+from fairway.app.records import Happening
+from fairway.clock import Micros, format_rfc3339, from_datetime
+from fairway.devices.locating import KIND_PREFIX
+from fairway.drive.objects import bound_at
+from fairway.drive.store import ObjectStore
+from fairway.resources.columns import BoolColumn
+from fairway.resources.quantity import format_amount
+from fairway.scheduler.plan import NamespaceStanding, Pending, Plan, QueueStanding, Reservation
+from fairway.state.asks import CLASS_PREFIX
+from fairway.state.cluster import PODS, ClusterState
+from fairway.state.jobs import Job
+from fairway.state.tasks import NOWHERE, ON_NODE, Task
+
+
+class Shown(msgspec.Struct, rename="camel", frozen=True):
+    """The base of all parts of a frame."""
+
+
+class RunningJob(Shown, frozen=True):
+    job: str
+    queue: str
+    pods: int
+    placed: int
+    nodes: tuple[str, ...]
+    created: str
+    started: str | None
+    since: Micros = 0
+    """For how long it has run."""
+
+
+class StartingJob(Shown, frozen=True):
+    """A job that has come and gets its places with the next cycle."""
+
+    job: str
+    queue: str
+    pods: int
+
+
+class NodeUse(Shown, frozen=True):
+    name: str
+    allocatable: dict[str, str]
+    used: dict[str, str]
+    pods: int
+    state: str
+    """Ready, NotReady or SchedulingDisabled."""
+
+
+class Frame(Shown, frozen=True):
+    now: str
+    nodes: int
+    capacity: dict[str, str]
+    used: dict[str, str]
+    fill: dict[str, float]
+    """The part in use, by resource."""
+    finished: int
+    coming: int
+    """Jobs that are known to come later."""
+    queues: tuple[QueueStanding, ...]
+    namespaces: tuple[NamespaceStanding, ...]
+    running: tuple[RunningJob, ...]
+    starting: tuple[StartingJob, ...]
+    waiting: tuple[Pending, ...]
+    reservations: tuple[Reservation, ...]
+    happenings: tuple[Happening, ...]
+    warnings: tuple[str, ...] = ()
+
+
+class ClusterView:
+    """A cluster as its objects, its state and its last plan show it."""
+
+    def __init__(self, store: ObjectStore, state: ClusterState, plan: Plan, now: Micros) -> None:
+        self._store = store
+        self._state = state
+        self._plan = plan
+        self._now = now
+
+    def frame(self, *, finished: int = 0, coming: int = 0, happenings: Sequence[Happening] = ()) -> Frame:
+        plan = self._plan
+        capacity, used = self._capacity(), self._used()
+        placed = dict(self._placed_jobs())
+        return Frame(
+            now=format_rfc3339(self._now),
+            nodes=int(self._usable().sum()),
+            capacity={name: format_amount(name, amount) for name, amount in capacity.items()},
+            used={name: format_amount(name, used[name]) for name in capacity},
+            fill={name: round(used[name] / amount, 6) for name, amount in capacity.items() if amount},
+            finished=finished,
+            coming=coming,
+            queues=tuple(plan.queues),
+            namespaces=tuple(plan.namespaces),
+            running=tuple(self._running(placed)),
+            starting=tuple(self._starting(placed)),
+            waiting=tuple(plan.pending),
+            reservations=plan.reservations,
+            happenings=tuple(happenings),
+            warnings=plan.warnings,
+        )
+
+    def nodes(self) -> list[NodeUse]:
+        """What is in use on which node."""
+        things = [thing for _, thing in self._store.of_kind("Node") if isinstance(thing, Node)]
+        return [self._node(node) for node in sorted(things, key=lambda node: node.metadata.name)]
+
+    def _node(self, node: Node) -> NodeUse:
+        table, axis = self._state.nodes.used, self._state.axis
+        row = self._state.nodes.find(node.metadata.name)
+        amounts = [0] * len(axis) if row is None else table.data[:, row].tolist()
+        used = {name: amounts[place] if (place := axis.find(name)) is not None else 0 for name in node.allocatable}
+        return NodeUse(
+            name=node.metadata.name,
+            allocatable=dict(node.allocatable),
+            used={name: format_amount(name, amount) for name, amount in used.items() if name != "pods"},
+            pods=amounts[PODS],
+            state=_state(node),
+        )
+
+    # -- amounts ---------------------------------------------------------------------------------------------
+
+    def _usable(self) -> BoolColumn:
+        nodes = self._state.nodes
+        size = len(nodes)
+        return nodes.alive[:size] & nodes.ready[:size] & nodes.schedulable[:size]
+
+    def _capacity(self) -> dict[str, int]:
+        """What the nodes have that take pods, by resource."""
+        usable = self._usable()
+        sums = self._state.nodes.allocatable.data[:, : len(usable)][:, usable].sum(axis=1).tolist()
+        named = zip(self._state.axis.names, sums, strict=False)
+        return {name: amount for name, amount in sorted(named) if amount and name != "pods" and not _is_counted(name)}
+
+    def _used(self) -> dict[str, int]:
+        size = len(self._state.nodes)
+        sums = self._state.nodes.used.data[:, :size].sum(axis=1).tolist()
+        return dict(zip(self._state.axis.names, sums, strict=False))
+
+    # -- jobs ------------------------------------------------------------------------------------------------
+
+    def _placed_jobs(self) -> Iterator[tuple[str, tuple[Job, list[Task]]]]:
+        """Jobs with pods that have a node: bound to it, running there, or terminating."""
+        for job in self._state.jobs():
+            placed = [task for task in job.tasks if task.state in ON_NODE and task.node != NOWHERE]
+            if placed:
+                yield job.key, (job, placed)
+
+    def _running(self, placed: Mapping[str, tuple[Job, list[Task]]]) -> list[RunningJob]:
+        rows = [(self._since(job, tasks), job, tasks) for job, tasks in placed.values()]
+        return [
+            self._row(job, tasks, since)
+            for since, job, tasks in sorted(rows, key=lambda row: (-(row[0] or 0), row[1].key))
+        ]
+
+    def _since(self, job: Job, placed: Sequence[Task]) -> Micros | None:
+        """Since when the job has its minimum; None if it has not, or does not say."""
+        times = sorted(since for task in placed if (since := self._bound_at(task)) is not None)
+        return times[job.minimum - 1] if len(times) >= job.minimum else None
+
+    def _bound_at(self, task: Task) -> Micros | None:
+        namespace, _, name = task.key.partition("/")
+        pod = self._store.get(("Pod", namespace, name))
+        if not isinstance(pod, Pod):
+            return None
+        since = bound_at(pod)
+        if since is None and pod.status.start_time is not None:
+            return from_datetime(pod.status.start_time)
+        return since
+
+    def _row(self, job: Job, placed: Sequence[Task], since: Micros | None) -> RunningJob:
+        created = [task.created for task in job.tasks if task.created is not None]
+        first = job.created if job.created is not None else min(created, default=self._now)
+        names = self._state.nodes.names
+        return RunningJob(
+            job=job.key,
+            queue=job.queue,
+            pods=len(job.tasks),
+            placed=len(placed),
+            nodes=tuple(sorted({names[task.node] for task in placed})),
+            created=format_rfc3339(first),
+            started=None if since is None else format_rfc3339(since),
+            since=0 if since is None else self._now - since,
+        )
+
+    def _starting(self, placed: Mapping[str, tuple[Job, list[Task]]]) -> list[StartingJob]:
+        pods: dict[str, int] = {}
+        for binding in self._plan.bindings:
+            if binding.job not in placed:
+                pods[binding.job] = pods.get(binding.job, 0) + 1
+        queues = {job.key: job.queue for job in self._state.jobs() if job.key in pods}
+        return [StartingJob(job, queues.get(job, ""), count) for job, count in pods.items()]
+
+
+def _is_counted(name: str) -> bool:
+    """Whether a row of the state counts devices by class or kind, beside the resources that nodes have."""
+    return name.startswith((CLASS_PREFIX, KIND_PREFIX))
+
+
+def _state(node: Node) -> str:
+    if any(condition.type == "Ready" and condition.status != "True" for condition in node.status.conditions):
+        return "NotReady"
+    return "SchedulingDisabled" if node.spec.unschedulable else "Ready"
