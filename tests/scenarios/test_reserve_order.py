@@ -286,3 +286,34 @@ def test_the_guard_looks_at_strictly_higher_priority_in_any_queue():
         young = waiting("young", cpu=1, queue="b", priority=priority, created=DAY)
         found = plan(many(2), queues, big, young, policy=reserving())
         assert ("big" in reservations(found)) is not kept_back
+
+
+# -- shown ------------------------------------------------------------------------------------------------------------
+
+
+def test_pods_with_a_reservation_are_counted_as_waiting():
+    found = plan(many(2), waiting_gang("g", 2, cpu=4), policy=reserving(reservedNodePercent=100))
+    assert len(reservations(found)) == 2
+    assert (pending(found)["g"].waiting, pending(found)["g"].ready) == (2, 0)
+
+
+def test_a_queue_never_has_more_allocated_than_the_cluster():
+    found = plan(many(2), waiting_gang("g", 2, cpu=4), policy=reserving(reservedNodePercent=100))
+    (queue,) = found.queues
+    assert (queue.allocated["cpu"], queue.reserved["cpu"], queue.dominant_share) == ("6", "8", 0.75)
+
+
+def test_a_deleted_queue_is_not_listed():
+    queue = make.queue("gone")
+    state = state_of(full(queue="gone"), queue, make.pod("waits", cpu=9, queue="gone", created=0))
+    assert "gone" in {standing.name for standing in cycle(state, policy()).queues}
+    state.apply(Deleted(queue))
+    found = cycle(state, policy())
+    assert "gone" not in {standing.name for standing in found.queues}
+    assert "gone" not in {standing.name for standing in found.status.queues}
+
+
+def test_a_queue_that_has_all_it_asked_for_does_not_show_as_full():
+    found = plan(make.node("n", cpu=8), make.queue("q"), running("r", "n", cpu=2, queue="q"), policy=policy())
+    queue = next(standing for standing in found.queues if standing.name == "q")
+    assert (queue.deserved["cpu"], queue.allocated["cpu"], queue.share, queue.dominant_share) == ("2", "2", 1.0, 0.25)
