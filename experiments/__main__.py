@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from rich.console import Console
 from rich.table import Table
+from tests.oracles.conservative import simulate_conservative, simulate_conservative_pool
 from tests.oracles.easy import simulate
 from tests.oracles.easy_pool import simulate_pool
 
@@ -44,10 +45,25 @@ def print_e1(_: Options) -> list[Expectation]:
     rows.append(("KTH planned starts missed", *(f"{k.missed} of {k.heads}" for k in kths), "0"))
     pinned = e1.kth(simulate)
     rows.append(("KTH slowdown, hosts told apart", "", f"{pinned.slowdown:.2f}", ""))
+    textbook = {s.job.number: (s.at, s.hosts) for s in e1.batsim_starts(simulate_conservative)}
+    conservative = e1.compare(engine.batsim_run(engine.CONSERVATIVE).starts, textbook)
+    rows.append(("conservative: start times met", f"{conservative.same_start} of {conservative.jobs}", "", ""))
+    rows.append(("conservative: host sets met", f"{conservative.same_hosts} of {conservative.jobs}", "", ""))
+    every = e1.kth_conservative(simulate_conservative_pool)
+    name = f"conservative on the first {e1.KTH_FIRST} jobs of KTH: start times met"
+    rows.append((name, f"{every.same_start} of {every.jobs}", "", ""))
+    history = e1.kth_result(engine.kth_run(e1.KTH_PROCESSORS, engine.USER_HISTORY).starts)
+    low, high = e1.KTH_PREDICTORS
+    rows.append(("KTH slowdown, user-history, shortest first", f"{history.slowdown:.2f}", "", f"{low} to {high}"))
     for row in rows:
         table.add_row(*row)
     console.print(table)
-    expected = []
+    expected = [
+        exactly("Batsim start times met, conservative", conservative.same_start, e1.BATSIM_JOBS),
+        exactly("Batsim host sets met, conservative", conservative.same_hosts, e1.BATSIM_JOBS),
+        exactly("KTH start times met, conservative", every.same_start, e1.KTH_FIRST),
+        at_most("KTH slowdown, user-history", history.slowdown, high),
+    ]
     for who, result, kth in (("engine", own, kths[0]), ("reference", rules, kths[1])):
         expected += [
             exactly(f"Batsim start times met, {who}", result.same_start, e1.BATSIM_JOBS),

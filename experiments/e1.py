@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
+from experiments import engine
 from experiments.data import data_file
 from experiments.schedule import Job, Start
 from fairway.clock import SECOND, Micros
@@ -18,6 +20,12 @@ PUBLISHED_MEAN_WAIT = 9.516326
 PUBLISHED_MAX_WAIT = 316.742718
 KTH_PROCESSORS = 100
 KTH_PUBLISHED = 92.58
+KTH_PREDICTORS = (65.7, 85.4)
+"""The published range of mean bounded slowdown where run times are predicted from the last runs of the same user."""
+
+KTH_FIRST = 3000
+"""Jobs on which conservative backfilling is compared start by start: its textbook version is slow."""
+
 TOLERANCE: Micros = 1
 
 Scheduler = Callable[[Iterable[Job], int], list[Start]]
@@ -52,8 +60,22 @@ def off(slowdown: float) -> float:
 
 def batsim(schedule: Scheduler) -> BatsimResult:
     """801 jobs on 32 hosts against the schedule that Batsim's EASY made of them."""
+    return compare(batsim_starts(schedule), published())
+
+
+def batsim_starts(schedule: Scheduler) -> list[Start]:
     jobs = _jobs(open_trace(data_file("batsim-medium-late", "medium_late.json"), "batsim", _strict()))
-    return compare(schedule(jobs, HOSTS), published())
+    return schedule(jobs, HOSTS)
+
+
+def kth_conservative(schedule: Scheduler) -> BatsimResult:
+    """The first jobs of KTH by the engine, against a textbook schedule of them."""
+    trace = open_trace(data_file("swf", "KTH-SP2-1996-2.1-cln.swf.gz"), "swf", TraceFaults("KTH"))
+    jobs = _jobs(islice(trace, KTH_FIRST))
+    origin = jobs[0].submit
+    textbook: dict[int, tuple[Micros, tuple[int, ...]]] = {}
+    textbook |= {start.job.number: (start.at - origin, (0,)) for start in schedule(jobs, KTH_PROCESSORS)}
+    return compare(engine.kth_run(KTH_PROCESSORS, engine.CONSERVATIVE, KTH_FIRST).starts, textbook)
 
 
 def published() -> dict[int, tuple[Micros, tuple[int, ...]]]:

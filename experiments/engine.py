@@ -73,14 +73,19 @@ def _number(node: str) -> int:
     return int(last) if last.isdigit() else 0
 
 
-def batsim_run() -> Watched:
+CONSERVATIVE = EASY.replace("mode: easy", "mode: conservative")
+USER_HISTORY = EASY.replace("mode: easy", "mode: easy, estimate: user-history, order: shortest")
+
+
+def batsim_run(text: str = EASY) -> Watched:
     trace = f"{{format: batsim, file: {data_file('batsim-medium-late', 'medium_late.json')}}}"
-    return Watched(f"cluster: {{trace: {trace}}}\nworkload: {{trace: {trace}}}\n", policy(EASY, "easy"))
+    return Watched(f"cluster: {{trace: {trace}}}\nworkload: {{trace: {trace}}}\n", policy(text, "batsim"))
 
 
-def kth_run(processors: int) -> Watched:
+def kth_run(processors: int, text: str = EASY, first: int = 0) -> Watched:
     """The machine is one pool: a node with all processors, a job one pod that asks for as many as it needs."""
     file = data_file("swf", "KTH-SP2-1996-2.1-cln.swf.gz")
-    trace = f"{{format: swf, file: {file}, onePod: true, namespace: all}}"
+    some = f", first: {first}" if first else ""
+    trace = f"{{format: swf, file: {file}, onePod: true, namespace: all{some}}}"
     scenario = f"cluster: {{nodes: 1 x {{cpu: {processors}}}}}\nworkload: {{trace: {trace}}}\n"
-    return Watched(scenario, policy(EASY, "easy"))
+    return Watched(scenario, policy(text, "kth"))

@@ -16,7 +16,7 @@ CATALOG = builtin_catalog()
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.name)
 def test_the_examples_are_good(fairway, file):
     result = fairway("policy", "check", str(file))
-    said = "Warning: " if file.name == "volcano.yaml" else ""
+    said = "Warning: " if file.name in ("volcano.yaml", "gpu-cluster.yaml") else ""
     assert (result.code, result.err[:9]) == (0, said)
     assert result.out.startswith(f"{file}: ok, ")
 
@@ -107,3 +107,23 @@ def test_colour_only_where_it_is_wanted(fairway, monkeypatch):
         assert escape not in fairway(*arguments).out
     monkeypatch.setenv("NO_COLOR", "1")
     assert escape not in fairway("policy", "show").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("mode: easy", "backfill easy: it plans only by run times"),
+        ("mode: conservative", "backfill conservative: it plans only by run times"),
+        ("mode: easy, estimate: clairvoyant", "are for simulations"),
+        ("mode: easy, estimate: {scale: 2}", "are for simulations"),
+        ("keepHead: true", "keepHead has no effect with mode besteffort"),
+        ("mode: besteffort", ""),
+    ],
+)
+def test_what_backfill_needs_is_said_when_a_policy_is_checked(fairway, tmp_path, arguments, said):
+    file = tmp_path / "policy.yaml"
+    file.write_text(f"actions: [allocate, {{name: backfill, arguments: {{{arguments}}}}}]\n")
+    result = fairway("policy", "check", str(file))
+    assert result.code == 0
+    assert said in result.err
+    assert bool(result.err) == bool(said)

@@ -86,9 +86,30 @@ class _Machine:
         raise ValueError(f"job {job.number} asks for {job.hosts} hosts, more than there are")
 
 
+class _Pool(_Machine):
+    """Processors that are not told apart: only how many are free counts."""
+
+    def _earliest(self, job: Job, now: Micros) -> _Slot:
+        taken = [*self.running.values(), *self.planned.values()]
+        for at in sorted({now, *(slot.end for slot in taken if slot.end > now)}):
+            moments = [at, *(slot.start for slot in taken if at < slot.start < at + job.walltime)]
+            used = (sum(slot.job.hosts for slot in taken if slot.start <= t < slot.end) for t in moments)
+            if max(used) + job.hosts <= self.hosts:
+                return _Slot(job, at, frozenset())
+        raise ValueError(f"job {job.number} asks for {job.hosts} processors, more than there are")
+
+
 def simulate_conservative(jobs: Iterable[Job], hosts: int) -> list[Start]:
     """Every job's start, in the order of starting."""
-    machine = _Machine(hosts)
+    return _simulate(jobs, _Machine(hosts))
+
+
+def simulate_conservative_pool(jobs: Iterable[Job], processors: int) -> list[Start]:
+    """The same on a pool of processors; hosts are not told."""
+    return _simulate(jobs, _Pool(processors))
+
+
+def _simulate(jobs: Iterable[Job], machine: _Machine) -> list[Start]:
     arrivals = sorted(jobs, key=lambda job: (job.submit, job.number))
     for now, arrived in _instants(arrivals, machine.ends):
         if machine.release(now):

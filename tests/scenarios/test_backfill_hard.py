@@ -5,9 +5,10 @@ import pytest
 from fairway.scheduler.carried import reservation_objects
 from fairway.scheduler.plan import Plan
 from fairway.state.cluster import ClusterState
+from fairway.state.events import Deleted
 from support import engine
 from support.contention import DAY, cycle, plan, running, waiting, waiting_gang
-from support.objects import anti_affinity, at, node, pod, queue
+from support.objects import anti_affinity, at, group, node, pod, queue
 from support.streams import Work, busy, lasting, limited, planning, promises, stream
 
 EASY = planning("easy")
@@ -161,3 +162,20 @@ def test_no_run_times_at_all_are_said(mode: str):
     assert plan(cluster, head(), policy=planning(mode)).warnings == ()
     assert plan(cluster, policy=planning("besteffort")).warnings == ()
     assert plan(node("n1", cpu=2), pod("tiny"), policy=planning(mode)).warnings == ()
+
+
+@pytest.mark.parametrize("mode", ["easy", "conservative"])
+def test_a_job_whose_time_has_come_starts_as_planned_if_scores_would_scatter_it(mode: str):
+    """The emptiest node is best by score; the small pod there would leave none for the large one."""
+    policy = planning(mode, plugins=("gang", "predicates", "nodeorder"))
+    gang = group("head", minimum=2, created=0)
+    pods = [pod("head-0", group="head", cpu=1, **limited(9)), pod("head-1", group="head", cpu=3, **limited(9))]
+    cluster = [node("n1", cpu=2), node("n2", cpu=3)]
+    state = engine.state_of(cluster, busy("a", "n1", 30), busy("b", "n2", 30, cpu=3), gang, pods)
+    found = cycle(state, policy)
+    assert {name: held.node for name, held in promises(found).items()} == {"head-0": "n1", "head-1": "n2"}
+    assert promises(found)["head-0"].hard
+    carry(state, found)
+    for name in ("a", "b"):
+        state.apply(Deleted(pod(name)))
+    assert engine.bound(cycle(state, policy, DAY + 30)) == {"head-0": "n1", "head-1": "n2"}

@@ -37,6 +37,7 @@ def check(file: str) -> None:
     from fairway.api.policy import load_policy
     from fairway.cli.errors import CheckFailed
     from fairway.errors import PolicyError
+    from fairway.scheduler.backfill.known import backfill_warnings
     from fairway.scheduler.registry import default_registry
 
     try:
@@ -44,7 +45,7 @@ def check(file: str) -> None:
     except PolicyError as error:
         count = len(error.faults)
         raise CheckFailed(f"{error}\n{count} fault{'s' * (count > 1)} in {file}") from None
-    for warning in policy.warnings:
+    for warning in (*policy.warnings, *backfill_warnings(policy)):
         warn(warning)
     plugins = sum(1 for _ in policy.plugins())
     echo(f"{file}: ok, {len(policy.actions)} actions, {plugins} plugins in {len(policy.tiers)} tiers")

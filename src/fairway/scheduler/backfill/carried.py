@@ -43,7 +43,6 @@ class CarriedStarts:
             self._compress = counts != [self._timeline.runs]
         else:
             self._keep_head(jobs)
-            return  # the head goes first: its start is found before any other job is looked at
         for job, record in self._records.items():
             places = self._places(job, record)
             if places is not None:
@@ -55,6 +54,11 @@ class CarriedStarts:
         """Whether a job's planned start stands and need not be looked at again: no run has ended since it was made."""
         found = self._found.get(job)
         return found is not None and not self._compress and found[1] > self._session.now
+
+    def is_due(self, job: JobRun) -> bool:
+        """Whether a job's planned start stands and its time has come."""
+        found = self._found.get(job)
+        return found is not None and found[1] <= self._session.now
 
     def places(self, job: JobRun) -> tuple[Places, Micros]:
         return self._found[job]
@@ -83,6 +87,8 @@ class CarriedStarts:
         if head is not None and self._hardness.by_priority and any(job.priority > head.priority for job in jobs):
             head = None
         self.head = head
+        due = head is not None and self._records[head].start <= self._session.now
+        self._records = {head: self._records[head]} if due and head is not None else {}
 
     def _places(self, job: JobRun, record: PlannedRecord) -> Places | None:
         """The rows of a planned start; None if the job or its nodes are not what they were."""

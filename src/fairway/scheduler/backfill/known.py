@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from fairway.api.arguments import AllocateArguments, BackfillArguments, ScaledEstimate
+from fairway.api.policy import Policy
 from fairway.scheduler.backfill.runtimes import Runtimes
 from fairway.scheduler.session import Session
 from fairway.state.tasks import FINISHED
@@ -10,6 +14,27 @@ NO_RUN_TIMES = (
     "backfill {mode}: {what} has a run time, so nothing can be planned and jobs start wherever they fit; set "
     "activeDeadlineSeconds or the annotation fairway.dev/expected-runtime"
 )
+
+
+def backfill_warnings(policy: Policy) -> Iterator[str]:
+    """What the author of a policy should know of its backfill: it depends on workloads that nothing is known of yet."""
+    action, allocate = policy.action("backfill"), policy.action("allocate")
+    arguments = None if action is None else action.arguments
+    if not isinstance(arguments, BackfillArguments):
+        return
+    mode = arguments.mode
+    if arguments.needs_run_times:
+        yield (
+            f"backfill {mode}: it plans only by run times; where no job has activeDeadlineSeconds or the annotation "
+            "fairway.dev/expected-runtime, jobs start wherever they fit"
+        )
+    if arguments.estimate == "clairvoyant" or isinstance(arguments.estimate, ScaledEstimate):
+        yield "backfill: the estimates clairvoyant and scale are for simulations; a real cluster knows no true run time"
+    if arguments.keep_head and mode != "easy":
+        yield f"backfill: keepHead has no effect with mode {mode}"
+    given = None if allocate is None else allocate.arguments
+    if isinstance(given, AllocateArguments) and given.blocked == "wait" and arguments.needs_run_times:
+        yield f"backfill {mode}: with `blocked: wait` of allocate nothing passes a job that cannot start"
 
 
 def without_run_times(session: Session) -> str:

@@ -155,9 +155,26 @@ class Planner:
     def _step(self, job: JobRun) -> Step:
         session, before = self._session, len(self._session.bindings)
         step = self._placer.step(job)
+        if step is Step.NO_ROOM and self._carried.is_due(job) and self._starts_as_planned(job):
+            step = Step.PLACED
         for _, tasks, rows in session.bindings[before:]:
             self._timeline.start_now(tasks, rows)
         return step
+
+    def _starts_as_planned(self, job: JobRun) -> bool:
+        """Scores may send the tasks of a job where not all of them fit: its planned places are there for all."""
+        session, statement = self._session, self._session.statement()
+        rows = dict(self._carried.places(job)[0])
+        for run in job.runs:
+            planned = [rows[task] for task in run.tasks[run.placed :] if task in rows]
+            for row in planned:
+                if session.kernel.takes(run.shape, row):
+                    statement.put(job, run, [row])
+        if not session.job_ready(job):
+            statement.rollback()
+            return False
+        statement.commit()
+        return True
 
     def _may_start_later(self, job: JobRun) -> bool:
         """Whether a job that is not allowed may still start in this cycle, on what is lent. One that has no room even
