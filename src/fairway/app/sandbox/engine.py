@@ -198,7 +198,8 @@ class Sandbox:
         """What there is to see now."""
         with self._lock:
             recent, finished = self._store.happenings(RECENT), self._store.count_outcomes()
-            return self._view().frame(finished=finished, coming=self._coming, happenings=recent)
+            frame = self._view().frame(finished=finished, coming=self._coming, happenings=recent)
+            return msgspec.structs.replace(frame, warnings=(*self._store.set_aside, *frame.warnings))
 
     def nodes(self) -> list[NodeUse]:
         """What is in use on which node."""

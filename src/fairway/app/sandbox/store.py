@@ -15,7 +15,8 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from fairway.api.kinds import KINDS, ApiObject, ObjectKey
+from fairway.api.kinds import KINDS, ApiObject, Kind, ObjectKey
+from fairway.api.shape import path_text
 from fairway.app.records import Arrival, Happening, Instant, Outcome
 from fairway.clock import Micros
 from fairway.errors import StoreError
@@ -27,6 +28,7 @@ FORMAT = "1"
 KEPT_HAPPENINGS = 10_000
 KEPT_OUTCOMES = 10_000
 _STRUCTS = {kind.name: kind.struct for kind in KINDS}
+_KINDS = {kind.name: kind for kind in KINDS}
 _TABLES = ("settings", "objects", "arrivals", "happenings", "outcomes")
 _HINT = "begin anew with --fresh"
 _SCHEMA = """
@@ -44,6 +46,8 @@ class Store:
     def __init__(self, path: str, *, fresh: bool = False) -> None:
         """With `fresh` what a sandbox has left there, damaged or not, is forgotten."""
         self.path = path
+        self.set_aside: tuple[str, ...] = ()
+        """What is wrong with the objects that were set aside when all were last read."""
         if path != ":memory:":
             self._make_folder(Path(path).parent)
         try:
@@ -178,8 +182,32 @@ class Store:
     # -- objects -------------------------------------------------------------------------------------------
 
     def objects(self) -> list[ApiObject]:
-        rows = self._run("SELECT kind, body FROM objects ORDER BY kind, namespace, name")
-        return [cast(ApiObject, self._decoded("objects", body, self._struct(kind))) for kind, body in rows]
+        """All that are valid. The others stay in the file and are set aside: `set_aside` says why."""
+        rows = self._run("SELECT kind, namespace, name, body FROM objects ORDER BY kind, namespace, name")
+        self.set_aside = ()
+        found: list[ApiObject] = []
+        for kind, namespace, name, body in rows:
+            self._struct(kind)
+            known = _KINDS[kind]
+            errors = self._invalid(known, body)
+            if errors:
+                where = f"{namespace}/{name}" if namespace else name
+                self.set_aside += (f"{kind.lower()} {where} is set aside: {errors}",)
+            else:
+                found.append(cast(ApiObject, self._decoded("objects", body, known.struct)))
+        return found
+
+    def _invalid(self, kind: Kind, body: object) -> str:
+        """What is wrong with an object that was written whole; "" if nothing is."""
+        if not isinstance(body, bytes) or not body.lstrip().startswith(b"{"):
+            return ""
+        try:
+            findings = kind.settle(cast(ApiObject, msgspec.json.decode(body, type=kind.struct)))
+        except msgspec.ValidationError as error:
+            return str(error)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return ""
+        return "; ".join(f"{path_text(path)}: {message}" for path, message in findings)
 
     def _struct(self, kind: object) -> type[msgspec.Struct]:
         if not isinstance(kind, str) or kind not in _STRUCTS:
