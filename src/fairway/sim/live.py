@@ -17,7 +17,7 @@ from fairway.drive.objects import bound_at
 from fairway.sim.cluster import VirtualCluster
 from fairway.sim.jobs import SimJob, SimPod
 from fairway.sim.loop import Rank
-from fairway.sim.objects import is_ended
+from fairway.sim.objects import is_ended, running
 from fairway.state.queues import DEFAULT_QUEUE
 from fairway.state.reader import group_of
 
@@ -114,8 +114,9 @@ class LiveCluster(VirtualCluster):
             delay = self._timing.start_delay.draw(self._dice)
             self.loop.plan(pod.bound + delay, Rank.CHANGE, self._start, [life])
         else:
-            if pod.started is None:
+            if pod.started is None:  # it does not say since when it runs: from now on it does
                 pod.started = pod.bound
+                self._put(pod, running(pod.pod, pod.started))
             self.loop.plan(pod.started + pod.run, Rank.RELEASE, self._end, [life])
 
     def _reserve(self, pod: SimPod) -> None:
