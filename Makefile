@@ -42,8 +42,9 @@ bench: $(READY)  ## run the benchmarks and print their ratios
 experiments: $(READY)  ## measure published results again (data from FAIRWAY_DATA)
 	$(BIN)/python -m experiments
 
-docs: $(READY)  ## write the generated reference pages in docs/
+docs: $(READY)  ## write the generated reference pages in docs/, and what documented commands print
 	$(BIN)/python -m fairway.cli.main policy reference > docs/policy-reference.md
+	$(BIN)/python -m tools.pages
 
 lock: $(READY)  ## resolve the dependencies again into requirements.lock
 	$(BIN)/python -m pip install --quiet uv

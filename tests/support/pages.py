@@ -10,8 +10,9 @@ one, is what it prints; `...` as a last line stands for the rest. Two marks, bot
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -64,16 +65,21 @@ def blocks(page: Path) -> Iterator[Block]:
             block, fenced = Block(number + 1, match[2] or "", not_run), True
         elif line.startswith("    ") and (block is not None or not lines[number - 2].strip()):
             block = block or Block(number, "", not_run)
-            block.text.append(line[4:])
+            block.text.append(line)
         elif block is not None and line.strip():
-            yield block
+            yield _dedented(block)
             block, not_run = None, ""
         if match := _NOT_RUN.fullmatch(line):
             not_run = match[1]
         elif block is not None and not fenced and not line.strip():
             block.text.append("")
     if block is not None:
-        yield block
+        yield _dedented(block)
+
+
+def _dedented(block: Block) -> Block:
+    """A block that is indented, also below an entry of a list."""
+    return replace(block, text=dedent("\n".join(block.text)).split("\n"))
 
 
 def documented(page: Path) -> Iterator[Documented]:

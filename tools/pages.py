@@ -1,0 +1,54 @@
+"""`python -m tools.pages`: write what documented commands print into README.md and docs/, as they print it now.
+
+Commands are those that `tests/docs` runs. Where a page cuts an output with `...`, as many lines are kept as it has.
+Read the difference before it is committed: a page that changes tells what a user will see.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from support.pages import CUT, PAGES, Documented, documented, plain  # noqa: E402 - found only now
+
+
+def main() -> None:
+    for page in PAGES:
+        lines = page.read_text().splitlines()
+        for command in reversed(list(documented(page))):
+            if command.prints is not None and not command.not_run:
+                _refresh(lines, command)
+        text = "\n".join(lines) + "\n"
+        if text != page.read_text():
+            page.write_text(text)
+            print(f"{page.relative_to(ROOT)}: written")
+
+
+def _refresh(lines: list[str], command: Documented) -> None:
+    """Replace the lines below the command's own; from the last command up, so that line numbers stay true."""
+    shown = command.prints or ()
+    printed = _run(command)
+    if shown[-1] == CUT:
+        printed = [*printed[: len(shown) - 1], CUT]
+    indent = (
+        lines[command.line - 1][: -len(lines[command.line - 1].lstrip())] if lines[command.line - 1][:1] == " " else ""
+    )
+    lines[command.line : command.line + len(shown)] = [(indent + line).rstrip() for line in printed]
+
+
+def _run(command: Documented) -> list[str]:
+    kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "FORCE_COLOR")}
+    arguments = [sys.executable, "-m", "fairway.cli.main", *command.arguments]
+    done = subprocess.run(arguments, capture_output=True, text=True, cwd=ROOT, env={**kept, "NO_COLOR": "1"})
+    if done.returncode:
+        raise SystemExit(f"{command}: exit status {done.returncode}\n{done.stderr}")
+    return plain(done.stdout)
+
+
+if __name__ == "__main__":
+    main()
