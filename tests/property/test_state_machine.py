@@ -7,6 +7,7 @@ queues with jobs in them. Bindings are assumed, confirmed and forgotten in betwe
 import json
 from typing import Any
 
+import msgspec
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 from fairway.api import kinds
 from fairway.api.kinds import ApiObject
 from fairway.api.policy import Policy
+from fairway.api.scheduling import NetworkTopology, PodGroup
 from fairway.scheduler.plan import Plan
 from fairway.state import invariants
 from fairway.state.cluster import ClusterState
@@ -103,10 +105,18 @@ class Story(RuleBasedStateMachine):
         phase=st.sampled_from(("", "Pending", "Inqueue", "Completed")),
         priority_class=st.sampled_from(("", "high", "unknown")),
         roles=st.sampled_from(({}, {}, {"driver": 1})),
+        annotations=st.sampled_from(
+            ({}, {}, *({f"kueue.x-k8s.io/podset-{how}-topology": "zone"} for how in ("required", "preferred")))
+        ),
+        network=st.sampled_from((None, None, None, "hard", "soft")),
         uid=uids,
     )
-    def upsert_group(self, name: str, namespace: str, uid: str, **fields: Any) -> None:
-        self.upsert(of_uid(make.group(name, namespace, **fields), uid))
+    def upsert_group(self, name: str, namespace: str, uid: str, network: str | None, **fields: Any) -> None:
+        group = make.group(name, namespace, **fields)
+        assert isinstance(group, PodGroup)
+        topology = None if network is None else NetworkTopology(mode="hard" if network == "hard" else "soft")
+        spec = msgspec.structs.replace(group.spec, network_topology=topology)
+        self.upsert(of_uid(msgspec.structs.replace(group, spec=spec), uid))
 
     @rule(
         name=st.sampled_from(sorted({*PODS, *GROUPS})),
@@ -178,11 +188,16 @@ class Story(RuleBasedStateMachine):
         leaving=clusters.seldom,
         group=st.sampled_from(("", *GROUPS)),
         owner=st.sampled_from(("", "", "Job/g0", "JobSet/g0")),
+        claim=st.sampled_from((None, None, *CLAIMS)),
         ours=st.booleans(),
     )
-    def upsert_placed_pod(self, name: str, namespace: str, kind: int, node: str, ours: bool, **fields: Any) -> None:
+    def upsert_placed_pod(
+        self, name: str, namespace: str, kind: int, node: str, ours: bool, claim: str | None, **fields: Any
+    ) -> None:
         chosen, confirmed = self.binding.pop(f"{namespace}/{name}", (node, False))
         template = self.kind(kind, ours)
+        if claim is not None:
+            template["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]
         self.upsert(make.pod(name, namespace, **template, node=chosen if confirmed else node, **fields))
 
     def kind(self, index: int, ours: bool) -> dict[str, Any]:
@@ -222,9 +237,17 @@ class Story(RuleBasedStateMachine):
     @rule(
         name=st.sampled_from(CLAIMS),
         namespace=namespaces,
-        spec=st.sampled_from(({}, {"volumeName": "v"}, {"storageClassName": "late"})),
+        spec=st.sampled_from(
+            (
+                {},
+                {"volumeName": "v", "accessModes": ["ReadWriteOnce"]},
+                {"storageClassName": "late", "accessModes": ["ReadWriteOnce"]},
+                {"volumeName": "v", "accessModes": ["ReadWriteOncePod"]},
+                {"storageClassName": "late", "accessModes": ["ReadWriteOncePod"]},
+            )
+        ),
     )
-    def upsert_claim(self, name: str, namespace: str, spec: dict[str, str]) -> None:
+    def upsert_claim(self, name: str, namespace: str, spec: dict[str, Any]) -> None:
         self.upsert(make.made("PersistentVolumeClaim", name, namespace, spec=spec))
 
     @rule(name=st.sampled_from(CLAIMS), namespace=namespaces)
@@ -234,9 +257,27 @@ class Story(RuleBasedStateMachine):
     @rule(zone=st.sampled_from(("x", "y")))
     def upsert_storage(self, zone: str) -> None:
         terms = [{"matchExpressions": [make.expression("zone", "In", zone)]}]
-        required = {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}}
+        required = {"nodeAffinity": {"required": {"nodeSelectorTerms": terms}}, "csi": {"driver": "p"}}
         self.upsert(make.made("PersistentVolume", "v", spec=required))
         self.upsert(make.made("StorageClass", "late", provisioner="p", volumeBindingMode="WaitForFirstConsumer"))
+
+    @rule(name=nodes, count=st.none() | st.integers(0, 2))
+    def upsert_csi_node(self, name: str, count: int | None) -> None:
+        limit = {} if count is None else {"allocatable": {"count": count}}
+        self.upsert(make.made("CSINode", name, spec={"drivers": [{"name": "p", **limit}]}))
+
+    @rule(name=nodes)
+    def delete_csi_node(self, name: str) -> None:
+        self.delete(make.made("CSINode", name))
+
+    @rule(name=st.sampled_from(("h0", "h1")), tier=st.integers(1, 2), members=st.lists(nodes, max_size=3))
+    def upsert_hyper_node(self, name: str, tier: int, members: list[str]) -> None:
+        chosen = [{"type": "Node", "selector": {"exactMatch": {"name": member}}} for member in members]
+        self.upsert(make.made("HyperNode", name, spec={"tier": tier, "members": chosen}))
+
+    @rule(name=st.sampled_from(("h0", "h1")))
+    def delete_hyper_node(self, name: str) -> None:
+        self.delete(make.made("HyperNode", name))
 
     # -- bindings ---------------------------------------------------------------------------------------------
 
