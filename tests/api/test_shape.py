@@ -128,3 +128,15 @@ def test_paths_read_as_one_would_write_them() -> None:
     assert path_text(path) == "spec.containers[0].resources.requests[nvidia.com/gpu]"
     assert path_text(("items", 3)) == "items[3]"
     assert path_text(("a b",)) == "[a b]"
+
+
+@pytest.mark.parametrize("wrong", [[], 3, True, {"all": 3}, "Both", {"all": {}, "single": {}}])
+def test_a_choice_between_forms_that_fits_none_is_named(wrong: object) -> None:
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": "g"},
+        "spec": {"disruptionMode": wrong},
+    }
+    with pytest.raises(ManifestError, match=r"spec\.disruptionMode"):
+        parse_object(group)

@@ -122,7 +122,7 @@ def _fit_union(value: Any, kind: inspect.UnionType, path: Path, findings: list[F
     number = isinstance(value, int) and not isinstance(value, bool)
     fault = attempts[0][0][1] if number else _wrong(value, kind)
     findings.append((path, fault))
-    return None
+    return _stand_in(kind)
 
 
 def _fit_scalars(value: Any, kind: inspect.Metadata, path: Path, findings: list[Finding]) -> object:
@@ -168,6 +168,10 @@ def _stand_in(kind: inspect.Type) -> object:
             return False
         case inspect.LiteralType():
             return kind.values[0]
+        case inspect.FloatType():
+            return 0.0
+        case inspect.UnionType() if not kind.includes_none:
+            return _stand_in(kind.types[0])
     return None
 
 
