@@ -58,7 +58,7 @@ def test_a_place_in_yaml(data: st.DataObject) -> None:
     path = data.draw(st.sampled_from(places(tree)))
     documents = [
         "# first",
-        *(yaml.safe_dump(document, allow_unicode=True) for document in ({}, marked(tree, path))),
+        *(yaml.safe_dump(document, allow_unicode=True) for document in ({}, marked(tree, path))),  # type: ignore[var-annotated]
     ]
     text = "\n---\n".join(documents)
     assert YamlLines(text).line(1, path) == line_of_mark(text)

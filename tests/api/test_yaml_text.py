@@ -61,7 +61,7 @@ def problem(text: str) -> tuple[int, str]:
 def test_scalars(text: str, value: object) -> None:
     read_back = read(f"a: {text}")[0] if text != "-" else {"a": read("-")[0]}
     assert read_back == {"a": value}
-    assert type(read_back["a"]) is type(value)  # type: ignore[index]
+    assert type(read_back["a"]) is type(value)
 
 
 def test_keys_are_text() -> None:

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from fairway.app.explaining import Standing, counterfactual, explain
+from fairway.app.explaining import Standing, counterfactual, explain  # type: ignore[attr-defined]
 from fairway.app.explaining.model import Effect
 from fairway.errors import InputError
 from fairway.state import invariants
@@ -58,7 +58,7 @@ def test_whose_end_would_let_it_start_is_told_in_the_order_of_their_ends() -> No
     said = explained("a", node("n", cpu=8), there, pod("a", cpu=4))
     (text,) = texts(said, "ends")
     assert text == "wait for the end of default/next, default/soon (all known to end by 2026-01-02T00:19:00Z)"
-    change = next(change for change in said.counterfactual.changes if change.kind == "ends")  # type: ignore[union-attr]
+    change = next(change for change in said.counterfactual.changes if change.kind == "ends")
     assert change.pods == ("default/next", "default/soon")
 
 
@@ -110,7 +110,7 @@ def test_more_weight_lets_a_queue_reclaim() -> None:
     ]
     said = explained("a", objects, with_policy=policy(actions=RECLAIM))
     assert texts(said, "weight") == ["give queue q the weight 2 instead of 1"]
-    (change,) = [change for change in said.counterfactual.changes if change.kind == "weight"]  # type: ignore[union-attr]
+    (change,) = [change for change in said.counterfactual.changes if change.kind == "weight"]
     assert change.effect is Effect.EVICTS
 
 

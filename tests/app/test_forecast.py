@@ -1,5 +1,7 @@
 """When a job starts, by rolling decide forward: with known ends, behind others, and where nobody knows."""
 
+from typing import Any
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -34,7 +36,7 @@ def after(minutes: float) -> str:
     return format_rfc3339(NOW + int(minutes * MINUTE))
 
 
-def ends(minutes: int) -> dict[str, object]:
+def ends(minutes: int) -> dict[str, Any]:
     """A pod that is ended for sure so many minutes after its start."""
     return {"spec": {"activeDeadlineSeconds": minutes * 60}}
 
@@ -127,7 +129,7 @@ def test_a_run_past_its_deadline_is_over_at_any_moment() -> None:
 def test_past_runs_of_the_same_name_make_an_estimate() -> None:
     done = [
         replace(
-            since(pod(f"train-{i}", phase="Succeeded", cpu=4), 7200),  # type: ignore[arg-type]
+            since(pod(f"train-{i}", phase="Succeeded", cpu=4), 7200),
             status=PodStatus(
                 phase="Succeeded",
                 start_time=to_datetime(NOW - 7200 * SECOND),

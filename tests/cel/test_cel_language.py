@@ -6,8 +6,8 @@ import os
 from typing import Any
 
 import pytest
-from cel_expr_python import cel
-from cel_expr_python.ext import ext_bindings, ext_optional
+from cel_expr_python import cel  # type: ignore[import-untyped]
+from cel_expr_python.ext import ext_bindings, ext_optional  # type: ignore[import-untyped]
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -33,7 +33,7 @@ actions: [enqueue, {name: reserve, arguments: {starvingJobTimeThreshold: 5, rese
 @pytest.fixture(name="make", params=WORLDS, ids=[world.name for world in WORLDS])
 def a_world(request: pytest.FixtureRequest) -> Make:
     def make(*objects: object, with_policy: Policy | None = None) -> Played:
-        found: list[ApiObject] = flat(objects)  # type: ignore[arg-type]
+        found: list[ApiObject] = flat(objects)
         played: Played = request.param(found, with_policy or policy())
         return played
 

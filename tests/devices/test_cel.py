@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from cel_expr_python import cel
-from cel_expr_python.ext import ext_bindings
+from cel_expr_python import cel  # type: ignore[import-untyped]
+from cel_expr_python.ext import ext_bindings  # type: ignore[import-untyped]
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +20,7 @@ from fairway.api.classes import ResourceClass, ResourceClassSpec
 from fairway.api.devices import ResourceSlice
 from fairway.api.meta import ObjectMeta
 from fairway.devices import compile_selector
-from fairway.devices.cel import MAX_EXPRESSION, NOT_EXPORTED, SELECTS_NOTHING, export
+from fairway.devices.cel import MAX_EXPRESSION, NOT_EXPORTED, SELECTS_NOTHING, export  # type: ignore[attr-defined]
 from fairway.devices.classes import ClassTable
 from fairway.devices.inventory import Inventory
 from fairway.devices.sources import from_slice
@@ -45,7 +45,7 @@ def compare(left: bytes, right: bytes) -> int:
     (kind, a), (other, b) = left.decode().split(":", 1), right.decode().split(":", 1)
     assert kind == other
     x, y = (version_key(a), version_key(b)) if kind == "v" else (parse_quantity(a).nanos, parse_quantity(b).nanos)
-    return (x > y) - (x < y)
+    return (x > y) - (x < y)  # type: ignore[operator]
 
 
 def function(name: str, result: cel.Type, parameters: list[cel.Type], member: bool, impl: Any) -> cel.FunctionDecl:
@@ -114,7 +114,7 @@ TEXTS = ["gpu", "true", "false", "", 'say "hi"', "back\\slash", "tab\tnew\nline"
 names = st.sampled_from(["size", "kind", "type", f"{OTHER}/size", f"{DRIVER}/size"])
 keys = st.one_of(names, st.sampled_from(["Kind", "Type", "driver", "gone"]))
 any_value = st.sampled_from([*NUMBERS, *VERSIONS, *TEXTS])
-requirements = st.one_of(
+requirements = st.one_of(  # type: ignore[var-annotated]
     st.tuples(keys, st.sampled_from(["In", "NotIn"]), st.lists(any_value, min_size=1, max_size=3)),
     st.tuples(keys, st.just("Eq"), st.lists(any_value, min_size=1, max_size=1)),
     st.tuples(

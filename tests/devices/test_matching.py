@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from slow_matching import Choice, first
 
+from devices.slow_matching import Choice, first
 from fairway.devices.device import CounterUse, Device
 from fairway.devices.flow import can_serve
 from fairway.devices.inventory import Inventory

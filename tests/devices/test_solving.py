@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from slow_matching import allowed, every_choice
 
+from devices.slow_matching import allowed, every_choice
 from fairway.api.devices import CapacityRange, CapacityRequestPolicy
 from fairway.devices.device import Device
 from fairway.devices.inventory import Inventory

@@ -230,7 +230,7 @@ def test_a_version_survives_its_normal_text(text: str) -> None:
     version = parse_version(f"v0{text}+build.7")
     assert version is not None
     assert version.normal() == text
-    assert version.precedence == parse_version(text).precedence  # type: ignore[union-attr]
+    assert version.precedence == parse_version(text).precedence
 
 
 def test_version_precedence_in_the_standard_order() -> None:

@@ -220,7 +220,7 @@ class Histories(RuleBasedStateMachine):
         change = bind(f"default/{name}", uid=found.metadata.uid)
         self.store.sent([change])
         there = self.server.get(name)
-        can = there is not None and there.metadata.uid == change.uid and not there.spec.node_name  # type: ignore[union-attr]
+        can = there is not None and there.metadata.uid == change.uid and not there.spec.node_name
         if can and answer != "refused":
             made = change.onto(there)
             assert made is not None

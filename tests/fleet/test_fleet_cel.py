@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from fleet_objects import cluster, condition, decide, everywhere, placement, reasons
 
 from fairway.api import fleet as api
 from fairway.fleet import FleetState, place
+from fleet.fleet_objects import cluster, condition, decide, everywhere, placement, reasons
 
 
 def expression(*texts: str) -> list[dict[str, Any]]:

@@ -6,7 +6,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from fleet_objects import (
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairway.api import fleet as api
+from fairway.fleet import FleetState, place
+from fleet.fleet_objects import (
     chosen,
     cluster,
     decision,
@@ -17,11 +22,6 @@ from fleet_objects import (
     run,
     scores,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from fairway.api import fleet as api
-from fairway.fleet import FleetState, place
 
 STATIC = {"mode": "Exact", "configurations": [{"name": "Steady"}]}
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from fleet_objects import cluster, decision, everywhere, placement
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from fairway.fleet import FleetState, place
+from fleet.fleet_objects import cluster, decision, everywhere, placement
 
 CLUSTERS = [f"c{number}" for number in range(3)]
 PLACEMENTS = [f"p{number}" for number in range(4)]

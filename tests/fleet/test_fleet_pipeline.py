@@ -7,7 +7,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from fleet_objects import (
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairway.api import fleet as api
+from fairway.fleet import FleetState, place, reference
+from fleet.fleet_objects import (
     SECOND,
     at,
     chosen,
@@ -23,11 +28,6 @@ from fleet_objects import (
     run,
     scores,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from fairway.api import fleet as api
-from fairway.fleet import FleetState, place, reference
 
 CPU = exact("ResourceAllocatableCPU")
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from fleet_objects import cluster, condition, decide, decision, everywhere, placement, reasons
 
 from fairway.api import fleet as api
 from fairway.cel import Environment
 from fairway.fleet import FleetState, cel, place
+from fleet.fleet_objects import cluster, condition, decide, decision, everywhere, placement, reasons
 
 
 def required(**selector: Any) -> dict[str, Any]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fleet_objects import cluster, condition, decide, decision, placement
 
 from fairway.fleet.rules import read
+from fleet.fleet_objects import cluster, condition, decide, decision, placement
 
 V1ALPHA1 = "cluster.open-cluster-management.io/v1alpha1"
 

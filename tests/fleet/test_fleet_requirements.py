@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fleet_objects import chosen, cluster, condition, decide, decision, everywhere, fleet, placement, reasons, run
 
 from fairway.fleet import FleetState
+from fleet.fleet_objects import chosen, cluster, condition, decide, decision, everywhere, fleet, placement, reasons, run
 
 NEEDS = {"requirements": {"cpu": "8", "nvidia.com/gpu": "2"}}
 

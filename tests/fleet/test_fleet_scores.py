@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fleet_objects import cluster, decide, decision, exact, fleet, placement, run, scores
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.fleet import reference
 from fairway.fleet.scores import MISSING, balance_table, by_amount, by_ratio
+from fleet.fleet_objects import cluster, decide, decision, exact, fleet, placement, run, scores
 
 amounts = st.one_of(st.none(), st.integers(0, 50), st.integers(0, 2**62))
 
@@ -122,7 +122,7 @@ def test_amount_column_is_the_slow_formula(given: list[int | None], missing: int
 @given(amounts, amounts, st.sampled_from([-100, 0]))
 def test_ratio_column_is_the_slow_formula(allocatable: int | None, capacity: int | None, missing: int) -> None:
     columns = [np.array([MISSING if amount is None else amount]) for amount in (allocatable, capacity)]
-    assert by_ratio(*columns, missing).tolist() == [reference.by_ratio(allocatable, capacity, missing)]
+    assert by_ratio(*columns, missing).tolist() == [reference.by_ratio(allocatable, capacity, missing)]  # type: ignore[call-arg]
 
 
 def _rank(given: list[int], who: int, kind: str) -> int:

@@ -7,13 +7,13 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from fleet_objects import cluster, condition, decide, decision, fleet, placement, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairway.api.fleet import PlacementDecision
 from fairway.fleet.records import recorded
 from fairway.fleet.slices import Write, group_size, members, writes
+from fleet.fleet_objects import cluster, condition, decide, decision, fleet, placement, run
 
 
 def labels(slice: PlacementDecision) -> tuple[str, str, str]:
@@ -166,7 +166,7 @@ def test_tampered_decisions_are_repaired() -> None:
     [slice] = outcome.slices
     state.upsert(decision("p", ["b"]))
     [again] = run(state).outcomes
-    assert [(write.action, members(write.decision)) for write in again.writes] == [("update", {"a", "b"})]
+    assert [(write.action, members(write.decision)) for write in again.writes] == [("update", {"a", "b"})]  # type: ignore[comparison-overlap]
     state.delete(slice)
     [again] = run(state).outcomes
     assert [write.action for write in again.writes] == ["create"]

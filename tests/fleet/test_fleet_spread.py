@@ -6,9 +6,10 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from fleet_objects import cluster, condition, decide, decision, exact, placement, reasons
 from hypothesis import given
 from hypothesis import strategies as st
+
+from fleet.fleet_objects import cluster, condition, decide, decision, exact, placement, reasons
 
 CPU = exact("ResourceAllocatableCPU")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fleet_objects import SECOND, at, cluster, condition, decide, decision, exact, fleet, placement, reasons, run
+
+from fleet.fleet_objects import SECOND, at, cluster, condition, decide, decision, exact, fleet, placement, reasons, run
 
 NO_SELECT = {"key": "gpu", "value": "a100", "effect": "NoSelect"}
 

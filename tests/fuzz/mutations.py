@@ -62,7 +62,7 @@ def spoiled_value(document: Any, random: Random) -> Any:
 
 def text_of(document: Any) -> bytes:
     """JSON, with halves of characters as they come."""
-    return json.dumps(document).encode()
+    return json.dumps(document, default=str).encode()
 
 
 def _places(value: Any) -> Any:

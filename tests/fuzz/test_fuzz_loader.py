@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 import yaml
-from mutations import spoiled_bytes, spoiled_value, text_of
 
 from fairway.app.sandbox.api import Api
 from fairway.app.sandbox.engine import Sandbox
 from fairway.cli.output import escaped
+from fuzz.mutations import spoiled_bytes, spoiled_value, text_of
 from support import objects as make
 from support.cli import invoke
 from support.effort import examples

@@ -68,17 +68,17 @@ JOB = st.fixed_dictionaries(
 )
 SCENARIOS = st.fixed_dictionaries(
     {
-        "cluster": st.fixed_dictionaries(
-            {"nodes": st.lists(NODES, min_size=1, max_size=2)},
+        "cluster": st.fixed_dictionaries(  # type: ignore[dict-item]
+            {"nodes": st.lists(NODES, min_size=1, max_size=2)},  # type: ignore[dict-item]
             optional={
-                "queues": st.lists(QUEUE, max_size=3, unique_by=lambda queue: str(queue["name"])),
+                "queues": st.lists(QUEUE, max_size=3, unique_by=lambda queue: str(queue["name"])),  # type: ignore[index]
                 "namespaces": st.dictionaries(st.sampled_from(["a", "team-x"]), st.just({"weight": 3}), max_size=2),
             },
         ),
-        "workload": st.fixed_dictionaries(
+        "workload": st.fixed_dictionaries(  # type: ignore[dict-item]
             {"jobs": st.lists(JOB, min_size=1, max_size=3, unique_by=lambda job: str(job["name"]))}
         ),
-        "end": st.sampled_from(["10s", "1h", "3d"]),
+        "end": st.sampled_from(["10s", "1h", "3d"]),  # type: ignore[dict-item]
     },
     optional={
         "name": st.text(max_size=5),

@@ -47,7 +47,7 @@ def weight_of(text: str) -> int:
     suffix = str(text)[len(digits) :]
     if not digits.isdigit() or suffix not in _SUFFIXES:
         return 1
-    weight = int(digits) * Fraction(_SUFFIXES[suffix])
+    weight = int(digits) * Fraction(_SUFFIXES[suffix])  # type: ignore[call-overload]
     return int(weight) if weight > 0 and weight.denominator == 1 else 1
 
 

@@ -30,7 +30,7 @@ def clusters(draw: st.DrawFn) -> OracleCluster:
         uses = ()
         if draw(st.booleans()):
             on, amount = draw(st.sampled_from("xy")), draw(st.integers(0, 2))
-            uses = ((on, amount, draw(st.sampled_from(GROUPS))),)
+            uses = ((on, amount, draw(st.sampled_from(GROUPS))),)  # type: ignore[assignment]
         devices.append(
             OracleDevice(
                 f"d{i}",

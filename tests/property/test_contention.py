@@ -164,7 +164,7 @@ def test_no_victim_can_be_spared_over_the_whole_plan(objects, policy):
 def after_plan(objects: list[Any], state: ClusterState, plan: Plan, claimant: str, back: set[str]) -> list[Any]:
     """The cluster when the plan is carried out, but for the claimant, which waits, and for some who are not evicted."""
     gone = {eviction.pod for eviction in plan.evictions} - back
-    nodes = {entry.pod: entry.node for entry in (*plan.bindings, *plan.nominations)}
+    nodes = {entry.pod: entry.node for entry in (*plan.bindings, *plan.nominations)}  # type: ignore[attr-defined]
     found: list[Any] = []
     for thing in flat(objects):
         if not isinstance(thing, Pod):
@@ -210,8 +210,8 @@ def test_every_eviction_has_somebody_who_gets_the_room(objects, policy):
     for binding in plan.bindings:
         pod = pods[binding.pod]
         state.apply(Upserted(replace(pod, spec=replace(pod.spec, node_name=binding.node))))
-    for pod, entry in nominees.items():
-        state.apply(Upserted(nominated(pods[pod], entry.node)))
+    for pod, entry in nominees.items():  # type: ignore[assignment]
+        state.apply(Upserted(nominated(pods[pod], entry.node)))  # type: ignore[index]
     for eviction in plan.evictions:
         state.apply(Deleted(pods[eviction.pod]))
     following = cycle(state, policy)
@@ -304,7 +304,7 @@ def test_a_reserved_node_takes_nobody_new_but_its_own(objects, policy, data):
     assume(standing and standing[0].node == node and standing[0].state == "reserved")
     assume(not plan.released)
     for entry in [*plan.bindings, *plan.nominations]:
-        assert entry.node != node or state.tasks[entry.pod].shape.best_effort, entry
+        assert entry.node != node or state.tasks[entry.pod].shape.best_effort, entry  # type: ignore[attr-defined]
 
 
 @some

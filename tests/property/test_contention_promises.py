@@ -49,7 +49,7 @@ def capped(draw: st.DrawFn) -> list[Any]:
 def given_room(state: ClusterState, plan: Plan) -> dict[str, Task]:
     """Pods that the plan binds, or holds room for."""
     entries = [*plan.bindings, *plan.nominations, *(entry for entry in plan.reservations if not entry.anew)]
-    return {entry.pod: state.tasks[entry.pod] for entry in entries}
+    return {entry.pod: state.tasks[entry.pod] for entry in entries}  # type: ignore[attr-defined]
 
 
 @some

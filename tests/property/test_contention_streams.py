@@ -173,9 +173,9 @@ def test_no_hold_is_leaked_whatever_happens(objects, evicting, data):
         state = world.state
         state.refresh()
         held = {task.key for task in state.tasks.values() if task.state in HOLDING}
-        assert held == {entry.pod for entry in (*plan.reservations, *plan.nominations)} & state.tasks.keys()
+        assert held == {entry.pod for entry in (*plan.reservations, *plan.nominations)} & state.tasks.keys()  # type: ignore[attr-defined]
         for entry in (*plan.reservations, *plan.nominations):
-            row = state.nodes.rows[entry.node]
+            row = state.nodes.rows[entry.node]  # type: ignore[attr-defined]
             assert state.nodes.ready[row]
             assert state.nodes.schedulable[row]
         reserved = {entry.node for entry in plan.reservations}

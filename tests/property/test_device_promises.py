@@ -86,7 +86,7 @@ def assert_nothing_is_given_twice(state: ClusterState) -> None:
 
 def could_be_served(state: ClusterState, pod: ApiObject) -> bool:
     """Every way to give a pod's lines devices of one node, one by one."""
-    asks = device_asks(pod, lambda claim: False)  # type: ignore[arg-type]
+    asks = device_asks(pod, lambda claim: False)
     assert asks is not None
     for node in device_book(state).nodes.values():
         lines: list[tuple[str, int]] = []

@@ -115,7 +115,7 @@ def test_no_action_ever_spreads_a_hard_gang(nodes, jobs, data):
             state.apply(_gone(eviction.pod))
         running |= bound(plan)
         places = dict(running)
-        places |= {entry.pod.removeprefix("default/"): entry.node for entry in (*plan.reservations, *plan.nominations)}
+        places |= {entry.pod.removeprefix("default/"): entry.node for entry in (*plan.reservations, *plan.nominations)}  # type: ignore[attr-defined]
         for gang in jobs:
             if gang.hard:
                 used = [places[f"{gang.name}-{i}"] for i in range(gang.pods) if f"{gang.name}-{i}" in places]

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.resources.algebra import Default, Resource
+from fairway.resources.algebra import Default, Resource  # type: ignore[attr-defined]
 from fairway.resources.columns import Axis, Table
 
 NAMES = ("cpu", "memory", "pods", "x/gpu")

@@ -106,7 +106,7 @@ def test_through_time_everybody_starts_when_it_was_first_promised():
     ]
     found = stream([4], CONSERVATIVE, works)
     assert found.started == {"a": 0, "b": 10, "c": 15, "d": 2}
-    first = {}
+    first = {}  # type: ignore[var-annotated]
     for one in found.passes:
         first = {**one.promised, **first}
     assert first == {"b": 10, "c": 15}

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -57,7 +58,7 @@ def test_an_estimate_is_at_most_what_the_job_states():
 
 
 def test_where_users_share_a_namespace_each_has_a_history_of_its_own():
-    def user(name: str) -> dict[str, object]:
+    def user(name: str) -> dict[str, Any]:
         return {"annotations": {"fairway.dev/user": name}}
 
     past = [finished("train-0", 40, **user("ann")), finished("train-1", 90, **user("bob"))]

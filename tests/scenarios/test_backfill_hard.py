@@ -45,7 +45,7 @@ def head(cpu: int = 2, **rest: object) -> object:
          "every by priority", "preempt", "reclaim", "reserve"],
 )  # fmt: skip
 def test_a_planned_start_is_hard_where_ends_are_sure_and_no_job_can_overtake(policy: object, hard: bool):
-    found = promises(plan(node("n1", cpu=2), busy("r", "n1", 30), head(), policy=policy))["head"]  # type: ignore[arg-type]
+    found = promises(plan(node("n1", cpu=2), busy("r", "n1", 30), head(), policy=policy))["head"]
     assert (found.planned_start, found.hard, found.soft) == (at(DAY + 30), hard, not hard)
 
 

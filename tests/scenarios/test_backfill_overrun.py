@@ -113,7 +113,7 @@ def test_disruption_budgets_hold():
 def test_a_pod_that_leaves_is_not_told_twice():
     state = engine.state_of(node("n1", cpu=2), overdue(), head())
     assert evicted(cycle(state, EASY)) == ["old"]
-    state.upsert([overdue(leaving=True)])
+    state.upsert([overdue(leaving=True)])  # type: ignore[list-item]
     again = cycle(state, EASY)
     assert evicted(again) == []
     assert promises(again)["head"].promised_start == at(DAY)

@@ -1,5 +1,7 @@
 """Reservations of starving jobs and run times: promised starts, and who may use a reserved node until then."""
 
+from typing import Any
+
 import pytest
 
 from fairway.api.policy import Policy
@@ -90,7 +92,7 @@ def test_without_run_times_nothing_new_goes_on_a_reserved_node(mode: str):
     ],
     ids=["ends for sure before it", "is evicted before it", "ends after it", "nobody knows"],
 )
-def test_a_short_job_may_use_a_reserved_node_until_the_promise(job: dict[str, object], starts: bool):
+def test_a_short_job_may_use_a_reserved_node_until_the_promise(job: dict[str, Any], starts: bool):
     small = waiting("small", created=DAY, cpu=1, **job)
     found = plan(node("n1", cpu=3), busy("a", "n1", 30), starving(), small, policy=reserving("easy"))
     assert engine.bound(found) == ({"small": "n1"} if starts else {})

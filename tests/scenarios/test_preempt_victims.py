@@ -171,7 +171,7 @@ def test_then_the_one_where_least_work_is_lost():
 def test_who_goes_already_is_not_counted_again():
     """The first pod of the claimant costs g-0; with it gone, the rest of its gang is one pod, and loses less work."""
     cluster = [nodes("n1", "n2"), running_gang("g", ["n2", "n1"], minimum=1, started=10, cpu=1, priority=1)]
-    cluster += [low("safe", "n1", priority=9), low("old", "n2", priority=1)]
+    cluster += [low("safe", "n1", priority=9), low("old", "n2", priority=1)]  # type: ignore[list-item]
     found = plan(cluster, waiting_gang("high", 2, priority=5, cpu=1), policy=POLICY)
     assert evicted(found) == ["g-0", "g-1"]
 

@@ -129,7 +129,7 @@ def test_a_set_that_takes_no_queue_below_what_it_deserves_comes_before_one_that_
 def written(deserved: dict[str, int], **rest):
     """Queues that deserve so much cpu; keywords give one more field by queue."""
     ((field, by_queue),) = rest.items() or [("weight", {})]
-    return [make.queue(name, deserved={"cpu": n}, **{field: by_queue.get(name, 1)}) for name, n in deserved.items()]
+    return [make.queue(name, deserved={"cpu": n}, **{field: by_queue.get(name, 1)}) for name, n in deserved.items()]  # type: ignore[call-overload]
 
 
 def test_the_queue_that_is_furthest_above_what_it_deserves_gives_first():

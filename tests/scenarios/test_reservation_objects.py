@@ -46,8 +46,8 @@ def decided(*things: Any) -> tuple[dict, dict]:
     return bound(found), reservations(found)
 
 
-HELD = ({}, {"big": ("n1", "reserved")})
-FREE = ({"small": "n1"}, {})
+HELD = ({}, {"big": ("n1", "reserved")})  # type: ignore[var-annotated]
+FREE = ({"small": "n1"}, {})  # type: ignore[var-annotated]
 
 
 def test_the_reservation_of_a_job_keeps_its_node():

@@ -50,7 +50,7 @@ def test_a_job_that_was_ready_lately_does_not_starve():
     condition = Condition(
         type="Scheduled", status="True", last_transition_time=to_datetime(BEGIN + (DAY - 30) * SECOND)
     )
-    once_ready = replace(group, status=replace(group.status, conditions=(condition,)))
+    once_ready = replace(group, status=replace(group.status, conditions=(condition,)))  # type: ignore[type-var]
     patient = reserving(starvingJobTimeThreshold=60)
     assert reservations(plan(full(), group, pods, policy=patient)) == {"g-0": ("n1", "reserved")}
     assert reservations(plan(full(), once_ready, pods, policy=patient)) == {}

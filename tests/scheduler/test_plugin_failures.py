@@ -245,7 +245,7 @@ def preempting(**hooks):
 
 def test_a_stranger_may_say_that_a_job_is_not_worth_an_eviction():
     asked = []
-    assert len(preempting(job_pipelined=lambda job: asked.append((job.key, job.ready)) or True).evictions) == 1
+    assert len(preempting(job_pipelined=lambda job: asked.append((job.key, job.ready)) or True).evictions) == 1  # type: ignore[func-returns-value]
     assert asked == [("default/high", 1)]
     assert preempting(job_pipelined=lambda _: False).evictions == ()
 

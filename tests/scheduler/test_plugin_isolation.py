@@ -198,8 +198,8 @@ class Contrary(int):
     def __lt__(self, other: object) -> bool:
         raise RuntimeError("not now")
 
-    __gt__ = __le__ = __ge__ = __lt__  # type: ignore[assignment]
-    __eq__ = __lt__  # type: ignore[assignment]
+    __gt__ = __le__ = __ge__ = __lt__
+    __eq__ = __lt__
     __hash__ = int.__hash__
 
 

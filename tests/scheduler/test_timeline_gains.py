@@ -21,7 +21,7 @@ def test_every_moment_knows_all_changes_up_to_it(
 ) -> None:
     gains = Gains(DIMENSIONS, NODES)
     for owner, change in enumerate(made):
-        gains.add(*change, owner)
+        gains.add(*change, owner)  # type: ignore[call-arg]
     for place in taken_back:
         gains.take_back(range(place, min(place + 1, len(made))))
     left = [change for place, change in enumerate(made) if place not in taken_back]

@@ -80,9 +80,9 @@ def full(draw: st.DrawFn) -> list[ApiObject]:
 
 def _running(pod: Any, binding: Any) -> ApiObject:
     if binding is None:
-        return pod  # type: ignore[no-any-return]
+        return pod
     annotations = {**pod.metadata.annotations, **binding.annotations}
-    return replace(  # type: ignore[no-any-return]
+    return replace(
         pod,
         metadata=replace(pod.metadata, annotations=annotations),
         spec=replace(pod.spec, node_name=binding.node),

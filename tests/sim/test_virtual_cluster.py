@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simulating import PLAIN, Run
 
 from fairway.clock import SECOND
 from fairway.errors import InputError
 from fairway.sim.report import to_json
+from sim.simulating import PLAIN, Run
 
 STORY = """
 cluster: {nodes: 1 x {cpu: 3, memory: 3G}}

@@ -79,7 +79,7 @@ def claiming(entry: dict[str, str], status: dict[str, str] | None = None, **more
     found = pod("p", spec={"resourceClaims": [{"name": "c", **entry}]}, **more)
     if status:
         statuses = (convert({"name": "c", **status}, PodClaimStatus),)
-        found = structs.replace(found, status=structs.replace(found.status, resource_claim_statuses=statuses))
+        found = structs.replace(found, status=structs.replace(found.status, resource_claim_statuses=statuses))  # type: ignore[type-var]
     return device_asks(found, lambda claim: claim == "default/allocated")  # type: ignore[arg-type]
 
 

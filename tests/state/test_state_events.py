@@ -240,7 +240,7 @@ class TestBindings:
         assert state.tasks["default/b"].state is TaskState.BINDING
         state.apply(Confirmed("default/b"))
         state.upsert([claim])
-        assert state.tasks["default/b"].state is TaskState.BOUND
+        assert state.tasks["default/b"].state is TaskState.BOUND  # type: ignore[comparison-overlap]
 
 
 class TestTerms:

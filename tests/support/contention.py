@@ -19,7 +19,6 @@ from fairway.scheduler.plan import Plan
 from fairway.state.cluster import ClusterState
 from support import engine
 from support import objects as make
-from support.engine import Objects
 from support.objects import BEGIN
 
 DAY = 86_400
@@ -113,7 +112,7 @@ def reservation(
 
 def nominated(pod: Pod, node: str, since: int | None = DAY - 60) -> Pod:
     named = replace(pod, status=replace(pod.status, nominated_node_name=node))
-    return named if since is None else annotated(named, nominated_since=make.at(since))  # type: ignore[no-any-return]
+    return named if since is None else annotated(named, nominated_since=make.at(since))
 
 
 def budget(
@@ -134,7 +133,7 @@ def cycle(state: ClusterState, policy: Policy, at: int = DAY) -> Plan:
     return plan
 
 
-def plan(*objects: "ApiObject | Objects", policy: Policy, at: int = DAY) -> Plan:
+def plan(*objects: Any, policy: Policy, at: int = DAY) -> Plan:
     return cycle(engine.state_of(*objects), policy, at)
 
 

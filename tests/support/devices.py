@@ -20,7 +20,7 @@ DRIVER = "gpu.example.com"
 def gpu(name: str, quantity: int = 1, kind: str = "nvidia-gpu", **more: Any) -> Manifest:
     """An entry of the node annotation; keywords that it has no field for are attributes."""
     fields = {key: more.pop(key) for key in ("members", "healthy", "taints") if key in more}
-    return {"name": name, "kind": kind, "quantity": quantity, "attributes": more, **fields}
+    return {"name": name, "kind": kind, "quantity": quantity, "attributes": more, **fields}  # type: ignore[dict-item]
 
 
 def device_node(name: str, *devices: Manifest, **allocatable: Any) -> ApiObject:

@@ -13,7 +13,8 @@ from fairway.scheduler.registry import Registry, default_registry
 from fairway.state.cluster import ClusterState
 from support.objects import NOW
 
-Objects = Iterable["ApiObject | Objects"]
+Objects = Iterable[Any]
+"""Objects, or iterables of them, as deep as it reads well."""
 
 PLUGINS = ("priority", "gang", "conformance", "drf", "predicates", "proportion", "nodeorder")
 
@@ -46,7 +47,7 @@ def flat(objects: Objects) -> list[ApiObject]:
     return found
 
 
-def state_of(*objects: "ApiObject | Objects", scheduler_names: Iterable[str] | None = None) -> ClusterState:
+def state_of(*objects: Any, scheduler_names: Iterable[str] | None = None) -> ClusterState:
     state = ClusterState(scheduler_names)
     state.upsert(flat(objects))
     return state
@@ -61,7 +62,7 @@ def decided(state: ClusterState, with_policy: Policy | None = None, registry: Re
     return plan
 
 
-def plan(*objects: "ApiObject | Objects", policy: Policy | None = None, registry: Registry | None = None) -> Plan:
+def plan(*objects: Any, policy: Policy | None = None, registry: Registry | None = None) -> Plan:
     return decided(state_of(*objects), policy, registry)
 
 

@@ -30,7 +30,7 @@ def explained(name: str, *objects: object, with_policy: Policy | None = None) ->
 
 
 def situation(*objects: object, with_policy: Policy | None = None) -> Situation:
-    return Situation(flat(objects), with_policy or policy(), NOW)  # type: ignore[arg-type]
+    return Situation(flat(objects), with_policy or policy(), NOW)
 
 
 def texts(said: Explanation, kind: str | None = None) -> list[str]:

@@ -48,13 +48,13 @@ def at(seconds: int) -> str:
 def node(
     name: str,
     *,
-    labels: Mapping[str, str] | None = None,
-    taints: Sequence[str] = (),
-    unschedulable: bool = False,
-    ready: bool = True,
+    labels: Any = None,
+    taints: Any = (),
+    unschedulable: Any = False,
+    ready: Any = True,
     **allocatable: Any,
 ) -> ApiObject:
-    """Taints are texts, `key=value:Effect`."""
+    """Taints are texts, `key=value:Effect`. Mappings of mixed values are unpacked into this and `pod`: hence `Any`."""
     return made(
         "Node",
         name,
@@ -75,22 +75,22 @@ def _taint(text: str) -> Manifest:
 
 def pod(
     name: str,
-    namespace: str = "default",
+    namespace: Any = "default",
     *,
-    node: str = "",
-    queue: str = "",
-    group: str = "",
-    owner: str = "",
-    gates: Sequence[str] = (),
-    role: str = "",
-    phase: str = "",
-    created: int | None = None,
-    leaving: bool = False,
-    labels: Mapping[str, str] | None = None,
-    annotations: Mapping[str, str] | None = None,
-    spec: Mapping[str, Any] | None = None,
-    ports: Sequence[int] = (),
-    nominated: str = "",
+    node: Any = "",
+    queue: Any = "",
+    group: Any = "",
+    owner: Any = "",
+    gates: Any = (),
+    role: Any = "",
+    phase: Any = "",
+    created: Any = None,
+    leaving: Any = False,
+    labels: Any = None,
+    annotations: Any = None,
+    spec: Any = None,
+    ports: Any = (),
+    nominated: Any = "",
     **requests: Any,
 ) -> ApiObject:
     """A pod with one container; `spec` adds any other field of its spec. `owner` is its controller: `Kind/name`."""
@@ -167,13 +167,13 @@ def group(
 
 def gang(
     name: str,
-    namespace: str = "default",
+    namespace: Any = "default",
     *,
     members: int,
-    minimum: int | None = None,
-    queue: str = "default",
-    created: int | None = None,
-    priority_class: str = "",
+    minimum: Any = None,
+    queue: Any = "default",
+    created: Any = None,
+    priority_class: Any = "",
     **pods: Any,
 ) -> list[ApiObject]:
     """A group and its pods `name-0`, `name-1`...; it needs all of them unless `minimum` says otherwise."""

@@ -22,7 +22,7 @@ def running_for(span: str) -> dict[str, str]:
 
 def made(*objects: object, path: Path | str = ":memory:", with_policy: Policy | None = None) -> Sandbox:
     store = Store(str(path))
-    create(store, files_world(flat(objects), NOW), with_policy or policy())  # type: ignore[arg-type]
+    create(store, files_world(flat(objects), NOW), with_policy or policy())
     return Sandbox(store)
 
 

@@ -32,7 +32,7 @@ def planning(mode: str, *before: Action, plugins: Sequence[str] = ("gang", "pred
     """Actions `before`, then allocate and backfill in a mode. By these plugins only age and names decide."""
     listed = [*before, "allocate", ("backfill", {"mode": mode, **arguments})]
     actions = [{"name": a} if isinstance(a, str) else {"name": a[0], "arguments": dict(a[1])} for a in listed]
-    return engine.policy(actions=actions, plugins=plugins)  # type: ignore[arg-type]
+    return engine.policy(actions=actions, plugins=plugins)
 
 
 def lasting(span: object) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from fairway.api.kinds import ApiObject
 from fairway.api.pods import Pod, PodStatus
 from fairway.api.policy import Policy
 from fairway.api.scheduling import PodGroup
@@ -18,14 +17,14 @@ from fairway.scheduler.carried import reservation_objects
 from fairway.scheduler.plan import Plan
 from fairway.state.events import Deleted, Upserted
 from support.contention import NOMINATED_SINCE, cycle
-from support.engine import Objects, flat, state_of
+from support.engine import flat, state_of
 from support.objects import BEGIN
 
 
 class World:
     """`runs` are run times in seconds by pod name; a pod without one runs for ever."""
 
-    def __init__(self, *objects: "ApiObject | Objects", policy: Policy, runs: dict[str, int] | None = None) -> None:
+    def __init__(self, *objects: Any, policy: Policy, runs: dict[str, int] | None = None) -> None:
         things = flat(objects)
         self.policy = policy
         self.runs = runs or {}

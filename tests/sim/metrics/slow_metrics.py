@@ -108,7 +108,7 @@ def bounded_slowdown(job: Job) -> Fraction:
 
 def weighted_slowdown(jobs: Sequence[Job]) -> Fraction:
     areas = [processors(job) * (job.end - job.start) for job in jobs]
-    return sum(area * bounded_slowdown(job) for area, job in zip(areas, jobs, strict=True)) / sum(areas)
+    return sum(area * bounded_slowdown(job) for area, job in zip(areas, jobs, strict=True)) / sum(areas)  # type: ignore[return-value]
 
 
 def by_user(jobs: Sequence[Job]) -> list[list[Job]]:
@@ -122,7 +122,7 @@ def user_waits(jobs: Sequence[Job]) -> list[Fraction]:
 def normalised_user_waits(jobs: Sequence[Job]) -> list[Fraction]:
     """For each user: seconds waited over processor-seconds used."""
     return [
-        sum(job.start - job.submit for job in mine) / sum(processors(job) * (job.end - job.start) for job in mine)
+        sum(job.start - job.submit for job in mine) / sum(processors(job) * (job.end - job.start) for job in mine)  # type: ignore[misc]
         for mine in by_user(jobs)
     ]
 

@@ -8,7 +8,13 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from slow_metrics import (
+
+from fairway.clock import SECOND
+from fairway.sim.metrics import JobFacts, JobOutcome, Recorder, summarize
+from fairway.sim.metrics.entitlement import fill
+from fairway.sim.report.charts import charts_of
+from fairway.sim.story import Story
+from sim.metrics.slow_metrics import (
     CAPACITY,
     RESOURCES,
     Job,
@@ -27,12 +33,6 @@ from slow_metrics import (
     weighted_slowdown,
     worst_deviation,
 )
-
-from fairway.clock import SECOND
-from fairway.sim.metrics import JobFacts, JobOutcome, Recorder, summarize
-from fairway.sim.metrics.entitlement import fill
-from fairway.sim.report.charts import charts_of
-from fairway.sim.story import Story
 
 
 class Claim(NamedTuple):
