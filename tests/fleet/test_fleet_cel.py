@@ -82,6 +82,27 @@ def test_a_new_score_is_seen_and_one_that_goes_too() -> None:
     assert chosen() == ()
 
 
+def test_a_score_that_is_written_again_as_it_was_concerns_no_placement() -> None:
+    wants = placement(predicates=expression('managedCluster.scores("usage").exists(s, s.value > 50)'))
+    state = FleetState([*FLEET, *everywhere(), score("a", cpu=1), wants])
+    state.apply(place(state, 0))
+    state.upsert(score("a", cpu=1))
+    assert state.affected(0) == []
+    state.upsert(score("a", cpu=2))
+    assert state.affected(0) == [("ns", "p")]
+
+
+def test_an_add_on_score_may_be_weighed_by_name() -> None:
+    def weighing(name: str) -> api.Placement:
+        listed = [{"name": name, "weight": 10}]
+        return placement(numberOfClusters=1, prioritizerPolicy={"mode": "Exact", "configurations": listed})
+
+    scores = [score("a", cpu=1), score("b", cpu=90)]
+    assert decide(*FLEET, *scores, weighing("AddOn/usage/cpu")).clusters == ("b",)
+    for bad in ("AddOn/usage", "AddOn/usage/cpu/more", "AddOn/usage/"):
+        assert condition(decide(*FLEET, *scores, weighing(bad)), "PlacementMisconfigured")[0] == "True", bad
+
+
 def test_reasons_are_of_the_scores_that_were_there_when_the_plan_was_made() -> None:
     wants = placement(predicates=expression('managedCluster.scores("usage").exists(s, s.value > 50)'))
     state = FleetState([*FLEET, *everywhere(), score("a", cpu=1), wants])

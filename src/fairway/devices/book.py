@@ -30,6 +30,9 @@ from fairway.state.facts import Changed, fact_key
 from fairway.state.shapes import Shape
 from fairway.state.tasks import Task
 
+_KEPT = 1024
+"""Answers that are remembered though nobody may ask again."""
+
 
 class DeviceBook:
     """See the module. `nodes` has the rows that have devices."""
@@ -83,7 +86,18 @@ class DeviceBook:
         refilled |= rebuilt | self._rebuild(rebuilt)
         refilled = self._occupancy.refill(refilled)
         self.columns.publish(refilled, self.nodes, reselected & set(self.nodes))
+        self._prune()
         self._facts, self._changed, self._reshaped = facts.end, nodes.changed.end, nodes.reshaped.end
+
+    def _prune(self) -> None:
+        """Structures and layouts that no node has any more are forgotten; no session outlasts a change."""
+        if len(self._structures) + len(self._layouts) <= _KEPT + 4 * len(self.nodes):
+            return
+        self._structures.clear()
+        self._layouts.clear()
+        for node in self.nodes.values():
+            node.structure = self._structures.setdefault(node.inventory.structure(), len(self._structures))
+            node.layout = -1
 
     def _forget(self) -> None:
         facts = self._state.devices
@@ -228,6 +242,8 @@ class DeviceBook:
         key = (asks, plain)
         found = self._needs.get(key)
         if found is None:
+            if len(self._needs) >= _KEPT:
+                self._needs.clear()
             found = self._needs[key] = self._requests.resolve(asks, plain)
         return found
 

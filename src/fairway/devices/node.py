@@ -15,6 +15,8 @@ from fairway.resources.quantity import parse_quantity
 
 ClassNames = frozenset[str]
 NO_CLASSES: ClassNames = frozenset()
+_KEPT = 256
+"""Wishes whose devices are remembered."""
 
 
 class Holding(NamedTuple):
@@ -124,6 +126,9 @@ class NodeDevices:
         """The slots that a wish means and that whoever has it may have, in stable order."""
         found = self._candidates.get(wish)
         if found is None:
+            if len(self._candidates) >= _KEPT:
+                self._candidates.clear()
+                self._masks.clear()
             found = self._candidates[wish] = tuple(self._find(wish))
         return found
 
