@@ -182,7 +182,7 @@ def test_once_runs_the_demo_to_its_end(fairway: Fairway) -> None:
     assert result.code == 0
     jobs = sum(job.count for job in demo_scenario().file.workload.jobs)
     assert f"{jobs} of {jobs}" in result.out
-    assert "Broken" not in result.out
+    assert "Failed:" not in result.out
     assert fairway("sandbox", "--once", "--fresh").code == 2
 
 

@@ -24,7 +24,7 @@ Examples:
 def command(folder: str, number: int, policy_file: str | None, output: str) -> None:
     """Decide cycle N of the log in DIR again and print its plan.
 
-    Under the logged policy the plan must be the logged one, to the byte: if it is not, this leaves with 1.
+    Under the logged policy the plan must be the logged one, to the byte: if it is not, the exit status is 1.
     """
     from pathlib import Path
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Examples:
   fairway simulate examples/scenarios/starving.yaml
   fairway simulate day.yaml --policy candidate.yaml -o out/     report.html, report.json, jobs.csv
-  fairway simulate day.yaml --assert                            a policy test: leaves with 1 if one breaks"""
+  fairway simulate day.yaml --assert                            a policy test: exits with 1 if one fails"""
 )
 @click.argument("scenario", metavar="SCENARIO")
 @inputs.policy_option
@@ -149,7 +149,7 @@ def print_report(result: RunResult) -> None:
     for part in tables(result.report, result.speed):
         out.print(part)
     for breach in result.breaches:
-        out.print(f"Broken: {breach}", style="red", soft_wrap=True)
+        out.print(f"Failed: {breach}", style="red", soft_wrap=True)
     for warning in result.report.warnings:
         warn(warning)
 
