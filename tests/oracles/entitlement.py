@@ -160,7 +160,7 @@ class Reclaim:
 
     def floor(self, queue: str) -> Amounts:
         held = self._held(queue, [])
-        return {name: min(amount, held.get(name, 0)) for name, amount in self._deserved(queue).items()}
+        return {name: amount for name, amount in self._deserved(queue).items() if held.get(name, 0) >= amount}
 
     def _place(self, queue: QueueRecord, taken: list[Unit]) -> tuple[int, Fraction]:
         left, deserved, total = self._held(queue.name, taken), self._deserved(queue.name), self._world.queues.total

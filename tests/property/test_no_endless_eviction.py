@@ -51,7 +51,7 @@ def policies(draw: st.DrawFn) -> Policy:
         reserve = {"starvingJobTimeThreshold": draw(st.integers(0, 9)), "reservedNodePercent": 60}
         listed.insert(0, {"name": "reserve", "arguments": reserve})
     mode = draw(st.sampled_from(("besteffort", "easy", "conservative")))
-    backfill = {"mode": mode, "overrun": "allow"}
+    backfill = {"mode": mode, "overrun": draw(st.sampled_from(("evict", "allow")))}
     actions = ["enqueue", *listed, {"name": "backfill", "arguments": backfill}]
     named = [action if isinstance(action, dict) else {"name": action} for action in actions]
     drf = {"priorityFirst": draw(st.booleans())}

@@ -90,7 +90,7 @@ class World:
         self._put(replace(pod, metadata=replace(pod.metadata, deletion_timestamp=self._time())))
 
     def _write_reservations(self, plan: Plan) -> None:
-        wanted = reservation_objects(plan.reservations)
+        wanted = reservation_objects(plan.reservations, plan.overruns)
         for key, thing in dict(self.state.reservations.objects()).items():
             if key not in wanted:
                 self.state.apply(Deleted(thing))

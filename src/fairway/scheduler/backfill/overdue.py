@@ -7,14 +7,14 @@ started, and states no run time any more: the two cannot evict each other in tur
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from fairway.scheduler.backfill.runtimes import Runtimes
 from fairway.scheduler.backfill.timeline import PlannedStart, Timeline
 from fairway.scheduler.plan import Eviction
 from fairway.scheduler.session import Session
 from fairway.scheduler.victims.budgets import DisruptionBudgets
-from fairway.scheduler.victims.evicting import charge_off
+from fairway.scheduler.victims.evicting import bound_by_job, charge_off
 from fairway.scheduler.victims.units import Unit, units_of, with_mates
 from fairway.state.tasks import Task, TaskState
 
@@ -22,10 +22,10 @@ REASON = "it has outlived its expected run time, and a planned start needs what 
 
 
 def evict_overdue(session: Session, runtimes: Runtimes, timeline: Timeline) -> None:
-    budgets = DisruptionBudgets(session.state)
+    budgets, bound = DisruptionBudgets(session.state), bound_by_job(session)
     for planned in timeline.planned:
         for task in _in_the_way(session, runtimes, timeline, planned):
-            unit = _unit_of(task)
+            unit = _unit_of(task, bound.get(task.job))
             if unit is None or unit.protected:
                 continue
             going = [each for each in with_mates([unit]) if each.tasks[0] not in session.evicted]
@@ -59,8 +59,9 @@ def _is_overdue(session: Session, runtimes: Runtimes, task: Task) -> bool:
     return expected is not None and task.started + expected <= session.now
 
 
-def _unit_of(task: Task) -> Unit | None:
-    return next((unit for unit in units_of(task.job) if task in unit.tasks), None)
+def _unit_of(task: Task, bound: Mapping[str, int] | None) -> Unit | None:
+    """The unit that the task goes with; none if this cycle binds pods of its job and the minimum would be broken."""
+    return next((unit for unit in units_of(task.job, bound) if task in unit.tasks), None)
 
 
 def _evict(session: Session, unit: Unit, planned: PlannedStart) -> None:

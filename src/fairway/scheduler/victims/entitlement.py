@@ -51,6 +51,9 @@ class Entitlement(Protocol):
     def below(self, units: Iterable[Unit], taken: Taken) -> int:
         """How much too much these units are."""
 
+    def possible(self, index: VictimIndex, taken: Taken) -> BoolColumn | None:
+        """Which units could still be allowed, where that can be told of all at once; None if it cannot."""
+
 
 class PreemptEntitlement:
     """Inside a queue."""
@@ -100,6 +103,9 @@ class PreemptEntitlement:
 
     def below(self, units: Iterable[Unit], taken: Taken) -> int:
         return 0
+
+    def possible(self, index: VictimIndex, taken: Taken) -> BoolColumn | None:
+        return None
 
     def _first_steps(self, unit: Unit, taken: Taken) -> bool | None:
         """What namespaces and priorities say; None if they say nothing."""

@@ -86,7 +86,7 @@ class _Evictor:
             return False
         if self._index is None:
             self._index = victim_index(self._session.state)
-            self._index.recount(_bound(self._session))
+            self._index.recount(bound_by_job(self._session))
         eligible = self._eligible(job, entitlement, self._index)
         if not eligible.any():
             return False
@@ -196,7 +196,7 @@ class _Evictor:
         session.settled.append(Settled(claim, list(found.units)))
 
 
-def _bound(session: Session) -> dict[Job, dict[str, int]]:
+def bound_by_job(session: Session) -> dict[Job, dict[str, int]]:
     """By job and role, how many pods this cycle binds."""
     found: dict[Job, dict[str, int]] = {}
     for job, tasks, _ in session.bindings:

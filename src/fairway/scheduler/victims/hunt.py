@@ -39,6 +39,7 @@ class Hunt:
         """Rows whose cost was worked out with mates of a gang of this job."""
         self._lead = Lead(None, adds=False)
         self._entries = self._rows = claim.index.in_order()
+        self._drop_impossible()
         self._sort()
 
     def make_room(self, shape: Shape, count: int) -> bool:
@@ -241,6 +242,11 @@ class Hunt:
         self._sort()
         return True
 
+    def _drop_impossible(self) -> None:
+        possible = self._claim.entitlement.possible(self._index, self._taken)
+        if possible is not None:
+            self._eligible &= possible
+
     def _drop_ineligible(self) -> None:
         still = self._eligible[self._index.entry_unit[self._entries]]
         if not still.all():
@@ -281,6 +287,7 @@ class Hunt:
                         self._eligible &= self._index.kind[: len(self._eligible)] != self._index.kind[going.number]
                     for earlier in added:
                         self.give_back(earlier)
+                    self._drop_impossible()
                     return False
                 self._taken.add(going)
                 self._claim.budgets.spend(going.tasks)

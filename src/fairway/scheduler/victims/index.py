@@ -144,15 +144,19 @@ class VictimIndex:
             return self._sorted
         return self._sorted[np.lexsort((lead[self.entry_unit[self._sorted]], self.entry_row[self._sorted]))]
 
+    def amounts(self, row: int) -> IntColumn:
+        """What each unit has of a resource, on all nodes."""
+        alive = np.flatnonzero(self.entry_alive)
+        amounts = np.zeros(len(self.units), dtype=np.int64)
+        np.add.at(amounts, self.entry_unit[alive], self.entry_amounts[row, alive])
+        return amounts
+
     def sizes(self, rows: Iterable[int], total: Sequence[int]) -> IntColumn:
         """The largest part of the cluster that each unit has of one of these resources, in millionths."""
-        alive = np.flatnonzero(self.entry_alive)
         largest = np.zeros(len(self.units), dtype=np.int64)
         for row in rows:
-            amounts = np.zeros(len(self.units), dtype=np.int64)
-            np.add.at(amounts, self.entry_unit[alive], self.entry_amounts[row, alive])
             whole = max(1, total[row])
-            parts = [amount * 1_000_000 // whole for amount in amounts.tolist()]
+            parts = [amount * 1_000_000 // whole for amount in self.amounts(row).tolist()]
             np.maximum(largest, np.array(parts, dtype=np.int64), out=largest)
         return largest
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 
 from fairway.resources.columns import BoolColumn, IntColumn
+from fairway.resources.quantity import INT64_MAX
 from fairway.scheduler.books import SHARE_BITS, QueueBook
 from fairway.scheduler.jobrun import JobRun
 from fairway.scheduler.session import Session
@@ -98,10 +99,13 @@ class ReclaimEntitlement:
         return below
 
     def _floor(self, book: QueueBook) -> Amounts:
-        """What the queue deserves, or has if that is less."""
+        """What the queue deserves, in the dimensions of which it has that much: in others it is below already."""
         assert book.deserved is not None
         have = self._allocated(book)
-        return [min(amount, have[row]) for row, amount in enumerate(book.deserved)]
+        return [amount if have[row] >= amount else 0 for row, amount in enumerate(book.deserved)]
+
+    def possible(self, index: VictimIndex, taken: Taken) -> BoolColumn | None:
+        return None
 
     def _gives(self, book: QueueBook, taken: Taken) -> bool:
         """Above what it deserves in a dimension asked for, what is taken already taken off."""
@@ -150,6 +154,8 @@ class _Narrowed(ReclaimEntitlement):
         super().__init__(wide._session, wide._claimant, wide._gang)
         self._floors = floors
         self._small = small
+        self._sizes: IntColumn | None = None
+        self._amounts: dict[int, IntColumn] = {}
         self.lead_adds = small
 
     def allows(self, unit: Unit, taken: Taken) -> bool:
@@ -161,7 +167,29 @@ class _Narrowed(ReclaimEntitlement):
         return enough and self._keeps_guarantees(book, unit, taken)
 
     def lead(self, index: VictimIndex, taken: Taken) -> IntColumn | None:
-        return index.sizes(self._asked, self._session.total) if self._small else super().lead(index, taken)
+        if not self._small:
+            return super().lead(index, taken)
+        if self._sizes is None:
+            self._sizes = index.sizes(self._asked, self._session.total)
+        return self._sizes
+
+    def possible(self, index: VictimIndex, taken: Taken) -> BoolColumn:
+        """Units that do not take their queue below its floor by themselves, after what is taken."""
+        count = len(index.units)
+        possible = np.zeros(count, dtype=np.bool_)
+        for name, floor in self._floors.items():
+            left = minus(self._allocated(self._session.queues[name]), taken.of_queue(name))
+            mine: BoolColumn = index.queue[:count] == index.code(name)
+            for row in range(min(len(floor), len(index.entry_amounts))):
+                if row != PODS and floor[row]:
+                    mine = mine & (self._amounts_of(index, row) <= min(left[row] - floor[row], INT64_MAX))
+            possible |= mine
+        return possible
+
+    def _amounts_of(self, index: VictimIndex, row: int) -> IntColumn:
+        if row not in self._amounts:
+            self._amounts[row] = index.amounts(row)
+        return self._amounts[row]
 
     def narrowed(self, units: Iterable[Unit], taken: Taken) -> Iterator[ReclaimEntitlement]:
         return iter(())
