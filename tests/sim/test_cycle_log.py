@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairway.api.policy import default_policy
+from fairway.api.policy import default_policy, parse_policy
 from fairway.app.recordings import read_cycle, read_recorded_policy, recording_to
 from fairway.drive.recording import digest
 from fairway.errors import InputError
@@ -43,6 +43,22 @@ def test_every_cycle_is_decided_the_same_again(tmp_path: Path) -> None:
         logged = read_cycle(tmp_path, number)
         plan = decide(logged.state, policy, logged.now)
         assert digest(plan) == logged.digest
+
+
+def test_reservations_are_logged_and_read_back(tmp_path: Path) -> None:
+    """The seed's story: pod-4 has a reservation from the time it starves until it starts."""
+    folder = Path(__file__).parents[2] / "examples" / "scenarios"
+    scenario = folder / "starving.yaml"
+    policy = parse_policy((folder / "reserve-soon.yaml").read_text(), "reserve-soon.yaml", default_registry().catalog)
+    with recording_to(tmp_path, policy) as log:
+        simulation = Simulation(parse_scenario(scenario.read_text(), scenario), policy, recorder=log)
+        simulation.run()
+    seen: set[tuple[str, str]] = set()
+    for number in range(simulation.scheduler.cycles):
+        logged = read_cycle(tmp_path, number)
+        assert digest(decide(logged.state, policy, logged.now)) == logged.digest
+        seen.update(logged.state.reservations.objects())
+    assert ("default", "pod-pod-4") in seen
 
 
 def test_the_log_of_the_same_run_is_the_same(tmp_path: Path) -> None:
