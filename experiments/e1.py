@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from tests.oracles.easy_predicted import simulate_predicted
+
 from experiments import engine
 from experiments.data import data_file
 from experiments.schedule import Job, Start
@@ -23,7 +25,7 @@ KTH_PUBLISHED = 92.58
 KTH_PREDICTORS = (65.7, 85.4)
 """The published range of mean bounded slowdown where run times are predicted from the last runs of the same user."""
 
-KTH_FIRST = 3000
+KTH_FIRST = 1500
 """Jobs on which conservative backfilling is compared start by start: its textbook version is slow."""
 
 TOLERANCE: Micros = 1
@@ -104,6 +106,14 @@ def kth(schedule: Scheduler) -> KthResult:
     """The KTH SP2 log with its users' estimates."""
     jobs = _jobs(open_trace(data_file("swf", "KTH-SP2-1996-2.1-cln.swf.gz"), "swf", TraceFaults("KTH")))
     return kth_result(schedule(jobs, KTH_PROCESSORS))
+
+
+def kth_predicted(*, shortest: bool) -> KthResult:
+    """The log with run times predicted from the last two runs of the same user, by the rules written out."""
+    trace = list(open_trace(data_file("swf", "KTH-SP2-1996-2.1-cln.swf.gz"), "swf", TraceFaults("KTH")))
+    jobs = _jobs(trace)
+    users = {job.number: line.namespace for job, line in zip(jobs, trace, strict=True)}
+    return kth_result(simulate_predicted(jobs, KTH_PROCESSORS, users, shortest=shortest))
 
 
 def kth_result(starts: Sequence[Start]) -> KthResult:

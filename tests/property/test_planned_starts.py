@@ -65,7 +65,7 @@ def first_starts(found: Stream) -> dict[str, int]:
     return starts
 
 
-@examples_of(max_examples=examples(80), deadline=None)
+@examples_of(max_examples=examples(50), deadline=None)
 @given(nodes(), works(), settings, st.sampled_from(sorted(ORDERS)))
 def test_no_hard_planned_start_is_missed(
     sizes: list[int], jobs: list[Work], chosen: dict[str, Any], order: str
@@ -90,7 +90,7 @@ def test_no_hard_planned_start_is_missed(
     assert len(starts) == len(jobs)
 
 
-@examples_of(max_examples=examples(60), deadline=None)
+@examples_of(max_examples=examples(40), deadline=None)
 @given(nodes(), works(), settings, st.sampled_from(sorted(ORDERS)))
 def test_runs_that_are_evicted_for_overrunning_do_not_go_round_in_a_circle(
     sizes: list[int], jobs: list[Work], chosen: dict[str, Any], order: str
