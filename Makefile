@@ -24,7 +24,7 @@ test: $(READY)  ## run the tests
 	$(BIN)/python -m pytest -q -n auto --dist loadfile
 
 fuzz: $(READY)  ## feed spoiled input to everything that reads some, for minutes
-	FAIRWAY_LONG=1 $(BIN)/python -m pytest -q -n auto tests/fuzz
+	FAIRWAY_LONG=1 $(BIN)/python -m pytest -q -n auto tests/fuzz tests/property/test_no_endless_eviction.py
 
 lint: $(READY)  ## format and fix what can be fixed by a machine
 	$(BIN)/ruff format .

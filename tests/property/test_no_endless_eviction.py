@@ -28,7 +28,7 @@ PLUGINS = ("priority", "gang", "conformance", "drf", "predicates", "nodeorder")
 EXPECTED = "fairway.dev/expected-runtime"
 
 many = settings(
-    max_examples=10_000 if LONG else 60,
+    max_examples=10_000 if LONG else 40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
