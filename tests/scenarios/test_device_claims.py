@@ -11,7 +11,7 @@ from fairway.api.devices import ResourceClaim
 from fairway.api.kinds import ApiObject
 from fairway.devices.book import device_book
 from fairway.scheduler.plan import Plan
-from fairway.state.events import Upserted
+from fairway.state.events import Deleted, Upserted
 from support.claims import allocated, claim, claiming, device_class, exactly, gpu, template
 from support.contention import acting
 from support.devices import (
@@ -315,6 +315,8 @@ def test_a_claim_may_have_two_parts_of_one_device() -> None:
     state = state_of(device_class(), device_node("n1"), resource_slice("s", "n1", big), taken)
     (share,) = device_book(state).nodes[0].room.shares.values()
     assert share.capacity == (30 * 2**30 * 10**9,)
+    state.apply(Deleted(taken))
+    assert device_book(state).nodes[0].room.shares == {}
 
 
 # -- claims among those who wait and those who hold ------------------------------------------------------

@@ -52,7 +52,7 @@ class ClaimedDevices:
                 self._changed.add(device)
 
     def delete(self, key: str) -> None:
-        for device in self._devices.pop(key, ()):
+        for device in dict.fromkeys(self._devices.pop(key, ())):  # a claim may have a device twice, in parts
             self._held[device].pop(key, None)
             if not self._held[device]:
                 del self._held[device]
