@@ -103,6 +103,14 @@ def test_an_add_on_score_may_be_weighed_by_name() -> None:
         assert condition(decide(*FLEET, *scores, weighing(bad)), "PlacementMisconfigured")[0] == "True", bad
 
 
+def test_one_point_more_wins_over_any_name() -> None:
+    clusters = fleet(**dict.fromkeys("abcdefgh", "1.0.0"))
+    scores = [score(name, cpu=11 if name == "h" else 10) for name in "abcdefgh"]
+    listed = [{"name": "AddOn/usage/cpu", "weight": 1}]
+    wants = placement(numberOfClusters=1, prioritizerPolicy={"mode": "Exact", "configurations": listed})
+    assert decide(*clusters, *scores, wants).clusters == ("h",)
+
+
 def test_reasons_are_of_the_scores_that_were_there_when_the_plan_was_made() -> None:
     wants = placement(predicates=expression('managedCluster.scores("usage").exists(s, s.value > 50)'))
     state = FleetState([*FLEET, *everywhere(), score("a", cpu=1), wants])

@@ -312,7 +312,7 @@ def test_a_claim_may_have_two_parts_of_one_device() -> None:
     ]
     taken = claim("c", exactly("r"), exactly("s"), status={"allocation": {"devices": {"results": parts}}})
     big = published("a", capacity={"memory": {"value": "40Gi"}}, allowMultipleAllocations=True)
-    state = state_of(device_class(), device_node("n1"), resource_slice("s", "n1", big), taken)
+    state = state_of(device_class(), device_node("n1"), resource_slice("s", "n1", big), taken, claim("d", exactly()))
     (share,) = device_book(state).nodes[0].room.shares.values()
     assert share.capacity == (30 * 2**30 * 10**9,)
     state.apply(Deleted(taken))
