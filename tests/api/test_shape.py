@@ -140,3 +140,10 @@ def test_a_choice_between_forms_that_fits_none_is_named(wrong: object) -> None:
     }
     with pytest.raises(ManifestError, match=r"spec\.disruptionMode"):
         parse_object(group)
+
+
+@pytest.mark.parametrize("status", [{"": ""}, {"allocatable": "x", "requested": None}, {"allocatable": []}])
+def test_a_number_that_is_missing_or_no_number_is_named(status: dict[str, Any]) -> None:
+    with pytest.raises(ManifestError) as caught:
+        parse_object({"kind": "ResourceClass", "metadata": {"name": "c"}, "status": status})
+    assert "status.allocatable" in str(caught.value)

@@ -184,6 +184,8 @@ def _scalar_fault(value: Any, kind: inspect.Type) -> str | None:
             return None if isinstance(value, bool) else _wrong(value, kind)
         case inspect.IntType():
             return _int_fault(value, kind)
+        case inspect.FloatType():
+            return None if isinstance(value, int | float) and not isinstance(value, bool) else _wrong(value, kind)
         case inspect.LiteralType():
             return None if value in kind.values else _wrong(value, kind)
         case inspect.DateTimeType():
