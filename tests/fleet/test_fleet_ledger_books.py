@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from fairway.fleet import FleetState, place
+from fairway.fleet.ledger import Ledger
+from fairway.resources import Resource
 from fleet.fleet_objects import cluster, decision, everywhere, placement
 
 CLUSTERS = [f"c{number}" for number in range(3)]
@@ -108,3 +111,10 @@ class Books(RuleBasedStateMachine):
 
 Books.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
 TestBooks = Books.TestCase
+
+
+@pytest.mark.parametrize(("free", "missing"), [(1000, 0), (999, 1), (1001, 0), (0, 1000)])
+def test_a_cluster_that_lacks_one_unit_is_short_by_one(free: int, missing: int) -> None:
+    ledger = Ledger(4)
+    ledger.hold(1, "ns/p", Resource({"cpu": 1000}))
+    assert ledger.shortfall(1, {"cpu": free}) == Resource({"cpu": missing} if missing else {})

@@ -41,3 +41,16 @@ def test_names_squeezed_into_one_gap_make_room_for_themselves():
         ranks.add(["n050" + "a" * (i + 1)])
     order = [ranks["n050" + "a" * i] for i in range(61)]
     assert order == sorted(order)
+
+
+def test_when_a_gap_runs_out_ranks_stay_apart_and_the_epoch_says_that_they_moved():
+    ranks = NameRanks()
+    ranks.add([f"n{i:03d}" for i in range(100)])
+    for i in range(60):
+        before, epoch = {name: ranks[name] for name in list(ranks._ranks)}, ranks.epoch
+        ranks.add(["n050" + "a" * (60 - i)])
+        order = [ranks[name] for name in sorted(ranks._ranks)]
+        assert order == sorted(set(order)), "no two nodes have the same rank"
+        moved = any(ranks[name] != rank for name, rank in before.items())
+        assert moved == (ranks.epoch != epoch)
+    assert ranks.epoch > 1, "the gap did run out"
