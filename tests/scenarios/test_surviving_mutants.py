@@ -46,8 +46,9 @@ def lost_part(ready_at):
             "conditions": [{"type": "Scheduled", "status": "True", "lastTransitionTime": make.at(ready_at)}],
         },
     )
-    pods = [make.pod("g-0", group="g", node="n", cpu=1), make.pod("g-1", group="g", cpu=9)]
-    return state_of(make.node("n", cpu=4), group, pods)
+    pods = [make.pod("g-0", group="g", node="n", cpu=1), make.pod("g-1", group="g", cpu=4)]
+    others = [make.pod("o", node="m", cpu=2), make.node("m", cpu=4)]
+    return state_of(make.node("n", cpu=4), group, pods, others)
 
 
 def test_a_gang_that_lost_part_of_its_minimum_waits_since_it_was_last_whole():
@@ -57,3 +58,4 @@ def test_a_gang_that_lost_part_of_its_minimum_waits_since_it_was_last_whole():
         found = decide(lost_part(1000), reserving, make.BEGIN + (1000 + since) * SECOND)
         assert waiting(found)["g"].starving is starving, since
         assert waiting(found)["g"].ready == 1
+        assert [entry.node for entry in found.reservations] == (["m"] if starving else [])
