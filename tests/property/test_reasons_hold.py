@@ -121,6 +121,7 @@ WITHOUT_NUMBERS = (
     r"queue \S+, above \S+, does not exist",
     r"queue \S+ has children \(.*\); jobs run in leaves only",
     r"its PodGroup \S+ does not exist",
+    r".*\bgate.*",
     r"none of the policy's actions \(.*\) places it",
     r"a limit stopped it when it was its turn, and does so no more; the next cycle considers it again",
     r"its queue had too little left when the cycle began; the next cycle asks again",
