@@ -25,10 +25,10 @@ from fairway.api.nodes import Node, NodeStatus
 from fairway.api.pods import Container, Pod, PodSpec, ResourceRequirements
 from fairway.api.policy import default_policy
 from fairway.api.scheduling import PodGroup, PodGroupSpec
-from fairway.devices.book import device_book
+from fairway.devices.track.ledger import device_book
 from fairway.scheduler.decide import decide
-from fairway.state.asks import CLASS_PREFIX
 from fairway.state.cluster import ClusterState
+from fairway.state.device_requests import CLASS_PREFIX
 from fairway.state.events import Upserted
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -22,8 +22,8 @@ from benchmarks.timing import Phases, clock, quiet
 from benchmarks.workload import Size, Workload
 from fairway.api.policy import Policy
 from fairway.scheduler.decide import decide
-from fairway.scheduler.jobrun import JobRun
-from fairway.scheduler.order import Order
+from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.order import Order
 from fairway.scheduler.plan import Plan
 from fairway.state.cluster import ClusterState
 

@@ -17,13 +17,13 @@ from fairway.api.meta import ObjectMeta
 from fairway.api.nodes import Node, NodeStatus
 from fairway.api.pods import Container, Pod, PodSpec, ResourceRequirements
 from fairway.api.policy import Policy, parse_policy
-from fairway.devices.sources import ANNOTATION
+from fairway.devices.model.sources import ANNOTATION
 from fairway.resources.quantity import format_amount
 from fairway.scheduler.decide import decide
 from fairway.sim.traces import GPU, GPU_MODEL_LABEL, TraceNode
 from fairway.sim.traces.openb import WHOLE_GPU, OpenbPod
-from fairway.state.asks import CLASS_PREFIX
 from fairway.state.cluster import ClusterState
+from fairway.state.device_requests import CLASS_PREFIX
 
 REGISTRY = registry()
 

@@ -8,17 +8,17 @@ import numpy as np
 
 from experiments.packers import MOST_CPU, MOST_GPU
 from fairway.api.settings import Arguments, Count, setting
-from fairway.devices.node import NodeDevices
-from fairway.devices.room import Portion, Room
+from fairway.devices.match.capacity import Portion, Room
+from fairway.devices.track.node import NodeDevices
 from fairway.resources.columns import IntColumn
-from fairway.scheduler.allotting.asks import Asked
-from fairway.scheduler.hooks import FloatColumn
-from fairway.scheduler.nodes.view import NodeView
+from fairway.scheduler.devices.requests import Asked
+from fairway.scheduler.framework.hooks import FloatColumn
+from fairway.scheduler.framework.registry import Registry
+from fairway.scheduler.framework.session import Session
+from fairway.scheduler.placement.node_view import NodeView
 from fairway.scheduler.plugins import BUILT_IN
-from fairway.scheduler.registry import Registry
-from fairway.scheduler.session import Session
-from fairway.state.asks import CLASS_PREFIX
 from fairway.state.cluster import CPU
+from fairway.state.device_requests import CLASS_PREFIX
 from fairway.state.shapes import Shape
 
 ANY_GPU = "gpu"

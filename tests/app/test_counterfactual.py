@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from fairway.app.explaining import Standing, counterfactual, explain  # type: ignore[attr-defined]
-from fairway.app.explaining.model import Effect
+from fairway.app.explain import Standing, counterfactual, explain  # type: ignore[attr-defined]
+from fairway.app.explain.model import Effect
 from fairway.errors import InputError
 from fairway.state import invariants
 from support.engine import decided, policy, state_of

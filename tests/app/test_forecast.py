@@ -9,13 +9,13 @@ from msgspec.structs import replace
 from fairway.api.meta import Condition
 from fairway.api.pods import PodStatus
 from fairway.api.policy import parse_policy
-from fairway.app.explaining.forecast import forecast
-from fairway.app.explaining.model import Forecast
+from fairway.app.explain.forecast import forecast
+from fairway.app.explain.model import Forecast
 from fairway.app.sandbox.engine import Sandbox, create
 from fairway.app.sandbox.store import Store
 from fairway.app.sandbox.world import World
 from fairway.clock import SECOND, format_rfc3339, to_datetime
-from fairway.scheduler.registry import default_registry
+from fairway.scheduler.framework.registry import default_registry
 from fairway.sim.scenario.model import TimingPart
 from support.engine import flat, policy
 from support.explaining import explained, lasting, since, situation

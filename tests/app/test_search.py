@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.app.explaining.search import largest, smallest, smallest_set
+from fairway.app.explain.search import largest, smallest, smallest_set
 
 
 @given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 60))

@@ -11,7 +11,7 @@ import yaml
 
 from fairway.api.classes import ClassRequirement, ClassSelector
 from fairway.devices import Device, compile_selector
-from fairway.devices.values import Raw
+from fairway.devices.model.values import Raw
 from support.cli import invoke
 from support.pages import ROOT, in_the_checkout, plain  # noqa: F401 - a fixture
 

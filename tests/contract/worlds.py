@@ -26,13 +26,13 @@ from fairway.drive.world import World
 from fairway.sim.assertions import Evidence
 from fairway.sim.live import LiveCluster
 from fairway.sim.loop import EventLoop
+from fairway.sim.node_timeline import Story
 from fairway.sim.nodes import NodePool
 from fairway.sim.objects import identified
 from fairway.sim.population import make_job, populate, settle
 from fairway.sim.scenario.model import Span, TimingPart
 from fairway.sim.scheduling import rhythm_of, schedule
 from fairway.sim.spans import Drawn
-from fairway.sim.story import Story
 from fairway.state.reader import job_of
 from support import sandboxes
 from support.objects import NOW

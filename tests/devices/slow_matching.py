@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations, combinations_with_replacement
 
-from fairway.devices.inventory import Inventory
-from fairway.devices.matching import Apart, Line
+from fairway.devices.match.matching import Apart, Line
+from fairway.devices.model.inventory import Inventory
 
 Choice = tuple[tuple[int, ...], ...]
 """For each line the slots of its units, in order."""

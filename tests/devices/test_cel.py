@@ -20,10 +20,10 @@ from fairway.api.classes import ResourceClass, ResourceClassSpec
 from fairway.api.devices import ResourceSlice
 from fairway.api.meta import ObjectMeta
 from fairway.devices import compile_selector
-from fairway.devices.cel import MAX_EXPRESSION, NOT_EXPORTED, SELECTS_NOTHING, export  # type: ignore[attr-defined]
-from fairway.devices.classes import ClassTable
-from fairway.devices.inventory import Inventory
-from fairway.devices.sources import from_slice
+from fairway.devices.model.inventory import Inventory
+from fairway.devices.model.sources import from_slice
+from fairway.devices.select.cel import MAX_EXPRESSION, NOT_EXPORTED, SELECTS_NOTHING, export  # type: ignore[attr-defined]
+from fairway.devices.select.classes import ClassTable
 from fairway.resources.quantity import parse_quantity
 
 DRIVER = "gpu.example.com"

@@ -13,9 +13,9 @@ import fairway.devices
 from fairway.api.classes import ResourceClass
 from fairway.api.devices import ResourceSlice
 from fairway.devices import Device, Matcher, compile_selector
-from fairway.devices.selectors import AMBIGUOUS_UNIT, INVALID
-from fairway.devices.sources import from_annotation, from_extended_resource, from_slice
-from fairway.devices.values import Raw, Text
+from fairway.devices.model.sources import from_annotation, from_extended_resource, from_slice
+from fairway.devices.model.values import Raw, Text
+from fairway.devices.select.selectors import AMBIGUOUS_UNIT, INVALID
 from fairway.errors import InputError
 from fairway.resources.quantity import parse_quantity
 

@@ -9,8 +9,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from fairway.devices.book import device_book
-from fairway.devices.invariants import check
+from fairway.devices.track.invariants import check
+from fairway.devices.track.ledger import device_book
 from fairway.state import invariants
 from fairway.state.cluster import ClusterState
 from fairway.state.events import Deleted, Upserted

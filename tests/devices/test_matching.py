@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from devices.slow_matching import Choice, first
-from fairway.devices.device import CounterUse, Device
-from fairway.devices.flow import can_serve
-from fairway.devices.inventory import Inventory
-from fairway.devices.matching import Apart, Line, Pick, assign
-from fairway.devices.room import Portion, Room
+from fairway.devices.match.capacity import Portion, Room
+from fairway.devices.match.flow import can_serve
+from fairway.devices.match.matching import Apart, Line, Pick, assign
+from fairway.devices.model.device import CounterUse, Device
+from fairway.devices.model.inventory import Inventory
 from fairway.resources.quantity import Quantity
 
 NANO = 10**9

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairway.devices.record import PREFIX, Entry, escaped, key_of, read, unescaped, written
+from fairway.devices.track.record import PREFIX, Entry, escaped, key_of, read, unescaped, written
 
 KEY = re.compile(r"scheduler\.alpha\.kubernetes\.io/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
 

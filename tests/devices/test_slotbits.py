@@ -6,15 +6,15 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.devices.classes import ClassTable
-from fairway.devices.device import Device
-from fairway.devices.flow import can_serve
-from fairway.devices.inventory import Inventory
-from fairway.devices.matching import Line, assign
-from fairway.devices.node import NodeDevices
-from fairway.devices.room import Portion
-from fairway.devices.slotbits import SlotBits, first_slots, serves
-from fairway.devices.wishes import ByClass, ClaimMatcher
+from fairway.devices.match.capacity import Portion
+from fairway.devices.match.flow import can_serve
+from fairway.devices.match.matching import Line, assign
+from fairway.devices.match.slotbits import SlotBits, first_slots, serves
+from fairway.devices.model.device import Device
+from fairway.devices.model.inventory import Inventory
+from fairway.devices.select.classes import ClassTable
+from fairway.devices.select.selector_requests import ByClass, ClaimMatcher
+from fairway.devices.track.node import NodeDevices
 
 NAMES = ["a", "b", "c"]
 MATCHER = ClaimMatcher({}, ClassTable())

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 from devices.slow_matching import allowed, every_choice
 from fairway.api.devices import CapacityRange, CapacityRequestPolicy
-from fairway.devices.device import Device
-from fairway.devices.inventory import Inventory
-from fairway.devices.matching import Line
-from fairway.devices.requests import DeviceNeeds, Need, Option, Rule
-from fairway.devices.room import Portion, Room
-from fairway.devices.solving import Taken, solve
-from fairway.devices.values import Text
-from fairway.devices.wishes import ByClaim, ByClass, Wish
+from fairway.devices.match.capacity import Portion, Room
+from fairway.devices.match.matching import Line
+from fairway.devices.match.solving import Taken, solve
+from fairway.devices.model.device import Device
+from fairway.devices.model.inventory import Inventory
+from fairway.devices.model.values import Text
+from fairway.devices.select.requests import DeviceNeeds, Need, Option, Rule
+from fairway.devices.select.selector_requests import ByClaim, ByClass, Wish
 from fairway.resources.quantity import Quantity
 
 DRIVER = "gpu.example.com"

@@ -12,11 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.api.classes import ClassRequirement, ClassSelector
-from fairway.devices.device import Device
-from fairway.devices.operators import OPERATORS, evaluate
-from fairway.devices.selectors import INVALID, compile_selector
-from fairway.devices.units import Dimension, of_int, of_quantity, parse_number
-from fairway.devices.values import (
+from fairway.devices.model.device import Device
+from fairway.devices.model.units import Dimension, of_int, of_quantity, parse_number
+from fairway.devices.model.values import (
     DIMENSION_MISMATCH,
     FAULTS,
     NOT_ORDERED,
@@ -30,7 +28,9 @@ from fairway.devices.values import (
     operand,
     published_version,
 )
-from fairway.devices.versions import Version, parse_version
+from fairway.devices.model.versions import Version, parse_version
+from fairway.devices.select.operators import OPERATORS, evaluate
+from fairway.devices.select.selectors import INVALID, compile_selector
 from fairway.resources.quantity import parse_quantity
 
 ROWS = json.loads((Path(__file__).parent.parent / "cases" / "device-values.json").read_text())["cases"]

@@ -13,7 +13,7 @@ from fairway.api.policy import Policy, parse_policy
 from fairway.clock import SECOND, Micros
 from fairway.drive.change import Bind, Change
 from fairway.drive.loop import Cycle, Rhythm, SchedulerLoop
-from fairway.scheduler.registry import default_registry
+from fairway.scheduler.framework.registry import default_registry
 from fairway.state.events import Event
 from support.engine import policy
 from support.objects import NOW, node, pod

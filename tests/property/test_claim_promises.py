@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairway.api.kinds import ApiObject
-from fairway.devices.invariants import check
+from fairway.devices.track.invariants import check
 from fairway.scheduler.plan import DeviceChoice, Plan
 from support.devices import DRIVER, asking, device_node, kind_class, published, resource_slice
 from support.engine import decided, state_of

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairway.api.kinds import ApiObject
-from fairway.devices.invariants import check
+from fairway.devices.track.invariants import check
 from oracles.claims import OracleClaim, OracleCluster, OracleDevice, OracleRequest
 from support.claims import claim, claiming
 from support.devices import DRIVER, device_node, kind_class, published

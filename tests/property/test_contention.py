@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
 from fairway.resources.algebra import Resource
+from fairway.scheduler.eviction.budgets import DisruptionBudgets
+from fairway.scheduler.eviction.units import Unit, units_of
 from fairway.scheduler.plan import Plan
-from fairway.scheduler.victims.budgets import DisruptionBudgets
-from fairway.scheduler.victims.units import Unit, units_of
 from fairway.state.cluster import ClusterState
 from fairway.state.events import Deleted, Upserted
 from fairway.state.tasks import ON_NODE, TaskState

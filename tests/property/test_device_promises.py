@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairway.api.kinds import ApiObject
-from fairway.devices.book import device_book
-from fairway.devices.room import WHOLE
+from fairway.devices.match.capacity import WHOLE
+from fairway.devices.track.ledger import device_book
 from fairway.scheduler.plan import Plan
-from fairway.state.asks import device_asks
 from fairway.state.cluster import ClusterState
+from fairway.state.device_requests import device_asks
 from support.devices import asking, device_node, gpu, kind_class, memory_class, resource_class, term
 from support.engine import decided, flat, state_of
 from support.engine import policy as make_policy

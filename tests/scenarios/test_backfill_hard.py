@@ -2,8 +2,8 @@
 
 import pytest
 
-from fairway.scheduler.carried import reservation_objects
 from fairway.scheduler.plan import Plan
+from fairway.scheduler.reservations.objects import reservation_objects
 from fairway.state.cluster import ClusterState
 from fairway.state.events import Deleted
 from support import engine

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from fairway.scheduler.carried import reservation_objects
+from fairway.scheduler.reservations.objects import reservation_objects
 from fairway.state.events import Deleted
 from support import engine
 from support.contention import DAY, annotated, budget, cycle, evicted, plan, reserved, running, running_gang, waiting

@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from fairway.devices.book import device_book
-from fairway.devices.invariants import check
-from fairway.devices.wishes import ByClaim
-from fairway.state.asks import ClaimAsk, DeviceAsks
+from fairway.devices.select.selector_requests import ByClaim
+from fairway.devices.track.invariants import check
+from fairway.devices.track.ledger import device_book
 from fairway.state.cluster import ClusterState
+from fairway.state.device_requests import ClaimAsk, DeviceAsks
 from fairway.state.events import Deleted, Upserted
 from support.claims import allocated, claim, claiming, device_class, exactly, gpu
 from support.cli import write

@@ -9,7 +9,7 @@ import pytest
 
 from fairway.api.devices import ResourceClaim
 from fairway.api.kinds import ApiObject
-from fairway.devices.book import device_book
+from fairway.devices.track.ledger import device_book
 from fairway.scheduler.plan import Plan
 from fairway.state.events import Deleted, Upserted
 from support.claims import allocated, claim, claiming, device_class, exactly, gpu, template

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fairway.api.kinds import ApiObject
 from fairway.api.policy import Policy
-from fairway.devices.invariants import check
+from fairway.devices.track.invariants import check
 from fairway.scheduler.plan import Plan
 from fairway.state.cluster import ClusterState
 from fairway.state.events import Deleted, Upserted

@@ -3,8 +3,8 @@
 import pytest
 
 from fairway.api.policy import parse_policy
-from fairway.scheduler.carried import reservation_objects
-from fairway.scheduler.registry import default_registry
+from fairway.scheduler.framework.registry import default_registry
+from fairway.scheduler.reservations.objects import reservation_objects
 from support import engine
 from support import objects as make
 from support.engine import bound, plan, reasons, waiting

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from fairway.api.reservations import MAX_PLACES, JobReference, Reservation, reservation_name
 from fairway.clock import SECOND, to_datetime
 from fairway.errors import InputError
-from fairway.scheduler.carried import reservation_objects
+from fairway.scheduler.reservations.objects import reservation_objects
 from fairway.state.cluster import ClusterState
 from fairway.state.events import Deleted, Upserted
 from support import objects as make

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from fairway.api.kinds import ApiObject
-from fairway.scheduler.holding.reserving import raw_score, tens
-from fairway.scheduler.registry import default_registry
-from fairway.scheduler.session import Session
+from fairway.scheduler.framework.registry import default_registry
+from fairway.scheduler.framework.session import Session
+from fairway.scheduler.reservations.reserving import raw_score, tens
 from support import objects as make
 from support.cli import invoke, write
 from support.contention import reserving

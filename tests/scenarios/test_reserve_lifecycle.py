@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from fairway.clock import SECOND, format_rfc3339
-from fairway.scheduler.carried import reservation_objects
+from fairway.scheduler.reservations.objects import reservation_objects
 from fairway.state.events import Deleted, Upserted
 from support import objects as make
 from support.contention import (

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairway.scheduler.registry import default_registry
-from fairway.scheduler.session import Session
+from fairway.scheduler.framework.registry import default_registry
+from fairway.scheduler.framework.session import Session
 from fairway.state.cluster import ClusterState
 from support.devices import asking, device_node, gpu, kind_class
 from support.engine import bound, decided, state_of

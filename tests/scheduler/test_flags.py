@@ -3,7 +3,7 @@
 import pytest
 
 from fairway.api.catalog import FLAGS
-from fairway.scheduler.registry import default_registry
+from fairway.scheduler.framework.registry import default_registry
 
 REGISTRY = default_registry()
 ENTITLE = ("drf", "priority")

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from fairway.errors import InputError
-from fairway.scheduler.hooks import Check
+from fairway.scheduler.framework.hooks import Check
+from fairway.scheduler.framework.registry import Registry
 from fairway.scheduler.plugins import BUILT_IN
-from fairway.scheduler.registry import Registry
 from fairway.scheduler.verdict import YES, Verdict
 from support import objects as make
 from support.engine import bound, order, plan, policy, reasons, waiting

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from fairway.scheduler.decide import decide
-from fairway.scheduler.guard import Stopwatch
-from fairway.scheduler.hooks import Check
+from fairway.scheduler.framework.guard import Stopwatch
+from fairway.scheduler.framework.hooks import Check
+from fairway.scheduler.framework.registry import Registry
 from fairway.scheduler.plan import Plan
 from fairway.scheduler.plugins import BUILT_IN
-from fairway.scheduler.registry import Registry
 from fairway.scheduler.verdict import YES
 from support import objects as make
 from support.engine import bound, plan, policy, state_of

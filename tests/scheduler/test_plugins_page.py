@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fairway.api.catalog import FLAGS
-from fairway.scheduler import hooks
-from fairway.scheduler.registry import default_registry
+from fairway.scheduler.framework import hooks
+from fairway.scheduler.framework.registry import default_registry
 from support import objects as make
 from support.cli import invoke, run_plan
 

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from fairway.api.kinds import ApiObject
 from fairway.api.pods import Pod
-from fairway.devices.book import device_book
-from fairway.scheduler.victims.index import VictimIndex, victim_index
+from fairway.devices.track.ledger import device_book
+from fairway.scheduler.eviction.index import VictimIndex, victim_index
 from support import objects as make
 from support.contention import acting, cycle
 from support.devices import asking, device_node, gpu, kind_class, memory_class, resource_class, term

@@ -11,11 +11,11 @@ from fairway.api.devices import ResourceClaim
 from fairway.api.policy import default_policy
 from fairway.app.recordings import read_cycle, recording_to
 from fairway.clock import SECOND
-from fairway.devices.book import device_book
+from fairway.devices.track.ledger import device_book
 from fairway.drive.recording import Recorder, digest
 from fairway.resources.quantity import parse_quantity
 from fairway.scheduler.decide import decide
-from fairway.scheduler.registry import default_registry
+from fairway.scheduler.framework.registry import default_registry
 from fairway.sim.run import Simulation
 from fairway.sim.scenario import parse_scenario
 from fairway.state import invariants

@@ -8,7 +8,7 @@ import pytest
 from msgspec import convert, structs
 
 from fairway.api.pods import PodClaimStatus
-from fairway.state.asks import ClaimAsk, ClassAsk, DeviceAsks, device_asks, device_record
+from fairway.state.device_requests import ClaimAsk, ClassAsk, DeviceAsks, device_asks, device_record
 from support.objects import pod
 
 PREFIX = "resourceclass.fairway.dev/"

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from fairway.api.kinds import ApiObject
-from fairway.devices.book import DeviceBook, device_book
-from fairway.devices.room import WHOLE
+from fairway.devices.match.capacity import WHOLE
+from fairway.devices.track.ledger import DeviceBook, device_book
 from fairway.state.cluster import ClusterState
 from support.objects import Manifest, made, node, pod
 

@@ -7,9 +7,9 @@ from typing import Any
 from fairway.api.kinds import ApiObject
 from fairway.api.policy import Policy, parse_policy
 from fairway.scheduler.decide import decide
-from fairway.scheduler.paranoid import check
+from fairway.scheduler.framework.registry import Registry, default_registry
+from fairway.scheduler.placement.paranoid import check
 from fairway.scheduler.plan import Pending, Plan
-from fairway.scheduler.registry import Registry, default_registry
 from fairway.state.cluster import ClusterState
 from support.objects import NOW
 

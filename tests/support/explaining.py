@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from fairway.api.kinds import ApiObject
 from fairway.api.pods import Pod
 from fairway.api.policy import Policy
-from fairway.app.explaining import Explanation, Situation, explain
+from fairway.app.explain import Explanation, Situation, explain
 from fairway.clock import SECOND, to_datetime
 from support.engine import flat, policy
 from support.objects import NOW

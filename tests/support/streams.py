@@ -13,9 +13,9 @@ from fairway.api.kinds import ApiObject
 from fairway.api.pods import Pod
 from fairway.api.policy import Policy
 from fairway.clock import SECOND, parse_rfc3339, to_datetime
-from fairway.scheduler.carried import reservation_objects
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import Plan, Reservation
+from fairway.scheduler.reservations.objects import reservation_objects
 from fairway.state import invariants
 from fairway.state.cluster import ClusterState
 from fairway.state.events import Deleted, Upserted

@@ -13,8 +13,8 @@ from fairway.api.pods import Pod, PodStatus
 from fairway.api.policy import Policy
 from fairway.api.scheduling import PodGroup
 from fairway.clock import SECOND, to_datetime
-from fairway.scheduler.carried import reservation_objects
 from fairway.scheduler.plan import Plan
+from fairway.scheduler.reservations.objects import reservation_objects
 from fairway.state.events import Deleted, Upserted
 from support.contention import NOMINATED_SINCE, cycle
 from support.engine import flat, state_of

@@ -10,7 +10,7 @@ from fairway.cli import inputs
 from fairway.cli.output import echo, output_option, print_structured, warn
 
 if TYPE_CHECKING:
-    from fairway.devices.book import DeviceBook
+    from fairway.devices.track.ledger import DeviceBook
 
 _FILES_HELP = "Manifests: a file, a folder, a glob, or - for standard input. May be given several times."
 
@@ -35,7 +35,7 @@ def command(context: click.Context, files: tuple[str, ...], output: str) -> None
     if not files:
         raise click.UsageError("Missing option '-f' / '--file'.")
     from fairway.cli.classes_view import print_reports, report_as_data
-    from fairway.devices.report import class_reports
+    from fairway.devices.track.report import class_reports
 
     book = _book(files)
     reports = class_reports(book)
@@ -95,7 +95,7 @@ def export(class_name: str | None, files: tuple[str, ...], output: str) -> None:
     A class for which there is no such expression is left out, and standard error says why.
     """
     from fairway.cli.classes_find import find_class
-    from fairway.devices.cel import export as to_cel
+    from fairway.devices.select.cel import export as to_cel
     from fairway.errors import InputError
 
     book = _book(files)
@@ -127,7 +127,7 @@ def export(class_name: str | None, files: tuple[str, ...], output: str) -> None:
 
 
 def _book(files: tuple[str, ...]) -> DeviceBook:
-    from fairway.devices.book import device_book
+    from fairway.devices.track.ledger import device_book
 
     book = device_book(inputs.read_state(files))
     for warning in book.warnings():

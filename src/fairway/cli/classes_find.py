@@ -6,13 +6,13 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairway.api.settings import did_you_mean
-from fairway.devices.report import devices, unusable_because
+from fairway.devices.track.report import devices, unusable_because
 from fairway.errors import InputError
 
 if TYPE_CHECKING:
-    from fairway.devices.book import DeviceBook
-    from fairway.devices.classes import CompiledClass
-    from fairway.devices.device import Device
+    from fairway.devices.model.device import Device
+    from fairway.devices.select.classes import CompiledClass
+    from fairway.devices.track.ledger import DeviceBook
 
 _MANY = 20
 """Names that are all listed where none is near the one that was given."""

@@ -8,10 +8,10 @@ from fairway.cli.output import console, table
 
 if TYPE_CHECKING:
     from fairway.cli.classes_find import Found
-    from fairway.devices.classes import CompiledClass
-    from fairway.devices.device import Device
-    from fairway.devices.report import ClassReport, Holder, Selected
-    from fairway.devices.selectors import MatchResult, TermResult
+    from fairway.devices.model.device import Device
+    from fairway.devices.select.classes import CompiledClass
+    from fairway.devices.select.selectors import MatchResult, TermResult
+    from fairway.devices.track.report import ClassReport, Holder, Selected
 
 
 def place(device: Device) -> str:

@@ -12,7 +12,7 @@ from fairway.cli.output import output_option, print_structured, warn
 from fairway.cli.sandbox_options import sandbox_option
 
 if TYPE_CHECKING:
-    from fairway.app.explaining import Explanation
+    from fairway.app.explain import Explanation
 
 
 @click.command(
@@ -71,7 +71,7 @@ def command(
 def _of_files(
     job: str, files: tuple[str, ...], policy_file: str | None, now: str | None, scheduler_names: tuple[str, ...] | None
 ) -> Explanation:
-    from fairway.app.explaining import Situation, explain
+    from fairway.app.explain import Situation, explain
 
     policy = inputs.read_policy(policy_file)
     moment = inputs.read_time(now)

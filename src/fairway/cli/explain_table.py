@@ -8,7 +8,7 @@ from textwrap import wrap
 from rich.console import Console
 from rich.text import Text
 
-from fairway.app.explaining.model import Counterfactual, Explanation, Forecast, Standing
+from fairway.app.explain.model import Counterfactual, Explanation, Forecast, Standing
 from fairway.cli.output import amount_text, console
 from fairway.cli.plan_table import bar, percent
 from fairway.scheduler.plan import QueueStanding

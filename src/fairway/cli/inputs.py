@@ -106,7 +106,7 @@ def read_text(path: str) -> str:
 
 def read_policy(path: str | None) -> Policy:
     from fairway.api.policy import default_policy, load_policy
-    from fairway.scheduler.registry import default_registry
+    from fairway.scheduler.framework.registry import default_registry
 
     catalog = default_registry().catalog
     if path is None:
@@ -174,7 +174,7 @@ def warn_of_others(objects: Iterable[ApiObject], scheduler_names: Sequence[str])
 
 def read_objects(files: Sequence[str]) -> list[ApiObject]:
     """All objects of the manifests; classes are checked, and their bare names in requests made full ones."""
-    from fairway.devices.shorthand import reject_bad_classes, with_full_class_names
+    from fairway.devices.select.shorthand import reject_bad_classes, with_full_class_names
 
     manifests = read_manifests(files, reject_bad_classes)
     for warning in manifests.warnings:

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from rich.console import Console
 
 from fairway.cli.output import amount_text, console, table
-from fairway.devices.locating import KIND_PREFIX
+from fairway.devices.model.locating import KIND_PREFIX
 from fairway.scheduler.plan import Pending, Plan, Reservation
-from fairway.state.asks import CLASS_PREFIX
+from fairway.state.device_requests import CLASS_PREFIX
 
 BAR = 12
 """Width of a share bar."""

@@ -38,7 +38,7 @@ def check(file: str) -> None:
     from fairway.cli.errors import CheckFailed
     from fairway.errors import PolicyError
     from fairway.scheduler.backfill.known import backfill_warnings
-    from fairway.scheduler.registry import default_registry
+    from fairway.scheduler.framework.registry import default_registry
 
     try:
         policy = load_policy(file, default_registry().catalog)
@@ -65,7 +65,7 @@ def show(file: str | None, output: str) -> None:
     With -o yaml it is a policy file again, with all defaults written out.
     """
     from fairway.api.policy import default_policy, load_policy
-    from fairway.scheduler.registry import default_registry
+    from fairway.scheduler.framework.registry import default_registry
 
     catalog = default_registry().catalog
     policy = load_policy(file, catalog) if file else default_policy(catalog)
@@ -95,7 +95,7 @@ def import_(file: str) -> None:
     from fairway.api.policy import parse_policy
     from fairway.api.volcano_policy import volcano_configuration
     from fairway.cli.inputs import read_text
-    from fairway.scheduler.registry import default_registry
+    from fairway.scheduler.framework.registry import default_registry
 
     catalog = default_registry().catalog
     text = volcano_configuration(read_text(file), file)

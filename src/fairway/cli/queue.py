@@ -66,7 +66,7 @@ def _of_files(
     now: str | None,
     scheduler_names: tuple[str, ...] | None,
 ) -> Sequence[WaitingJob]:
-    from fairway.app.explaining import Situation
+    from fairway.app.explain import Situation
     from fairway.app.view.waiting import waiting_jobs
 
     policy = inputs.read_policy(policy_file)

@@ -51,7 +51,7 @@ def command(
     from pathlib import Path
 
     from fairway.cli.simulate import read_policy
-    from fairway.scheduler.registry import default_registry
+    from fairway.scheduler.framework.registry import default_registry
     from fairway.sim.parallel import Task, run_all
     from fairway.sim.policies import combinations, parse_settings, policy_text, with_settings
     from fairway.sim.scenario import load_scenario

@@ -18,8 +18,8 @@ from fairway.clock import SECOND, Micros
 from fairway.drive.change import AllocateClaim, Bind, Change, DeleteReservation, Evict, Nominate, WriteReservation
 from fairway.drive.claims import allocate
 from fairway.drive.store import ObjectStore
-from fairway.scheduler.carried import reservation_objects
 from fairway.scheduler.plan import Plan
+from fairway.scheduler.reservations.objects import reservation_objects
 
 RESERVATION = "Reservation"
 

@@ -22,8 +22,8 @@ from fairway.drive.changes import changes_of
 from fairway.drive.store import ObjectStore
 from fairway.drive.world import Handle, Timer, World
 from fairway.scheduler.decide import decide
+from fairway.scheduler.framework.registry import Registry
 from fairway.scheduler.plan import Plan
-from fairway.scheduler.registry import Registry
 from fairway.state.cluster import ClusterState
 from fairway.state.events import Event
 

@@ -10,7 +10,7 @@ from fairway.api.meta import Condition
 from fairway.api.pods import Pod, PodClaimStatus
 from fairway.clock import Micros, format_rfc3339, from_datetime, to_datetime
 from fairway.state.annotations import NOMINATED_SINCE
-from fairway.state.asks import RECORD_PREFIX
+from fairway.state.device_requests import RECORD_PREFIX
 
 SCHEDULED = "PodScheduled"
 

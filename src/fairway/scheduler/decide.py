@@ -11,14 +11,14 @@ import gc
 from fairway.api.policy import Policy
 from fairway.clock import Micros
 from fairway.scheduler.actions import ACTIONS
-from fairway.scheduler.guard import PluginDroppedError
-from fairway.scheduler.meter import NO_METER, Meter
+from fairway.scheduler.eviction.sparing import spare_needless
+from fairway.scheduler.framework.guard import PluginDroppedError
+from fairway.scheduler.framework.meter import NO_METER, Meter
+from fairway.scheduler.framework.registry import Registry, default_registry
+from fairway.scheduler.framework.session import Session
+from fairway.scheduler.placement.quiet import quiet_plan
 from fairway.scheduler.plan import Plan
-from fairway.scheduler.quiet import quiet_plan
-from fairway.scheduler.registry import Registry, default_registry
-from fairway.scheduler.reporting.planning import make_plan
-from fairway.scheduler.session import Session
-from fairway.scheduler.victims.sparing import spare_needless
+from fairway.scheduler.report.plan_maker import make_plan
 from fairway.state.cluster import ClusterState
 
 

@@ -26,10 +26,10 @@ from fairway.sim import objects
 from fairway.sim.assertions import Evidence
 from fairway.sim.jobs import SimJob, SimPod, total
 from fairway.sim.loop import EventLoop, Rank
+from fairway.sim.node_timeline import Story
 from fairway.sim.nodes import NodePool
+from fairway.sim.run_observer import Witness
 from fairway.sim.scenario.model import TimingPart
-from fairway.sim.story import Story
-from fairway.sim.witness import Witness
 from fairway.state.facts import fact_key
 
 Batch = list[tuple[SimPod, int]]

@@ -15,7 +15,7 @@ import msgspec
 
 from fairway.api.policy import parse_policy
 from fairway.errors import InputError
-from fairway.scheduler.registry import default_registry
+from fairway.scheduler.framework.registry import default_registry
 from fairway.sim.report.model import RunReport
 from fairway.sim.run import Simulation
 from fairway.sim.scenario import parse_scenario

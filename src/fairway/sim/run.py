@@ -29,6 +29,7 @@ from fairway.sim.estimates import Estimates
 from fairway.sim.limits import LAST_TIME, MAX_NODES, MAX_PODS
 from fairway.sim.loop import EventLoop, Rank
 from fairway.sim.metrics import JobOutcome, Metrics, QueueFacts, Recorder, summarize
+from fairway.sim.node_timeline import Story
 from fairway.sim.nodes import NodePool, node_of_trace, nodes_of_template
 from fairway.sim.policies import with_estimate
 from fairway.sim.report.charts import charts_of
@@ -40,7 +41,6 @@ from fairway.sim.scenario.reader import templates
 from fairway.sim.scenario.shape import Finding
 from fairway.sim.scenario.shape import Path as Place
 from fairway.sim.scheduling import IDLE_CYCLES, CycleMeter, rhythm_of, schedule
-from fairway.sim.story import Story
 from fairway.sim.traces import TraceFaults, open_nodes
 from fairway.sim.workload import Arrival, arrivals, refuse_unknown_queues, reject_without_group
 from fairway.state.cluster import ClusterState

@@ -15,9 +15,9 @@ from fairway.scheduler.plan import Plan, Reservation
 from fairway.sim.cluster import VirtualCluster
 from fairway.sim.loop import EventLoop
 from fairway.sim.metrics.spread import Spread
-from fairway.sim.story import Story
+from fairway.sim.node_timeline import Story
+from fairway.sim.run_observer import Witness
 from fairway.sim.timer import VirtualTimer
-from fairway.sim.witness import Witness
 from fairway.state.cluster import ClusterState
 from fairway.state.events import Event
 

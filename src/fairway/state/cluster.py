@@ -41,7 +41,7 @@ from fairway.state.log import Log
 from fairway.state.names import ResourceNames
 from fairway.state.namespaces import NamespaceBook
 from fairway.state.nodes import NodeTable
-from fairway.state.podterms import PodTerms
+from fairway.state.pod_terms import PodTerms
 from fairway.state.queues import QueueTree
 from fairway.state.reservations import ReservationBook
 from fairway.state.shaper import Shaper

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairway.resources.columns import Vector
-from fairway.state.asks import CLASS_PREFIX
+from fairway.state.device_requests import CLASS_PREFIX
 
 if TYPE_CHECKING:
     from fairway.state.cluster import ClusterState

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from fairway.state.attachments import VolumeUse
 from fairway.state.jobs import Job
 from fairway.state.nodes import NodeTable
-from fairway.state.podterms import PodTerms
+from fairway.state.pod_terms import PodTerms
 from fairway.state.queues import QueueTree
 from fairway.state.tasks import ACCOUNTED, NOWHERE, ON_NODE, READY, WAITING, Task, TaskState
 

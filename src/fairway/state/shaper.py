@@ -12,10 +12,10 @@ from fairway.api.pods import Pod
 from fairway.api.requests import occupied
 from fairway.resources.algebra import Resource
 from fairway.resources.columns import Vector
-from fairway.state.asks import device_asks
+from fairway.state.device_requests import device_asks
 from fairway.state.facts import DeviceFacts
 from fairway.state.names import ResourceNames
-from fairway.state.podterms import PodTerm, PodTerms, affinity_term, every_term, spread_term
+from fairway.state.pod_terms import PodTerm, PodTerms, affinity_term, every_term, spread_term
 from fairway.state.reader import Requests
 from fairway.state.shapes import (
     NO_RULES,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from fairway.api.affinity import NodeAffinity, Toleration
 from fairway.resources.columns import Vector
-from fairway.state.asks import DeviceAsks
+from fairway.state.device_requests import DeviceAsks
 from fairway.state.volumes import VolumeNeeds
 
 MAX_REQUEST = 1 << 50

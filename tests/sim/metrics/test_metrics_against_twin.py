@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from fairway.clock import SECOND
 from fairway.sim.metrics import JobFacts, JobOutcome, Recorder, summarize
 from fairway.sim.metrics.entitlement import fill
+from fairway.sim.node_timeline import Story
 from fairway.sim.report.charts import charts_of
-from fairway.sim.story import Story
 from sim.metrics.slow_metrics import (
     CAPACITY,
     RESOURCES,

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 from fairway.api.kinds import ApiObject
-from fairway.app.explaining.model import Explanation
+from fairway.app.explain.model import Explanation
 from fairway.app.records import Happening, written
 from fairway.app.sandbox.api import ObjectName
 from fairway.app.sandbox.place import running_url

@@ -26,7 +26,7 @@ from fairway.sim.live import LiveCluster, has_controller
 from fairway.sim.objects import identified, is_ended
 from fairway.sim.population import make_job
 from fairway.state.annotations import NOMINATED_SINCE
-from fairway.state.asks import RECORD_PREFIX
+from fairway.state.device_requests import RECORD_PREFIX
 from fairway.state.reader import group_of, job_of, key_of
 
 T = TypeVar("T", Pod, PodGroup)

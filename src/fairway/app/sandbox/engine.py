@@ -19,8 +19,8 @@ from fairway.api.classes import ResourceClass, ResourceClassStatus
 from fairway.api.kinds import ApiObject, ObjectKey
 from fairway.api.policy import Policy, parse_policy
 from fairway.api.reservations import Reservation
-from fairway.app.explaining import Explanation, Situation, explain
-from fairway.app.explaining.situation import PastRun
+from fairway.app.explain import Explanation, Situation, explain
+from fairway.app.explain.situation import PastRun
 from fairway.app.records import Arrival, Happening, Instant, Outcome, read
 from fairway.app.sandbox.commands import Applied, Commands
 from fairway.app.sandbox.journal import Journal
@@ -30,26 +30,26 @@ from fairway.app.sandbox.world import World, demo_round
 from fairway.app.view.frame import ClusterView, Frame, NodeUse
 from fairway.app.view.waiting import WaitingJob, waiting_jobs
 from fairway.clock import SECOND, Micros
-from fairway.devices.book import DeviceBook, device_book
+from fairway.devices.track.ledger import DeviceBook, device_book
 from fairway.drive.change import Change
 from fairway.drive.loop import SchedulerLoop
 from fairway.drive.world import Sink
 from fairway.errors import InputError, StoreError
-from fairway.scheduler.allotting.choice import units
 from fairway.scheduler.decide import decide
+from fairway.scheduler.devices.choice import units
+from fairway.scheduler.framework.registry import default_registry
 from fairway.scheduler.plan import Plan
-from fairway.scheduler.registry import default_registry
 from fairway.sim.assertions import Evidence
 from fairway.sim.jobs import SimJob
 from fairway.sim.live import LiveCluster
 from fairway.sim.loop import EventLoop, Rank
+from fairway.sim.node_timeline import Story
 from fairway.sim.nodes import NodePool
 from fairway.sim.policies import policy_text
 from fairway.sim.population import populate, settle
 from fairway.sim.scenario.model import Span, TimingPart
 from fairway.sim.scheduling import rhythm_of, schedule
 from fairway.sim.spans import Drawn
-from fairway.sim.story import Story
 from fairway.state.cluster import ClusterState
 
 TIMING = TimingPart(start_delay=Drawn("fixed", 2 * SECOND, 2 * SECOND), grace=Span(10 * SECOND))

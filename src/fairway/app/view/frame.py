@@ -14,14 +14,14 @@ from fairway.api.nodes import Node
 from fairway.api.pods import Pod
 from fairway.app.records import Happening
 from fairway.clock import Micros, format_rfc3339, from_datetime
-from fairway.devices.locating import KIND_PREFIX
+from fairway.devices.model.locating import KIND_PREFIX
 from fairway.drive.objects import bound_at
 from fairway.drive.store import ObjectStore
 from fairway.resources.columns import BoolColumn
 from fairway.resources.quantity import format_amount
 from fairway.scheduler.plan import NamespaceStanding, Pending, Plan, QueueStanding, Reservation
-from fairway.state.asks import CLASS_PREFIX
 from fairway.state.cluster import PODS, ClusterState
+from fairway.state.device_requests import CLASS_PREFIX
 from fairway.state.jobs import Job
 from fairway.state.tasks import NOWHERE, ON_NODE, Task
 

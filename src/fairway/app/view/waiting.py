@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from fairway.app.explaining.look_ahead import estimated_starts
-from fairway.app.explaining.situation import Situation
+from fairway.app.explain.look_ahead import estimated_starts
+from fairway.app.explain.situation import Situation
 from fairway.clock import Micros, format_rfc3339
 
 

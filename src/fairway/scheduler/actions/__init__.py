@@ -11,7 +11,7 @@ from fairway.scheduler.actions.enqueue import enqueue
 from fairway.scheduler.actions.preempt import preempt
 from fairway.scheduler.actions.reclaim import reclaim
 from fairway.scheduler.actions.reserve import reserve
-from fairway.scheduler.session import Session
+from fairway.scheduler.framework.session import Session
 
 Action = Callable[[Session, Arguments], None]
 

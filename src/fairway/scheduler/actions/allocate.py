@@ -10,14 +10,14 @@ from __future__ import annotations
 from fairway.api.arguments import AllocateArguments
 from fairway.api.settings import Arguments
 from fairway.scheduler.backfill.planner import allocate_ahead
-from fairway.scheduler.candidates import candidates
-from fairway.scheduler.holding.resuming import resume
-from fairway.scheduler.jobrun import JobRun
-from fairway.scheduler.order import Order
-from fairway.scheduler.outcome import Step
-from fairway.scheduler.placing import Placer
-from fairway.scheduler.session import Session
-from fairway.scheduler.strictorder import allocate_strictly
+from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.order import Order
+from fairway.scheduler.framework.outcome import Step
+from fairway.scheduler.framework.session import Session
+from fairway.scheduler.placement.candidates import candidates
+from fairway.scheduler.placement.placing import Placer
+from fairway.scheduler.placement.strict_order import allocate_strictly
+from fairway.scheduler.reservations.resuming import resume
 
 
 def allocate(session: Session, arguments: Arguments) -> None:

@@ -7,9 +7,9 @@ its request. Without this action every job is in.
 from __future__ import annotations
 
 from fairway.api.settings import Arguments
-from fairway.scheduler.admission import queue_verdict
-from fairway.scheduler.jobrun import JobRun
-from fairway.scheduler.session import Session
+from fairway.scheduler.framework.admission import queue_verdict
+from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.session import Session
 from fairway.state.jobs import Job
 from fairway.state.queues import Amounts, add
 from fairway.state.waiting import Line

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fairway.api.arguments import EvictionArguments
 from fairway.api.settings import Arguments
-from fairway.scheduler.session import Session
-from fairway.scheduler.victims.entitlement import PreemptEntitlement
-from fairway.scheduler.victims.evicting import evict_for_claimants
+from fairway.scheduler.eviction.entitlement import PreemptEntitlement
+from fairway.scheduler.eviction.evict import evict_for_claimants
+from fairway.scheduler.framework.session import Session
 
 
 def preempt(session: Session, arguments: Arguments) -> None:

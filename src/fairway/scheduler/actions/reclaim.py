@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fairway.api.arguments import EvictionArguments
 from fairway.api.settings import Arguments
-from fairway.scheduler.jobrun import JobRun
-from fairway.scheduler.session import Session
-from fairway.scheduler.victims.evicting import evict_for_claimants
-from fairway.scheduler.victims.reclaiming import ReclaimEntitlement, above_deserved, below_deserved
+from fairway.scheduler.eviction.evict import evict_for_claimants
+from fairway.scheduler.eviction.reclaiming import ReclaimEntitlement, above_deserved, below_deserved
+from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.session import Session
 from fairway.state.queues import Amounts
 
 

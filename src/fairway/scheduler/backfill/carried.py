@@ -6,10 +6,10 @@ from fairway.clock import Micros
 from fairway.scheduler.backfill.hardness import Hardness
 from fairway.scheduler.backfill.runtimes import Runtimes
 from fairway.scheduler.backfill.timeline import Places, Timeline
-from fairway.scheduler.holding.missing import missing_tasks
-from fairway.scheduler.jobrun import JobRun
-from fairway.scheduler.kernel import INFEASIBLE
-from fairway.scheduler.session import Session
+from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.session import Session
+from fairway.scheduler.placement.kernel import INFEASIBLE
+from fairway.scheduler.reservations.missing import missing_tasks
 from fairway.state.planned import PlannedRecord
 
 

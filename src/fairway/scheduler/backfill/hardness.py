@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from fairway.api.arguments import BackfillArguments, DrfArguments
 from fairway.scheduler.backfill.timeline import Places
-from fairway.scheduler.jobrun import JobRun
-from fairway.scheduler.session import Session
+from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.session import Session
 from fairway.state.tasks import Task
 
 _HARMLESS_ACTIONS = frozenset({"enqueue", "allocate", "backfill"})

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from fairway.api.arguments import AllocateArguments, BackfillArguments, ScaledEstimate
 from fairway.api.policy import Policy
 from fairway.scheduler.backfill.runtimes import Runtimes
-from fairway.scheduler.session import Session
+from fairway.scheduler.framework.session import Session
 from fairway.state.tasks import FINISHED
 
 NO_RUN_TIMES = (

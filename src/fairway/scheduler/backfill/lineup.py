@@ -8,9 +8,9 @@ from typing import Protocol
 from fairway.clock import Micros
 from fairway.scheduler.backfill.runtimes import Runtimes
 from fairway.scheduler.backfill.timeline import FOREVER
-from fairway.scheduler.jobrun import JobRun
-from fairway.scheduler.order import Order
-from fairway.scheduler.session import Session
+from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.order import Order
+from fairway.scheduler.framework.session import Session
 from fairway.state.jobs import JobOrder
 
 

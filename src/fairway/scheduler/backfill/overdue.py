@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 
 from fairway.scheduler.backfill.runtimes import Runtimes
 from fairway.scheduler.backfill.timeline import PlannedStart, Timeline
+from fairway.scheduler.eviction.budgets import DisruptionBudgets
+from fairway.scheduler.eviction.evict import bound_by_job, charge_off
+from fairway.scheduler.eviction.units import Unit, units_of, with_mates
+from fairway.scheduler.framework.session import Session
 from fairway.scheduler.plan import Eviction
-from fairway.scheduler.session import Session
-from fairway.scheduler.victims.budgets import DisruptionBudgets
-from fairway.scheduler.victims.evicting import bound_by_job, charge_off
-from fairway.scheduler.victims.units import Unit, units_of, with_mates
 from fairway.state.tasks import Task, TaskState
 
 REASON = "it has outlived its expected run time, and a planned start needs what it holds"

@@ -21,13 +21,13 @@ from fairway.scheduler.backfill.lineup import LineUp
 from fairway.scheduler.backfill.overdue import evict_overdue
 from fairway.scheduler.backfill.runtimes import Runtime, Runtimes
 from fairway.scheduler.backfill.timeline import Places, PlannedStart, Starts, Timeline
-from fairway.scheduler.candidates import everybody
-from fairway.scheduler.holding.missing import missing_tasks
-from fairway.scheduler.jobrun import JobRun
-from fairway.scheduler.outcome import Step
-from fairway.scheduler.placing import Placer
-from fairway.scheduler.session import Session
-from fairway.scheduler.strictorder import Blocks
+from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.outcome import Step
+from fairway.scheduler.framework.session import Session
+from fairway.scheduler.placement.candidates import everybody
+from fairway.scheduler.placement.placing import Placer
+from fairway.scheduler.placement.strict_order import Blocks
+from fairway.scheduler.reservations.missing import missing_tasks
 from fairway.state.shapes import Shape
 from fairway.state.tasks import TaskState
 

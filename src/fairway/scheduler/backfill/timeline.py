@@ -20,12 +20,12 @@ from fairway.clock import SECOND, Micros
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.backfill.gains import Gains, Rooms
 from fairway.scheduler.backfill.runtimes import Runtime, Runtimes
-from fairway.scheduler.jobrun import JobRun, TaskRun, grouped
-from fairway.scheduler.kernel import INFEASIBLE
-from fairway.scheduler.plugins.podrules import one_per_node
-from fairway.scheduler.session import Session
+from fairway.scheduler.eviction.units import is_system
+from fairway.scheduler.framework.job_run import JobRun, TaskRun, grouped
+from fairway.scheduler.framework.session import Session
+from fairway.scheduler.placement.kernel import INFEASIBLE
+from fairway.scheduler.plugins.pod_rules import one_per_node
 from fairway.scheduler.verdict import Reason
-from fairway.scheduler.victims.units import is_system
 from fairway.state.shapes import Shape
 from fairway.state.tasks import ON_NODE, Task, TaskState
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from fairway.api.arguments import BinPackArguments
-from fairway.scheduler.hooks import FloatColumn
-from fairway.scheduler.nodes.view import NodeView
-from fairway.scheduler.session import Session
+from fairway.scheduler.framework.hooks import FloatColumn
+from fairway.scheduler.framework.session import Session
+from fairway.scheduler.placement.node_view import NodeView
 from fairway.state.cluster import CPU, MEMORY
 from fairway.state.shapes import Shape
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fairway.api.settings import Arguments
-from fairway.scheduler.books import UNLIMITED
-from fairway.scheduler.plugins.queuelimits import QueueLimits
-from fairway.scheduler.session import Session
+from fairway.scheduler.framework.accounts import UNLIMITED
+from fairway.scheduler.framework.session import Session
+from fairway.scheduler.plugins.queue_limits import QueueLimits
 from fairway.state.cluster import PODS
 
 

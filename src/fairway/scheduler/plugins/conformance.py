@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fairway.api.settings import Arguments
 from fairway.resources.columns import BoolColumn
-from fairway.scheduler.victims.index import VictimIndex
+from fairway.scheduler.eviction.index import VictimIndex
 
 
 class Conformance:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fairway.api.arguments import DevicesArguments
-from fairway.devices.requests import CLASS_MISSING, DeviceNeeds
+from fairway.devices.select.requests import CLASS_MISSING, DeviceNeeds
 from fairway.resources.columns import IntColumn
-from fairway.scheduler.hooks import Check
-from fairway.scheduler.jobrun import JobRun
-from fairway.scheduler.nodes.view import NodeView
-from fairway.scheduler.session import Session
+from fairway.scheduler.framework.hooks import Check
+from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.session import Session
+from fairway.scheduler.placement.node_view import NodeView
 from fairway.scheduler.verdict import DEVICES_TEXT, YES, Reason, Verdict
 from fairway.state.shapes import Shape
 

@@ -6,9 +6,9 @@ A namespace's share is that of what it holds *in this queue*, divided by its wei
 from __future__ import annotations
 
 from fairway.api.arguments import DrfArguments
-from fairway.scheduler.books import AccountBook, share
-from fairway.scheduler.jobrun import JobRun
-from fairway.scheduler.session import Session
+from fairway.scheduler.framework.accounts import AccountBook, share
+from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.session import Session
 from fairway.state.cluster import PODS
 
 

@@ -11,13 +11,13 @@ from math import exp
 import numpy as np
 
 from fairway.api.arguments import FgdArguments
-from fairway.devices.node import NodeDevices
-from fairway.devices.room import Portion, Room
-from fairway.scheduler.allotting.asks import Asked
-from fairway.scheduler.allotting.fragments import Fragments, Typical, typical_pods
-from fairway.scheduler.hooks import FloatColumn
-from fairway.scheduler.nodes.view import NodeView
-from fairway.scheduler.session import Session
+from fairway.devices.match.capacity import Portion, Room
+from fairway.devices.track.node import NodeDevices
+from fairway.scheduler.devices.fragments import Fragments, Typical, typical_pods
+from fairway.scheduler.devices.requests import Asked
+from fairway.scheduler.framework.hooks import FloatColumn
+from fairway.scheduler.framework.session import Session
+from fairway.scheduler.placement.node_view import NodeView
 from fairway.state.cluster import CPU, PODS, ClusterState
 from fairway.state.shapes import Shape
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fairway.api.settings import Arguments
-from fairway.scheduler.admission import gates_of
-from fairway.scheduler.jobrun import JobRun
-from fairway.scheduler.session import Session
+from fairway.scheduler.framework.admission import gates_of
+from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.session import Session
 from fairway.scheduler.verdict import YES, Reason, Verdict
 from fairway.state.jobs import is_valid
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from fairway.api.affinity import Taint
 from fairway.api.arguments import NodeOrderArguments
-from fairway.scheduler.hooks import FloatColumn
-from fairway.scheduler.nodes.nodematch import term_column, tolerates
-from fairway.scheduler.nodes.view import NodeView
-from fairway.scheduler.plugins import podrules
+from fairway.scheduler.framework.hooks import FloatColumn
+from fairway.scheduler.placement.matching import term_column, tolerates
+from fairway.scheduler.placement.node_view import NodeView
+from fairway.scheduler.plugins import pod_rules
 from fairway.state.cluster import CPU, MEMORY, PODS
 from fairway.state.shapes import Shape
 
@@ -44,10 +44,10 @@ class NodeOrder:
             score -= free_cpu
         score += 100.0 * (weights.most_allocated + weights.balanced_allocation)
         if weights.pod_affinity and shape.rules.preferred:
-            score = score + weights.pod_affinity * podrules.preference_score(shape, nodes)
+            score = score + weights.pod_affinity * pod_rules.preference_score(shape, nodes)
         spreads = shape.rules.spread
         if spreads and weights.topology_spread and any(not spread.hard for spread in spreads):
-            score = score + weights.topology_spread * podrules.spread_score(shape, nodes)
+            score = score + weights.topology_spread * pod_rules.spread_score(shape, nodes)
         return score
 
     def score_static(self, shape: Shape, nodes: NodeView) -> FloatColumn | None:

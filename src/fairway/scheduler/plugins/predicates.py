@@ -14,11 +14,12 @@ from fairway.api.affinity import Taint
 from fairway.api.settings import Arguments
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler import verdict as texts
-from fairway.scheduler.hooks import Check
-from fairway.scheduler.nodes import nodematch
-from fairway.scheduler.nodes.view import NodeView
-from fairway.scheduler.plugins import podrules, volumerules
-from fairway.scheduler.session import Session
+from fairway.scheduler.framework.hooks import Check
+from fairway.scheduler.framework.session import Session
+from fairway.scheduler.placement import matching
+from fairway.scheduler.placement.node_view import NodeView
+from fairway.scheduler.plugins import pod_rules
+from fairway.scheduler.plugins import volume_rules
 from fairway.state.shapes import Shape, ports_clash
 
 _CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
@@ -38,16 +39,16 @@ class Predicates:
     def feasible_static(self, shape: Shape, nodes: NodeView) -> Iterable[Check]:
         table, size = nodes.snapshot.state.nodes, nodes.snapshot.size
         yield Check(nodes.picked(table.ready[:size]), texts.NOT_READY_TEXT)
-        if not nodematch.tolerates(shape.tolerations, _CORDON):
+        if not matching.tolerates(shape.tolerations, _CORDON):
             yield Check(nodes.picked(table.schedulable[:size]), texts.UNSCHEDULABLE_TEXT)
         if shape.node_selector:
-            yield Check(nodes.picked(nodematch.selector_column(shape, nodes.snapshot)), texts.NODE_SELECTOR_TEXT)
-        required = nodematch.required_affinity_column(shape, nodes.snapshot)
+            yield Check(nodes.picked(matching.selector_column(shape, nodes.snapshot)), texts.NODE_SELECTOR_TEXT)
+        required = matching.required_affinity_column(shape, nodes.snapshot)
         if required is not None:
             yield Check(nodes.picked(required), texts.NODE_AFFINITY_TEXT)
         yield from self._taints(shape, nodes)
         for selector in shape.volumes.selectors:
-            yield Check(nodes.picked(nodematch.any_term_column(selector, nodes.snapshot)), texts.VOLUME_TEXT)
+            yield Check(nodes.picked(matching.any_term_column(selector, nodes.snapshot)), texts.VOLUME_TEXT)
 
     def feasible(self, shape: Shape, nodes: NodeView) -> Iterable[Check]:
         return self._pod_checks(shape, nodes) if shape.ports or shape.minds_pods else ()
@@ -56,15 +57,15 @@ class Predicates:
         if shape.ports:
             yield Check(self._ports_free(shape, nodes), texts.PORTS_TEXT)
         if shape.minds_pods:
-            yield from volumerules.checks(shape, nodes)
-            yield from podrules.checks(shape, nodes)
+            yield from volume_rules.checks(shape, nodes)
+            yield from pod_rules.checks(shape, nodes)
 
     def limit(self, shape: Shape, nodes: NodeView) -> IntColumn | None:
         """Pods that want one port, or that keep off their like on a node, go one to a node."""
         if shape.ports:
             return np.ones(nodes.size, dtype=np.int64)
-        attachable = volumerules.limit(shape, nodes) if shape.volumes.attached else None
-        alone = podrules.one_per_node(shape, nodes.snapshot) if shape.rules.anti_affinity else None
+        attachable = volume_rules.limit(shape, nodes) if shape.volumes.attached else None
+        alone = pod_rules.one_per_node(shape, nodes.snapshot) if shape.rules.anti_affinity else None
         if alone is None:
             return attachable
         apart = np.where(nodes.picked(alone), 1, NO_LIMIT)
@@ -74,7 +75,7 @@ class Predicates:
         if not shape.minds_pods:
             return False
         assert self._session is not None
-        return bool(shape.volumes.exclusive) or podrules.looks_around(shape, self._session.snapshot)
+        return bool(shape.volumes.exclusive) or pod_rules.looks_around(shape, self._session.snapshot)
 
     def _taints(self, shape: Shape, nodes: NodeView) -> Iterable[Check]:
         """One check per taint that somewhere is the first not tolerated, so that it can be named."""
@@ -82,7 +83,7 @@ class Predicates:
         named: dict[str, list[int]] = {}
         for code, set_ in enumerate(taints.sets):
             for taint in set_:
-                if taint.effect in _ENFORCED and not nodematch.tolerates(shape.tolerations, taint):
+                if taint.effect in _ENFORCED and not matching.tolerates(shape.tolerations, taint):
                     named.setdefault(texts.untolerated(taint.key, taint.value), []).append(code)
                     break
         if named:

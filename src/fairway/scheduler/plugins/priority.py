@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairway.api.settings import Arguments
-from fairway.scheduler.jobrun import JobRun
+from fairway.scheduler.framework.job_run import JobRun
 from fairway.state.tasks import Task
 
 

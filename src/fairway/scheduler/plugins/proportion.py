@@ -7,10 +7,10 @@ this, the limits that a queue's standing sets, is in `QueueLimits`.
 from __future__ import annotations
 
 from fairway.api.arguments import ProportionArguments
-from fairway.scheduler.books import UNLIMITED, QueueBook
-from fairway.scheduler.filling import Claim, fill
-from fairway.scheduler.plugins.queuelimits import QueueLimits
-from fairway.scheduler.session import Session
+from fairway.scheduler.framework.accounts import UNLIMITED, QueueBook
+from fairway.scheduler.framework.session import Session
+from fairway.scheduler.plugins.filling import Claim, fill
+from fairway.scheduler.plugins.queue_limits import QueueLimits
 from fairway.state.cluster import PODS
 
 

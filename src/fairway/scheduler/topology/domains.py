@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from fairway.resources.columns import BoolColumn, IntColumn
-from fairway.scheduler.candidates import only_shrinks
-from fairway.scheduler.jobrun import JobRun
-from fairway.scheduler.kernel import INFEASIBLE
-from fairway.scheduler.session import Session
+from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.session import Session
+from fairway.scheduler.placement.candidates import only_shrinks
+from fairway.scheduler.placement.kernel import INFEASIBLE
 from fairway.scheduler.topology.levels import Level, levels_of
 from fairway.state.labels import ABSENT
 from fairway.state.shapes import Shape

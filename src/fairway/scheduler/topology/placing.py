@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fairway.resources.columns import BoolColumn
-from fairway.scheduler.jobrun import JobRun
-from fairway.scheduler.outcome import Step
-from fairway.scheduler.session import Session
-from fairway.scheduler.statement import Statement
+from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.outcome import Step
+from fairway.scheduler.framework.session import Session
+from fairway.scheduler.framework.statement import Statement
 from fairway.scheduler.topology.domains import Domains
 
 Attempt = Callable[[], Step]

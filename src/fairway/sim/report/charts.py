@@ -10,8 +10,8 @@ from fairway.sim.metrics import Recorder
 from fairway.sim.metrics.recorder import BILLION
 from fairway.sim.metrics.tenants import ONE
 from fairway.sim.metrics.timeline import WANTED, Snapshot
+from fairway.sim.node_timeline import Hold, Story
 from fairway.sim.report.model import Charts, Line
-from fairway.sim.story import Hold, Story
 
 MAX_NAMESPACES = 12
 MAX_HOLDS = 16

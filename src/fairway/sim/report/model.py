@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from fairway.sim.metrics import Metrics
-from fairway.sim.story import Bar, Hold, Outage
+from fairway.sim.node_timeline import Bar, Hold, Outage
 
 
 class Line(msgspec.Struct, frozen=True, rename="camel"):

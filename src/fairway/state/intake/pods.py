@@ -9,7 +9,7 @@ from fairway.api.pods import Pod
 from fairway.clock import Micros, from_datetime
 from fairway.state import reader
 from fairway.state.annotations import USER, kept
-from fairway.state.asks import device_record
+from fairway.state.device_requests import device_record
 from fairway.state.holds import read_nomination
 from fairway.state.intake.groups import GroupIntake
 from fairway.state.jobs import Job

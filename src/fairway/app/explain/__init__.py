@@ -1,0 +1,74 @@
+"""Why a job waits, what would start it now, and when it starts anyway (design section 6).
+
+    explain(Situation(objects, policy, now), "team-a/train") -> Explanation
+
+The objects are never changed: the question is put to copies of the cluster that they describe.
+"""
+
+from __future__ import annotations
+
+from fairway.app.explain.counterfactual import counterfactual
+from fairway.app.explain.forecast import forecast
+from fairway.app.explain.model import Explanation, Standing
+from fairway.app.explain.situation import Situation
+from fairway.clock import format_rfc3339
+from fairway.scheduler.plan import Binding, Pending, Plan
+from fairway.state.jobs import Job
+from fairway.state.tasks import READY
+
+__all__ = ["Explanation", "Situation", "Standing", "explain"]
+
+
+def explain(situation: Situation, name: str) -> Explanation:
+    """All there is to say of a job; InputError where there is none of that name."""
+    key = situation.find_job(name)
+    plan = situation.decide()
+    state = situation.state
+    job = next(job for job in state.jobs() if job.key == key)
+    line = [pending for pending in plan.pending if pending.queue == job.queue]
+    pending = next((pending for pending in line if pending.job == key), None)
+    evicted = tuple(eviction.pod for eviction in plan.evictions if eviction.for_ == key)
+    standing = _standing(plan, job, pending, evicted)
+    waits = standing in (Standing.WAITING, Standing.EVICTING)
+    return Explanation(
+        job=key,
+        now=format_rfc3339(situation.now),
+        standing=standing,
+        reason=pending.reason if pending else "",
+        message=pending.message if pending else "",
+        nodes=pending.nodes if pending else {},
+        queue=next((queue for queue in plan.queues if queue.name == job.queue), None),
+        namespace=next((n for n in plan.namespaces if (n.queue, n.namespace) == (job.queue, job.namespace)), None),
+        waiting=pending.waiting if pending else 0,
+        ready=sum(task.state in READY for task in job.tasks),
+        minimum=job.minimum,
+        priority=job.priority,
+        position=pending.position if pending else 0,
+        line=len(line),
+        starving=pending.starving if pending else False,
+        since=None if job.created is None else format_rfc3339(job.created),
+        places=_places(situation, plan, job),
+        reservations=tuple(held for held in plan.reservations if held.job == key),
+        evictions=evicted,
+        counterfactual=counterfactual(situation, plan, key, job.queue) if standing is Standing.WAITING else None,
+        forecast=forecast(situation, key) if waits else None,
+        warnings=plan.warnings,
+    )
+
+
+def _standing(plan: Plan, job: Job, pending: Pending | None, evicted: tuple[str, ...]) -> Standing:
+    if any(binding.job == job.key for binding in plan.bindings):
+        return Standing.STARTING
+    if evicted:
+        return Standing.EVICTING
+    return Standing.RUNNING if pending is None else Standing.WAITING
+
+
+def _places(situation: Situation, plan: Plan, job: Job) -> tuple[Binding, ...]:
+    names = situation.state.nodes.names
+    there = [
+        Binding(pod=task.key, node=names[task.node], job=job.key)
+        for task in sorted(job.tasks, key=lambda task: task.key)
+        if task.state in READY and task.node >= 0
+    ]
+    return (*there, *(binding for binding in plan.bindings if binding.job == job.key))

@@ -1,0 +1,1 @@
+"""Which devices serve a request together: matching in polynomial time, search where it must be, strategies."""

@@ -1,0 +1,256 @@
+"""Which slots of a node serve the lines of a request, all of them together.
+
+Where slots do not affect each other (no groups, no shared counters, no parts) this is a flow problem, and
+polynomial. The rest is a search that places the awkward lines one unit at a time and leaves the others to the flow;
+slots that are alike are tried once, what has failed is remembered, and a flow that ignores the awkward rules cuts off
+what cannot be. A search that grows beyond `MAX_STEPS` gives up: the request is then said not to fit, which is safe.
+
+`assign` chooses: line by line the first slot in order of preference with which the rest can still be served. So of all
+assignments it finds the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import NamedTuple
+
+from fairway.devices.match.capacity import Portion, Room
+from fairway.devices.match.flow import can_serve
+from fairway.devices.model.inventory import Inventory
+
+MAX_STEPS = 20_000
+"""Steps of one search; far above what real nodes need."""
+
+
+class Line(NamedTuple):
+    """`wanted` times the same from any of the candidates: a unit, a fraction, or a portion that differs by slot."""
+
+    candidates: tuple[int, ...]
+    wanted: int = 1
+    milli: int = 0
+    portions: Mapping[int, Portion] | None = None
+    spread: bool = False
+    """Take unit by unit in order of preference, even if one slot could serve them all."""
+    once: bool = False
+    """Take no slot twice, though it has room for that."""
+
+    @property
+    def whole(self) -> bool:
+        return not self.milli and self.portions is None
+
+    def portion(self, slot: int, count: int = 1) -> Portion:
+        if self.portions is not None:
+            return self.portions[slot]
+        return Portion(milli=self.milli) if self.milli else Portion(units=count)
+
+
+class Apart(NamedTuple):
+    """Among all slots taken for these lines no value occurs twice. A slot may have several; one without any cannot be
+    taken.
+    """
+
+    lines: frozenset[int]
+    values: Mapping[int, frozenset[Hashable]]
+
+
+class Pick(NamedTuple):
+    """Some units (or one part) of a slot for a line."""
+
+    line: int
+    slot: int
+    portion: Portion
+
+
+Preference = Callable[[int, Room], Sequence[int]]
+"""The candidates of a line in order of preference, as things stand in the room."""
+
+
+def in_stable_order(lines: Sequence[Line]) -> Preference:
+    return lambda line, room: lines[line].candidates
+
+
+def assign(
+    room: Room, lines: Sequence[Line], apart: Sequence[Apart] = (), prefer: Preference | None = None
+) -> tuple[Pick, ...] | None:
+    """The first assignment in order of preference, or None. The room is as before."""
+    search = Search(room, lines, apart)
+    if not search.possible():
+        return None
+    prefer = prefer or in_stable_order(lines)
+    for line in range(len(lines)):
+        while search.left[line]:
+            if not search.choose(line, prefer(line, room)):
+                search.undo()
+                return None
+    picks = tuple(search.picks)
+    search.undo()
+    return _merged(picks)
+
+
+def _merged(picks: tuple[Pick, ...]) -> tuple[Pick, ...]:
+    """Units taken of one slot for one line at different moments are one pick."""
+    merged: dict[tuple[int, int], Pick] = {}
+    parts: list[Pick] = []
+    for pick in picks:
+        if not pick.portion.units:
+            parts.append(pick)
+            continue
+        before = merged.get(pick[:2])
+        units = pick.portion.units + (before.portion.units if before else 0)
+        merged[pick[:2]] = Pick(pick.line, pick.slot, Portion(units=units))
+    return tuple(sorted([*merged.values(), *parts]))
+
+
+class Search:
+    """One attempt: what is left to serve, and what was taken for it so far."""
+
+    def __init__(self, room: Room, lines: Sequence[Line], apart: Sequence[Apart] = ()) -> None:
+        self.room = room
+        self.lines = lines
+        self.left = [line.wanted for line in lines]
+        self.picks: list[Pick] = []
+        self._apart = apart
+        self._values: list[set[Hashable]] = [set() for _ in apart]
+        self._rules: list[list[int]] = [
+            [index for index, rule in enumerate(apart) if line in rule.lines] for line in range(len(lines))
+        ]
+        self._awkward = [self._is_awkward(index) for index in range(len(lines))]
+        masks: dict[int, int] = {}
+        for index, line in enumerate(lines):
+            for slot in line.candidates:
+                masks[slot] = masks.get(slot, 0) | 1 << index
+        self._masks = masks
+        self._failed: set[Hashable] = set()
+        self._steps = 0
+
+    def possible(self) -> bool:
+        """Whether what is left can be served."""
+        if not self._may_be():
+            return False
+        line = next((i for i, left in enumerate(self.left) if left and self._awkward[i]), None)
+        if line is None:
+            return True
+        state = (tuple(self.left), self.room.key(), tuple(map(frozenset, self._values)))
+        self._steps += 1
+        if state in self._failed or self._steps > MAX_STEPS:
+            return False
+        tried: set[Hashable] = set()
+        for slot in self.lines[line].candidates:
+            if not self._can(line, slot) or (alike := self._alike(slot)) in tried:
+                continue
+            tried.add(alike)
+            self._put(line, slot, 1)
+            found = self.possible()
+            self._take_back()
+            if found:
+                return True
+        self._failed.add(state)
+        return False
+
+    def choose(self, line: int, candidates: Sequence[int]) -> bool:
+        """Take the first slot in this order with which the rest can be served, as much of it as that allows."""
+        wanted = self.left[line]
+        asked = self.lines[line]
+        if asked.whole and not asked.spread and not self._rules[line] and wanted == asked.wanted:
+            for slot in candidates:
+                if self.room.units(slot) >= wanted and self._try(line, slot, wanted):
+                    return True
+        most = 1 if asked.spread else wanted
+        return any(self._can(line, slot) and self._take_most(line, slot, most) for slot in candidates)
+
+    def undo(self) -> None:
+        while self.picks:
+            self._take_back()
+
+    def _take_most(self, line: int, slot: int, wanted: int) -> bool:
+        if not self.lines[line].whole or self._rules[line]:
+            return self._try(line, slot, 1)
+        most = min(wanted, self.room.units(slot))
+        if any(self._awkward):
+            return any(self._try(line, slot, units) for units in range(most, 0, -1))
+        # Taking less never hurts the other lines, and what this line still needs it finds elsewhere: bisect.
+        low, high = 0, most
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self._try(line, slot, middle):
+                self._take_back()
+                low = middle
+            else:
+                high = middle - 1
+        return low > 0 and self._try(line, slot, low)
+
+    def _try(self, line: int, slot: int, count: int) -> bool:
+        self._put(line, slot, count)
+        if self.possible():
+            return True
+        self._take_back()
+        return False
+
+    def _put(self, line: int, slot: int, count: int) -> None:
+        asked = self.lines[line]
+        portion = asked.portion(slot, count)
+        self.room.take(slot, portion)
+        self.left[line] -= count
+        for rule in self._rules[line]:
+            self._values[rule] |= self._apart[rule].values[slot]
+        self.picks.append(Pick(line, slot, portion))
+
+    def _take_back(self) -> None:
+        line, slot, portion = self.picks.pop()
+        self.room.give(slot, portion)
+        self.left[line] += portion.units if self.lines[line].whole else 1
+        for rule in self._rules[line]:
+            self._values[rule] -= self._apart[rule].values[slot]
+
+    def _can(self, line: int, slot: int) -> bool:
+        for rule in self._rules[line]:
+            values = self._apart[rule].values
+            if slot not in values or not self._values[rule].isdisjoint(values[slot]):
+                return False
+        return self.room.fits(slot, self.lines[line].portion(slot))
+
+    def _may_be(self) -> bool:
+        """The flow over whole units, and for each line alone what else it minds: necessary, and polynomial."""
+        room, demands = self.room, [left if self.lines[i].whole else 0 for i, left in enumerate(self.left)]
+        for index, left in enumerate(self.left):
+            if left and (demands[index] == 0 or self._rules[index]) and not self._some(index, left):
+                return False
+        if not any(demands):
+            return True
+        buckets: dict[int, int] = {}
+        for slot, mask in self._masks.items():
+            units = room.units(slot)
+            if units:
+                buckets[mask] = buckets.get(mask, 0) + units
+        return can_serve(demands, buckets)
+
+    def _some(self, line: int, left: int) -> bool:
+        fitting = [slot for slot in self.lines[line].candidates if self._can(line, slot)]
+        if not self._rules[line]:
+            return bool(fitting)
+        return all(
+            len({value for slot in fitting for value in self._apart[rule].values[slot]}) >= left
+            for rule in self._rules[line]
+        )
+
+    def _is_awkward(self, line: int) -> bool:
+        asked = self.lines[line]
+        if not asked.whole or self._rules[line]:
+            return True
+        slots = self.room.inventory.slots
+        return any(slots[slot].group or slots[slot].counters or slots[slot].boards for slot in asked.candidates)
+
+    def _alike(self, slot: int) -> Hashable:
+        """Slots of one mark can stand in for each other in whatever is still to be placed."""
+        inventory: Inventory = self.room.inventory
+        facts = inventory.slots[slot]
+        if facts.group or inventory.groups_of[slot]:
+            return slot
+        values = tuple(rule.values.get(slot) for rule in self._apart)
+        portions = tuple(line.portions.get(slot) if line.portions else None for line in self.lines)
+        share = self.room.shares.get(slot)
+        used = self.room.used[slot]
+        return (
+            *(self._masks[slot], facts.quantity, used, share, facts.counters, facts.capacity),
+            *(values, portions, facts.boards),
+        )

@@ -1,0 +1,258 @@
+"""Serving all needs of a pod on one node: options, rules over attributes, and then the matching.
+
+Options are tried in order of preference, the first need's first. A rule that wants one value of an attribute for all
+turns into one matching per value; the best of those that work is taken. Both multiply, so they are bounded: beyond
+`MAX_TRIES` the answer is that the pod does not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from itertools import combinations, islice, product
+from typing import NamedTuple
+
+from fairway.api.devices import CapacityRequestPolicy
+from fairway.devices.match.capacity import LOOK, Portion, Room
+from fairway.devices.match.matching import Apart, Line, Pick, assign
+from fairway.devices.match.strategies import DEFAULT_CHAIN, Chain, Loss, no_loss, on_domains, preference
+from fairway.devices.model.device import qualified
+from fairway.devices.model.inventory import Slot
+from fairway.devices.model.values import Many, Unreadable
+from fairway.devices.select.requests import MOST_DEVICES, DeviceNeeds, Need, Option, Rule
+from fairway.devices.select.selector_requests import ByClaim, Wish
+from fairway.resources.quantity import parse_quantity
+
+MAX_TRIES = 256
+"""Combinations of options and of values that are looked at."""
+_MAX_DOMAINS = 8
+
+Candidates = Callable[[Wish], tuple[int, ...]]
+"""The slots of the node that a wish means and that may be had by whoever has it, in order."""
+
+
+class Taken(NamedTuple):
+    """So much of a slot for a need, by which of its options."""
+
+    need: int
+    option: int
+    slot: int
+    portion: Portion
+
+
+def solve(
+    room: Room,
+    needs: DeviceNeeds,
+    candidates: Candidates,
+    chain: Chain = DEFAULT_CHAIN,
+    loss: Loss = no_loss,
+) -> tuple[Taken, ...] | None:
+    """What to take for all needs together; None if they cannot be served. The room is as before."""
+    chains = [need.strategy or chain for need in needs.needs]
+    for options in _option_vectors(needs.needs):
+        lines = _lines(room, needs.needs, options, candidates, chains)
+        if lines is None or _too_many(needs.needs, lines):
+            continue
+        picks = _best(room, lines, needs.rules, options, chains, loss)
+        if picks is not None:
+            return tuple(Taken(pick.line, options[pick.line], pick.slot, pick.portion) for pick in picks)
+    return None
+
+
+def _option_vectors(needs: Sequence[Need]) -> Iterator[tuple[int, ...]]:
+    return islice(product(*(range(len(need.options)) for need in needs)), MAX_TRIES)
+
+
+def _too_many(needs: Sequence[Need], lines: Sequence[Line]) -> bool:
+    """Whether a claim would have more devices than its status can name."""
+    devices: dict[str, int] = {}
+    for need, line in zip(needs, lines, strict=True):
+        if need.claim:
+            devices[need.claim] = devices.get(need.claim, 0) + line.wanted
+    return any(count > MOST_DEVICES for count in devices.values())
+
+
+def _lines(
+    room: Room, needs: Sequence[Need], options: Sequence[int], candidates: Candidates, chains: Sequence[Chain]
+) -> list[Line] | None:
+    lines = []
+    for need, chosen, chain in zip(needs, options, chains, strict=True):
+        line = _line(room, need.options[chosen], candidates, chain[0] == "spread")
+        if line is None:
+            return None
+        lines.append(line)
+    return lines
+
+
+def _line(room: Room, option: Option, candidates: Candidates, spread: bool) -> Line | None:
+    slots = candidates(option.wish)
+    facts = room.inventory.slots
+    if option.every and not (slots and room.inventory.complete):
+        return None
+    if option.admin:
+        wanted = len(slots) if option.every else option.units
+        return Line(slots, wanted, portions=dict.fromkeys(slots, LOOK), once=True)
+    if option.milli:
+        return Line(slots, 1, option.milli)
+    if not isinstance(option.wish, ByClaim) or not (option.capacity or any(facts[slot].shareable for slot in slots)):
+        units = sum(facts[slot].quantity for slot in slots) if option.every else option.units
+        return Line(slots, units, spread=spread) if units else None
+    portions = {slot: portion for slot in slots if (portion := _portion(facts[slot], option)) is not None}
+    if option.every:
+        able = tuple(slot for slot, portion in portions.items() if room.has_capacity(slot, portion))
+        return Line(able, len(able), portions=portions, once=True) if able else None
+    return Line(tuple(portions), option.units, portions=portions, once=True)
+
+
+def _portion(slot: Slot, option: Option) -> Portion | None:
+    """What a claim takes of a slot: a shared one gives parts of its capacity, any other is taken whole."""
+    device = slot.device
+    asked = {qualified(name, device.driver): amount for name, amount in option.capacity}
+    have = dict(slot.capacity)
+    if any(have.get(name, -1) < amount for name, amount in asked.items()):
+        return None
+    if not slot.shareable:
+        return Portion(units=1)
+    parts = [_part(total, asked.get(name), device.policies.get(name)) for name, total in slot.capacity]
+    taken = tuple(part for part in parts if part is not None and part >= 0)
+    return Portion(capacity=taken) if len(taken) == len(parts) else None
+
+
+def _part(total: int, asked: int | None, policy: CapacityRequestPolicy | None) -> int | None:
+    """Rounded up to what the policy allows; all of it where nobody says how much. None if that cannot be."""
+    if policy is None:
+        return total if asked is None else asked
+    if asked is None:
+        return total if policy.default is None else parse_quantity(policy.default).nanos
+    if policy.valid_values:
+        values = sorted(parse_quantity(text).nanos for text in policy.valid_values)
+        return next((value for value in values if value >= asked), None)
+    if policy.valid_range is None:
+        return asked
+    least, most, step = (
+        None if text is None else parse_quantity(text).nanos
+        for text in (policy.valid_range.min, policy.valid_range.max, policy.valid_range.step)
+    )
+    part = max(asked, least or 0)
+    if step is not None and step > 0:
+        part = (least or 0) - -(part - (least or 0)) // step * step
+    return part if part <= (total if most is None else most) else None
+
+
+def _best(
+    room: Room,
+    lines: list[Line],
+    rules: Sequence[Rule],
+    options: Sequence[int],
+    chains: Sequence[Chain],
+    loss: Loss,
+) -> tuple[Pick, ...] | None:
+    apart = [_apart(room, rule, _concerned(rule, options), lines) for rule in rules if not rule.together]
+    apart += [
+        Apart(frozenset({index}), {slot: frozenset({slot}) for slot in line.candidates})
+        for index, line in enumerate(lines)
+        if line.once
+    ]
+    together = [(rule.attribute, _concerned(rule, options)) for rule in rules if rule.together]
+    if not together:
+        return _assign(room, lines, apart, chains, loss)
+    found: list[tuple[list[tuple[bool, list[int]]], tuple[Pick, ...]]] = []
+    for narrowed in _narrowings(room, lines, together):
+        picks = _assign(room, narrowed, apart, chains, loss)
+        if picks is not None:
+            found.append((_ranks(room, lines, chains, loss, picks), picks))
+    return min(found)[1] if found else None
+
+
+def _assign(
+    room: Room, lines: list[Line], apart: Sequence[Apart], chains: Sequence[Chain], loss: Loss
+) -> tuple[Pick, ...] | None:
+    if not any("numa" in chain for chain in chains):
+        return assign(room, lines, apart, preference(lines, chains, loss))
+    if assign(room, lines, apart) is None:
+        return None
+    domains = _fewest_domains(room, lines, apart, chains)
+    return assign(room, lines, apart, preference(lines, chains, loss, domains))
+
+
+def _fewest_domains(
+    room: Room, lines: list[Line], apart: Sequence[Apart], chains: Sequence[Chain]
+) -> tuple[str, ...] | None:
+    """The fewest NUMA nodes that can serve all lines that mind; the first by name of those."""
+    minding = {line for line, chain in enumerate(chains) if "numa" in chain}
+    slots = {slot for line in minding for slot in lines[line].candidates}
+    known = {room.inventory.slots[slot].device.numa() for slot in slots} - {None}
+    names = sorted(name for name in known if name is not None)
+    for size in range(1, len(names) if len(names) <= _MAX_DOMAINS else 2):
+        for domains in combinations(names, size):
+            narrowed = [
+                line._replace(candidates=tuple(s for s in line.candidates if on_domains(room, s, domains)))
+                if index in minding
+                else line
+                for index, line in enumerate(lines)
+            ]
+            if assign(room, narrowed, apart) is not None:
+                return domains
+    return None
+
+
+def _concerned(rule: Rule, options: Sequence[int]) -> list[int]:
+    return sorted({need for need, option in rule.needs if option in (-1, options[need])})
+
+
+def _values(room: Room, slot: int, attribute: str) -> tuple[Hashable, ...]:
+    """What a device publishes under an attribute: the elements of a list, in their order, or the one value."""
+    device = room.inventory.slots[slot].device
+    match device.attributes.get(qualified(attribute, device.driver)):
+        case None | Unreadable(""):
+            return ()
+        case Many(items):
+            return tuple(dict.fromkeys(items))
+        case value:
+            return (value,)
+
+
+def _apart(room: Room, rule: Rule, concerned: list[int], lines: list[Line]) -> Apart:
+    slots = {slot for line in concerned for slot in lines[line].candidates}
+    values = {slot: frozenset(found) for slot in slots if (found := _values(room, slot, rule.attribute))}
+    return Apart(frozenset(concerned), values)
+
+
+def _narrowings(room: Room, lines: list[Line], together: list[tuple[str, list[int]]]) -> Iterator[list[Line]]:
+    """The lines with only such candidates as have one value, for every choice of values.
+
+    Lists match if they all have a value in common, so each value that some device lists is a choice of its own.
+    """
+    published, choices = [], []
+    for attribute, concerned in together:
+        slots = dict.fromkeys(slot for line in concerned for slot in lines[line].candidates)
+        values = {slot: _values(room, slot, attribute) for slot in slots}
+        published.append(values)
+        every = dict.fromkeys(value for found in values.values() for value in found)
+        choices.append([value for value in every if _all_could(value, lines, concerned, values)] if concerned else [()])
+    for chosen in islice(product(*choices), MAX_TRIES):
+        narrowed = lines.copy()
+        for values, (_, concerned), wanted in zip(published, together, chosen, strict=True):
+            for line in concerned:
+                kept = tuple(slot for slot in narrowed[line].candidates if wanted in values[slot])
+                narrowed[line] = narrowed[line]._replace(candidates=kept)
+        yield narrowed
+
+
+def _all_could(
+    value: Hashable, lines: Sequence[Line], concerned: Sequence[int], values: Mapping[int, tuple[Hashable, ...]]
+) -> bool:
+    """Whether each line has a candidate with this value, so that it is worth a try."""
+    return all(any(value in values[slot] for slot in lines[line].candidates) for line in concerned)
+
+
+def _ranks(
+    room: Room, lines: list[Line], chains: Sequence[Chain], loss: Loss, picks: tuple[Pick, ...]
+) -> list[tuple[bool, list[int]]]:
+    """How good an assignment is in order of preference, line by line."""
+    prefer = preference(lines, chains, loss)
+    ranks = []
+    for index in range(len(lines)):
+        order = {slot: rank for rank, slot in enumerate(prefer(index, room))}
+        taken = [(order[pick.slot], pick.portion.units or 1) for pick in picks if pick.line == index]
+        ranks.append((len(taken) > 1, sorted(rank for rank, units in taken for _ in range(min(units, 64)))))
+    return ranks

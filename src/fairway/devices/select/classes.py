@@ -1,0 +1,194 @@
+"""Classes, compiled: which devices each selects, and what is wrong with it.
+
+A class that includes others is one of groups: it selects a group device that its own selectors match (any group, if
+it has none) and whose members can serve what it includes, each member for one of them. Classes that include each other
+in a circle are refused, all of them: no order of events decides which one is to blame.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from fairway.api.classes import ResourceClass, ResourceClassSpec
+from fairway.api.selectors import matches
+from fairway.devices.match.flow import can_serve
+from fairway.devices.model.device import Device
+from fairway.devices.model.inventory import Inventory
+from fairway.devices.model.values import Value
+from fairway.devices.select.selectors import Matcher, compile_selector
+from fairway.errors import InputError
+
+_REMEMBERED = 65536
+
+
+class CompiledClass:
+    """A class with its matcher. One with `faults` selects nothing."""
+
+    __slots__ = ("faults", "matcher", "name", "spec")
+
+    def __init__(self, resource_class: ResourceClass) -> None:
+        self.name = resource_class.metadata.name
+        self.spec: ResourceClassSpec = resource_class.spec
+        self.matcher: Matcher = compile_selector(self.spec.resource_selector)
+        self.faults: tuple[str, ...] = ()
+        self.set_circle(None)
+
+    def set_circle(self, circle: Sequence[str] | None) -> None:
+        """Whether it includes itself by way of others."""
+        faults = [f"spec.{fault}" for fault in self.matcher.faults]
+        if circle:
+            faults.append(f"spec.includes: {' -> '.join(circle)} goes in a circle, expected classes that do not")
+        self.faults = tuple(faults)
+
+    @property
+    def nested(self) -> bool:
+        return bool(self.spec.includes)
+
+    def selects_alone(self, device: Device) -> bool:
+        """What its own selectors say; a nested class without any leaves it to the members."""
+        if self.faults:
+            return False
+        if self.nested:
+            return bool(device.members) and (not self.spec.resource_selector or self.matcher.selects(device))
+        return self.matcher.selects(device)
+
+    def admits(self, labels: Mapping[str, str]) -> bool:
+        """Whether pods of a namespace with these labels may ask for it."""
+        allowed = self.spec.allowed_namespaces
+        return allowed is None or matches(allowed, labels)
+
+
+class ClassTable:
+    """All classes there are, in order of name, so that nothing depends on the order in which they came."""
+
+    def __init__(self, classes: Iterable[ResourceClass] = ()) -> None:
+        self._classes: dict[str, CompiledClass] = {}
+        for resource_class in classes:
+            self.put(resource_class)
+        self.settle()
+
+    def __iter__(self) -> Iterator[CompiledClass]:
+        return (self._classes[name] for name in sorted(self._classes))
+
+    def __len__(self) -> int:
+        return len(self._classes)
+
+    def get(self, name: str) -> CompiledClass | None:
+        return self._classes.get(name)
+
+    def put(self, resource_class: ResourceClass) -> None:
+        """Take a class in; `settle` when all are in."""
+        self._classes[resource_class.metadata.name] = CompiledClass(resource_class)
+
+    def drop(self, resource_class: ResourceClass) -> None:
+        """Without `settle`, as in `put`."""
+        self._classes.pop(resource_class.metadata.name, None)
+
+    def add(self, resource_class: ResourceClass) -> None:
+        self.put(resource_class)
+        self.settle()
+
+    def remove(self, name: str) -> None:
+        self._classes.pop(name, None)
+        self.settle()
+
+    def nested(self) -> list[CompiledClass]:
+        """Classes of groups, each after those it includes."""
+        return [self._classes[name] for name in self._order if self._classes[name].nested]
+
+    def faults(self) -> list[str]:
+        return [f"resourceclass {found.name}: {fault}" for found in self for fault in found.faults]
+
+    def warnings(self) -> list[str]:
+        return [f"resourceclass {found.name}: spec.{warning}" for found in self for warning in found.matcher.warnings]
+
+    def selecting(self, device: Device) -> frozenset[str]:
+        """The classes whose own selectors match a device, nested ones left out. Alike devices are worked out once."""
+        alike = tuple(map(device.lookup, self._keys))
+        found = self._known.get(alike)
+        if found is None:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            plain = (known for known in self._classes.values() if not known.nested)
+            found = self._known[alike] = frozenset(known.name for known in plain if known.selects_alone(device))
+        return found
+
+    def selections(self, inventory: Inventory) -> list[frozenset[str]]:
+        """For each slot the names of the classes that select its device."""
+        found = [self.selecting(slot.device) if slot.device.reachable else frozenset() for slot in inventory.slots]
+        if any(slot.group for slot in inventory.slots):
+            for nested in self.nested():
+                for index in groups_served(nested, inventory, found):
+                    found[index] = found[index] | {nested.name}
+        return found
+
+    def settle(self) -> None:
+        """After a change: what is remembered, the order of nested classes, and who goes in a circle."""
+        keys = (key for known in self._classes.values() for key in known.matcher.keys)
+        self._keys: tuple[str, ...] = tuple(sorted(set(keys)))
+        self._known: dict[tuple[Value | None, ...], frozenset[str]] = {}
+        self._order: list[str] = []
+        for name in sorted(self._classes):
+            known = self._classes[name]
+            circle = self._way_back(name) if known.nested else None
+            known.set_circle(circle)
+            self._put_in_order(name, set())
+
+    def _way_back(self, name: str) -> list[str] | None:
+        """The shortest way from a class through those it includes back to itself."""
+        paths = deque([[name]])
+        seen = set[str]()
+        while paths:
+            path = paths.popleft()
+            known = self._classes.get(path[-1])
+            for included in known.spec.includes if known else ():
+                if included.class_name == name:
+                    return [*path, name]
+                if included.class_name not in seen:
+                    seen.add(included.class_name)
+                    paths.append([*path, included.class_name])
+        return None
+
+    def _put_in_order(self, name: str, above: set[str]) -> None:
+        if name in self._order or name in above or name not in self._classes:
+            return
+        for included in self._classes[name].spec.includes:
+            self._put_in_order(included.class_name, above | {name})
+        self._order.append(name)
+
+
+def groups_served(nested: CompiledClass, inventory: Inventory, selected: Sequence[Collection[str]]) -> list[int]:
+    """The group slots that a nested class selects, given which classes select every slot so far."""
+    return [
+        index
+        for index, slot in enumerate(inventory.slots)
+        if slot.group
+        and slot.device.reachable
+        and nested.selects_alone(slot.device)
+        and _members_serve(nested, inventory, index, selected)
+    ]
+
+
+def _members_serve(
+    nested: CompiledClass, inventory: Inventory, group: int, selected: Sequence[Collection[str]]
+) -> bool:
+    device = inventory.slots[group].device
+    buckets: dict[int, int] = {}
+    for index, slot in enumerate(inventory.slots):
+        other = slot.device
+        if other.name in device.members and (other.driver, other.pool) == (device.driver, device.pool):
+            mask = sum(
+                1 << place
+                for place, included in enumerate(nested.spec.includes)
+                if included.class_name in selected[index]
+            )
+            buckets[mask] = buckets.get(mask, 0) + slot.quantity
+    return can_serve([included.count for included in nested.spec.includes], buckets)
+
+
+def check_classes(classes: Iterable[ResourceClass]) -> None:
+    """Refuse classes that could not be created: the first faults, each with its place."""
+    faults = ClassTable(classes).faults()
+    if faults:
+        raise InputError("\n".join(faults))

@@ -1,0 +1,110 @@
+"""The ways to say which devices will do: by class, by the name of a plain resource, by a claim's selectors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from fairway.api.devices import DeviceClass, DeviceTaint, DeviceToleration
+from fairway.cel import shown
+from fairway.devices.model.device import BLOCKING, Device
+from fairway.devices.select.cel_eval import compiled
+from fairway.devices.select.classes import ClassTable
+from fairway.errors import InputError
+
+
+class ByClass(NamedTuple):
+    """Devices that a ResourceClass selects."""
+
+    class_name: str
+
+
+class ByKind(NamedTuple):
+    """Units of a plain resource (`nvidia.com/gpu`), of which the pod minds nothing but that it has them."""
+
+    resource: str
+
+
+class ByClaim(NamedTuple):
+    """Devices of a DeviceClass that all the request's own selectors match and whose taints it tolerates."""
+
+    device_class: str
+    expressions: tuple[str, ...] = ()
+    tolerations: tuple[DeviceToleration, ...] = ()
+
+
+Wish = ByClass | ByKind | ByClaim
+
+
+def label(wish: Wish) -> str:
+    """What a binding calls it: the class, or the plain resource."""
+    match wish:
+        case ByClass(name) | ByKind(name):
+            return name
+    return wish.device_class
+
+
+class ClaimMatcher:
+    """Which devices a claim means. Where there is no DeviceClass of its name, the ResourceClass is meant."""
+
+    def __init__(self, device_classes: Mapping[str, DeviceClass], classes: ClassTable) -> None:
+        self._device_classes = device_classes
+        self._classes = classes
+
+    def knows(self, device_class: str) -> bool:
+        return device_class in self._device_classes or self._classes.get(device_class) is not None
+
+    def fault(self, wish: ByClaim) -> str:
+        """What keeps the wish from being understood at all; "" if nothing does."""
+        try:
+            for text in self._expressions(wish):
+                compiled(text)
+        except InputError as error:
+            return str(error)
+        return ""
+
+    def selects(self, wish: ByClaim, device: Device, class_names: frozenset[str] | set[str]) -> bool:
+        """`class_names` are the ResourceClasses that select the device. Only what a driver publishes can be claimed."""
+        if (
+            not device.driver
+            or not device.healthy
+            or not device.reachable
+            or not tolerated(device.taints, wish.tolerations)
+        ):
+            return False
+        if wish.device_class not in self._device_classes and wish.device_class not in class_names:
+            return False
+        try:
+            return all(compiled(text).answer(device).value is True for text in self._expressions(wish))
+        except InputError:
+            return False
+
+    def failure(self, wish: ByClaim, device: Device) -> str:
+        """Why an expression gives no answer about a device, where running it was given up; else ""."""
+        for text in () if self.fault(wish) else self._expressions(wish):
+            answer = compiled(text).answer(device)
+            if answer.failed:
+                return f"CEL expression {shown(text)} fails: {answer.error}"
+            if answer.value is not True:
+                return ""
+        return ""
+
+    def _expressions(self, wish: ByClaim) -> tuple[str, ...]:
+        known = self._device_classes.get(wish.device_class)
+        own = tuple(s.cel.expression for s in known.spec.selectors if s.cel) if known else ()
+        return (*own, *wish.expressions)
+
+
+def tolerated(taints: tuple[DeviceTaint, ...], tolerations: tuple[DeviceToleration, ...]) -> bool:
+    """Whether every taint that blocks is tolerated. As for nodes: an empty key with Exists tolerates everything."""
+    return all(
+        any(_tolerates(toleration, taint) for toleration in tolerations) for taint in taints if taint.effect in BLOCKING
+    )
+
+
+def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.operator == "Exists":
+        return not toleration.key or toleration.key == taint.key
+    return toleration.key == taint.key and toleration.value == taint.value

@@ -1,0 +1,147 @@
+"""A class's selector, compiled once into a matcher that answers with its reasons.
+
+A device is selected if one of the terms holds; a term holds if all its requirements do. A selector without
+terms and a term without requirements match nothing. A term with a fault never matches and never keeps another
+from matching; whoever creates a class refuses it if its matcher has faults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from fairway.api.classes import ClassRequirement, ClassSelector
+from fairway.devices.model.device import Device
+from fairway.devices.model.values import FAULTS, Operand, Value, operand
+from fairway.devices.select.operators import MATCHED, SIGNS, evaluate, fault_of
+
+INVALID: Final = "Invalid"
+"""The requirement itself has a fault."""
+AMBIGUOUS_UNIT: Final = "AmbiguousUnit"
+"""A value is written with a unit that is often misread."""
+
+_REMEMBERED = 65536
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """Something to say about a selector: where, what kind, and in words."""
+
+    path: str
+    reason: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}"
+
+
+class RequirementResult(msgspec.Struct, frozen=True):
+    """How one requirement met a device."""
+
+    requirement: ClassRequirement
+    found: str | None
+    reason: str
+
+    @property
+    def matched(self) -> bool:
+        return self.reason == MATCHED
+
+    def __str__(self) -> str:
+        """`memory 24G is not >= 30G (OutOfRange)`"""
+        wanted = self.requirement
+        what = f"{wanted.key} {self.found!r}" if self.found is not None else f"{wanted.key} (absent)"
+        if wanted.operator in SIGNS:
+            operands = wanted.values[0] if len(wanted.values) == 1 else f"[{', '.join(wanted.values)}]"
+            rule = f"{SIGNS[wanted.operator]} {operands}"
+        else:
+            rule = wanted.operator
+        return f"{what} {rule}" if self.matched else f"{what} does not meet: {rule} ({self.reason})"
+
+
+class TermResult(msgspec.Struct, frozen=True):
+    """How one term of the selector met a device."""
+
+    requirements: tuple[RequirementResult, ...]
+
+    @property
+    def matched(self) -> bool:
+        return bool(self.requirements) and not self.missed
+
+    @property
+    def missed(self) -> tuple[RequirementResult, ...]:
+        return tuple(result for result in self.requirements if not result.matched)
+
+
+class MatchResult(msgspec.Struct, frozen=True):
+    """The answer, and the way to it term by term."""
+
+    matched: bool
+    terms: tuple[TermResult, ...]
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Why values could not be compared, each reason once: to be counted per class and shown."""
+        reasons = {missed.reason for term in self.terms for missed in term.missed}
+        return tuple(reason for reason in FAULTS if reason in reasons)
+
+
+class Requirement:
+    """One requirement with its values read."""
+
+    __slots__ = ("fault", "operands", "source")
+
+    def __init__(self, source: ClassRequirement) -> None:
+        self.source = source
+        self.operands: tuple[Operand, ...] = tuple(map(operand, source.values))
+        self.fault = fault_of(source.operator, self.operands)
+
+    def meet(self, value: Value | None) -> RequirementResult:
+        reason = INVALID if self.fault else evaluate(self.source.operator, value, self.operands)
+        return RequirementResult(self.source, None if value is None else value.text, reason)
+
+
+class Matcher:
+    """Answers for any number of devices; devices alike in what the class asks about are worked out once."""
+
+    def __init__(self, selectors: Sequence[ClassSelector]) -> None:
+        self.terms = tuple(tuple(map(Requirement, selector.match_expressions)) for selector in selectors)
+        self.keys = tuple(dict.fromkeys(r.source.key for term in self.terms for r in term))
+        self.faults, self.warnings = _inspect(self.terms)
+        self._known: dict[tuple[Value | None, ...], MatchResult] = {}
+
+    def match(self, device: Device) -> MatchResult:
+        values = tuple(map(device.lookup, self.keys))
+        result = self._known.get(values)
+        if result is None:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            result = self._known[values] = self._work_out(dict(zip(self.keys, values, strict=True)))
+        return result
+
+    def selects(self, device: Device) -> bool:
+        return self.match(device).matched
+
+    def _work_out(self, values: dict[str, Value | None]) -> MatchResult:
+        terms = tuple(TermResult(tuple(r.meet(values[r.source.key]) for r in term)) for term in self.terms)
+        return MatchResult(any(term.matched for term in terms), terms)
+
+
+def compile_selector(selectors: Sequence[ClassSelector]) -> Matcher:
+    """Read a class's `resourceSelector`. A class whose matcher has faults is to be refused."""
+    return Matcher(selectors)
+
+
+def _inspect(terms: Sequence[Sequence[Requirement]]) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
+    faults, warnings = [], []
+    for i, term in enumerate(terms):
+        for j, requirement in enumerate(term):
+            path = f"resourceSelector[{i}].matchExpressions[{j}]"
+            if requirement.fault:
+                faults.append(Finding(path, INVALID, requirement.fault))
+            warnings += [
+                Finding(path, AMBIGUOUS_UNIT, f"{o.text} is read as bits per second; write bps, or B/s for bytes")
+                for o in requirement.operands
+                if o.number is not None and o.number.ambiguous
+            ]
+    return tuple(faults), tuple(warnings)

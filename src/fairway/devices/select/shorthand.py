@@ -1,0 +1,105 @@
+"""What files may leave out, and what must not be in them: bare class names, classes that could not be created."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from fairway.api.classes import ResourceClass
+from fairway.api.kinds import ApiObject, ObjectKey, key
+from fairway.api.manifests import Manifests
+from fairway.api.nodes import Node
+from fairway.api.pods import Container, Pod
+from fairway.api.scheduling import PodGroup, Queue
+from fairway.devices.model.locating import is_plain_resource
+from fairway.devices.select.classes import ClassTable
+from fairway.errors import Fault
+from fairway.state.device_requests import CLASS_PREFIX
+
+_T = TypeVar("_T", bound=msgspec.Struct)
+_STEP = re.compile(r"(\w+)|\[(\d+)\]")
+
+
+def reject_bad_classes(manifests: Manifests) -> Manifests:
+    """The manifests, with every class that an API server would not let be created rejected, each with its place."""
+    classes = [thing for thing in manifests.objects if isinstance(thing, ResourceClass)]
+    table = ClassTable(classes)
+    faults: dict[ObjectKey, list[Fault]] = {}
+    for resource_class in classes:
+        compiled = table.get(resource_class.metadata.name)
+        for fault in compiled.faults if compiled else ():
+            path, _, message = fault.partition(": ")
+            steps = tuple(name or int(index) for name, index in _STEP.findall(path))
+            faults.setdefault(key(resource_class), []).append(manifests.fault(resource_class, steps, message))
+    return manifests.reject(faults)
+
+
+def with_full_class_names(objects: list[ApiObject]) -> list[ApiObject]:
+    """The objects, with a class asked for by its bare name asked for by its full one.
+
+    A bare name means a class if there is one of that name; or, where there are classes, if no node has a resource of
+    that name, so that a class that is missing is said to be missing.
+    """
+    classes = {thing.metadata.name for thing in objects if isinstance(thing, ResourceClass)}
+    if not classes:
+        return objects
+    resources = {name for thing in objects if isinstance(thing, Node) for name in thing.allocatable}
+    names = _Names(classes, resources)
+    return [names.in_object(thing) for thing in objects]
+
+
+class _Names:
+    def __init__(self, classes: set[str], resources: set[str]) -> None:
+        self._classes = classes
+        self._resources = resources
+
+    def in_object(self, thing: ApiObject) -> ApiObject:
+        match thing:
+            case Pod(spec=spec):
+                changed = {
+                    field: containers
+                    for field in ("containers", "init_containers")
+                    if (containers := self._in_containers(getattr(spec, field))) is not getattr(spec, field)
+                }
+                return _replaced(thing, spec=_replaced(spec, **changed)) if changed else thing
+            case Queue(spec=spec):
+                guarantee = _replaced(spec.guarantee, resource=self._full(spec.guarantee.resource))
+                amounts = {name: self._full(getattr(spec, name)) for name in ("capability", "deserved")}
+                return _replaced(thing, spec=_replaced(spec, guarantee=guarantee, **amounts))
+            case PodGroup(spec=spec):
+                return _replaced(thing, spec=_replaced(spec, min_resources=self._full(spec.min_resources)))
+        return thing
+
+    def _in_containers(self, containers: tuple[Container, ...]) -> tuple[Container, ...]:
+        if not any(self._is_class(name) for container in containers for name in _asked(container)):
+            return containers
+        return tuple(
+            _replaced(
+                container,
+                resources=_replaced(
+                    container.resources,
+                    limits=self._full(container.resources.limits),
+                    requests=self._full(container.resources.requests),
+                ),
+            )
+            for container in containers
+        )
+
+    def _full(self, amounts: Mapping[str, str]) -> dict[str, str]:
+        return {CLASS_PREFIX + name if self._is_class(name) else name: text for name, text in amounts.items()}
+
+    def _is_class(self, name: str) -> bool:
+        if name in self._classes:
+            return True
+        return "/" not in name and is_plain_resource(name) and name not in self._resources
+
+
+def _asked(container: Container) -> Iterable[str]:
+    return (*container.resources.limits, *container.resources.requests)
+
+
+def _replaced(thing: _T, **changes: Any) -> _T:
+    return msgspec.structs.replace(thing, **changes) if changes else thing

@@ -1,0 +1,272 @@
+"""What devices mean to the rest of the scheduler, as amounts of the node table and as sums over the cluster.
+
+A class that somebody asks for is a dimension: a node *has* what the class could take there, and whatever is gone of
+that beyond what pods asked for by its name is *drawn*. One device counts for every class that could take it, so one pod
+may lower several of them. Kinds are dimensions too, for shares are counted by kind; a kind that the node lists as an
+extended resource is counted under that name.
+
+Sums are kept by *set* of classes, of which there are few: devices that the same classes select are counted together,
+and a class adds up the sets it is in when it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairway.devices.match.capacity import WHOLE, Portion
+from fairway.devices.match.slotbits import SlotBits
+from fairway.devices.model.locating import KIND_PREFIX
+from fairway.devices.track.node import ClassNames, NodeDevices, Standing, Tally, in_use, portion_milli
+from fairway.resources.columns import Axis
+from fairway.state.cluster import ClusterState
+from fairway.state.device_requests import CLASS_PREFIX
+
+_K = TypeVar("_K")
+Owner = tuple[str, str, str]
+"""Queue, namespace and job."""
+
+
+class _Row(NamedTuple):
+    """What was last counted for a row."""
+
+    tally: Tally
+    lost: Mapping[str, int]
+    contested: frozenset[int]
+    accounts: Mapping[Owner, Mapping[int, int]]
+    kinds: frozenset[tuple[ClassNames, int]]
+
+
+_NOTHING = _Row({}, {}, frozenset(), {}, frozenset())
+
+
+class Places:
+    """The dimensions of a set of classes, worked out once per set; only those that somebody asks for."""
+
+    def __init__(self, axis: Axis) -> None:
+        self._axis = axis
+        self._size = -1
+        self._known: dict[ClassNames, NDArray[np.int64]] = {}
+        self._tuples: dict[ClassNames, tuple[int, ...]] = {}
+
+    def of(self, names: ClassNames) -> tuple[int, ...]:
+        self._refresh()
+        found = self._tuples.get(names)
+        if found is None:
+            places = (self._axis.find(CLASS_PREFIX + name) for name in sorted(names))
+            found = self._tuples[names] = tuple(place for place in places if place is not None)
+        return found
+
+    def index(self, names: ClassNames) -> NDArray[np.int64]:
+        self._refresh()
+        found = self._known.get(names)
+        if found is None:
+            found = self._known[names] = np.array(self.of(names), dtype=np.int64)
+        return found
+
+    def _refresh(self) -> None:
+        if self._size != len(self._axis):
+            self._known.clear()
+            self._tuples.clear()
+            self._size = len(self._axis)
+
+
+class DeviceColumns:
+    """See the module. `accounts` is what owners hold by kind."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self.places = Places(state.axis)
+        self.accounts: dict[Owner, Counter[int]] = {}
+        self._tally: dict[ClassNames, Standing] = {}
+        self._lost: Counter[str] = Counter()
+        self._contests: Counter[int] = Counter()
+        self._kinds: Counter[tuple[ClassNames, int]] = Counter()
+        self._rows: dict[int, _Row] = {}
+        self.bits = SlotBits()
+        self._ours: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self._known_names = 0
+
+    # -- sums -------------------------------------------------------------------------------------------------
+
+    @property
+    def contested(self) -> frozenset[int]:
+        """Places of plain resources whose units may also be given to those who ask by class."""
+        return frozenset(self._contests)
+
+    def copy_of_sums(self) -> Tally:
+        """What `add_up` makes the classes' statuses of."""
+        lost = {frozenset({name}): Standing(0, amount) for name, amount in self._lost.items()}
+        return {names: moved(self._tally.get(names, NONE), lost.get(names, NONE)) for names in {*self._tally, *lost}}
+
+    def standing(self, name: str) -> Standing:
+        mine = [standing for names, standing in self._tally.items() if name in names]
+        return Standing(sum(s.allocatable for s in mine), sum(s.requested for s in mine) + self._lost[name])
+
+    def kind_of(self, name: str) -> int | None:
+        """The dimension that counts the kind of a class's devices, if they are all of one."""
+        kinds = {place for names, place in self._kinds if name in names}
+        return kinds.pop() if len(kinds) == 1 else None
+
+    def has_new_classes(self) -> bool:
+        """Whether somebody asks for, or counts, a class that nobody did when rows were last written."""
+        return any(name.startswith(CLASS_PREFIX) for name in self._state.axis.names[self._known_names :])
+
+    # -- counting rows ----------------------------------------------------------------------------------------
+
+    def publish(self, rows: set[int], nodes: Mapping[int, NodeDevices], reselected: set[int] | None = None) -> None:
+        """These rows, and all of them if the axis has gained a class, are counted and written anew.
+
+        Rows that were only `reselected` by classes that nobody asks for have the same amounts as before.
+        """
+        axis = self._state.axis
+        if self.has_new_classes():
+            rows = rows | set(nodes)
+        for row in rows:
+            for slot in nodes[row].kinds if row in nodes else ():
+                kind_place(axis, nodes[row], slot)
+        self._known_names = len(axis)
+        ours = [place for place, name in enumerate(axis.names) if name.startswith((CLASS_PREFIX, KIND_PREFIX))]
+        self._ours = np.array(ours, dtype=np.int64)
+        self._state.nodes.reach()
+        for row in sorted(rows):
+            self._publish(row, nodes.get(row))
+        for row in sorted((reselected or set()) - rows):
+            self._publish(row, nodes[row], write=False)
+
+    def _publish(self, row: int, node: NodeDevices | None, *, write: bool = True) -> None:
+        self.bits.put(row, node)
+        old = self._rows.pop(row, None)
+        if node is None:
+            if old is not None:
+                self._count(old, -1)
+            self._write(row, None, None)
+            return
+        new = self._rows[row] = self._counted(node)
+        if old is None or old != new:
+            self._count(old or _NOTHING, -1)
+            self._count(new, 1)
+        if write:
+            self._write(row, *self._amounts(row, node))
+
+    def _counted(self, node: NodeDevices) -> _Row:
+        axis = self._state.axis
+        lost: Counter[str] = Counter()
+        for _, entry in node.lost:
+            lost[entry.class_name] += entry.milli
+        return _Row(
+            node.tally(node.room),
+            lost,
+            self._contested(node),
+            node.accounts,
+            frozenset((names, kind_place(axis, node, slot)) for slot, names in enumerate(node.takes)),
+        )
+
+    def _count(self, row: _Row, sign: int) -> None:
+        for names, standing in row.tally.items():
+            before = self._tally.get(names, NONE)
+            self._tally[names] = moved(before, standing, sign)
+            if self._tally[names] == NONE:
+                del self._tally[names]
+        _add(self._lost, row.lost, sign)
+        _add(self._contests, dict.fromkeys(row.contested, 1), sign)
+        _add(self._kinds, dict.fromkeys(row.kinds, 1), sign)
+        for owner, amounts in row.accounts.items():
+            account = self.accounts.setdefault(owner, Counter())
+            _add(account, amounts, sign)
+            if not account:
+                del self.accounts[owner]
+
+    def _contested(self, node: NodeDevices) -> frozenset[int]:
+        if not node.plain:
+            return frozenset()
+        axis = self._state.axis
+        return frozenset(
+            axis.row(facts.device.kind)
+            for slot, facts in enumerate(node.inventory.slots)
+            if node.is_plain(slot) and (node.takes[slot] or facts.device.name != facts.device.kind)
+        )
+
+    # -- the node table ---------------------------------------------------------------------------------------
+
+    def _amounts(self, row: int, node: NodeDevices) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """What the row has, by place, and what is drawn of it."""
+        axis, room = self._state.axis, node.room
+        has, free, drawn = (np.zeros(len(axis), dtype=np.int64) for _ in range(3))
+        by_set: dict[ClassNames, list[int]] = {}
+        for slot, facts in enumerate(node.inventory.slots):
+            there, left = facts.quantity * WHOLE, room.left(slot)
+            sums = by_set.setdefault(node.takes[slot], [0, 0])
+            sums[0] += there
+            sums[1] += left
+            if not node.is_plain(slot) and slot not in node.away:
+                place = kind_place(axis, node, slot)
+                used = in_use(room, slot)
+                has[place] += there if facts.usable else 0
+                free[place] += (there if facts.usable else 0) - used
+        for names, (there, left) in by_set.items():
+            places = self.places.index(names)
+            has[places] += there
+            free[places] += left
+        drawn[self._ours] = (has - free)[self._ours] - self._state.nodes.used.data[self._ours, row]
+        for holding in node.holdings:
+            facts = node.inventory.slots[holding.slot]
+            if node.is_plain(holding.slot) and not holding.plain:
+                drawn[axis.row(facts.device.kind)] += portion_milli(facts, holding.portion)
+        return has, drawn
+
+    def _write(self, row: int, has: NDArray[np.int64] | None, drawn: NDArray[np.int64] | None) -> None:
+        nodes, ours = self._state.nodes, self._ours
+        allocatable = nodes.allocatable.data
+        if nodes.alive[row]:
+            wanted = 0 if has is None else has[ours]
+            if (allocatable[ours, row] != wanted).any():
+                allocatable[ours, row] = wanted
+                nodes.size_generation += 1
+                nodes.reshaped.add(row)
+                nodes.changed.add(row)
+        size = len(self._state.axis)
+        if (nodes.drawn.data[:size, row] != (0 if drawn is None else drawn)).any():
+            nodes.drawn.data[:size, row] = 0 if drawn is None else drawn
+            nodes.changed.add(row)
+
+
+NONE = Standing(0, 0)
+
+
+def add_up(*tallies: Tally) -> dict[str, Standing]:
+    """The status of every class that is in a set."""
+    found: dict[str, list[int]] = {}
+    for tally in tallies:
+        for names, standing in tally.items():
+            for name in names:
+                sums = found.setdefault(name, [0, 0])
+                sums[0] += standing.allocatable
+                sums[1] += standing.requested
+    return {name: Standing(*sums) for name, sums in found.items()}
+
+
+def moved(standing: Standing, by: Standing, sign: int = 1) -> Standing:
+    return Standing(standing.allocatable + sign * by.allocatable, standing.requested + sign * by.requested)
+
+
+def _add(counter: Counter[_K], amounts: Mapping[_K, int], sign: int) -> None:
+    for key, amount in amounts.items():
+        counter[key] += sign * amount
+        if not counter[key]:
+            del counter[key]
+
+
+def kind_place(axis: Axis, node: NodeDevices, slot: int) -> int:
+    """The dimension under which a slot counts in shares."""
+    kind = node.inventory.slots[slot].device.kind
+    return axis.row(kind if node.is_plain(slot) else KIND_PREFIX + kind)
+
+
+def kind_held(axis: Axis, node: NodeDevices, slot: int, portion: Portion) -> tuple[int, int]:
+    """What a holding counts for in shares. A group counts as one of its own kind, as those who wait for it do."""
+    return kind_place(axis, node, slot), portion_milli(node.inventory.slots[slot], portion)

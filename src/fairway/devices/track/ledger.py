@@ -1,0 +1,347 @@
+"""`DeviceBook`: all devices of the cluster, brought up to date by what changed, never rebuilt.
+
+It lives beside the state and looks only at rows that changed since it last looked. What a row's devices mean to the
+rest of the scheduler is written back by `DeviceColumns`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+from fairway.api.classes import ResourceClass
+from fairway.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from fairway.api.kinds import ObjectKey
+from fairway.devices.model.inventory import Inventory
+from fairway.devices.model.locating import Locator
+from fairway.devices.model.pools import check_slice
+from fairway.devices.select.classes import ClassTable, CompiledClass
+from fairway.devices.select.requests import DeviceNeeds, Requests
+from fairway.devices.select.selector_requests import ByClaim, ByClass, ClaimMatcher, Wish
+from fairway.devices.track.columns import DeviceColumns
+from fairway.devices.track.network import FarDevices
+from fairway.devices.track.node import NodeDevices, Standing, portion_milli
+from fairway.devices.track.occupancy import Occupancy, Plain
+from fairway.resources.columns import Axis, Vector
+from fairway.state.aside import SetAside
+from fairway.state.cluster import ClusterState
+from fairway.state.device_requests import CLASS_PREFIX, DeviceAsks
+from fairway.state.facts import Changed, fact_key
+from fairway.state.shapes import Shape
+from fairway.state.tasks import Task
+
+_KEPT = 1024
+"""Answers that are remembered though nobody may ask again."""
+
+
+class DeviceBook:
+    """See the module. `nodes` has the rows that have devices."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self.nodes: dict[int, NodeDevices] = {}
+        self.columns = DeviceColumns(state)
+        self._structures: dict[Hashable, int] = {}
+        self._layouts: dict[Hashable, int] = {}
+        self.generation = 0
+        """Rises when what pods ask for may mean something else: classes, claims or templates changed."""
+        self._facts: int
+        self._changed: int
+        self._reshaped: int
+        self._forget()
+
+    @property
+    def axis(self) -> Axis:
+        return self._state.axis
+
+    @property
+    def far(self) -> FarDevices:
+        return self._occupancy.far
+
+    @property
+    def awake(self) -> bool:
+        """Whether there is anything by which a pod could ask for devices."""
+        return self._facts >= 0
+
+    # -- keeping up -------------------------------------------------------------------------------------------
+
+    def sync(self) -> None:
+        """Bring everything up to date with the state. Costs what changed; nothing where nobody could ask."""
+        facts, nodes = self._state.devices, self._state.nodes
+        if not (facts.classes or facts.claims or facts.templates):
+            self._retire()
+            return
+        changes = facts.since(self._facts) if self.awake else None
+        changed, reshaped = nodes.changed.since(self._changed), nodes.reshaped.since(self._reshaped)
+        if changes is None or changed is None or reshaped is None:
+            self._retire()
+            self._learn_everything()
+            rebuilt, refilled, reselected = set(range(len(nodes))), set[int](), set[int]()
+        else:
+            redrawn, reselected, asked_for = self._learn(changes)
+            rebuilt = {*reshaped, *redrawn}
+            refilled = {*changed, *asked_for, *self._claimed_rows()}
+            refilled |= {row for row in reselected if nodes.tasks[row]}
+        rebuilt |= {row for row in refilled if self._is_bare(row)}
+        refilled |= rebuilt | self._rebuild(rebuilt)
+        refilled = self._occupancy.refill(refilled)
+        self.columns.publish(refilled, self.nodes, reselected & set(self.nodes))
+        self._prune()
+        self._facts, self._changed, self._reshaped = facts.end, nodes.changed.end, nodes.reshaped.end
+
+    def _prune(self) -> None:
+        """Structures and layouts that no node has any more are forgotten; no session outlasts a change."""
+        if len(self._structures) + len(self._layouts) <= _KEPT + 4 * len(self.nodes):
+            return
+        self._structures.clear()
+        self._layouts.clear()
+        for node in self.nodes.values():
+            node.structure = self._structures.setdefault(node.inventory.structure(), len(self._structures))
+            node.layout = -1
+
+    def _forget(self) -> None:
+        facts = self._state.devices
+        self.classes = ClassTable()
+        self._matcher = ClaimMatcher(facts.device_classes, self.classes)
+        self.aside = SetAside()
+        """Slices, classes and claims that could not be taken in."""
+        self._requests = Requests(self.classes, self._matcher, facts.claims, facts.templates)
+        self._locator = Locator(self._state)
+        self._occupancy = Occupancy(self._state, self.nodes, self.resolve)
+        self._facts = self._changed = self._reshaped = -1
+        self._needs: dict[tuple[DeviceAsks | None, Plain], DeviceNeeds] = {}
+
+    def _retire(self) -> None:
+        if self.awake:
+            rows = set(self.nodes)
+            self.nodes.clear()
+            self.columns.publish(rows, self.nodes)
+            self._forget()
+            self.generation += 1
+
+    def _learn_everything(self) -> None:
+        facts = self._state.devices
+        for known in facts.classes.values():
+            self.aside.take(known, self.classes.put, self.classes.drop)
+        self.classes.settle()
+        for slice_ in facts.slices.values():
+            self._take_slice(slice_)
+        for claim in facts.claims.values():
+            self._take_claim(claim)
+        self._occupancy.claimed.take_changed()
+        self._renew_needs()
+
+    def _learn(self, changes: Iterable[Changed]) -> tuple[set[int], set[int], set[int]]:
+        """Take in what changed; returns rows whose devices are others now, and rows where others select them: classes
+        that nobody asks for, and that somebody does.
+        """
+        facts, rows, reselected, asked_for = self._state.devices, set[int](), set[int](), set[int]()
+        for kind, key in dict.fromkeys(changes):
+            self.aside.forget(lambda kind=kind, key=key: _object_key(kind, key))  # type: ignore[misc]
+            if kind is ResourceSlice:
+                slice_ = facts.slices.get(key)
+                rows |= self._locator.delete_slice(key) if slice_ is None else self._take_slice(slice_)
+            elif kind is ResourceClaim:
+                claim = facts.claims.get(key)
+                if claim is None:
+                    self._occupancy.learn_claim(key, None)
+                else:
+                    self._take_claim(claim)
+            elif kind is ResourceClass:
+                known = self.axis.find(CLASS_PREFIX + key) is not None
+                (asked_for if known else reselected).update(self._reclass(key))
+            elif kind is DeviceClass:
+                for node in self.nodes.values():
+                    node.select(node.selected)
+            if kind in (ResourceClass, ResourceClaim, DeviceClass, ResourceClaimTemplate):
+                self._renew_needs()
+                asked_for |= self._occupancy.presumed
+        return rows, reselected, asked_for
+
+    def _take_slice(self, slice_: ResourceSlice) -> set[int]:
+        drop = self._locator.delete_slice
+        return self.aside.take(slice_, self._read_slice, lambda bad: drop(bad.metadata.name))
+
+    def _read_slice(self, slice_: ResourceSlice) -> set[int]:
+        check_slice(slice_)
+        return self._locator.upsert_slice(slice_)
+
+    def _take_claim(self, claim: ResourceClaim) -> None:
+        learn = self._occupancy.learn_claim
+        self.aside.take(claim, lambda good: learn(fact_key(good), good), lambda bad: learn(fact_key(bad), None))
+
+    def _renew_needs(self) -> None:
+        self.generation += 1
+        self._needs.clear()
+
+    def _reclass(self, name: str) -> set[int]:
+        """A class came or went: every device is matched against it once. Returns rows where that made a difference."""
+        known = self._state.devices.classes.get(name)
+        if known is None:
+            self.classes.remove(name)
+        else:
+            self.aside.take(known, self.classes.add, lambda bad: self.classes.remove(bad.metadata.name))
+        touched = set[int]()
+        for row, node in self.nodes.items():
+            selected = self.classes.selections(node.inventory)
+            if selected != node.selected:
+                node.select(selected)
+                touched.add(row)
+        return touched
+
+    def _claimed_rows(self) -> set[int]:
+        """Rows where claims hold other devices than before, or where they count as a class that nobody counted."""
+        rows = self._locator.rows_of({device[:2] for device in self._occupancy.claimed.take_changed()})
+        if self.columns.has_new_classes():
+            rows |= {row for row, node in self.nodes.items() if any(holding.claim for holding in node.holdings)}
+        return rows
+
+    # -- rows -------------------------------------------------------------------------------------------------
+
+    def _rebuild(self, rows: set[int]) -> set[int]:
+        """The devices of rows may be others now. Returns the rows that have others in common with them."""
+        touched = set[int]()
+        for row in sorted(rows):
+            self._find_devices(row)
+            touched |= self.far.place(row, self.nodes.get(row))
+        if touched:
+            self.generation += 1
+        for row in sorted(rows | touched if self.far else touched):
+            if (node := self.nodes.get(row)) is not None:
+                node.away, node.layout = self.far.away(row), -1
+        return touched
+
+    def _find_devices(self, row: int) -> None:
+        devices, counters, complete = self._locator.devices(row)
+        old = self.nodes.pop(row, None)
+        if not devices and not self._occupancy.has_records(row):
+            return
+        listed = self._locator.plain_names(row)
+        if old is not None and old.is_of(devices, counters, listed, complete):
+            self.nodes[row] = old
+        else:
+            inventory = Inventory(devices, counters, complete=complete)
+            selected = self.classes.selections(inventory)
+            self.nodes[row] = NodeDevices(inventory, selected, self._matcher, listed)
+            self.nodes[row].source = (devices, counters, listed, complete)
+            self.nodes[row].structure = self._structures.setdefault(inventory.structure(), len(self._structures))
+
+    def _is_bare(self, row: int) -> bool:
+        """Whether a row without devices has to be looked at: its pods may have records of some, or had."""
+        node = self.nodes.get(row)
+        return self._occupancy.has_records(row) if node is None else not len(node.inventory)
+
+    # -- questions --------------------------------------------------------------------------------------------
+
+    def plain(self, shape: Shape) -> Plain:
+        """The units of plain resources that a shape asks for."""
+        return self._occupancy.plain(shape)
+
+    def resolve(self, asks: DeviceAsks | None, plain: Plain = ()) -> DeviceNeeds:
+        """What asks mean now."""
+        key = (asks, plain)
+        found = self._needs.get(key)
+        if found is None:
+            if len(self._needs) >= _KEPT:
+                self._needs.clear()
+            found = self._needs[key] = self._requests.resolve(asks, plain)
+        return found
+
+    def freed(self, task: Task) -> Vector:
+        """What a task's going would give to classes and resources beyond what it asked for by name."""
+        node = self.nodes.get(task.node)
+        if node is None or not any(holding.holder == task.key for holding in node.holdings):
+            return ()
+        places, gives = self.class_places(node), dict[int, int]()
+        for holding in node.holdings:
+            if holding.holder == task.key:
+                facts = node.inventory.slots[holding.slot]
+                milli = portion_milli(facts, holding.portion)
+                for slot in {holding.slot, *facts.leaves, *node.inventory.groups_of[holding.slot]}:
+                    for place in places[slot]:
+                        gives[place] = gives.get(place, 0) + milli
+                for place in self._beside(node, holding.slot, places):
+                    gives[place] = gives.get(place, 0) + milli
+                if node.is_plain(holding.slot) and not holding.plain:
+                    place = self.axis.row(facts.device.kind)
+                    gives[place] = gives.get(place, 0) + milli
+        named = dict(task.shape.vector)
+        known = {place for slot in places for place in slot}
+        return tuple(
+            (place, amount - (named.get(place, 0) if place in known else 0)) for place, amount in sorted(gives.items())
+        )
+
+    def _beside(self, node: NodeDevices, slot: int, places: list[tuple[int, ...]]) -> set[int]:
+        """Classes of devices that may be free for others only if this one is: they share its counters or its board.
+        Not those that it gives anyway.
+        """
+        facts = node.inventory.slots[slot]
+        if not facts.counters and not facts.boards:
+            return set()
+        counters, boards = {index for index, _ in facts.counters}, {board for board, _ in facts.boards}
+        found = {
+            place
+            for other, beside in enumerate(node.inventory.slots)
+            if not counters.isdisjoint(index for index, _ in beside.counters)
+            or not boards.isdisjoint(board for board, _ in beside.boards)
+            for place in places[other]
+        }
+        return found - set(places[slot])
+
+    def class_of(self, wish: Wish) -> CompiledClass | None:
+        """The ResourceClass that a wish means, in a claim too."""
+        match wish:
+            case ByClass(name):
+                return self.classes.get(name)
+            case ByClaim(name):
+                return None if name in self._state.devices.device_classes else self.classes.get(name)
+        return None
+
+    def nodes_by_name(self) -> dict[str, NodeDevices]:
+        """The nodes that have devices, in order of name."""
+        names = self._state.nodes.names
+        return {names[row]: self.nodes[row] for row in sorted(self.nodes, key=lambda row: names[row])}
+
+    def standing(self, name: str) -> Standing:
+        return self.columns.standing(name)
+
+    def layout(self, node: NodeDevices) -> int:
+        """A number for all nodes on which the same can be taken by the same, in the same order."""
+        if node.layout < 0:
+            layout = (node.structure, node.plain, node.far, node.away, tuple(node.takes))
+            node.layout = self._layouts.setdefault(layout, len(self._layouts))
+        return node.layout
+
+    def class_places(self, node: NodeDevices) -> list[tuple[int, ...]]:
+        """For each slot the dimensions of those classes that could take it and that somebody asks for."""
+        return [self.columns.places.of(names) for names in node.takes]
+
+    def warnings(self) -> list[str]:
+        unserved = [
+            f"deviceclass {name}: whoever asks for its extendedResourceName {known.spec.extended_resource_name} is not "
+            "given its devices, ask by claim"
+            for name, known in sorted(self._state.devices.device_classes.items())
+            if known.spec.extended_resource_name
+        ]
+        return [
+            *self.aside.warnings(),
+            *self.classes.faults(),
+            *self.classes.warnings(),
+            *self._locator.warnings(),
+            *unserved,
+        ]
+
+
+def _object_key(kind: type[Any], key: str) -> ObjectKey:
+    namespace, _, name = key.rpartition("/")
+    return kind.__name__, namespace, name
+
+
+def device_book(state: ClusterState) -> DeviceBook:
+    """The state's own book, up to date."""
+    book = state.cache.get("devices")
+    if book is None:
+        book = state.cache["devices"] = DeviceBook(state)
+    assert isinstance(book, DeviceBook)
+    book.sync()
+    return book

@@ -1,0 +1,159 @@
+"""What there is to say about classes: what each selects, who holds it, and what keeps others from being selected."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from fairway.devices.model.device import BLOCKING, IDENTITY, Device
+from fairway.devices.model.inventory import Slot
+from fairway.devices.model.values import FAULTS
+from fairway.devices.select.classes import CompiledClass
+from fairway.devices.select.selectors import Finding, MatchResult, TermResult
+from fairway.devices.track.ledger import DeviceBook
+from fairway.devices.track.node import NodeDevices, portion_milli
+
+MOST_NEAR_MISSES = 20
+"""Shown for a class; of the rest only the number."""
+
+
+class Holder(NamedTuple):
+    """A pod (or a claim) and how much it holds, in thousandths of a unit: of the device itself, or `through` another
+    one with which it shares its hardware (a group that it is a member of, or a member of the group that it is).
+    """
+
+    name: str
+    milli: int
+    through: str = ""
+
+
+class Selected(NamedTuple):
+    """A device that a class selects, how many units it has and who holds them. `unusable` says why the class cannot
+    be served by it, "" if it can.
+    """
+
+    device: Device
+    units: int
+    unusable: str
+    holders: tuple[Holder, ...]
+
+
+class NearMiss(NamedTuple):
+    """A device that all but one requirement of a term would select."""
+
+    device: Device
+    missed: str
+
+
+class ClassReport(NamedTuple):
+    """Everything about one class. `uncomparable` counts devices with values that could not be compared, by reason."""
+
+    name: str
+    allocatable: int
+    requested: int
+    devices: tuple[Selected, ...]
+    near_misses: tuple[NearMiss, ...]
+    more_near_misses: int
+    uncomparable: dict[str, int]
+    faults: tuple[str, ...]
+    warnings: tuple[Finding, ...]
+
+
+def class_reports(book: DeviceBook) -> list[ClassReport]:
+    """All classes, by name. The book must be up to date."""
+    return [_report(book, known) for known in book.classes]
+
+
+def devices(book: DeviceBook, only: str | None = None) -> Iterator[tuple[NodeDevices, int, Device]]:
+    """Every device, or those of one node, with its node and first slot, by node and in stable order.
+
+    Of all devices those that several nodes reach come once.
+    """
+    for name, node in book.nodes_by_name().items():
+        if only not in (None, name):
+            continue
+        seen: set[tuple[str, str, str]] = set()
+        for slot, facts in enumerate(node.inventory.slots):
+            device = facts.device
+            if not device.reachable or (slot in node.away and only is None):
+                continue
+            if (key := (device.driver, device.pool, device.name)) not in seen:
+                seen.add(key)
+                yield node, slot, device
+
+
+def match(known: CompiledClass, device: Device) -> MatchResult:
+    """How the class's own selectors meet a device."""
+    return known.matcher.match(device)
+
+
+def _report(book: DeviceBook, known: CompiledClass) -> ClassReport:
+    standing = book.standing(known.name)
+    selected: list[Selected] = []
+    near: list[NearMiss] = []
+    faults: Counter[str] = Counter()
+    for node, slot, device in devices(book):
+        result = known.matcher.match(device)
+        faults.update(result.faults)
+        if known.name in node.selected[slot]:
+            why = unusable_because(node, slot, known.name)
+            selected.append(Selected(device, device.quantity, why, holders(node, device)))
+        elif (missed := _near(known, result)) is not None:
+            near.append(NearMiss(device, missed))
+    return ClassReport(
+        known.name,
+        standing.allocatable,
+        standing.requested,
+        tuple(selected),
+        tuple(near[:MOST_NEAR_MISSES]),
+        max(0, len(near) - MOST_NEAR_MISSES),
+        {reason: faults[reason] for reason in FAULTS if faults[reason]},
+        known.faults,
+        known.matcher.warnings,
+    )
+
+
+def holders(node: NodeDevices, device: Device) -> tuple[Holder, ...]:
+    """Who holds how much of a device, or of what shares its hardware."""
+    slots = node.inventory.slots
+    hardware = {leaf for facts in slots if facts.device is device for leaf in facts.leaves}
+    amounts: Counter[tuple[str, str]] = Counter()
+    for holding in node.holdings:
+        facts = slots[holding.slot]
+        if facts.device is device:
+            amounts[holding.holder, ""] += portion_milli(facts, holding.portion)
+        elif not hardware.isdisjoint(facts.leaves):
+            amounts[holding.holder, facts.device.name] += portion_milli(facts, holding.portion)
+    return tuple(Holder(name, amounts[name, through], through) for name, through in sorted(amounts))
+
+
+def unusable_because(node: NodeDevices, slot: int, class_name: str) -> str:
+    """What keeps those who ask by a class from being given a device that it selects; "" if nothing does."""
+    facts = node.inventory.slots[slot]
+    device = facts.device
+    if not device.healthy:
+        return "unhealthy"
+    if not device.usable:
+        return "tainted " + ", ".join(taint.key for taint in device.taints if taint.effect in BLOCKING)
+    return "" if facts.quantity else _nothing_there(facts)
+
+
+def _nothing_there(facts: Slot) -> str:
+    return "members are missing" if facts.group and not facts.leaves else "no units"
+
+
+def _near(known: CompiledClass, result: MatchResult) -> str | None:
+    """What the one requirement says that the device does not meet; None if it is not that near."""
+    if result.matched:
+        return "its members do not serve what the class includes" if known.nested else None
+    near = (term.missed[0] for term in result.terms if len(term.missed) == 1 and _is_close(term))
+    return next(map(str, near), None)
+
+
+def _is_close(term: TermResult) -> bool:
+    """Whether missing a term by one requirement says something: there are others that are met, or it asks about a
+    value that the device has. Every NIC misses "Kind is gpu".
+    """
+    missed = term.missed[0]
+    return len(term.requirements) > 1 or (missed.found is not None and missed.requirement.key not in IDENTITY)

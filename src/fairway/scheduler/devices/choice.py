@@ -1,0 +1,107 @@
+"""What a plan says of devices: which ones a binding names, how they are recorded, and how the classes stand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from fairway.devices.match.capacity import WHOLE
+from fairway.devices.track.columns import NONE, add_up, moved
+from fairway.devices.track.node import Holding, NodeDevices, Standing, portion_milli
+from fairway.devices.track.record import Entry, written
+from fairway.resources.quantity import Format, Quantity
+from fairway.scheduler.framework.session import Session
+from fairway.scheduler.plan import ClassStanding, DeviceChoice
+from fairway.state.tasks import Task
+
+
+class Choices(NamedTuple):
+    """The devices of one binding, and the annotations that record those asked for by class."""
+
+    devices: tuple[DeviceChoice, ...]
+    annotations: dict[str, str]
+
+
+NO_CHOICES = Choices((), {})
+
+
+def given(session: Session) -> dict[Task, tuple[NodeDevices, tuple[Holding, ...]]]:
+    """What every bound task was given, written down now: the session does not last."""
+    found: dict[Task, tuple[NodeDevices, tuple[Holding, ...]]] = {}
+    devices, nodes = session.devices, session.devices.book.nodes
+    for _, tasks, rows in session.bindings:
+        if tasks and devices.minds(tasks[0].shape):
+            for task, row in zip(tasks, rows, strict=True):
+                devices.check_served(task)
+                if row in nodes:
+                    found[task] = (nodes[row], devices.of(task))
+    return found
+
+
+def choices(node: NodeDevices, holdings: Iterable[Holding]) -> Choices:
+    named = [holding for holding in holdings if not holding.plain]
+    devices = tuple(_choice(node, holding) for holding in sorted(named, key=lambda h: (h.label, h.claim, h.slot)))
+    entries = [
+        Entry(holding.label, node.record_name(holding.slot), _milli(node, holding))
+        for holding in named
+        if not holding.claim
+    ]
+    return Choices(devices, written(entries))
+
+
+def _choice(node: NodeDevices, holding: Holding) -> DeviceChoice:
+    device = node.inventory.slots[holding.slot].device
+    claimed = bool(holding.claim)
+    return DeviceChoice(
+        class_=holding.label,
+        device=device.name if claimed else node.record_name(holding.slot),
+        quantity=units(_milli(node, holding)),
+        claim=holding.claim,
+        request=holding.request,
+        driver=device.driver if claimed else "",
+        pool=device.pool if claimed else "",
+        consumed=_consumed(node, holding) if claimed else {},
+        admin_access=holding.portion.looks,
+    )
+
+
+def _consumed(node: NodeDevices, holding: Holding) -> dict[str, str]:
+    """What a claim takes of a shared device's capacity."""
+    names = (name for name, _ in node.inventory.slots[holding.slot].capacity)
+    return {name: _shorter(part) for name, part in zip(names, holding.portion.capacity, strict=False)}
+
+
+def _shorter(nanos: int) -> str:
+    return min(str(Quantity(nanos, Format.BINARY_SI)), str(Quantity(nanos)), key=len)
+
+
+def _milli(node: NodeDevices, holding: Holding) -> int:
+    return portion_milli(node.inventory.slots[holding.slot], holding.portion)
+
+
+def units(milli: int) -> int | float:
+    """Thousandths as a number of units; whole ones are whole numbers."""
+    return milli // WHOLE if milli % WHOLE == 0 else milli / WHOLE
+
+
+def class_standings(session: Session) -> Callable[[], list[ClassStanding]]:
+    """All classes by name, as they stand after the plan; worked out when somebody reads it."""
+    names = [known.name for known in session.devices.book.classes]
+    if not names:
+        return list
+    before, changed = session.devices.book.columns.copy_of_sums(), session.devices.changed()
+
+    def standings() -> list[ClassStanding]:
+        more: dict[frozenset[str], Standing] = {}
+        for node, was, is_now in changed:
+            for sign, tally in ((-1, node.tally(was)), (1, node.tally(is_now))):
+                for classes, standing in tally.items():
+                    more[classes] = moved(more.get(classes, NONE), standing, sign)
+        found = add_up(before, more)
+        return [_standing(name, found.get(name, NONE)) for name in names]
+
+    return standings
+
+
+def _standing(name: str, standing: Standing) -> ClassStanding:
+    return ClassStanding(name, units(standing.allocatable), units(standing.requested))

@@ -1,0 +1,166 @@
+"""Where the devices of a node serve a shape: the part that the room columns cannot tell.
+
+The columns know how much of each class a node has left. That is all there is to it for one line of whole units on a
+node whose devices are independent of each other. Otherwise the node is asked, and the answer remembered for as long as
+the same things are taken there, also for other nodes that are like it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
+
+import numpy as np
+
+from fairway.api.affinity import NodeSelector
+from fairway.devices.match.capacity import Room
+from fairway.devices.match.slotbits import serves
+from fairway.devices.select.requests import DeviceNeeds
+from fairway.resources.columns import BoolColumn, IntColumn
+from fairway.scheduler.devices.assignments import Allotments
+from fairway.scheduler.devices.requests import Asked
+from fairway.scheduler.placement.node_view import NodeView
+from fairway.state.labels import term_holds
+from fairway.state.shapes import Shape
+from fairway.state.snapshot import Snapshot
+
+_MANY = 1 << 40
+
+
+class DeviceFit:
+    """Answers for one session."""
+
+    def __init__(self, allotments: Allotments, snapshot: Snapshot) -> None:
+        self._allotments = allotments
+        self._snapshot = snapshot
+        self._fits: dict[tuple[int, Room, int], bool] = {}
+        self._awkward = np.zeros(snapshot.size, dtype=np.bool_)
+        for row, node in allotments.book.nodes.items():
+            self._awkward[row] = node.awkward
+
+    def serves(self, shape: Shape, view: NodeView) -> BoolColumn | None:
+        """Where the devices serve one task, given that the columns say there is enough; None if that is all."""
+        asked = self._allotments.asks.of(shape)
+        needs = asked.needs
+        if needs.missing:
+            return np.zeros(view.size, dtype=np.bool_)
+        passes = self._reachable(needs, view)
+        doubtful = self._doubtful(asked, shape, view)
+        if doubtful is None:
+            return passes
+        passes = np.ones(view.size, dtype=np.bool_) if passes is None else passes
+        rows = view.all_rows()
+        if asked.classes:
+            bits = self._allotments.book.columns.bits
+            known = doubtful & bits.here[rows]
+            free = self._allotments.rooms.free[rows]
+            passes &= ~known | serves(bits, free, rows, asked.classes)
+            doubtful &= ~known
+        for index in np.flatnonzero(doubtful & passes):
+            passes[index] = self.fits(asked, int(rows[index]))
+        return passes
+
+    def failures(self, shape: Shape, view: NodeView) -> list[tuple[str, BoolColumn]]:
+        """Where a claim's expression could not be run to its end, by what went wrong: no device is selected there."""
+        if not self._allotments.minds(shape) or shape.devices is None or not shape.devices.claims:
+            return []
+        needs = self._allotments.asks.of(shape).needs.needs
+        wishes = [option.wish for need in needs for option in need.options]
+        found: dict[str, BoolColumn] = {}
+        for index, row in enumerate(view.all_rows().tolist()):
+            node = self._allotments.book.nodes.get(row)
+            text = next(filter(None, (node.failure(wish) for wish in wishes)), "") if node is not None else ""
+            if text:
+                found.setdefault(text, np.zeros(view.size, dtype=np.bool_))[index] = True
+        return sorted(found.items(), key=itemgetter(0))
+
+    def is_told_by_columns(self, shape: Shape) -> bool:
+        """Whether how much is left says everywhere what can be had."""
+        if not self._allotments.minds(shape):
+            return True
+        simple = self._allotments.asks.of(shape).simple and not self._awkward.any()
+        return simple and not self._allotments.shares_devices(shape)
+
+    def fits(self, asked: Asked, row: int) -> bool:
+        if row not in self._allotments.book.nodes:
+            return not asked.needs.needs
+        key = (asked.number, self._allotments.rooms.at(row), row if asked.local else -1)
+        found = self._fits.get(key)
+        if found is None:
+            found = self._fits[key] = self._allotments.rooms.serves(asked, row)
+        return found
+
+    def serves_when_empty(self, shape: Shape, row: int, beside: Sequence[Shape] = ()) -> bool:
+        """Whether the devices of a node would serve one task and those `beside` it, were nobody else there."""
+        if row not in self._allotments.book.nodes:
+            return not self._allotments.asks.of(shape).needs.needs
+        rooms = self._allotments.rooms
+        room = rooms.empty(row)
+        for other in (*beside, shape):
+            if self._allotments.minds(other):
+                step = rooms.step(self._allotments.asks.of(other), row, room)
+                if step is None:
+                    return False
+                room = step.after
+        return True
+
+    def limits(self, shape: Shape, view: NodeView) -> IntColumn | None:
+        """How many like tasks the devices of a node serve one after the other; None where the columns tell."""
+        asked = self._allotments.asks.of(shape)
+        counted = self._awkward_in(view) if asked.simple else np.ones(view.size, dtype=np.bool_)
+        if not counted.any():
+            return None
+        rows = view.all_rows()
+        limits = np.full(view.size, _MANY, dtype=np.int64)
+        for index in np.flatnonzero(counted):
+            most = min(int(view.idle[place, index]) // amount for place, amount in shape.vector)
+            limits[index] = self._count(asked, int(rows[index]), most)
+        return limits
+
+    # -- how much is left to find out -------------------------------------------------------------------------
+
+    def _doubtful(self, asked: Asked, shape: Shape, view: NodeView) -> BoolColumn | None:
+        """Rows that have to be asked; None if there are none."""
+        doubtful = self._awkward_in(view) if asked.simple else np.ones(view.size, dtype=np.bool_)
+        if not doubtful.any():
+            return None
+        for place, amount in shape.vector:
+            doubtful = doubtful & (view.idle[place] >= amount)
+        return doubtful if doubtful.any() else None
+
+    def _awkward_in(self, view: NodeView) -> BoolColumn:
+        return view.picked(self._awkward)
+
+    def _reachable(self, needs: DeviceNeeds, view: NodeView) -> BoolColumn | None:
+        """Where claims that are allocated already can be used; None is anywhere."""
+        claimed = self._allotments.asks.claimed
+        followed = {claimed[claim] for claim in needs.shared if claim in claimed}
+        if not needs.pins and not followed:
+            return None
+        nodes, rows = self._snapshot.state.nodes, [int(row) for row in view.all_rows()]
+        reached = [
+            all(row == where for where in followed)
+            and all(_selects(pin, nodes.names[row], nodes.labels.at(row)) for pin in needs.pins)
+            for row in rows
+        ]
+        return np.array(reached, dtype=np.bool_)
+
+    def _count(self, asked: Asked, row: int, most: int) -> int:
+        """How often the devices serve one after the other, as far as `most`."""
+        if most <= 0:
+            return 0
+        if row not in self._allotments.book.nodes:
+            return most if not asked.needs.needs else 0
+        rooms = self._allotments.rooms
+        room, count = rooms.at(row), 0
+        while count < most:
+            step = rooms.step(asked, row, room)
+            if step is None:
+                break
+            room = step.after
+            count += 1
+        return count
+
+
+def _selects(selector: NodeSelector, name: str, labels: Mapping[str, str]) -> bool:
+    return any(term_holds(term, name, labels) for term in selector.node_selector_terms)

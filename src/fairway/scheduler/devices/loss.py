@@ -1,0 +1,54 @@
+"""What it costs the other classes that a device is used, for the strategy least-loss.
+
+The loss of a device is the sum, over the classes that could take it, of what is asked of the class over what is free
+of it. With nothing asked of any of them it is the number of those classes. Asked and free are those of the beginning of
+the cycle, so that the order of choices does not change what they cost.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import cached_property
+
+from fairway.devices.match.capacity import WHOLE
+from fairway.devices.match.strategies import Loss
+from fairway.devices.track.ledger import DeviceBook
+from fairway.devices.track.node import NodeDevices
+from fairway.state.cluster import ClusterState
+
+
+class Losses:
+    """Worked out when somebody asks: most policies never do."""
+
+    def __init__(self, book: DeviceBook, state: ClusterState) -> None:
+        self._book = book
+        self._state = state
+        self._known: dict[frozenset[str], tuple[Fraction, int]] = {}
+
+    def on(self, node: NodeDevices) -> Loss:
+        return lambda slot: self._loss(node.takes[slot])
+
+    def _loss(self, names: frozenset[str]) -> tuple[Fraction, int]:
+        found = self._known.get(names)
+        if found is None:
+            cost = sum((self._per_class.get(name, Fraction(0)) for name in names), Fraction(0))
+            found = self._known[names] = (cost, 0 if cost else len(names))
+        return found
+
+    @cached_property
+    def _per_class(self) -> dict[str, Fraction]:
+        asked: dict[str, int] = {}
+        for signature in self._state.waiting.signatures():
+            jobs = sum(len(line.entries) for line in signature.lines.values())
+            for run in signature.runs:
+                needs = self._book.resolve(run.shape.devices).needs if run.shape.devices else ()
+                for option in (need.options[0] for need in needs):
+                    known = self._book.class_of(option.wish)
+                    if known is not None and not option.admin:
+                        amount = option.milli or option.units * WHOLE
+                        asked[known.name] = asked.get(known.name, 0) + jobs * run.size * amount
+        standings = ((name, self._book.standing(name)) for name in asked)
+        return {
+            name: Fraction(asked[name], max(WHOLE, standing.allocatable - standing.requested))
+            for name, standing in standings
+        }

@@ -1,0 +1,136 @@
+"""Choosing victims: the fewest, least important units whose going lets the whole gang of a claimant be placed.
+
+Units are taken until the gang places, then spared in reverse while it still does: none of the result can be spared.
+Everything is tried out on the session's scratch paper, and nothing of it remains.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fairway.scheduler.eviction.blockers import passes_now
+from fairway.scheduler.eviction.capacity import Rooms
+from fairway.scheduler.eviction.claim import Claim, Found, Place
+from fairway.scheduler.eviction.scratch import Scratch
+from fairway.scheduler.eviction.search import Hunt
+from fairway.scheduler.eviction.units import Unit
+from fairway.scheduler.framework.job_run import TaskRun
+from fairway.scheduler.framework.session import Session
+
+
+def find_victims(claim: Claim) -> Found | None:
+    """Who has to go for the claim, and where the claimant will be; None if there is no way, or no unit has to go.
+
+    Where the entitlement finds that too much, the best of its narrower searches that takes less is the answer.
+    """
+    found = _Choice(claim).find()
+    if found is None:
+        return None
+    most = claim.entitlement.below(found.units, claim.nothing_taken())
+    for narrower in claim.entitlement.narrowed(found.units, claim.nothing_taken()):
+        less = _Choice(replace(claim, entitlement=narrower)).find()
+        if less is not None and claim.entitlement.below(less.units, claim.nothing_taken()) < most:
+            return less
+    return found
+
+
+class _Choice:
+    def __init__(self, claim: Claim) -> None:
+        self._claim = claim
+        self._session = claim.session
+        self._taken = claim.nothing_taken()
+        self._scratch = Scratch(claim.session)
+        self._hunt = Hunt(claim, self._taken, self._scratch)
+        self._runs = claim.runs()
+        self._limits: dict[Unit, str] = {}
+        """Units that a limit of a queue asks for, and no node."""
+
+    def find(self) -> Found | None:
+        found = self._spared() if self._make_room() else None
+        units = sorted(self._taken.units, key=lambda unit: unit.order)
+        for unit in units:
+            self._hunt.give_back(unit)
+        self._scratch.give_up()
+        return None if found is None or not units else Found(units, found, self._limits)
+
+    def _make_room(self) -> bool:
+        """Take units until the gang's queues may hold it, and all of it places."""
+        over = self._claim.over_limits(self._taken)
+        if over and not self._hunt.free(over):
+            return False
+        while True:
+            placed, left = place(self._session, self._runs)
+            before = self._taken.pods
+            more = left is not None and self._hunt.make_room(left.shape, left.left)
+            take_back(self._session, placed)
+            if left is None:
+                return True
+            if not more or self._taken.pods == before:
+                return False
+
+    def _spared(self) -> list[Place] | None:
+        """Spare everybody who can be; who goes along with a gang is only asked once the gang is spared."""
+        rooms = self._countable()
+        bound = {mate for gang in self._taken.units for mate in gang.mates}
+        again = True
+        while again:
+            again = False
+            for unit in reversed(list(self._taken.units)):
+                if unit not in bound and self._spare(unit, rooms):
+                    bound -= set(unit.mates)
+                    again = rooms is None  # where rules between pods decide, one who stays may let another stay
+        placed, left = place(self._session, self._runs)
+        take_back(self._session, placed)
+        return placed if left is None else None
+
+    def _countable(self) -> Rooms | None:
+        """Of like tasks for which nothing but room matters it is enough to count the room."""
+        shape = self._runs[0].shape
+        if len(self._runs) > 1 or passes_now(self._session, shape) is not None:
+            return None
+        rooms = Rooms(self._session, shape)
+        return rooms if rooms.counts else None
+
+    def _spare(self, unit: Unit, rooms: Rooms | None) -> bool:
+        """Whether the unit can stay."""
+        if rooms is not None and rooms.without(unit.tasks) < self._runs[0].left:
+            return False
+        self._limits.pop(unit, None)
+        self._scratch.restore(unit)
+        self._hunt.give_back(unit)
+        limit = self._claim.limit(self._taken)
+        if rooms is not None or self._places():
+            if not limit:
+                if rooms is not None:
+                    rooms.update({task.node for task in unit.tasks})
+                return True
+            self._limits[unit] = limit
+        self._scratch.evict(unit)
+        self._taken.add(unit)
+        self._claim.budgets.spend(unit.tasks)
+        return False
+
+    def _places(self) -> bool:
+        placed, left = place(self._session, self._runs)
+        take_back(self._session, placed)
+        return left is None
+
+
+def place(session: Session, runs: list[TaskRun]) -> tuple[list[Place], TaskRun | None]:
+    """Place what can be placed, on the scratch; returns where, and what of the first run that got stuck is left."""
+    placed: list[Place] = []
+    for run in runs:
+        left = run.tasks
+        while left:
+            rows = session.kernel.choose(run.shape, len(left))
+            if not rows:
+                return placed, TaskRun(run.shape, run.role, left)
+            session.write(run.shape, left[: len(rows)], rows, 1)
+            placed += zip(left, rows, strict=False)
+            left = left[len(rows) :]
+    return placed, None
+
+
+def take_back(session: Session, placed: list[Place]) -> None:
+    for task, row in reversed(placed):
+        session.write(task.shape, [task], [row], -1)

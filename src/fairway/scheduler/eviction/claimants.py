@@ -1,0 +1,85 @@
+"""Who may evict: jobs that still wait, each line of like jobs represented by the first of it that may."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+
+from fairway.api.arguments import EvictionArguments
+from fairway.clock import SECOND
+from fairway.scheduler.framework.admission import admission
+from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.session import Session
+from fairway.scheduler.placement.candidates import in_line, is_for_backfill
+from fairway.scheduler.reservations.missing import missing_tasks
+from fairway.state.tasks import Task
+from fairway.state.waiting import Line
+
+
+class Claimants:
+    """Jobs with pods that wait, that have no claim to room, and that have waited long enough to evict."""
+
+    def __init__(self, session: Session, arguments: EvictionArguments, queues: Container[str] | None = None) -> None:
+        """With `queues`, only jobs of these."""
+        self._session = session
+        self._queues = queues
+        self._delay = arguments.preemption_delay * SECOND
+        self._single = {job.job for job in session.outcomes.jobs}
+
+    def __iter__(self) -> Iterator[JobRun]:
+        for job in self._waiting():
+            if admission(self._session, job).ok:
+                yield job
+
+    def behind(self, line: Line, place: int) -> JobRun | None:
+        """The first of a line, from a place on, that was not placed in this cycle and may evict."""
+        bound = self._session.bound_jobs()
+        while True:
+            job = in_line(self._session, line, place)
+            if job is None:
+                return None
+            if job.job not in bound and job.job not in self._single and self._may_evict(job):
+                return job
+            place = job.place + 1
+
+    def _waiting(self) -> Iterator[JobRun]:
+        session = self._session
+        for signature in session.state.waiting.signatures():
+            for line in signature.lines.values():
+                if not self._may_claim(line.key.queue) or is_for_backfill(line):
+                    continue
+                job = self.behind(line, 0)
+                if job is not None:
+                    yield job
+        for job in [*session.outcomes.jobs, *self._untried()]:
+            if self._may_claim(job.queue.name) and job.left() and not session.holds.of(job) and self._may_evict(job):
+                yield job
+
+    def _may_claim(self, queue: str) -> bool:
+        return self._queues is None or queue in self._queues
+
+    def _untried(self) -> Iterator[JobRun]:
+        """Started jobs that no action before this one has tried to place."""
+        tried = self._single | self._session.bound_jobs() | self._session.holders.keys()
+        for job, (signature, entry) in self._session.state.waiting.started.items():
+            if job not in tried:
+                yield self._session.job_run(entry, signature)
+
+    def _may_evict(self, job: JobRun) -> bool:
+        if not job.waiting or not all(_preempts(self._session, task) for task in job.waiting):
+            return False
+        since = job.job.waits_since
+        if since is None or self._session.now - since >= self._delay:
+            return True
+        self._session.rechecks.append(since + self._delay)
+        return False
+
+
+def claimed_tasks(session: Session, job: JobRun) -> list[Task]:
+    """What has to be placed: the rest of the minimum, or one task of a job that is ready."""
+    if session.job_ready(job):
+        return [run.tasks[run.placed] for run in job.runs if run.left][:1]
+    return missing_tasks(session, job)
+
+
+def _preempts(session: Session, task: Task) -> bool:
+    return task.traits.preempts and not session.state.priorities.never_preempts(task.traits.priority_class)

@@ -1,0 +1,168 @@
+"""What one more task on a node costs: the units that would have to go.
+
+On a node, units are added in order (least important first) until the task fits, then spared in reverse while it still
+does. Nodes are compared by what the entitlement puts first (`lead`), then by the highest priority among those who go,
+then by the number of pods, then by the work that is lost, then by name.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairway.clock import Micros
+from fairway.resources.columns import BoolColumn, IntColumn
+from fairway.scheduler.eviction.index import VictimIndex
+from fairway.scheduler.eviction.units import Taken, Unit, with_mates
+from fairway.scheduler.framework.session import Session
+from fairway.state.shapes import Shape
+
+Amounts = NDArray[np.int64]
+
+
+class Cost(NamedTuple):
+    """Small first."""
+
+    lead: int
+    priority: int
+    pods: int
+    work: Micros
+    rank: int
+    row: int
+
+
+class Lead(NamedTuple):
+    """What an entitlement puts before everything else, by number of unit; of several units the sum or the highest."""
+
+    column: IntColumn | None
+    adds: bool
+
+    def of(self, units: list[Unit]) -> int:
+        if self.column is None:
+            return 0
+        parts = [int(self.column[unit.number]) for unit in units]
+        return sum(parts) if self.adds else max(parts)
+
+    def of_unit(self, unit: Unit) -> int:
+        return 0 if self.column is None else int(self.column[unit.number])
+
+
+def cost_of(session: Session, units: list[Unit], taken: Taken, row: int, lead: Lead) -> Cost:
+    """What it costs that these go, and those who go along and are not going already."""
+    pods = begun = 0
+    for unit in with_mates(units):
+        if unit not in taken.units and unit.tasks[0] not in session.evicted:
+            pods += len(unit.tasks)
+            begun += unit.begun
+    priority = max([unit.priority for unit in units])
+    work = session.now * pods - begun
+    return Cost(lead.of(units), priority, pods, work, int(session.snapshot.rank[row]), row)
+
+
+class Costs:
+    """What room on each node costs, the cheapest first."""
+
+    def __init__(self, columns: tuple[IntColumn, ...] = ()) -> None:
+        """Columns of lead, priority, pods, work, rank and row."""
+        self._columns = columns
+        self._order = np.lexsort(columns[4::-1]).tolist() if columns else []
+        self._at = 0
+        self._heap: list[Cost] = []
+        self._next = self._sorted()
+
+    def pop(self) -> Cost | None:
+        if self._heap and (self._next is None or self._heap[0] <= self._next):
+            return heappop(self._heap)
+        cost = self._next
+        if cost is not None:
+            self._at += 1
+            self._next = self._sorted()
+        return cost
+
+    def push(self, cost: Cost) -> None:
+        heappush(self._heap, cost)
+
+    def _sorted(self) -> Cost | None:
+        if self._at >= len(self._order):
+            return None
+        at = self._order[self._at]
+        return Cost(*[int(column[at]) for column in self._columns])
+
+
+def least_costs(
+    session: Session, index: VictimIndex, entries: IntColumn, shape: Shape, open_: BoolColumn, lead: Lead
+) -> Costs:
+    """For all nodes at once what room for a task costs at least: mates are not counted here.
+
+    `entries` are those of eligible units, by node and in order. A node without enough of them is not listed.
+    """
+    idle, rows = session.snapshot.idle, index.entry_row[entries]
+    usable = open_[rows]
+    if not usable.all():
+        rows, entries = rows[usable], entries[usable]
+    short, given, room = [], [], []
+    for dimension, amount in shape.vector:
+        missing = amount - idle[dimension]
+        if (missing > 0).any():
+            short.append(missing > 0)
+            given.append(np.where((missing > 0)[rows], index.entry_amounts[dimension, entries], 0))
+            room.append(missing)
+    if not len(rows) or not short:
+        return Costs()
+    useful = np.logical_or.reduce([part > 0 for part in given])
+    rows, entries = rows[useful], entries[useful]
+    if not len(rows):
+        return Costs()
+    given = [part[useful] for part in given]
+    first = np.flatnonzero(np.r_[True, rows[1:] != rows[:-1]])
+    start = np.repeat(first, np.diff(np.r_[first, len(rows)]))
+    over, enough = [], np.ones(len(rows), dtype=np.bool_)
+    for part, missing in zip(given, room, strict=True):
+        running = part.cumsum()
+        left = running - (running[start] - part[start]) - missing[rows]
+        over.append(left)
+        enough &= left >= 0
+    ends = np.flatnonzero(enough)
+    if not len(ends):
+        return Costs()
+    ends = ends[np.r_[True, rows[ends][1:] != rows[ends][:-1]]]
+    left_over = np.stack([part[ends] for part in over])
+    units = index.entry_unit[entries]
+    return _ranked(session, index, start[ends], ends, units, np.stack(given), left_over, rows[ends], lead)
+
+
+def _ranked(
+    session: Session,
+    index: VictimIndex,
+    starts: IntColumn,
+    ends: IntColumn,
+    units: IntColumn,
+    given: Amounts,
+    over: Amounts,
+    nodes: IntColumn,
+    lead: Lead,
+) -> Costs:
+    """Spare in reverse on all nodes in step. `over` is what is freed beyond the need."""
+    pods = np.zeros(len(nodes), dtype=np.int64)
+    work = np.zeros(len(nodes), dtype=np.int64)
+    priority = index.priority[units[ends]]
+    first = np.zeros(len(nodes), dtype=np.int64)
+    for back in range(int((ends - starts).max()) + 1):
+        at = np.maximum(ends - back, starts)
+        there = ends - back >= starts
+        gives = given[:, at]
+        spare = there & (over >= gives).all(axis=0)
+        over = over - gives * spare
+        unit = units[at]
+        goes = there & ~spare
+        kept = goes * index.pods[unit]
+        pods += kept
+        work += session.now * kept - (kept > 0) * index.begun[unit]
+        if lead.column is not None:
+            priority = np.maximum(priority, np.where(goes, index.priority[unit], priority))
+            led = np.where(goes, lead.column[unit], 0)
+            first = first + led if lead.adds else np.maximum(first, led)
+    return Costs((first, priority, pods, work, session.snapshot.rank[nodes], nodes))

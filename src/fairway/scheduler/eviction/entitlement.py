@@ -1,0 +1,187 @@
+"""Who is entitled to whose room: one comparison, in allocate's own order.
+
+preempt, inside a queue: by default weighted namespace share first; inside one namespace or at equal shares job
+priority, then job share. With `priorityFirst` job priority comes first. In the priority step the claimant must be
+strictly higher. In a share step it must be strictly lower before the move, and lower or equal after it, with the
+claimant's gang added and the victims removed: six and four become five and five, and no move leads back. For the same
+reason two namespaces are level only where the move leaves their shares equal: what priority took otherwise, share
+could take back.
+
+reclaim, across queues: see `reclaiming`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+import numpy as np
+
+from fairway.resources.columns import BoolColumn, IntColumn
+from fairway.scheduler.eviction.index import VictimIndex
+from fairway.scheduler.eviction.units import Taken, Unit
+from fairway.scheduler.framework.accounts import AccountBook, share
+from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.session import Session
+from fairway.state.cluster import PODS
+from fairway.state.jobs import Job
+from fairway.state.queues import Amounts, add
+from fairway.state.tasks import ACCOUNTED
+
+
+class Entitlement(Protocol):
+    """Which units a claimant may take. `candidates` is a first sieve; `allows` is exact, given what is taken; where it
+    says no, `refuses_alike` tells whether it will to every unit of that kind, as long as not less is taken.
+    """
+
+    action: str
+    lead_adds: bool
+    """Whether of several units the sum of their leads counts, not the highest."""
+
+    def candidates(self, index: VictimIndex) -> BoolColumn: ...
+    def allows(self, unit: Unit, taken: Taken) -> bool: ...
+    def refuses_alike(self, unit: Unit, taken: Taken) -> bool: ...
+    def reason(self, unit: Unit) -> str: ...
+    def lead(self, index: VictimIndex, taken: Taken) -> IntColumn | None:
+        """By number of unit, what comes before priority and start in the order of units and nodes; None if nothing."""
+
+    def narrowed(self, units: Iterable[Unit], taken: Taken) -> Iterable[Entitlement]:
+        """Where these units are more than the claimant should take: entitlements to less, the best first."""
+
+    def below(self, units: Iterable[Unit], taken: Taken) -> int:
+        """How much too much these units are."""
+
+    def possible(self, index: VictimIndex, taken: Taken) -> BoolColumn | None:
+        """Which units could still be allowed, where that can be told of all at once; None if it cannot."""
+
+
+class PreemptEntitlement:
+    """Inside a queue."""
+
+    action = "preempt"
+    lead_adds = False
+
+    def __init__(self, session: Session, claimant: JobRun, gang: Amounts) -> None:
+        self._session = session
+        self._claimant = claimant
+        self._gang = gang
+        self._total = session.share_total
+        drf = session.plugin("drf")
+        self._by_share = session.plugins.enabled("drf", "preemptable")
+        self._priority_first = bool(getattr(drf, "priority_first", False))
+        self._by_priority = session.plugins.enabled("priority", "preemptable")
+        self._mine = self._weighted(claimant.account)
+        self._mine_after = self._weighted(claimant.account, more=gang)
+
+    def candidates(self, index: VictimIndex) -> BoolColumn:
+        count = len(index.units)
+        if any(book.info.never_evict for book in self._claimant.queue.line):
+            return np.zeros(count, dtype=np.bool_)
+        chosen: BoolColumn = index.usable[:count] & (index.queue[:count] == index.code(self._claimant.queue.name))
+        lower = index.priority[:count] < self._claimant.priority if self._by_priority else np.zeros(count, np.bool_)
+        same = index.priority[:count] == self._claimant.priority if self._by_priority else np.ones(count, np.bool_)
+        by_share, tied = self._namespaces(index, count)
+        rest = same & index.surplus[:count] if self._by_share else np.zeros(count, np.bool_)
+        if self._priority_first:
+            return chosen & (lower | (same & by_share) | (tied & rest))
+        return chosen & (by_share | (tied & (lower | rest)))
+
+    def allows(self, unit: Unit, taken: Taken) -> bool:
+        if unit.job is self._claimant.job:
+            return False
+        first = self._first_steps(unit, taken)
+        return bool(self._job_step(unit, taken)) if first is None else first
+
+    def refuses_alike(self, unit: Unit, taken: Taken) -> bool:
+        return unit.job is not self._claimant.job and self._first_steps(unit, taken) is False
+
+    def lead(self, index: VictimIndex, taken: Taken) -> IntColumn | None:
+        return None
+
+    def narrowed(self, units: Iterable[Unit], taken: Taken) -> Iterable[Entitlement]:
+        return ()
+
+    def below(self, units: Iterable[Unit], taken: Taken) -> int:
+        return 0
+
+    def possible(self, index: VictimIndex, taken: Taken) -> BoolColumn | None:
+        return None
+
+    def _first_steps(self, unit: Unit, taken: Taken) -> bool | None:
+        """What namespaces and priorities say; None if they say nothing."""
+        steps = [self._namespace_step, self._priority_step]
+        for step in reversed(steps) if self._priority_first else steps:
+            answer = step(unit, taken)
+            if answer is not None:
+                return answer
+        return None
+
+    def reason(self, unit: Unit) -> str:
+        """By which step the claimant is entitled."""
+        claimant, theirs = self._claimant, unit.job
+        by_namespace = f"namespace {claimant.namespace} has a lower weighted share than {theirs.namespace}"
+        by_priority = f"priority {claimant.priority} is higher than {theirs.priority}"
+        namespace = self._namespace_step(unit, Taken()) is True
+        priority = self._priority_step(unit, Taken()) is True
+        if self._priority_first:
+            return by_priority if priority else by_namespace if namespace else "its job has a smaller share"
+        return by_namespace if namespace else by_priority if priority else "its job has a smaller share"
+
+    def _namespaces(self, index: VictimIndex, count: int) -> tuple[BoolColumn, BoolColumn]:
+        """Which units belong to a namespace with a higher share than the claimant's, and which to one that is level."""
+        more: list[int] = []
+        level = [index.code(self._claimant.namespace)]
+        for namespace in self._claimant.queue.info.accounts if self._by_share else ():
+            if namespace == self._claimant.namespace:
+                continue
+            theirs = self._weighted(self._session.account(self._claimant.queue, namespace))
+            if self._mine_after <= theirs:
+                (more if self._mine < theirs else level).append(index.code(namespace))
+        column = index.namespace[:count]
+        tied = np.isin(column, level) if self._by_share else np.ones(count, dtype=np.bool_)
+        return np.isin(column, more), tied
+
+    def _namespace_step(self, unit: Unit, taken: Taken) -> bool | None:
+        if not self._by_share or unit.job.namespace == self._claimant.namespace:
+            return None
+        account = self._session.account(self._claimant.queue, unit.job.namespace)
+        gone = taken.of_namespace(unit.job.namespace)
+        if self._mine_after > self._weighted(account, less=plus(gone, taken.held_by(unit))):
+            return False
+        return True if self._mine < self._weighted(account) else None
+
+    def _priority_step(self, unit: Unit, taken: Taken) -> bool | None:
+        if not self._by_priority or unit.priority == self._claimant.priority:
+            return None
+        return unit.priority < self._claimant.priority
+
+    def _job_step(self, unit: Unit, taken: Taken) -> bool | None:
+        if not self._by_share:
+            return None
+        lost = plus(taken.of_job(unit.job), taken.held_by(unit))
+        mine = share(plus(self._claimant.held, self._gang), self._total, 1, PODS)
+        held = self._held(unit.job)
+        before = share(self._claimant.held, self._total, 1, PODS) < share(held, self._total, 1, PODS)
+        return before and mine <= share(minus(held, lost), self._total, 1, PODS)
+
+    def _held(self, job: Job) -> Amounts:
+        """What a job holds, without those of it that were evicted for others."""
+        held: Amounts = []
+        for task in job.tasks:
+            if task.state in ACCOUNTED and task not in self._session.evicted:
+                add(held, task.shape.vector)
+                add(held, self._session.devices.kinds(task))
+        return held
+
+    def _weighted(self, account: AccountBook, more: Amounts | None = None, less: Amounts | None = None) -> int:
+        held = plus(account.held, more) if more else account.held
+        return share(minus(held, less) if less else held, self._total, account.weight, PODS)
+
+
+def plus(held: Amounts, more: Amounts) -> Amounts:
+    longer, shorter = (held, more) if len(held) >= len(more) else (more, held)
+    return [amount + (shorter[row] if row < len(shorter) else 0) for row, amount in enumerate(longer)]
+
+
+def minus(held: Amounts, less: Amounts) -> Amounts:
+    return [amount - (less[row] if row < len(less) else 0) for row, amount in enumerate(held)]

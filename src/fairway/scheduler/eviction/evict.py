@@ -1,0 +1,224 @@
+"""What preempt and reclaim have in common: claimants in the one order, victims, nominations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+
+import numpy as np
+
+from fairway.api.arguments import EvictionArguments
+from fairway.clock import SECOND
+from fairway.resources.columns import BoolColumn
+from fairway.scheduler.eviction import choice
+from fairway.scheduler.eviction.budgets import DisruptionBudgets
+from fairway.scheduler.eviction.claim import Claim, Found, Settled
+from fairway.scheduler.eviction.claimants import Claimants, claimed_tasks
+from fairway.scheduler.eviction.entitlement import Entitlement
+from fairway.scheduler.eviction.index import VictimIndex, victim_index
+from fairway.scheduler.eviction.scratch import Scratch
+from fairway.scheduler.eviction.terminating import Leaving
+from fairway.scheduler.eviction.units import Unit
+from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.order import Order
+from fairway.scheduler.framework.session import Session
+from fairway.scheduler.plan import Eviction
+from fairway.scheduler.reservations.resuming import resume
+from fairway.scheduler.topology.domains import Domains
+from fairway.scheduler.verdict import Reason, Verdict
+from fairway.state.jobs import Job
+from fairway.state.queues import Amounts, add
+from fairway.state.tasks import Task, TaskState
+
+EntitlementFor = Callable[[JobRun, Amounts], Entitlement | None]
+"""The claimant's entitlement, None if it may not act at all."""
+
+
+def evict_for_claimants(
+    session: Session,
+    arguments: EvictionArguments,
+    entitlement: EntitlementFor,
+    queues: Container[str] | None = None,
+) -> None:
+    """Let every waiting job (of these queues), in order, make the room that it is entitled to."""
+    session.divide()
+    resume(session)
+    evictor = _Evictor(session, arguments, entitlement)
+    claimants = Claimants(session, arguments, queues)
+    order = Order(session, list(claimants))
+    while order:
+        job = order.top()
+        line, place = job.line, job.place
+        following: list[JobRun] = []
+        evicted = evictor.evict_for(job)
+        if evicted:
+            if line is not None:
+                following += filter(None, [claimants.behind(line, place + 1)])
+            if job.left() and session.job_ready(job):
+                following.append(job)  # it claims one task after the other
+        order.replace_top(*following)
+        if evicted:
+            order.refresh()
+
+
+class _Evictor:
+    """Makes room for one claimant after the other."""
+
+    def __init__(self, session: Session, arguments: EvictionArguments, entitlement: EntitlementFor) -> None:
+        self._session = session
+        self._arguments = arguments
+        self._entitlement = entitlement
+        self._budgets = DisruptionBudgets(session.state)
+        self._budgets.spend(session.evicted)
+        self._index: VictimIndex | None = None
+
+    def evict_for(self, job: JobRun) -> bool:
+        """Evict for a job and nominate it; False if that is not possible or not allowed."""
+        if any(task in self._session.evicted for task in job.job.tasks):
+            return False  # it has just lost what it had
+        tasks = claimed_tasks(self._session, job)
+        if not tasks or not self._is_worth_it(job, tasks):
+            return False
+        gang = [0] * len(job.queue.held)
+        for task in tasks:
+            add(gang, self._session.device_queues.asked(task.shape))
+        entitlement = self._entitlement(job, gang)
+        if entitlement is None:
+            return False
+        if self._index is None:
+            self._index = victim_index(self._session.state)
+            self._index.recount(bound_by_job(self._session))
+        eligible = self._eligible(job, entitlement, self._index)
+        if not eligible.any():
+            return False
+        claim = Claim(self._session, job, tasks, gang, entitlement, self._index, eligible, self._budgets)
+        leaving = Leaving(self._session, tasks)
+        leaving.lend()
+        found = self._find_victims(claim)
+        leaving.lend(-1)
+        if found is None or not self._within_limit(job, found):
+            return False
+        self._commit(claim, found, leaving)
+        return True
+
+    def _find_victims(self, claim: Claim) -> Found | None:
+        """For a gang that must be in one domain, in the first that works, the emptiest first."""
+        session, topology = self._session, claim.job.job.topology
+        if topology is None or not topology.hard:
+            return choice.find_victims(claim)
+        for domain in Domains(session, claim.job, claims=True).all():
+            session.kernel.domain = domain.mask
+            found = choice.find_victims(claim)
+            session.kernel.domain = None
+            if found is not None:
+                return found
+        return None
+
+    def _is_worth_it(self, job: JobRun, tasks: list[Task]) -> bool:
+        """Whether the job would be ready with the room that is made for it."""
+        for task in tasks:
+            job.count_ready(task, 1)
+        enough = self._session.job_pipelined(job)
+        for task in tasks:
+            job.count_ready(task, -1)
+        return enough
+
+    def _eligible(self, job: JobRun, entitlement: Entitlement, index: VictimIndex) -> BoolColumn:
+        """Units that protections leave and the claimant may be entitled to."""
+        session = self._session
+        eligible = entitlement.candidates(index).copy()
+        hook = {"preempt": "preemptable", "reclaim": "reclaimable"}[entitlement.action]
+        for allowed in session.plugins.built_in(f"{hook}_units"):
+            eligible &= allowed(index)
+        if self._arguments.min_runtime:
+            self._spare_young(eligible, index)
+        self._spare_cooling(eligible, index)
+        for gone in session.evicted:
+            for number in index.of_job(gone.job):
+                eligible[number] &= gone not in index.unit(number).tasks
+        for hold in session.holds:
+            if hold.state is TaskState.PIPELINED:  # others have gone for it: it shall have the use of that
+                eligible[index.of_job(hold.job.job)] = False
+        self._ask_strangers(job, hook, eligible, index)
+        return eligible
+
+    def _spare_young(self, eligible: BoolColumn, index: VictimIndex) -> None:
+        """Those who have not run for long enough are no victims yet, and may be when they have."""
+        least = self._arguments.min_runtime * SECOND
+        young = eligible & (index.youngest[: len(eligible)] > self._session.now - least)
+        if young.any():
+            self._session.rechecks.append(int(index.youngest[: len(eligible)][young].min()) + least)
+            eligible &= ~young
+
+    def _spare_cooling(self, eligible: BoolColumn, index: VictimIndex) -> None:
+        """Those whose own cooldown time is not over are no victims yet."""
+        cooled = index.cooled[: len(eligible)]
+        cooling = eligible & (cooled > self._session.now)
+        if cooling.any():
+            self._session.rechecks.append(int(cooled[cooling].min()))
+            eligible &= ~cooling
+
+    def _ask_strangers(self, job: JobRun, hook: str, eligible: BoolColumn, index: VictimIndex) -> None:
+        for protects in self._session.plugins.strangers(hook):
+            numbers = np.flatnonzero(eligible).tolist()
+            allowed = set(protects(job, [task for number in numbers for task in index.unit(number).tasks]))
+            for number in numbers:
+                eligible[number] = all(task in allowed for task in index.unit(number).tasks)
+
+    def _within_limit(self, job: JobRun, found: Found) -> bool:
+        most = self._arguments.max_evictions_per_cycle
+        needed = sum(len(unit.tasks) for unit in found.units)
+        left = needed if most is None else max(0, most - len(self._session.evictions))
+        if needed <= left:
+            return True
+        detail = f"needs {needed} evictions, {left} left in this cycle"
+        self._session.say(job, Verdict(False, Reason.PREEMPTION_LIMITED, detail=detail))
+        return False
+
+    def _commit(self, claim: Claim, found: Found, leaving: Leaving) -> None:
+        """The victims go, and the claimant is nominated for the room."""
+        session, names = self._session, self._session.snapshot.names
+        scratch = Scratch(session)
+        leaving.watch(scratch)
+        leaving.lend()
+        for unit, reason in zip(found.units, _reasons(claim, found), strict=True):
+            self._budgets.spend(unit.tasks)
+            charge_off(session, unit)
+            scratch.evict(unit)
+            for task in sorted(unit.tasks, key=lambda task: task.key):
+                session.evicted.add(task)
+                eviction = Eviction(task.key, names[task.node], claim.job.key, claim.entitlement.action, reason)
+                session.evictions.append(eviction)
+        for task, row in found.places:
+            scratch.watch(row)
+            session.write(task.shape, [task], [row], 1)
+        scratch.settle([task for task, _ in found.places])
+        session.nominate(claim.job, found.places)
+        session.settled.append(Settled(claim, list(found.units)))
+
+
+def bound_by_job(session: Session) -> dict[Job, dict[str, int]]:
+    """By job and role, how many pods this cycle binds."""
+    found: dict[Job, dict[str, int]] = {}
+    for job, tasks, _ in session.bindings:
+        roles = found.setdefault(job.job, {})
+        for task in tasks:
+            roles[task.traits.role] = roles.get(task.traits.role, 0) + 1
+    return found
+
+
+def _reasons(claim: Claim, found: Found) -> list[str]:
+    """Why each is taken, as shares are now: one answer for all units of a kind, and the queue's limit if that asks."""
+    kinds = claim.index.kind[[unit.number for unit in found.units]].tolist()
+    known = {kind: claim.entitlement.reason(unit) for kind, unit in dict(zip(kinds, found.units, strict=True)).items()}
+    limits = [found.limits.get(unit) for unit in found.units]
+    return [f"{limit}; {known[kind]}" if limit else known[kind] for kind, limit in zip(kinds, limits, strict=True)]
+
+
+def charge_off(session: Session, unit: Unit, sign: int = 1) -> None:
+    """Evicted pods no longer count as held; with sign -1 they do again."""
+    queue = session.queues[unit.job.queue]
+    account = session.account(queue, unit.job.namespace)
+    for task in unit.tasks:
+        for vector in (task.shape.vector, session.devices.kinds(task)):
+            queue.charge(vector, -sign)
+            add(account.held, vector, -sign)

@@ -1,0 +1,275 @@
+"""All units of the cluster as columns, kept true from cycle to cycle: only jobs that changed are taken apart again.
+
+An *entry* is what one unit holds on one node. Columns of entries and of units are what `choice` computes with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairway.devices.track.holders import counts
+from fairway.devices.track.ledger import device_book
+from fairway.devices.track.node import NodeDevices
+from fairway.resources.columns import IntColumn
+from fairway.scheduler.eviction.units import Unit, units_of
+from fairway.state.cluster import ClusterState
+from fairway.state.jobs import Job
+from fairway.state.ranks import NameRanks
+
+_UNIT_COLUMNS = (
+    *("priority", "started", "youngest", "cooled", "begun", "pods", "queue", "namespace", "kind", "rank"),
+    *("usable", "system", "surplus"),
+)
+
+
+class VictimIndex:
+    """Units and entries by number; freed numbers are used again."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self._devices = device_book(state)
+        self._device_generation = self._devices.generation
+        self._device_nodes: dict[int, NodeDevices] = {}
+        """The devices of each row, as they were when units were taken apart last."""
+        self._read = -1
+        self._of_job: dict[Job, list[int]] = {}
+        self._entries_of: dict[int, list[int]] = {}
+        self._free_units: list[int] = []
+        self._free_entries: list[int] = []
+        self._entries = 0
+        self._codes: dict[Hashable, int] = {}
+        self._ranks = NameRanks()
+        self._rank_epoch = 0
+        self._sorted: IntColumn | None = None
+        self._recounted: set[Job] = set()
+        """Jobs whose units count what a cycle binds: the next cycle takes them apart again."""
+        self.units: list[Unit | None] = []
+        self.priority = _column()
+        self.started = _column()
+        self.youngest = _column()
+        self.cooled = _column()
+        self.begun = _column()
+        self.pods = _column()
+        self.queue = _column()
+        self.namespace = _column()
+        self.kind = _column()
+        """Units of one kind are of one queue, namespace and priority, and hold the same."""
+        self.rank = _column()
+        self.usable = np.zeros(0, dtype=np.bool_)
+        self.system = np.zeros(0, dtype=np.bool_)
+        self.surplus = np.zeros(0, dtype=np.bool_)
+        self.entry_row = _column()
+        self.entry_unit = _column()
+        self.entry_alive = np.zeros(0, dtype=np.bool_)
+        self.entry_amounts: NDArray[np.int64] = np.zeros((0, 0), dtype=np.int64)
+
+    def sync(self) -> None:
+        """Take the jobs apart that have changed since the last time."""
+        log = self._state.changed_jobs
+        if self._devices_changed():
+            self._device_generation, self._read = self._devices.generation, -1
+            self._device_nodes = dict(self._devices.nodes)
+        jobs = None if self._read < 0 else log.since(self._read)
+        self._read = log.end
+        self._grow_dimensions()
+        if jobs is None:
+            stale = list(self._of_job)
+            jobs = [*stale, *(job for job in self._state.jobs() if job.ready)]
+        self._take_apart(dict.fromkeys((*jobs, *self._recounted)))
+        self._recounted.clear()
+
+    def _devices_changed(self) -> bool:
+        """Whether the same pods may hold other amounts now: a class selects others, or a node has others."""
+        if self._device_generation != self._devices.generation:
+            return True
+        now, before = self._devices.nodes, self._device_nodes
+        return len(now) != len(before) or any(before.get(row) is not node for row, node in now.items())
+
+    def recount(self, bound: Mapping[Job, Mapping[str, int]]) -> None:
+        """Count what a cycle binds, by job and role: so much more of each job is above its minimum, until the next
+        `sync`. The rest cannot go in this cycle, for what was just bound would be left alone.
+        """
+        known = {job: roles for job, roles in bound.items() if job in self._of_job}
+        self._recounted.update(known)
+        self._take_apart(known)
+
+    def _take_apart(self, jobs: Mapping[Job, Mapping[str, int] | None]) -> None:
+        gone: list[str] = []
+        fresh: list[tuple[int, Unit]] = []
+        for job, bound in jobs.items():
+            gone += self._remove(job)
+            fresh += self._add(job, bound)
+        if gone or fresh:
+            self._sorted = None
+        for key in gone:
+            self._ranks.remove(key)
+        if fresh:
+            self._ranks.add([unit.key for _, unit in fresh])
+        if self._ranks.epoch != self._rank_epoch:
+            self._rank_epoch = self._ranks.epoch
+            for number, unit in enumerate(self.units):
+                if unit is not None:
+                    self.rank[number] = self._ranks[unit.key]
+        for number, unit in fresh:
+            self.rank[number] = self._ranks[unit.key]
+
+    @property
+    def codes(self) -> int:
+        """How many names have a number."""
+        return len(self._codes)
+
+    def code(self, name: Hashable) -> int:
+        """A number for the name of a queue or namespace, or for a kind."""
+        return self._codes.setdefault(name, len(self._codes))
+
+    def unit(self, number: int) -> Unit:
+        unit = self.units[number]
+        assert unit is not None
+        return unit
+
+    def of_job(self, job: Job) -> list[int]:
+        return self._of_job.get(job, [])
+
+    def in_order(self, lead: IntColumn | None = None) -> IntColumn:
+        """All living entries: by node, and on a node in the order in which units go. `lead` comes first, if given."""
+        if self._sorted is None:
+            entries = np.flatnonzero(self.entry_alive)
+            units = self.entry_unit[entries]
+            keys = (self.rank[units], -self.started[units], self.priority[units], self.entry_row[entries])
+            self._sorted = entries[np.lexsort(keys)]
+        if lead is None:
+            return self._sorted
+        return self._sorted[np.lexsort((lead[self.entry_unit[self._sorted]], self.entry_row[self._sorted]))]
+
+    def amounts(self, row: int) -> IntColumn:
+        """What each unit has of a resource, on all nodes."""
+        alive = np.flatnonzero(self.entry_alive)
+        amounts = np.zeros(len(self.units), dtype=np.int64)
+        np.add.at(amounts, self.entry_unit[alive], self.entry_amounts[row, alive])
+        return amounts
+
+    def sizes(self, rows: Iterable[int], total: Sequence[int]) -> IntColumn:
+        """The largest part of the cluster that each unit has of one of these resources, in millionths."""
+        largest = np.zeros(len(self.units), dtype=np.int64)
+        for row in rows:
+            whole = max(1, total[row])
+            parts = [amount * 1_000_000 // whole for amount in self.amounts(row).tolist()]
+            np.maximum(largest, np.array(parts, dtype=np.int64), out=largest)
+        return largest
+
+    def _remove(self, job: Job) -> list[str]:
+        keys = []
+        for number in self._of_job.pop(job, ()):
+            unit = self.units[number]
+            assert unit is not None
+            keys.append(unit.key)
+            self.units[number] = None
+            self.usable[number] = False
+            self._free_units.append(number)
+            for entry in self._entries_of.pop(number):
+                self.entry_alive[entry] = False
+                self._free_entries.append(entry)
+        return keys
+
+    def _add(self, job: Job, bound: Mapping[str, int] | None) -> list[tuple[int, Unit]]:
+        if not job.ready or not job.tasks or self._state.tasks.get(job.tasks[0].key) is not job.tasks[0]:
+            return []
+        added = []
+        for unit in units_of(job, bound):
+            number = self._new_unit()
+            self.units[number], unit.number = unit, number
+            self.priority[number] = unit.priority
+            self.started[number] = unit.started
+            self.youngest[number] = unit.youngest
+            self.cooled[number] = unit.cooled
+            self.begun[number] = unit.begun
+            self.pods[number] = len(unit.tasks)
+            self.queue[number] = self.code(job.queue)
+            self.namespace[number] = self.code(job.namespace)
+            held = tuple(unit.amounts), self._devices_of(unit)
+            self.kind[number] = self.code((job.queue, job.namespace, job.priority, held))
+            self.usable[number] = not unit.protected
+            self.system[number] = unit.system
+            self.surplus[number] = unit.surplus
+            self._entries_of[number] = self._add_entries(number, unit)
+            added.append((number, unit))
+        if added:
+            self._of_job[job] = [number for number, _ in added]
+        return added
+
+    def _devices_of(self, unit: Unit) -> tuple[tuple[int, int], ...]:
+        """What the devices that a unit holds count for."""
+        found: dict[int, int] = {}
+        for task in unit.tasks if self._devices.awake else ():
+            node = self._devices.nodes.get(task.node)
+            if node is not None:
+                holdings = [holding for holding in node.holdings if holding.holder == task.key]
+                for place, amount in counts(self._devices.axis, node, holdings).items():
+                    found[place] = found.get(place, 0) + amount
+        return tuple(sorted(found.items()))
+
+    def _add_entries(self, number: int, unit: Unit) -> list[int]:
+        by_row: dict[int, int] = {}
+        for task in unit.tasks:
+            entry = by_row.get(task.node)
+            if entry is None:
+                entry = by_row[task.node] = self._new_entry()
+                self.entry_row[entry] = task.node
+                self.entry_unit[entry] = number
+                self.entry_alive[entry] = True
+                self.entry_amounts[:, entry] = 0
+            for dimension, amount in (*task.shape.vector, *self._devices.freed(task)):
+                self.entry_amounts[dimension, entry] += amount
+        return list(by_row.values())
+
+    def _new_unit(self) -> int:
+        if self._free_units:
+            return self._free_units.pop()
+        self.units.append(None)
+        if len(self.units) > len(self.priority):
+            for name in _UNIT_COLUMNS:
+                setattr(self, name, _grown(getattr(self, name)))
+        return len(self.units) - 1
+
+    def _new_entry(self) -> int:
+        if self._free_entries:
+            return self._free_entries.pop()
+        number = self._entries
+        self._entries += 1
+        if number >= len(self.entry_row):
+            self.entry_row, self.entry_unit = _grown(self.entry_row), _grown(self.entry_unit)
+            self.entry_alive = _grown(self.entry_alive)
+            wider = np.zeros((len(self._state.axis), len(self.entry_row)), dtype=np.int64)
+            wider[: self.entry_amounts.shape[0], : self.entry_amounts.shape[1]] = self.entry_amounts
+            self.entry_amounts = wider
+        return number
+
+    def _grow_dimensions(self) -> None:
+        rows, columns = self.entry_amounts.shape
+        if rows < len(self._state.axis):
+            taller = np.zeros((len(self._state.axis), columns), dtype=np.int64)
+            taller[:rows] = self.entry_amounts
+            self.entry_amounts = taller
+
+
+def victim_index(state: ClusterState) -> VictimIndex:
+    """The state's own index, up to date."""
+    index = state.cache.get("victims")
+    if index is None:
+        index = state.cache["victims"] = VictimIndex(state)
+    assert isinstance(index, VictimIndex)
+    index.sync()
+    return index
+
+
+def _column() -> IntColumn:
+    return np.zeros(0, dtype=np.int64)
+
+
+def _grown(column: NDArray) -> NDArray:  # type: ignore[type-arg]
+    grown = np.zeros(max(16, 2 * len(column)), dtype=column.dtype)
+    grown[: len(column)] = column
+    return grown

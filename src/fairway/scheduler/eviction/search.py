@@ -1,0 +1,314 @@
+"""The hunt for room on behalf of one claimant: node after node, the cheapest first.
+
+Costs of all nodes are first worked out by array code, as what they are at least (`least_costs`); the cheapest is then
+looked at exactly. If it is dearer than it seemed it goes back among the others, so that in the end the truly cheapest
+node is taken, and only few are ever looked at one by one. `reference.py` beside it looks at all of them, each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+
+from fairway.resources.columns import BoolColumn, IntColumn
+from fairway.scheduler.eviction.blockers import Blockers, passes_now
+from fairway.scheduler.eviction.capacity import Rooms
+from fairway.scheduler.eviction.claim import Claim
+from fairway.scheduler.eviction.costs import Cost, Costs, Lead, cost_of, least_costs
+from fairway.scheduler.eviction.scratch import Scratch
+from fairway.scheduler.eviction.units import Taken, Unit, with_mates
+from fairway.state.jobs import Job
+from fairway.state.shapes import Shape
+
+Around = Callable[[int], set[Unit]]
+
+
+class Hunt:
+    """Units once `taken` are off the nodes, on the scratch."""
+
+    def __init__(self, claim: Claim, taken: Taken, scratch: Scratch) -> None:
+        self._claim = claim
+        self._session = claim.session
+        self._index = claim.index
+        self._eligible = claim.eligible.copy()
+        self._taken = taken
+        self._scratch = scratch
+        self._blockers: dict[Shape, tuple[Blockers, Around]] = {}
+        self._counted: dict[Job, set[int]] = {}
+        """Rows whose cost was worked out with mates of a gang of this job."""
+        self._lead = Lead(None, adds=False)
+        self._entries = self._rows = claim.index.in_order()
+        self._drop_impossible()
+        self._sort()
+
+    def make_room(self, shape: Shape, count: int) -> bool:
+        """Take units until more tasks of the shape fit: `count` of them, or one where not only room decides.
+
+        All that fit without have been placed. False: there is no way.
+        """
+        self._sort_again()
+        self._drop_ineligible()
+        passes = passes_now(self._session, shape)
+        if passes is None:
+            return self._make_rooms(shape, count)
+        return self._make_one_room(shape, passes)
+
+    def free(self, missing: dict[int, int]) -> bool:
+        """Take units, wherever they are, until they hold this much of what a queue has too much of."""
+        left = dict(missing)
+        for unit in self._eligible_units():
+            if not left:
+                return True
+            held = self._taken.held_by(unit)
+            if any(row < len(held) and held[row] for row in left) and self._take([unit]):
+                over = self._claim.over_limits(self._taken)
+                left = {row: over[row] for row in left if row in over}
+        return not left
+
+    # -- where only room decides --------------------------------------------------------------------------------
+
+    def _make_rooms(self, shape: Shape, count: int) -> bool:
+        rooms = Rooms(self._session, shape)
+        if self._most_rooms(shape, rooms.open) < count:
+            return False
+        costs = self._all_costs(shape, rooms, ())
+        changed: set[int] = set()
+        while rooms.total < count:
+            seemed = costs.pop()
+            if seemed is None:
+                return False
+            found = self._units_on(shape, seemed.row, rooms.at(seemed.row))
+            if found is None:
+                continue
+            cost = self._cost(found, seemed.row)
+            if cost > seemed:
+                costs.push(cost)
+            elif not self._take(found):
+                costs = self._all_costs(shape, rooms, changed)
+            else:
+                before, rows = rooms.at(seemed.row), self._rows_changed_by(found)
+                changed |= rows
+                rooms.update(rows)
+                if rooms.at(seemed.row) == before:
+                    rooms.open[seemed.row] = False  # something else limits it
+                if self._sort_again():
+                    costs = self._all_costs(shape, rooms, changed)
+                else:
+                    self._look_again(shape, rows, rooms, costs)
+        return True
+
+    def _all_costs(self, shape: Shape, rooms: Rooms, changed: Iterable[int]) -> Costs:
+        """What all nodes cost now; those where somebody was taken are looked at one by one."""
+        self._drop_ineligible()
+        untouched = rooms.open.copy()
+        untouched[list(changed)] = False
+        costs = least_costs(self._session, self._index, self._entries, shape, untouched, self._lead)
+        self._look_again(shape, changed, rooms, costs)
+        return costs
+
+    def _look_again(self, shape: Shape, rows: Iterable[int], rooms: Rooms, costs: Costs) -> None:
+        for row in rows:
+            found = self._units_on(shape, row, rooms.at(row)) if rooms.open[row] else None
+            if found is not None:
+                costs.push(self._cost(found, row))
+
+    def _cost(self, units: list[Unit], row: int) -> Cost:
+        """What room on a row costs, and a note of whose mates are counted in it."""
+        for unit in units:
+            if unit.mates:
+                self._counted.setdefault(unit.job, set()).add(row)
+        return cost_of(self._session, units, self._taken, row, self._lead)
+
+    def _rows_changed_by(self, taken: list[Unit]) -> set[int]:
+        """Where room costs something else now: on the rows of who was taken, and where they were counted as mates."""
+        rows: set[int] = set()
+        for unit in with_mates(taken):
+            rows.update([task.node for task in unit.tasks], self._counted.pop(unit.job, ()))
+        return rows
+
+    def _most_rooms(self, shape: Shape, open_: BoolColumn) -> int:
+        """How many tasks would fit if all who are eligible were gone."""
+        if not len(self._rows):
+            return 0
+        most = np.full(len(open_), 1 << 40, dtype=np.int64)
+        first = np.flatnonzero(np.r_[True, self._rows[1:] != self._rows[:-1]])
+        for dimension, amount in shape.vector:
+            idle = self._session.snapshot.idle[dimension].copy()
+            idle[self._rows[first]] += np.add.reduceat(self._index.entry_amounts[dimension, self._entries], first)
+            np.minimum(most, idle // amount, out=most)
+        return int(np.maximum(most, 0)[open_].sum())
+
+    def _units_on(self, shape: Shape, row: int, room: int) -> list[Unit] | None:
+        """The units to take for one more task on a row than it has room for; None if nothing helps."""
+        idle, missing = self._session.snapshot.idle, dict[int, int]()
+        for dimension, amount in shape.vector:
+            lacks = amount * (room + 1) - int(idle[dimension, row])
+            if lacks > 0:
+                missing[dimension] = lacks
+        if not missing:
+            return None
+        chosen: list[tuple[int, tuple[int, ...]]] = []
+        left = list(missing.values())
+        for number, gives in self._given_on(row, missing):
+            if not any(gives):
+                continue
+            chosen.append((number, gives))
+            left = [lacks - amount for lacks, amount in zip(left, gives, strict=True)]
+            if max(left) <= 0:
+                return [self._index.unit(number) for number in _spared(chosen, left)]
+        return None
+
+    # -- where other pods matter too ----------------------------------------------------------------------------
+
+    def _make_one_room(self, shape: Shape, passes: BoolColumn) -> bool:
+        open_ = Rooms(self._session, shape).open
+        blockers, around = self._blockers_of(shape)
+        moody = bool(shape.rules.affinity or shape.rules.spread)
+        known = np.zeros(len(open_), dtype=np.bool_) if moody else passes & open_
+        costs = least_costs(self._session, self._index, self._entries, shape, known, self._lead)
+        for row in np.flatnonzero(open_ & ~known):
+            found = self._units_for(shape, int(row), blockers, around(int(row)))
+            if found:
+                costs.push(cost_of(self._session, found, self._taken, int(row), self._lead))
+        while (seemed := costs.pop()) is not None:
+            found = self._units_for(shape, seemed.row, blockers, around(seemed.row))
+            if not found:
+                continue
+            cost = cost_of(self._session, found, self._taken, seemed.row, self._lead)
+            if cost > seemed:
+                costs.push(cost)
+            elif self._take(found):
+                return True
+            else:
+                return self._make_one_room(shape, passes)  # somebody is out now: everything may cost something else
+        return False
+
+    def _blockers_of(self, shape: Shape) -> tuple[Blockers, Around]:
+        if shape not in self._blockers:
+            blockers = Blockers(self._session, shape)
+            units = (self._index.unit(number) for number in np.flatnonzero(self._eligible).tolist())
+            self._blockers[shape] = blockers, blockers.by_domain(units)
+        return self._blockers[shape]
+
+    def _units_for(self, shape: Shape, row: int, blockers: Blockers, around: set[Unit]) -> list[Unit] | None:
+        """The units to take for a task on a row; None if nothing helps. Tried out on the scratch."""
+        kernel, index, idle = self._session.kernel, self._index, self._session.snapshot.idle
+        short = [dimension for dimension, amount in shape.vector if idle[dimension, row] < amount]
+        helpful = {unit for unit in around if self._eligible[unit.number]}
+        for entry in self._entries_on(row).tolist():
+            unit = index.unit(int(index.entry_unit[entry]))
+            if any(index.entry_amounts[d, entry] > 0 for d in short) or any(
+                blockers.blocks(t, row) for t in unit.tasks
+            ):
+                helpful.add(unit)
+        trial: list[Unit] = []
+        for unit in sorted(helpful, key=lambda unit: (self._lead.of_unit(unit), unit.order)):
+            if kernel.takes(shape, row):
+                break
+            passed = kernel.passes(shape, row)
+            self._scratch.evict(unit)
+            if passed and not kernel.passes(shape, row):
+                self._scratch.restore(unit)  # somebody whom the task wants to be near
+            else:
+                trial.append(unit)
+        kept: list[Unit] | None = None
+        if kernel.takes(shape, row):
+            kept = []
+            for unit in reversed(trial):
+                self._scratch.restore(unit)
+                if not kernel.takes(shape, row):
+                    self._scratch.evict(unit)
+                    kept.insert(0, unit)
+        for unit in trial if kept is None else kept:
+            self._scratch.restore(unit)
+        return kept
+
+    # -- plumbing -----------------------------------------------------------------------------------------------
+
+    def _sort(self) -> None:
+        """Entries in the order in which units go, as the entitlement sees it now."""
+        entitlement = self._claim.entitlement
+        self._lead = Lead(entitlement.lead(self._index, self._taken), entitlement.lead_adds)
+        self._entries = self._index.in_order(self._lead.column)
+        self._rows = self._index.entry_row[self._entries]
+        self._drop_ineligible()
+
+    def _sort_again(self) -> bool:
+        """Whether what was taken has changed which queue comes first; then the entries are in another order."""
+        now, was = self._claim.entitlement.lead(self._index, self._taken), self._lead.column
+        if now is was or (now is not None and was is not None and np.array_equal(now, was)):
+            return False
+        self._sort()
+        return True
+
+    def _drop_impossible(self) -> None:
+        possible = self._claim.entitlement.possible(self._index, self._taken)
+        if possible is not None:
+            self._eligible &= possible
+
+    def _drop_ineligible(self) -> None:
+        still = self._eligible[self._index.entry_unit[self._entries]]
+        if not still.all():
+            self._entries, self._rows = self._entries[still], self._rows[still]
+
+    def _entries_on(self, row: int) -> IntColumn:
+        """The entries of units that are still eligible, in order."""
+        entries = self._entries[self._rows.searchsorted(row) : self._rows.searchsorted(row + 1)]
+        return entries[self._eligible[self._index.entry_unit[entries]]]
+
+    def _given_on(self, row: int, dimensions: Iterable[int]) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """Eligible units with pods on a row, in order: their numbers, and what they hold there."""
+        entries, index = self._entries_on(row), self._index
+        given = [index.entry_amounts[dimension].take(entries).tolist() for dimension in dimensions]
+        return zip(index.entry_unit[entries].tolist(), zip(*given, strict=True), strict=True)
+
+    def _eligible_units(self) -> Iterator[Unit]:
+        """In order."""
+        index, numbers = self._index, np.flatnonzero(self._eligible)
+        keys = [index.rank[numbers], -index.started[numbers], index.priority[numbers]]
+        if self._lead.column is not None:
+            keys.append(self._lead.column[numbers])
+        order: IntColumn = np.lexsort(keys)
+        for number in numbers[order].tolist():
+            if self._eligible[number]:
+                yield index.unit(number)
+
+    def _take(self, units: list[Unit]) -> bool:
+        """Take these units and who goes along, if every one may be; else whoever may not is out, and nobody goes."""
+        added: list[Unit] = []
+        for unit in units:
+            for going in with_mates([unit]):
+                if going in self._taken or going.tasks[0] in self._session.evicted:
+                    continue
+                if not self._eligible[going.number] or not self._claim.allows(going, self._taken):
+                    self._eligible[unit.number] = self._eligible[going.number] = False
+                    if not added and self._claim.entitlement.refuses_alike(going, self._taken):
+                        self._eligible &= self._index.kind[: len(self._eligible)] != self._index.kind[going.number]
+                    for earlier in added:
+                        self.give_back(earlier)
+                    self._drop_impossible()
+                    return False
+                self._taken.add(going)
+                self._claim.budgets.spend(going.tasks)
+                added.append(going)
+        for unit in added:
+            self._eligible[unit.number] = False
+            self._scratch.evict(unit)
+        return True
+
+    def give_back(self, unit: Unit) -> None:
+        self._taken.remove(unit)
+        self._claim.budgets.spend(unit.tasks, -1)
+
+
+def _spared(chosen: list[tuple[int, tuple[int, ...]]], left: list[int]) -> list[int]:
+    """Who of the chosen is really needed. `left` is what is still missing, less than nothing where there is more."""
+    kept: list[int] = []
+    for number, gives in reversed(chosen):
+        without = [lacks + amount for lacks, amount in zip(left, gives, strict=True)]
+        if max(without) <= 0:
+            left = without
+        else:
+            kept.append(number)
+    return kept[::-1]

@@ -1,0 +1,175 @@
+"""Victims that no claimant needs any more are spared, after all actions: minimal is judged over the whole plan.
+
+What one claimant takes is minimal for it. But a later one may leave more room than it uses, or allocate may place a
+nominated job elsewhere. So the world as it will be after the plan is set up on the session's snapshot, and unit by
+unit, last first, it is asked whether the claimant still finds its places with the unit back, on whatever nodes, while
+everything else of the plan stays as it is. Plans in which devices are given or freed are left as they are: which
+devices a nominated pod will get is not known before they are free.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairway.scheduler.eviction.choice import place, take_back
+from fairway.scheduler.eviction.claim import Settled
+from fairway.scheduler.eviction.evict import charge_off
+from fairway.scheduler.eviction.units import Unit
+from fairway.scheduler.framework.accounts import QueueBook
+from fairway.scheduler.framework.job_run import grouped
+from fairway.scheduler.framework.session import Session
+from fairway.scheduler.reservations.book import Hold
+from fairway.state.queues import Amounts, add
+from fairway.state.tasks import Task, TaskState
+
+
+def spare_needless(session: Session) -> None:
+    """Take evictions back that nothing needs."""
+    settled = [claim for claim in session.settled if isinstance(claim, Settled)]
+    if len(settled) > 1 or any(len(_nominated(session, claim)) < len(claim.claim.tasks) for claim in settled):
+        tasks = [task for claim in settled for unit in claim.units for task in unit.tasks]
+        tasks += [hold.task for claim in settled for hold in _nominated(session, claim)]
+        if not any(session.devices.minds(task.shape) for task in tasks):
+            _Sparing(session, settled).run()
+
+
+def _nominated(session: Session, settled: Settled) -> list[Hold]:
+    """The nominations that were made with a claim and still stand."""
+    tasks = set(settled.claim.tasks)
+    holds = session.holds.of(settled.claim.job)
+    return [hold for hold in holds if hold.state is TaskState.PIPELINED and hold.task in tasks]
+
+
+class _Sparing:
+    def __init__(self, session: Session, settled: list[Settled]) -> None:
+        self._session = session
+        self._settled = settled
+        self._nominated = {claim: _nominated(session, claim) for claim in settled}
+        self._before: dict[int, NDArray[np.int64]] = {}
+        """What each row has free as long as no victim is gone, and without what is nominated."""
+
+    def run(self) -> None:
+        self._set_up()
+        for settled in reversed(self._settled):
+            for unit in reversed(list(settled.units)):
+                if not self._goes_along(unit) and self._spare(settled, unit):
+                    settled.units.remove(unit)
+        self._take_down()
+
+    # -- the world after the plan -------------------------------------------------------------------------------
+
+    def _set_up(self) -> None:
+        session, idle = self._session, self._session.snapshot.idle
+        released = self._released()
+        rows = {task.node for task in self._evicted()} | {h.row for holds in self._nominated.values() for h in holds}
+        for row in sorted(rows | session.settled_rows.keys() | set(np.flatnonzero(released.any(axis=0)).tolist())):
+            session.snapshot.scratch(row)
+            if row in session.settled_rows:
+                idle[:, row] += session.settled_rows[row]
+            self._before[row] = idle[:, row].copy()
+            idle[: len(released), row] += released[:, row]
+        for task in self._evicted():
+            session.displace(task, -1)
+        for holds in self._nominated.values():
+            for hold in holds:
+                session.write_room(hold.task.shape, [hold.row], 1)
+
+    def _take_down(self) -> None:
+        """Until the victims are gone no pod gains room, and what is nominated is not lost."""
+        session, idle = self._session, self._session.snapshot.idle
+        for task in self._evicted():
+            session.pods.displace(task, session.snapshot.size, 1)
+        for row, before in self._before.items():
+            session.snapshot.scratch(row)
+            np.minimum(idle[:, row], before, out=idle[:, row])
+
+    def _released(self) -> NDArray[np.int64]:
+        """What terminating pods leave, less what the nominations of earlier cycles wait for."""
+        room = self._session.state.nodes.releasing.data[:, : self._session.snapshot.size].copy()
+        for hold in self._session.holds:
+            if hold.state is TaskState.PIPELINED and hold.task.state is TaskState.PIPELINED:
+                for dimension, amount in hold.task.shape.vector:
+                    room[dimension, hold.row] -= amount
+        return np.maximum(room, 0)
+
+    def _evicted(self) -> list[Task]:
+        return [task for claim in self._settled for unit in claim.units for task in unit.tasks]
+
+    # -- one unit -----------------------------------------------------------------------------------------------
+
+    def _goes_along(self, unit: Unit) -> bool:
+        """Whether the gang that the unit is the surplus of goes."""
+        return any(unit in other.mates for claim in self._settled for other in claim.units)
+
+    def _spare(self, settled: Settled, unit: Unit) -> bool:
+        """Whether the claimant, and all others, have their places with the unit back; then it stays."""
+        if not self._is_within_limits(settled, unit):
+            return False
+        session, holds = self._session, self._nominated[settled]
+        for task in unit.tasks:
+            session.displace(task, 1)
+        was = [(hold.task, hold.row) for hold in holds]
+        take_back(session, was)
+        placed, left = place(session, grouped([hold.task for hold in holds])) if self._fits(unit) else ([], None)
+        if left is None and len(placed) == len(holds) and self._rules_hold(settled):
+            rows = dict(placed)
+            for hold in holds:
+                hold.row = rows[hold.task]
+            self._keep(unit)
+            return True
+        take_back(session, placed)
+        for task, row in was:
+            session.write(task.shape, [task], [row], 1)
+        for task in unit.tasks:
+            session.displace(task, -1)
+        return False
+
+    def _fits(self, unit: Unit) -> bool:
+        """Whether its nodes can take the unit beside all others that are nominated there."""
+        rows = sorted({task.node for task in unit.tasks})
+        return bool((self._session.snapshot.idle[:, rows] >= 0).all())
+
+    def _rules_hold(self, settled: Settled) -> bool:
+        """Whether rules between pods still allow the other nominations."""
+        session = self._session
+        for claim, holds in self._nominated.items():
+            for hold in holds if claim is not settled and session.kernel.hooks.feasible else ():
+                session.write(hold.task.shape, [hold.task], [hold.row], -1)
+                takes = session.kernel.takes(hold.task.shape, hold.row)
+                session.write(hold.task.shape, [hold.task], [hold.row], 1)
+                if not takes:
+                    return False
+        return True
+
+    def _is_within_limits(self, settled: Settled, unit: Unit) -> bool:
+        """Whether, with the unit back, no queue exceeds what the claims of this plan rest on."""
+        session, lends = self._session, self._session.lends()
+        amounts: Amounts = []
+        for task in unit.tasks:
+            add(amounts, task.shape.vector)
+        for book in session.queues[unit.job.queue].line:
+            claims = [claim for claim in self._settled if book in claim.claim.job.queue.line]
+            reclaims = any(c.claim.entitlement.action == "reclaim" and c.claim.job.queue is book for c in claims)
+            limits = [book.capability]
+            if book.deserved is not None and (not lends or reclaims):
+                limits.append(book.deserved)
+            if claims and any(_exceeds(book, amounts, limit) for limit in limits):
+                return False
+        return not any(self._rests_on(other, unit) for other in self._settled if other is not settled)
+
+    def _rests_on(self, settled: Settled, unit: Unit) -> bool:
+        """Whether the claim was made by the share that its namespace had without the unit."""
+        job = settled.claim.job
+        same = job.queue.name == unit.job.queue and job.namespace == unit.job.namespace
+        return same and any(other.job.namespace != job.namespace for other in settled.units)
+
+    def _keep(self, unit: Unit) -> None:
+        session, keys = self._session, {task.key for task in unit.tasks}
+        charge_off(session, unit, -1)
+        session.evicted.difference_update(unit.tasks)
+        session.evictions[:] = [eviction for eviction in session.evictions if eviction.pod not in keys]
+
+
+def _exceeds(book: QueueBook, amounts: Amounts, limit: Amounts) -> bool:
+    return any(amount and book.held[row] + amount > limit[row] for row, amount in enumerate(amounts))

@@ -1,0 +1,74 @@
+"""Who may take part at all: the reasons to wait that have nothing to do with nodes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.verdict import YES, Reason, Verdict, gated
+from fairway.state.cluster import ClusterState
+from fairway.state.jobs import Job
+from fairway.state.tasks import TaskState
+
+if TYPE_CHECKING:
+    from fairway.scheduler.framework.session import Session
+
+
+def admission(session: Session, job: JobRun) -> Verdict:
+    """The first thing that keeps a job out, in the order of `Reason`."""
+    name = job.job.queue
+    verdict = session.queue_verdicts.get(name)
+    if verdict is None:
+        verdict = session.queue_verdicts[name] = queue_verdict(session, name)
+    if not verdict.ok:
+        return verdict
+    for verdict in (_group_verdict(job), session.job_valid(job)):
+        if not verdict.ok:
+            return verdict
+    refused = session.outcomes.refused
+    return refused.get(job.job, YES) if job.line is None else refused.get(job.line, refused.get(job.job, YES))
+
+
+def queue_verdict(session: Session, name: str) -> Verdict:
+    """Whether jobs of this queue may be placed."""
+    queues = session.state.queues
+    queue = queues[name]
+    if not queue.exists:
+        return Verdict(False, Reason.QUEUE_NOT_FOUND, detail=f"queue {name} does not exist")
+    if queues.in_circle(name):
+        circle = " -> ".join([q.name for q in queues.ancestors(name)] + [queues.ancestors(name)[-1].parent])
+        return Verdict(False, Reason.QUEUE_NOT_FOUND, detail=f"the parents of queue {name} go in a circle: {circle}")
+    orphan = queues.orphan_of(name)
+    if orphan:
+        return Verdict(False, Reason.QUEUE_NOT_FOUND, detail=f"queue {orphan}, above {name}, does not exist")
+    for above in queues.ancestors(name):
+        if not above.open:
+            return Verdict(False, Reason.QUEUE_CLOSED, detail=f"queue {above.name} is closed")
+    if queue.children:
+        children = ", ".join(sorted(queue.children))
+        return Verdict(
+            False,
+            Reason.QUEUE_NOT_LEAF,
+            detail=f"queue {name} has children ({children}); jobs run in leaves only",
+        )
+    return YES
+
+
+def _group_verdict(job: JobRun) -> Verdict:
+    if job.job.is_made:
+        return YES
+    return Verdict(False, Reason.NOT_ENQUEUED, detail=f"its PodGroup {job.key} does not exist")
+
+
+def gated_verdict(session: Session, job: JobRun) -> Verdict:
+    """What a job says of which nothing waits but pods with scheduling gates."""
+    verdict = admission(session, job)
+    if not verdict.ok:
+        return verdict
+    return Verdict(False, Reason.SCHEDULING_GATED, detail=gates_of(session.state, job.job))
+
+
+def gates_of(state: ClusterState, job: Job) -> str:
+    """Which of its pods are gated, and by what."""
+    keys = [task.key for task in job.tasks if task.state is TaskState.GATED]
+    return gated(len(keys), (name for key in keys for name in state.gates[key]))

@@ -1,0 +1,134 @@
+"""Who goes next: the one order of queues, namespaces and jobs, for every action.
+
+    cluster -> queue -> (child queue ->) namespace -> job
+
+Each level is a heap by key. A step changes what one job, its namespace, its queue and that queue's ancestors hold, and
+nobody else's key: so only the tops on that path are pushed back with fresh keys.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush, heapreplace
+from typing import Any, Protocol
+
+from fairway.scheduler.framework.accounts import AccountBook, QueueBook
+from fairway.scheduler.framework.hooks import Key
+from fairway.scheduler.framework.job_run import JobRun
+
+
+class Keys(Protocol):
+    """Where the keys come from: the session, from its plugins."""
+
+    def queue_key(self, queue: QueueBook) -> Key: ...
+    def namespace_key(self, account: AccountBook) -> Key: ...
+    def job_key(self, job: JobRun) -> Key: ...
+
+
+class _Node:
+    """A heap of children, each with the key it was pushed with."""
+
+    __slots__ = ("heap",)
+
+    def __init__(self) -> None:
+        self.heap: list[tuple[Key, Any]] = []
+
+
+class _NamespaceNode(_Node):
+    __slots__ = ("account",)
+
+    def __init__(self, account: AccountBook) -> None:
+        super().__init__()
+        self.account = account
+
+
+class _QueueNode(_Node):
+    __slots__ = ("book",)
+
+    def __init__(self, book: QueueBook | None) -> None:
+        super().__init__()
+        self.book = book
+
+
+class Order:
+    """All jobs that may take a step, smallest key first."""
+
+    def __init__(self, keys: Keys, jobs: list[JobRun]) -> None:
+        self._keys = keys
+        self._root = _QueueNode(None)
+        self._queues: dict[QueueBook, _QueueNode] = {}
+        self._namespaces: dict[AccountBook, _NamespaceNode] = {}
+        self._path: list[_Node] = []
+        for job in jobs:
+            self._namespace(job.account).heap.append((keys.job_key(job), job))
+        self._settle(self._root)
+
+    def __bool__(self) -> bool:
+        return bool(self._root.heap)
+
+    def top(self) -> JobRun:
+        """The job whose turn it is."""
+        node: _Node = self._root
+        self._path = path = [node]
+        while True:
+            child = node.heap[0][1]
+            if type(child) is JobRun:
+                return child
+            node = child
+            path.append(node)
+
+    def replace_top(self, *jobs: JobRun) -> None:
+        """The turn of the last `top` is over; these (itself, its successor, or none) stand in line now."""
+        path = self._path
+        heap = path[-1].heap
+        if jobs:
+            heapreplace(heap, (self._keys.job_key(jobs[0]), jobs[0]))
+            for job in jobs[1:]:
+                heappush(heap, (self._keys.job_key(job), job))
+        else:
+            heappop(heap)
+        for depth in range(len(path) - 1, 0, -1):
+            node, above = path[depth], path[depth - 1].heap
+            if node.heap:
+                heapreplace(above, (self._key(node), node))
+            else:
+                heappop(above)
+
+    def jobs(self) -> list[JobRun]:
+        """All that are left, in no order."""
+        return [job for node in self._namespaces.values() for _, job in node.heap]
+
+    def refresh(self) -> None:
+        """What queues and namespaces have changed beside the last step, too: their keys are made again."""
+        self._settle(self._root)
+
+    def _namespace(self, account: AccountBook) -> _NamespaceNode:
+        node = self._namespaces.get(account)
+        if node is None:
+            node = self._namespaces[account] = _NamespaceNode(account)
+            self._queue(account.queue).heap.append((None, node))
+        return node
+
+    def _queue(self, book: QueueBook) -> _QueueNode:
+        node = self._queues.get(book)
+        if node is None:
+            node = self._queues[book] = _QueueNode(book)
+            above = self._root if book.parent is None else self._queue(book.parent)
+            above.heap.append((None, node))
+        return node
+
+    def _settle(self, node: _Node) -> None:
+        """Give every child its key and make the heap; children first, for a key may ask who stands on top."""
+        if not isinstance(node, _NamespaceNode):
+            for _, child in node.heap:
+                self._settle(child)
+            node.heap = [(self._key(child), child) for _, child in node.heap]
+        heapify(node.heap)
+
+    def _key(self, node: _Node) -> Key:
+        if isinstance(node, _NamespaceNode):
+            head = node.heap[0][1]
+            node.account.top_priority, node.account.top_created = head.priority, head.job.order[0]
+            return self._keys.namespace_key(node.account)
+        assert isinstance(node, _QueueNode)
+        assert node.book is not None
+        return self._keys.queue_key(node.book)

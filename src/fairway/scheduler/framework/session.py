@@ -1,0 +1,414 @@
+"""A session: one cycle's view of state and policy, the hooks of its plugins, and what was decided so far.
+
+Actions read the session and write through statements. When all actions have run, `decide` makes the plan from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairway.api.arguments import BackfillArguments, EvictionArguments, ReserveArguments
+from fairway.api.policy import Policy
+from fairway.api.settings import Arguments
+from fairway.clock import Micros
+from fairway.devices.match.strategies import DEFAULT_CHAIN
+from fairway.devices.track.ledger import device_book
+from fairway.resources.columns import IntColumn
+from fairway.scheduler.devices.assignments import Allotments
+from fairway.scheduler.devices.fit import DeviceFit
+from fairway.scheduler.devices.queues import DeviceQueues
+from fairway.scheduler.framework.accounts import AccountBook, QueueBook
+from fairway.scheduler.framework.hooks import Check, Key
+from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.outcome import Outcomes
+from fairway.scheduler.framework.plugin_set import Dropped, PluginSet
+from fairway.scheduler.framework.registry import Registry
+from fairway.scheduler.framework.statement import Statement
+from fairway.scheduler.placement.columns import Columns
+from fairway.scheduler.placement.kernel import Kernel, NodeHooks
+from fairway.scheduler.placement.node_view import NodeView
+from fairway.scheduler.placement.pod_counts import PodCounts
+from fairway.scheduler.plan import Eviction
+from fairway.scheduler.reservations.book import HoldBook
+from fairway.scheduler.verdict import STAGE, YES, Reason, Verdict
+from fairway.state.cluster import PODS, ClusterState
+from fairway.state.device_requests import CLASS_PREFIX
+from fairway.state.jobs import Job
+from fairway.state.queues import add
+from fairway.state.shapes import Shape
+from fairway.state.snapshot import snapshot_of
+from fairway.state.tasks import Task, TaskState
+from fairway.state.waiting import Entry, Line, Signature
+
+if TYPE_CHECKING:
+    from fairway.scheduler.backfill.timeline import PlannedStart
+
+CapFor = Callable[[Shape], IntColumn | None]
+
+
+class Session:
+    """See the module."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        policy: Policy,
+        now: Micros,
+        registry: Registry,
+        dropped: Dropped = frozenset(),
+    ) -> None:
+        self.state = state
+        self.policy = policy
+        self.now = now
+        book = device_book(state)
+        self.snapshot = snapshot_of(state)
+        self.total = self.snapshot.total
+        self.share_total = self._share_total()
+        """What shares are parts of: devices count by kind, not by every class that could take them."""
+        self.plugins = PluginSet(policy, registry, dropped)
+        self.failures = self.plugins.failures
+        self.hooks = self.plugins.hooks
+        self.pods = PodCounts(state.terms, state.volume_use)
+        self._dropped = dropped
+        self._registry = registry
+        self.rechecks: list[Micros] = []
+        """Moments at which an action wants to be asked again."""
+        self._bound: set[Job] = set()
+        self._bound_seen = 0
+        self.notes: dict[Job, str] = {}
+        """What is to be said of a waiting job besides its reason."""
+        self.notes_to_make: dict[Job, Callable[[], str]] = {}
+        """The same, of jobs of which it is only worked out if somebody wants to know."""
+        self._open_hooks()
+        devices = self.plugin("devices")
+        self.devices = Allotments(book, self.snapshot, devices.chain if devices else DEFAULT_CHAIN)
+        self.device_fit = DeviceFit(self.devices, self.snapshot)
+        self.device_queues = DeviceQueues(book, self.devices.asks)
+        self.kernel = Kernel(self.snapshot, self._node_hooks(), self._columns(), self.pods)
+        self.queues = self._open_books()
+        self.bindings: list[tuple[JobRun, list[Task], list[int]]] = []
+        self.outcomes = Outcomes()
+        self.queue_verdicts: dict[str, Verdict] = {}
+        """Whether jobs of a queue may be placed, by name, once asked for."""
+        self.lending = False
+        self.resumed = False
+        self.warnings: list[str] = []
+        self._divided = False
+        self.evictions: list[Eviction] = []
+        self.evicted: set[Task] = set()
+        self.planned: dict[JobRun, PlannedStart] = {}
+        """Planned starts of jobs that have no reservation."""
+        self.runs_on_nodes: int | None = None
+        """How many pods are on nodes after this cycle, where planned starts are carried by that."""
+        self.overruns: dict[Job, Job] = {}
+        """Jobs evicted in this cycle for outliving their expected run time, and for which job each."""
+        self.settled: list[object] = []
+        """Claims whose victims go in this cycle, in the order decided."""
+        self.settled_rows: dict[int, NDArray[np.int64]] = {}
+        """By row, how much less is free because it is nominated in this cycle."""
+        self.caps_for: Callable[[JobRun], CapFor] | None = None
+        """Where starts are planned: what those of other jobs leave to a job; answers that mean the same are equal."""
+        self.holders: dict[Job, JobRun] = {}
+        self.holds = HoldBook(self)
+        self.plugins.open(self)
+
+    # -- hooks ------------------------------------------------------------------------------------------------
+
+    def _open_hooks(self) -> None:
+        self._queue_keys = self.hooks("queue_key")
+        self._namespace_keys = self.hooks("namespace_key")
+        self._job_keys = self.hooks("job_key")
+        self._task_keys = self.hooks("task_key")
+        self._overused = self.hooks("overused")
+        self._strangers_overused = self.plugins.strangers("overused")
+        self._allocatable = self.hooks("allocatable")
+        self._enqueueable = self.hooks("enqueueable")
+        self._job_valid = self.hooks("job_valid")
+        self._job_ready = self.hooks("job_ready")
+        self._on_allocate = self.hooks("on_allocate")
+        self.lines_are_alike = self.plugins.only_ours_have("job_key", "task_key", "job_valid", "enqueueable")
+
+    def _node_hooks(self) -> NodeHooks:
+        return NodeHooks(
+            feasible_static=[*self.hooks("feasible_static"), *([] if self.plugin("devices") else [no_devices])],
+            feasible=self.hooks("feasible"),
+            limit=self.hooks("limit"),
+            score_static=self.hooks("score_static"),
+            score=self.hooks("score"),
+            looks_around=self.hooks("looks_around"),
+            trend=self.plugins.trend(),
+        )
+
+    def _columns(self) -> Columns:
+        """Kept columns fit one policy and one set of working plugins; a guarded plugin's answers are not kept."""
+        fgd = self.plugin("fgd")
+        key = (self.policy.tiers, self._dropped, None if fgd is None else fgd.basis(self.state))
+        kept = self.state.cache.get("columns")
+        generation = self.devices.book.generation
+        if kept is None or kept[0] != key or self.plugins.has_strangers:
+            kept = self.state.cache["columns"] = (key, Columns())
+        columns = kept[1]
+        assert isinstance(columns, Columns)
+        if columns.device_generation != generation:
+            columns.drop(lambda shape: shape.devices is not None or bool(self.devices.book.plain(shape)))
+            columns.device_generation = generation
+        return columns
+
+    def _share_total(self) -> list[int]:
+        names = self.state.axis.names
+        return [0 if names[row].startswith(CLASS_PREFIX) else amount for row, amount in enumerate(self.total)]
+
+    @property
+    def reserve_arguments(self) -> ReserveArguments | None:
+        action = self.policy.action("reserve")
+        arguments = None if action is None else action.arguments
+        return arguments if isinstance(arguments, ReserveArguments) else None
+
+    @property
+    def backfill_arguments(self) -> BackfillArguments | None:
+        action = self.policy.action("backfill")
+        arguments = None if action is None else action.arguments
+        return arguments if isinstance(arguments, BackfillArguments) else None
+
+    @property
+    def nomination_timeout(self) -> int:
+        """Seconds; the longest that an action of the policy that evicts allows."""
+        evicting = [self.policy.action(name) for name in ("preempt", "reclaim")]
+        timeouts = [
+            a.arguments.nomination_timeout for a in evicting if a and isinstance(a.arguments, EvictionArguments)
+        ]
+        return max(timeouts, default=EvictionArguments().nomination_timeout)
+
+    # -- order ------------------------------------------------------------------------------------------------
+
+    def queue_key(self, queue: QueueBook) -> Key:
+        return (*[key(queue) for key in self._queue_keys], queue.info.created, queue.name)
+
+    def namespace_key(self, account: AccountBook) -> Key:
+        """Ties: the larger weight, then the older job at the head, then the name (semantics 3.2)."""
+        ties = (-account.weight, account.top_created, account.namespace)
+        return (*[key(account) for key in self._namespace_keys], *ties)
+
+    def job_key(self, job: JobRun) -> Key:
+        return (*[key(job) for key in self._job_keys], job.job.order)
+
+    def order_tasks(self, job: JobRun) -> None:
+        """Put the waiting tasks in order; the default one needs nothing."""
+        if not self.lines_are_alike:
+            tasks = sorted(job.waiting, key=lambda task: ([key(task) for key in self._task_keys], task.key))
+            job.order_tasks(tasks)
+
+    # -- verdicts ---------------------------------------------------------------------------------------------
+
+    def overused(self, queue: QueueBook) -> bool:
+        return any(overused(queue) for overused in self._overused)
+
+    def allocatable(self, queue: QueueBook, shape: Shape, count: int) -> int:
+        if not self.lending and self._strangers_overused and any(o(queue) for o in self._strangers_overused):
+            return 0
+        for allocatable in self._allocatable:
+            count = min(count, allocatable(queue, shape, count))
+        return count
+
+    def lends(self) -> bool:
+        """Whether idle share goes to others than those who deserve it."""
+        return any(plugin.lends for plugin in self.plugins.able("lends"))
+
+    def not_allowed(self, job: JobRun) -> Verdict:
+        """Why the queue may not take the job's next step, as things stand; `YES` if by now it may."""
+        for plugin in self.plugins.able("not_allowed"):
+            verdict: Verdict = plugin.not_allowed(job)
+            if not verdict.ok:
+                return verdict
+        if self.failures.texts:
+            return Verdict(False, Reason.PLUGIN_FAILED, detail="; ".join(self.failures.texts.values()))
+        names = " or ".join(self.plugins.stranger_names("overused", "allocatable"))
+        if not names:
+            return YES
+        detail = f"plugin {names} does not let queue {job.queue.name} take more"
+        return Verdict(False, Reason.QUEUE_OVERUSED, names, detail)
+
+    def job_ready(self, job: JobRun) -> bool:
+        for ready in self._job_ready:  # noqa: SIM110 - asked several times for every step
+            if not ready(job):
+                return False
+        return True
+
+    def job_pipelined(self, job: JobRun) -> bool:
+        return all(pipelined(job) for pipelined in self.hooks("job_pipelined"))
+
+    def job_valid(self, job: JobRun) -> Verdict:
+        return _first_no(valid(job) for valid in self._job_valid)
+
+    def enqueueable(self, job: JobRun) -> Verdict:
+        return _first_no(enqueueable(job) for enqueueable in self._enqueueable)
+
+    def on_allocate(self, job: JobRun, shape: Shape, count: int) -> None:
+        for told in self._on_allocate:
+            told(job, shape, count)
+
+    # -- books and jobs -----------------------------------------------------------------------------------------
+
+    def _open_books(self) -> dict[str, QueueBook]:
+        dimensions = len(self.state.axis)
+        shared = tuple(row for row, total in enumerate(self.total) if total > 0 and row != PODS)
+        queues = sorted(self.state.queues, key=lambda queue: queue.name)
+        books = {queue.name: QueueBook(queue, dimensions, shared) for queue in queues}
+        for name, book in books.items():
+            line = self.state.queues.ancestors(name)
+            book.line = tuple(books[queue.name] for queue in line)
+            if len(line) > 1 and not self.state.queues.in_circle(name):
+                book.parent = books[line[1].name]
+        for name, book in books.items():
+            for ancestor in book.line[1:]:
+                if ancestor.name != name:
+                    _add_up(ancestor.held, book.info.held)
+                    _add_up(ancestor.requested, book.info.requested)
+        if self.devices.book.awake:
+            self.device_queues.open_books(books, self.account, self.state.waiting)
+        for book in books.values():
+            book.had = book.held.copy()
+        return books
+
+    def account(self, queue: QueueBook, namespace: str) -> AccountBook:
+        return queue.account(namespace, self.state.namespaces.weight)
+
+    def job_run(self, entry: Entry, signature: Signature, line: Line | None = None, place: int = 0) -> JobRun:
+        queue = self.queues[entry.job.queue]
+        run = JobRun(entry, queue, self.account(queue, entry.job.namespace), signature, line, place)
+        accounts = self.devices.book.columns.accounts
+        if accounts and line is None:
+            owner = (entry.job.queue, entry.job.namespace, entry.job.identity)
+            add(run.held, tuple(accounts.get(owner, {}).items()))
+        self.order_tasks(run)
+        return run
+
+    def divide(self) -> None:
+        """Work out what each queue deserves, once per cycle: after jobs were let in, before anything is placed."""
+        if not self._divided:
+            self._divided = True
+            for plugin in self.plugins.able("divide"):
+                plugin.divide(self)
+
+    def again(self) -> Session:
+        """A session like this one at its beginning, with the same groups let in."""
+        other = Session(self.state, self.policy, self.now, self._registry, self._dropped)
+        other.outcomes.refused = dict(self.outcomes.refused)
+        return other
+
+    def arguments(self, action: str) -> Arguments:
+        config = self.policy.action(action)
+        return Arguments() if config is None else config.arguments
+
+    def respect_planned_starts(self, job: JobRun | None) -> None:
+        """From now on the kernel leaves what planned starts of other jobs need; None: it no longer does."""
+        self.kernel.cap_for = None if job is None or self.caps_for is None else self.caps_for(job)
+
+    def statement(self) -> Statement:
+        return Statement(self)
+
+    def bind(self, job: JobRun, tasks: list[Task], rows: list[int]) -> None:
+        """What a committed statement has placed."""
+        self.bindings.append((job, tasks, rows))
+
+    def bound_jobs(self) -> set[Job]:
+        """Jobs of which something was placed in this cycle."""
+        if self._bound_seen != len(self.bindings):
+            self._bound |= {job.job for job, _, _ in self.bindings[self._bound_seen :]}
+            self._bound_seen = len(self.bindings)
+        return self._bound
+
+    def note_settled(self, row: int, amounts: NDArray[np.int64]) -> None:
+        """So much of what a row has free is nominated from now on."""
+        known = self.settled_rows.get(row)
+        self.settled_rows[row] = amounts if known is None else known + amounts
+
+    def evicted_jobs(self) -> set[Job]:
+        """Jobs of which something is evicted in this cycle."""
+        return {task.job for task in self.evicted}
+
+    def rows_bound(self, job: Job) -> list[int]:
+        """Where tasks of a job were placed in this cycle."""
+        return [row for run, _, rows in self.bindings if run.job is job for row in rows]
+
+    def nominate(self, job: JobRun, places: list[tuple[Task, int]]) -> None:
+        """Room is being made for these tasks on these rows; it is theirs."""
+        self.holders[job.job] = job
+        job.line = None
+        for task, row in places:
+            self.holds.add(job, task, row, TaskState.PIPELINED)
+        self.outcomes.jobs[job] = None
+
+    def say(self, job: JobRun, verdict: Verdict) -> None:
+        """Why a job waits, in an action's own words."""
+        if job.line is None:
+            self.outcomes.jobs[job] = verdict
+        else:
+            self.outcomes.lines[job.line] = verdict
+
+    def write(self, shape: Shape, tasks: list[Task], rows: list[int], sign: int) -> None:
+        """Take (sign 1) or give back (sign -1) the room of like tasks on these rows, one task for each."""
+        self.write_room(shape, rows, sign)
+        if shape.minds_pods or shape.ports:
+            self.pods.place(shape, np.array(rows), self.snapshot.size, sign)
+        if self.devices.minds(shape):
+            self.devices.write(shape, tasks, rows, sign)
+
+    def displace(self, task: Task, sign: int) -> None:
+        """Pretend that a pod which is on its node is gone (sign -1), or back (sign 1)."""
+        self.write_room(task.shape, [task.node], sign)
+        self.pods.displace(task, self.snapshot.size, sign)
+        if self.devices.minds(task.shape):
+            self.devices.write(task.shape, [task], [task.node], sign)
+
+    def write_room(self, shape: Shape, rows: list[int], sign: int) -> None:
+        """Only the room: rules between pods and devices are not told."""
+        snapshot = self.snapshot
+        if len(rows) == 1 or len(set(rows)) == 1:
+            row = rows[0]
+            snapshot.scratch(row)
+            for dimension, amount in shape.vector:
+                snapshot.idle[dimension, row] -= sign * len(rows) * amount
+            return
+        for row in dict.fromkeys(rows):
+            snapshot.scratch(row)
+        index = np.array(rows)
+        for dimension, amount in shape.vector:
+            np.subtract.at(snapshot.idle[dimension], index, sign * amount)
+
+    def charge_kinds(self, job: JobRun, tasks: Iterable[Task], sign: int) -> None:
+        """Devices that like tasks were just given (or are about to give back) count by kind in shares."""
+        amounts: dict[int, int] = {}
+        for task in tasks:
+            if not self.devices.minds(task.shape):
+                return
+            for place, amount in self.devices.kinds(task):
+                amounts[place] = amounts.get(place, 0) + amount
+        job.charge_more(tuple(amounts.items()), sign)
+
+    def plugin(self, name: str) -> Any:
+        """A plugin of the policy by name, or None."""
+        return self.plugins.named(name)
+
+
+def no_devices(shape: Shape, nodes: NodeView) -> Iterable[Check]:
+    """Where the policy lacks the plugin devices nobody is given any."""
+    if shape.devices is None:
+        return ()
+    text = "the policy has no plugin devices"
+    return (Check(np.zeros(nodes.size, dtype=np.bool_), text, Reason.DEVICE_UNAVAILABLE),)
+
+
+def _first_no(verdicts: Iterable[Verdict]) -> Verdict:
+    """The refusal that stands first in the table of reasons."""
+    refusals = [verdict for verdict in verdicts if not verdict.ok]
+    return min(refusals, key=lambda verdict: STAGE[verdict.reason or Reason.PLUGIN_FAILED]) if refusals else YES
+
+
+def _add_up(into: list[int], amounts: list[int]) -> None:
+    for row, amount in enumerate(amounts):
+        into[row] += amount

@@ -1,0 +1,404 @@
+"""The array code: which nodes k like tasks should go to, exactly as if they were placed one by one.
+
+For each shape there is one int64 column of packed keys, one entry per node:
+
+    infeasible (a giant) | score, larger is smaller, fixed point | rank by name
+
+so the smallest key is the best node, ties fall by name, and no two keys are equal. Columns are kept from cycle to
+cycle. A placement changes one node only, so before a column is used again just the nodes *touched* since then are
+computed anew (`Snapshot.touched`).
+
+k like tasks at once: the key of a node depends on that node alone, so k greedy picks never leave the k best nodes.
+Their keys with 0, 1, 2... tasks added are computed in one go and merged. Where a score only rises as a node fills
+(packing), the best node is simply filled, then the next.
+
+`reference.py` does the same one task at a time and without any of this; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairway.resources.columns import BoolColumn, IntColumn
+from fairway.scheduler.framework.hooks import Check, FloatColumn
+from fairway.scheduler.placement.columns import Column, Columns
+from fairway.scheduler.placement.node_view import NodeView
+from fairway.scheduler.placement.pod_counts import PodCounts
+from fairway.state.cluster import PODS
+from fairway.state.ranks import RANK_BITS
+from fairway.state.shapes import Shape
+from fairway.state.snapshot import Snapshot
+
+GIANT = 1 << 61
+"""Added to the key of an infeasible node, at most twice: by what labels say, and by what the room says."""
+
+_GIANT = np.int64(GIANT)
+
+INFEASIBLE = 1 << 60
+"""Every key from here on is infeasible."""
+
+SCORE_BITS = 16
+"""Scores are compared in steps of 2**-16: finer than any meaning, coarser than the noise of a last bit."""
+
+MAX_SCORE = float((1 << 19) - 1)
+"""Fixed scores and those that move are each cut at this: their sum must stay below the giant."""
+
+FEW_NODES = 64
+"""Of so few nodes what is free on them is looked at before a column is brought up to date for nothing."""
+
+_SMALL_TABLE = 12
+"""Of so few resources all are compared at once; classes of devices can make it many."""
+
+
+@dataclass(frozen=True)
+class NodeHooks:
+    """The hooks of a policy's plugins that look at nodes, in the order of the tiers."""
+
+    feasible_static: Sequence[Callable[[Shape, NodeView], Iterable[Check]]] = ()
+    feasible: Sequence[Callable[[Shape, NodeView], Iterable[Check]]] = ()
+    limit: Sequence[Callable[[Shape, NodeView], IntColumn | None]] = ()
+    score_static: Sequence[Callable[[Shape, NodeView], FloatColumn | None]] = ()
+    score: Sequence[Callable[[Shape, NodeView], FloatColumn]] = ()
+    looks_around: Sequence[Callable[[Shape], bool]] = ()
+    trend: int | None = None
+
+
+class Kernel:
+    """Places like tasks on the snapshot of one session. It chooses; the statement writes."""
+
+    def __init__(self, snapshot: Snapshot, hooks: NodeHooks, columns: Columns, pods: PodCounts) -> None:
+        self.snapshot = snapshot
+        self.hooks = hooks
+        self.pods = pods
+        self.reserved: BoolColumn | None = None
+        """Rows on which somebody waits for room; None if nowhere."""
+        self.reserved_slots: IntColumn = np.zeros(0, dtype=np.int64)
+        """How many wait there: a BestEffort pod must leave them their slots."""
+        self.cap_for: Callable[[Shape], IntColumn | None] | None = None
+        """How many tasks of a shape each node may take because of promises to others; None if there are none."""
+        self.domain: BoolColumn | None = None
+        """Rows to which choices are confined for now: a domain of a topology; None if to none."""
+        self._columns = columns
+        self._most: list[int] = []
+        self._most_read = -1
+        self._leasts: dict[Shape, NDArray[np.int64]] = {}
+        self.reopen()
+
+    def reopen(self) -> None:
+        """The snapshot was brought up to date: columns that do not fit it any more are forgotten."""
+        state = self.snapshot.state
+        self._columns.start(self.snapshot.layout, state.terms.generation, state.compaction.shapes_gone)
+
+    def view(self, rows: IntColumn | None = None, idle: NDArray[np.int64] | None = None) -> NodeView:
+        return NodeView(self.snapshot, self.pods, rows, idle)
+
+    def kept_shapes(self) -> list[Shape]:
+        """Those whose columns are kept, and that some task still has."""
+        return [shape for shape in self._columns.shapes() if shape.tasks]
+
+    def looks_around(self, shape: Shape) -> bool:
+        return any(looks(shape) for looks in self.hooks.looks_around)
+
+    def column(self, shape: Shape) -> Column:
+        """The shape's column, up to date."""
+        column = self._columns.get(shape)
+        if column is None:
+            column = self._new_column(shape)
+        elif column.reshaped != self.snapshot.reshaped.end:
+            self._rebase(shape, column)
+        if column.touched != self.snapshot.touched.end or (column.around and column.pods != self.pods.changes):
+            self._catch_up(shape, column)
+        return column
+
+    def choose(self, shape: Shape, count: int) -> list[int]:
+        """Rows for up to `count` tasks, in the order in which one by one would pick them.
+
+        A shape that looks around gets one row at a time: ask again after the first was written down.
+        """
+        if self.snapshot.size <= FEW_NODES and not self._may_fit(shape):
+            return []
+        column = self.column(shape)
+        if self.cap_for is not None:
+            column = self._capped(shape, column)
+        if self.domain is not None:
+            column = Column(column.base, column.keys + ~self.domain * _GIANT, around=column.around)
+        if count == 1 or column.around:
+            best = int(column.keys.argmin())
+            return [best] if column.keys[best] < INFEASIBLE else []
+        if self.hooks.trend == 1:
+            return self._fill(shape, column, count)
+        return self._merge(shape, column, count)
+
+    def most(self, shape: Shape) -> list[int]:
+        """Of every resource, the most that any one node has free for such a task: nothing where others wait for it."""
+        if self.reserved is None or shape.best_effort:
+            return self.snapshot.most()
+        if self._most_read != self.snapshot.touched.end:
+            self._most_read = self.snapshot.touched.end
+            self._most = self.snapshot.idle.max(axis=1, initial=-1, where=~self.reserved).tolist()
+        return self._most
+
+    def _may_fit(self, shape: Shape) -> bool:
+        """Whether it asks for no more of anything than one node at most has free."""
+        most = self.most(shape)
+        return bool(self.snapshot.size) and all(amount <= most[row] for row, amount in shape.vector)
+
+    def _capped(self, shape: Shape, column: Column) -> Column:
+        """The column with those nodes out of reach that promises to others leave nothing of."""
+        caps = None if self.cap_for is None else self.cap_for(shape)
+        if caps is None:
+            return column
+        return Column(column.base, column.keys + (caps <= 0) * _GIANT, around=column.around)
+
+    def room(self, shape: Shape, row: int) -> int:
+        """How many like tasks a node can take."""
+        limits = self._limits(shape, self.view(np.array([row])))
+        room = self._room(shape, row)
+        return room if limits is None else min(room, int(limits[0]))
+
+    def _room(self, shape: Shape, row: int) -> int:
+        """How many the room alone allows, in Python ints: one division per resource."""
+        idle = self.snapshot.idle
+        room = min([int(idle[dimension, row]) // amount for dimension, amount in shape.vector])
+        if shape.best_effort and self.reserved is not None:
+            room = min(room, int(idle[PODS, row] - self.reserved_slots[row]))
+        return room
+
+    def limits(self, shape: Shape) -> IntColumn | None:
+        """How many like tasks each node can take at most, whatever its room; None if that does not limit."""
+        return self._limits(shape, self.view())
+
+    def has_room(self, shape: Shape) -> bool:
+        """Whether some node could take one task."""
+        keys = self.column(shape).keys
+        return bool(self.snapshot.size and keys.min() < INFEASIBLE)
+
+    def feasible_rows(self, shape: Shape) -> IntColumn:
+        return np.flatnonzero(self.column(shape).keys < INFEASIBLE)
+
+    def passes(self, shape: Shape, row: int) -> bool:
+        """Whether every predicate holds on a node now; room and reservations are another matter."""
+        view = self.view(np.array([row]))
+        if not self.snapshot.alive[row] or shape.volumes.missing:
+            return False
+        checks = (*self.hooks.feasible_static, *self.hooks.feasible)
+        return all(check.passes[0] for feasible in checks for check in feasible(shape, view))
+
+    def takes(self, shape: Shape, row: int) -> bool:
+        """Whether a node has everything that one more task needs, room too; reservations are another matter."""
+        idle = self.snapshot.idle
+        enough = all(idle[dimension, row] >= amount for dimension, amount in shape.vector)
+        return enough and self.passes(shape, row) and self.room(shape, row) > 0
+
+    def may_ever(self, shape: Shape, row: int) -> bool:
+        """Whether an empty node would do."""
+        view = self.view(np.array([row]))
+        whole = self.snapshot.allocatable
+        if any(int(whole[dimension, row]) < amount for dimension, amount in shape.vector):
+            return False
+        return all(check.passes[0] for feasible in self.hooks.feasible_static for check in feasible(shape, view))
+
+    # -- keys ---------------------------------------------------------------------------------------------------
+
+    def _new_column(self, shape: Shape) -> Column:
+        view = self.view()
+        column = Column(self._base(shape, view), np.zeros(0, dtype=np.int64), around=self.looks_around(shape))
+        column.reshaped = self.snapshot.reshaped.end
+        self._renew(shape, column)
+        self._columns.put(shape, column)
+        return column
+
+    def _rebase(self, shape: Shape, column: Column) -> None:
+        """Labels, taints, readiness or size of some nodes changed."""
+        rows = self.snapshot.reshaped.since(column.reshaped)
+        column.reshaped = self.snapshot.reshaped.end
+        column.around = self.looks_around(shape)
+        if rows is None or 2 * len(rows) > self.snapshot.size:
+            column.base = self._base(shape, self.view())
+            self._renew(shape, column)
+            return
+        chosen = np.array(rows, dtype=np.int64)
+        view = self.view(chosen)
+        column.base[chosen] = self._base(shape, view)
+        column.keys[chosen] = self._keys(shape, column.base[chosen], view)
+
+    def _catch_up(self, shape: Shape, column: Column) -> None:
+        rows = self.snapshot.touched.since(column.touched)
+        if column.around or rows is None or 2 * len(rows) > self.snapshot.size:
+            self._renew(shape, column)
+            return
+        column.touched = self.snapshot.touched.end
+        column.keys[rows] = self._keys(shape, column.base[rows], self.view(rows))
+
+    def _renew(self, shape: Shape, column: Column) -> None:
+        column.touched = self.snapshot.touched.end
+        column.pods = self.pods.changes
+        column.keys = self._keys(shape, column.base, self.view())
+
+    def _base(self, shape: Shape, view: NodeView) -> IntColumn:
+        """What does not depend on room: the rank, fixed scores, and where the shape may not go at all."""
+        base: IntColumn = view.pick(self.snapshot.rank).astype(np.int64)
+        score: FloatColumn | None = None
+        for score_static in self.hooks.score_static:
+            part = score_static(shape, view)
+            if part is not None:
+                score = part if score is None else score + part
+        if score is not None:
+            base -= fixed_point(score) << RANK_BITS
+        if shape.giant or shape.volumes.missing:
+            base += GIANT
+            return base
+        passes = view.picked(self.snapshot.alive)
+        for feasible in self.hooks.feasible_static:
+            for check in feasible(shape, view):
+                passes = passes & check.passes
+        base += ~passes * _GIANT
+        return base
+
+    def _keys(self, shape: Shape, base: IntColumn, view: NodeView) -> IntColumn:
+        idle = view.idle
+        short = self._short(shape, idle)
+        if self.reserved is not None:
+            if shape.best_effort:
+                short |= idle[PODS] <= view.pick(self.reserved_slots)
+            else:
+                short |= view.picked(self.reserved)
+        for feasible in self.hooks.feasible:
+            for check in feasible(shape, view):
+                short |= ~check.passes
+        scores = self.hooks.score
+        if not scores:
+            return base + short * _GIANT
+        score = scores[0](shape, view)
+        for another in scores[1:]:
+            score = score + another(shape, view)
+        keys = fixed_point(score)
+        keys <<= RANK_BITS
+        np.subtract(base, keys, out=keys)
+        keys += short * _GIANT
+        return keys
+
+    def _short(self, shape: Shape, idle: NDArray[np.int64]) -> BoolColumn:
+        """Where something that is asked for is missing: one look at a small table, else only at what is asked for."""
+        if len(idle) <= _SMALL_TABLE:
+            found: BoolColumn = np.logical_or.reduce(idle < self._least(shape), axis=0)
+            return found
+        short: BoolColumn = np.zeros(idle.shape[1], dtype=np.bool_)
+        for row, amount in shape.vector:
+            short |= idle[row] < amount
+        return short
+
+    def _least(self, shape: Shape) -> NDArray[np.int64]:
+        """What a node must have of every resource, as one column; of what is not asked for, anything will do."""
+        least = self._leasts.get(shape)
+        if least is None:
+            least = np.full((self.snapshot.idle.shape[0], 1), np.iinfo(np.int64).min)
+            for row, amount in shape.vector:
+                least[row] = amount
+            self._leasts[shape] = least
+        return least
+
+    def _limits(self, shape: Shape, view: NodeView) -> IntColumn | None:
+        found: IntColumn | None = None
+        for limit in self.hooks.limit:
+            part = limit(shape, view)
+            if part is not None:
+                found = part if found is None else np.minimum(found, part)
+        caps = None if self.cap_for is None else self.cap_for(shape)
+        if caps is not None:
+            part = view.pick(caps).astype(np.int64)
+            found = part if found is None else np.minimum(found, part)
+        return found
+
+    # -- many at once -----------------------------------------------------------------------------------------
+
+    def _fill(self, shape: Shape, column: Column, count: int) -> list[int]:
+        """Packing: a node gets better as it fills, so the best one is filled before the next is looked at."""
+        keys, chosen, hidden = column.keys, list[int](), list[tuple[int, int]]()
+        limits = self.limits(shape)
+        while len(chosen) < count:
+            best = int(keys.argmin())
+            key = int(keys[best])
+            if key >= INFEASIBLE:
+                break
+            room = self._room(shape, best) if limits is None else min(self._room(shape, best), int(limits[best]))
+            chosen += [best] * min(room, count - len(chosen))
+            hidden.append((best, key))
+            keys[best] = 2 * GIANT
+        for row, key in hidden:
+            keys[row] = key
+        return chosen
+
+    def _merge(self, shape: Shape, column: Column, count: int) -> list[int]:
+        """Any score: the k best nodes, each with its keys for one task, two tasks, and so on."""
+        rows = self._best(column.keys, count)
+        if not len(rows):
+            return []
+        idle = self.snapshot.idle.take(rows, axis=1)
+        rooms = np.full(len(rows), count, dtype=np.int64)
+        for dimension, amount in shape.vector:
+            np.minimum(rooms, idle[dimension] // amount, out=rooms)
+        limits = self._limits(shape, self.view(rows))
+        if limits is not None:
+            np.minimum(rooms, limits, out=rooms)
+        levels = int(rooms.max())
+        table = self._table(shape, column, rows, idle, levels)
+        table[np.arange(levels)[:, None] >= rooms] = 2 * GIANT
+        if levels == 1 or (table[1:] >= table[:-1]).all():
+            order = table.ravel().argsort(kind="stable")[:count]
+            order = order[table.ravel()[order] < INFEASIBLE]
+            return [int(row) for row in rows[order % len(rows)]]
+        return _merged([int(row) for row in rows], table.T.tolist(), count)
+
+    def _best(self, keys: IntColumn, count: int) -> IntColumn:
+        if 4 * count < len(keys):
+            rows = keys.argpartition(count - 1)[:count]
+            return rows[keys[rows] < INFEASIBLE]
+        return np.flatnonzero(keys < INFEASIBLE)
+
+    def _table(
+        self, shape: Shape, column: Column, rows: IntColumn, idle: NDArray[np.int64], levels: int
+    ) -> NDArray[np.int64]:
+        """Keys by (tasks already added, node)."""
+        if levels == 1:
+            return column.keys[rows][None, :]
+        width = len(rows)
+        request = np.zeros(idle.shape[0], dtype=np.int64)
+        for dimension, amount in shape.vector:
+            request[dimension] = amount
+        filled = idle[:, None, :] - request[:, None, None] * np.arange(levels)[None, :, None]
+        many = np.concatenate([rows] * levels)
+        view = self.view(many, filled.reshape(idle.shape[0], levels * width))
+        return self._keys(shape, column.base[many], view).reshape(levels, width)
+
+
+def _merged(rows: list[int], keys: list[list[int]], count: int) -> list[int]:
+    """k times the smallest next key; taking one brings up the same node's next."""
+    heap = [(levels[0], index) for index, levels in enumerate(keys)]
+    heapq.heapify(heap)
+    level = [0] * len(rows)
+    chosen: list[int] = []
+    while heap and len(chosen) < count:
+        key, index = heap[0]
+        if key >= INFEASIBLE:
+            break
+        chosen.append(rows[index])
+        level[index] += 1
+        if level[index] < len(keys[index]):
+            heapq.heapreplace(heap, (keys[index][level[index]], index))
+        else:
+            heapq.heappop(heap)
+    return chosen
+
+
+def fixed_point(score: FloatColumn) -> IntColumn:
+    """Scores as integers, cut to what a key can hold: that some are too large shows in the sum of their squares."""
+    if not score.dot(score) < MAX_SCORE * MAX_SCORE:
+        score = score.clip(-MAX_SCORE, MAX_SCORE)
+    scaled = score * float(1 << SCORE_BITS)
+    return np.rint(scaled, out=scaled).astype(np.int64)

@@ -1,0 +1,44 @@
+"""`--paranoid`: the state's invariants, and that the columns kept between cycles equal fresh ones.
+
+A kept column is brought up to date by looking at what has changed since. Should somebody forget to say that something
+changed, or a plugin's answer for a node depend on more than that node, the kept column goes wrong and stays wrong; the
+comparison with one computed from nothing shows it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fairway.api.policy import Policy
+from fairway.clock import Micros
+from fairway.devices.track import invariants as devices
+from fairway.errors import InvariantError
+from fairway.scheduler.framework.registry import Registry, default_registry
+from fairway.scheduler.framework.session import Session
+from fairway.scheduler.placement.columns import Columns
+from fairway.scheduler.placement.kernel import INFEASIBLE, Kernel
+from fairway.state import invariants
+from fairway.state.cluster import ClusterState
+from fairway.state.shapes import Shape
+
+
+def check(state: ClusterState, policy: Policy, now: Micros, *, registry: Registry | None = None) -> None:
+    """Raise InvariantError at the first thing that contradicts the rest."""
+    invariants.check(state)
+    devices.check(state)
+    session = Session(state, policy, now, default_registry() if registry is None else registry)
+    fresh = Kernel(session.snapshot, session.kernel.hooks, Columns(), session.pods)
+    fresh.reserved, fresh.reserved_slots = session.kernel.reserved, session.kernel.reserved_slots
+    for shape in session.kernel.kept_shapes():
+        _compare(session.kernel, fresh, shape)
+
+
+def _compare(kept: Kernel, fresh: Kernel, shape: Shape) -> None:
+    column, again = kept.column(shape), fresh.column(shape)
+    names = kept.snapshot.names
+    if column.around != again.around:
+        raise InvariantError(f"whether {shape!r} looks around: kept {column.around}, recomputed {again.around}")
+    differs = np.minimum(column.keys, INFEASIBLE) != np.minimum(again.keys, INFEASIBLE)
+    for row in np.flatnonzero(differs & kept.snapshot.alive):
+        one, other = int(column.keys[row]), int(again.keys[row])
+        raise InvariantError(f"key of node {names[row]} for {shape!r}: kept {one}, recomputed {other}")

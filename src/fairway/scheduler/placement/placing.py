@@ -1,0 +1,169 @@
+"""Placing one step of a job: its whole minimum or nothing; once it is ready, one task at a time."""
+
+from __future__ import annotations
+
+from fairway.scheduler.framework.job_run import JobRun, TaskRun
+from fairway.scheduler.framework.outcome import Step
+from fairway.scheduler.framework.session import Session
+from fairway.scheduler.framework.statement import Statement
+from fairway.scheduler.placement.candidates import in_line, only_shrinks
+from fairway.scheduler.topology.placing import begin_in_domains, grow_in_domains
+from fairway.scheduler.verdict import QUEUE_LIMITED
+from fairway.state.shapes import Shape
+from fairway.state.tasks import TaskState
+
+
+class Placer:
+    """Takes steps on a session, and remembers what has been found not to fit."""
+
+    def __init__(self, session: Session, *, remembers: bool = True) -> None:
+        """Where what fits depends on more than the shape (run times), nothing can be remembered."""
+        self._session = session
+        self._remembers = remembers
+        self._room: dict[Shape, int] = {}
+        """Exact room of a shape, where it was found to be less than asked for. It only shrinks."""
+
+    def step(self, job: JobRun) -> Step:
+        if self._session.caps_for is None:
+            return self._step(job)
+        self._session.respect_planned_starts(job)
+        step = self._step(job)
+        self._session.respect_planned_starts(None)
+        return step
+
+    def _step(self, job: JobRun) -> Step:
+        statement = self._session.statement()
+        if self._session.job_ready(job):
+            if job.job.topology is None:
+                return self._grow(job, statement)
+            return grow_in_domains(self._session, job, lambda: self._grow(job, statement))
+        step = self._begin(job, statement)
+        if step is Step.PLACED:
+            statement.commit()
+            self._session.holds.bind(job)
+        else:
+            statement.rollback()
+        return step
+
+    def would_fit_if_lent(self, job: JobRun) -> bool:
+        """Whether a job that its share does not allow could start on what others leave idle. Nothing is placed."""
+        session, statement = self._session, self._session.statement()
+        session.respect_planned_starts(job)
+        session.lending = True
+        if session.job_ready(job):
+            fits = any(run.left and statement.allocate(job, run, 1) for run in job.runs)
+        else:
+            fits = self._begin(job, statement) is not Step.NO_ROOM
+        session.lending = False
+        session.respect_planned_starts(None)
+        statement.rollback()
+        return bool(fits)
+
+    def next_in_line(self, job: JobRun) -> list[JobRun]:
+        """After a placed step: the job itself if more of it waits, and whoever stood behind it."""
+        following = [] if job.line is None else self._behind(job)
+        job.line = None
+        if job.left():
+            following.append(job)
+        return following
+
+    def give_up(self, job: JobRun, step: Step) -> list[JobRun]:
+        """The job is out for this cycle, and with it those of its line; returns those of them who are not."""
+        verdict = QUEUE_LIMITED if step is Step.NOT_ALLOWED else None
+        if job.line is None:
+            self._session.outcomes.jobs[job] = verdict
+            return []
+        if verdict is not None:
+            self._session.outcomes.lines[job.line] = verdict
+            return []
+        if job.signature.uniform and self._only_shrinks(job.signature.runs[0].shape):
+            self._session.outcomes.no_room.add(job.signature)
+            return []
+        self._session.outcomes.jobs[job] = None
+        return self._behind(job)
+
+    def defer(self, job: JobRun) -> list[JobRun]:
+        """The job is out for this pass; returns who stands in line behind it, if that one may fare otherwise."""
+        if job.line is None or job.signature.uniform:
+            return []
+        following = self._behind(job)
+        job.line = None
+        return following
+
+    def _behind(self, job: JobRun) -> list[JobRun]:
+        assert job.line is not None
+        following = in_line(self._session, job.line, job.place + 1)
+        return [] if following is None else [following]
+
+    def _only_shrinks(self, shape: Shape) -> bool:
+        return self._remembers and only_shrinks(shape)
+
+    def _begin(self, job: JobRun, statement: Statement) -> Step:
+        """A job that is not ready: roles first, then the rest of the minimum, in task order."""
+        if job.signature in self._session.outcomes.no_room and not job.started:
+            return Step.NO_ROOM
+        if job.job.topology is None:
+            return self._begin_here(job, statement)
+        return begin_in_domains(self._session, job, statement, lambda: self._begin_here(job, statement))
+
+    def _begin_here(self, job: JobRun, statement: Statement) -> Step:
+        allowed = True
+        for role, least in job.job.role_minimums:
+            missing = least - (job.role_ready or {}).get(role, 0)
+            allowed &= self._place(job, statement, missing, role)
+        allowed &= self._place(job, statement, job.minimum - job.ready, None)
+        if not self._session.job_ready(job):
+            self._place_held(job, statement)
+            if not self._session.job_ready(job):
+                return Step.NO_ROOM if allowed else Step.NOT_ALLOWED
+        if statement.checkpoint():
+            return Step.PLACED
+        return Step.NO_ROOM if allowed else Step.NOT_ALLOWED
+
+    def _place(self, job: JobRun, statement: Statement, missing: int, role: str | None) -> bool:
+        """Place up to `missing` tasks (of a role); False if the queue did not allow all that was tried."""
+        allowed = True
+        for run in job.runs:
+            if missing <= 0:
+                break
+            if role is not None and run.role != role:
+                continue
+            count = min(missing, run.left)
+            may = self._session.allocatable(job.queue, run.shape, count)
+            if may < count:
+                allowed = False
+                if run.left == job.left():
+                    break  # nobody else in the job could make up for it
+            missing -= self._try(job, run, may, statement)
+        return allowed
+
+    def _place_held(self, job: JobRun, statement: Statement) -> None:
+        """Tasks that wait for room on one node may find some on another."""
+        for hold in self._session.holds.of(job):
+            if hold.state is not TaskState.ALLOCATED and not self._session.job_ready(job):
+                run = TaskRun(hold.task.shape, hold.task.traits.role, [hold.task], charged=False)
+                statement.allocate(job, run, 1)
+
+    def _try(self, job: JobRun, run: TaskRun, count: int, statement: Statement) -> int:
+        known = self._room.get(run.shape, count)
+        if count <= 0 or known == 0 or (count > known and len(job.runs) == 1):
+            return 0
+        fresh = statement.checkpoint() == 0
+        placed = statement.allocate(job, run, count)
+        everywhere = self._session.kernel.domain is None
+        if fresh and everywhere and placed < count and self._only_shrinks(run.shape):
+            self._room[run.shape] = placed
+        return placed
+
+    def _grow(self, job: JobRun, statement: Statement) -> Step:
+        """A ready job: the first waiting task that is allowed and fits."""
+        allowed = True
+        for run in job.runs:
+            if not run.left:
+                continue
+            if not self._session.allocatable(job.queue, run.shape, 1):
+                allowed = False
+            elif self._try(job, run, 1, statement):
+                statement.commit()
+                return Step.PLACED
+        return Step.NO_ROOM if allowed else Step.NOT_ALLOWED

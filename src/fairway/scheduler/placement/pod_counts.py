@@ -1,0 +1,142 @@
+"""Where pods that a term matches are, as a session sees it: the state's columns with the session's placements on top.
+
+Columns are copied when a session first writes to one; most sessions write to none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from fairway.resources.columns import IntColumn
+from fairway.state.attachments import VolumeUse
+from fairway.state.pod_terms import CountColumn, PodTerms
+from fairway.state.shapes import HostPort, Shape
+from fairway.state.tasks import Task
+from fairway.state.volumes import VolumeNeeds
+
+NO_LIMIT = 1 << 40
+_NONE = np.zeros(0, dtype=np.int32)
+
+
+class PodCounts:
+    """Counts by node of pods that match a term, and of pods that own an anti-affinity term."""
+
+    def __init__(self, terms: PodTerms, volumes: VolumeUse) -> None:
+        self._terms = terms
+        self._volumes = volumes
+        self._attached: dict[str, dict[int, int]] = {}
+        self._claims: dict[str, int] = {}
+        self._present: dict[int, CountColumn] = {}
+        self._owners: dict[tuple[int, str], CountColumn] = {}
+        self._ports: dict[int, list[HostPort]] = {}
+        self._freed: dict[int, list[HostPort]] = {}
+        self.changes = 0
+
+    def __bool__(self) -> bool:
+        """Whether there are any terms to mind."""
+        return len(self._terms) > 0
+
+    def anywhere(self, term: int) -> bool:
+        """False if no pod that the term matches is, or was, on any node."""
+        return term in self._present or len(self._terms.present.get(term, _NONE)) > 0
+
+    def owned_anywhere(self, owned: tuple[int, str]) -> bool:
+        """The same for pods that own an anti-affinity."""
+        return owned in self._owners or len(self._terms.owners.get(owned, _NONE)) > 0
+
+    def present(self, term: int, size: int) -> CountColumn:
+        column = self._present.get(term)
+        return _sized(self._terms.present.get(term, _NONE) if column is None else column, size)
+
+    def owners(self, owned: tuple[int, str], size: int) -> CountColumn:
+        column = self._owners.get(owned)
+        return _sized(self._terms.owners.get(owned, _NONE) if column is None else column, size)
+
+    def owned_terms(self, term: int) -> list[tuple[int, str]]:
+        """The anti-affinities, by topology key, that pods may have against pods of this term."""
+        return [(term, key) for key in sorted(self._terms.repelling.get(term, ()))]
+
+    def ports(self, known: dict[int, list[HostPort]]) -> Iterator[tuple[int, list[HostPort]]]:
+        """Host ports taken, by row: the state's, less those that the session gave back, and the session's."""
+        for row in known.keys() | self._ports.keys():
+            taken = list(known.get(row, ()))
+            for port in self._freed.get(row, ()):
+                taken.remove(port)
+            yield row, [*taken, *self._ports.get(row, ())]
+
+    def holds_claim(self, claim: str) -> bool:
+        """Whether some pod uses a claim."""
+        return sum(self._volumes.holders.get(claim, {}).values()) + self._claims.get(claim, 0) > 0
+
+    def free_slots(self, driver: str, names: Mapping[str, int], size: int) -> IntColumn | None:
+        """By node, how many more volumes of a driver can be attached; None if no node has a limit."""
+        limits = self._volumes.limits.get(driver)
+        if not limits:
+            return None
+        used, more = self._volumes.attached.get(driver, {}), self._attached.get(driver, {})
+        slots = np.full(size, NO_LIMIT, dtype=np.int64)
+        for name, limit in limits.items():
+            row = names.get(name, size)
+            if row < size:
+                slots[row] = limit - used.get(row, 0) - more.get(row, 0)
+        return slots
+
+    def _move_volumes(self, volumes: VolumeNeeds, row: int, by: int) -> None:
+        self.changes += 1
+        for driver, count in volumes.attached:
+            rows = self._attached.setdefault(driver, {})
+            rows[row] = rows.get(row, 0) + by * count
+        for claim in volumes.exclusive:
+            self._claims[claim] = self._claims.get(claim, 0) + by
+
+    def place(self, shape: Shape, rows: IntColumn, size: int, by: int) -> None:
+        """Tasks of a shape were put on these rows (by 1) or taken off (by -1)."""
+        for row in rows if shape.ports else ():
+            self._move_ports(int(row), shape.ports, by)
+        if shape.volumes.exclusive or shape.volumes.attached:
+            for row in rows.tolist():
+                self._move_volumes(shape.volumes, row, by)
+        self._count(shape.matched, shape, rows, size, by)
+
+    def displace(self, task: Task, size: int, by: int) -> None:
+        """A pod that the state has on its node is gone (by -1) or back (by 1); its own matches count."""
+        if task.shape.ports:
+            self._move_ports(task.node, task.shape.ports, by)
+        if task.shape.volumes.exclusive or task.shape.volumes.attached:
+            self._move_volumes(task.shape.volumes, task.node, by)
+        if task.matched or task.shape.anti_affinity:
+            self._count(task.matched, task.shape, np.array([task.node]), size, by)
+
+    def _move_ports(self, row: int, ports: tuple[HostPort, ...], by: int) -> None:
+        """What is given back may be the session's own, or the state's."""
+        into, out_of = (self._ports, self._freed) if by > 0 else (self._freed, self._ports)
+        for port in ports:
+            if port in out_of.get(row, ()):
+                out_of[row].remove(port)
+            else:
+                into.setdefault(row, []).append(port)
+
+    def _count(self, matched: tuple[int, ...], shape: Shape, rows: IntColumn, size: int, by: int) -> None:
+        if not matched and not shape.rules.anti_affinity:
+            return
+        self.changes += 1
+        for term in matched:
+            column = self._present.get(term)
+            if column is None:
+                column = self._present[term] = self.present(term, size).copy()
+            np.add.at(column, rows, by)
+        for owned in shape.rules.anti_affinity:
+            column = self._owners.get(owned)
+            if column is None:
+                column = self._owners[owned] = self.owners(owned, size).copy()
+            np.add.at(column, rows, by)
+
+
+def _sized(column: CountColumn, size: int) -> CountColumn:
+    if len(column) >= size:
+        return column[:size]
+    grown = np.zeros(size, dtype=np.int32)
+    grown[: len(column)] = column
+    return grown

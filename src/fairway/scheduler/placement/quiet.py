@@ -1,0 +1,59 @@
+"""Whether a cycle can do anything at all, told from the state before a session is opened.
+
+Most cycles of a busy cluster find everybody waiting and no room for any of them. Where that can be seen at a glance the
+plan is empty, and none of what a session needs is built. It is never seen where it is not so: whoever is not sure says
+no, and the cycle takes its ordinary course. Nobody can ask such a plan who waits and why.
+"""
+
+from __future__ import annotations
+
+from fairway.api.arguments import BackfillArguments, ReserveArguments
+from fairway.api.policy import Policy
+from fairway.clock import Micros
+from fairway.devices.track.ledger import device_book
+from fairway.scheduler.placement.candidates import may_fit
+from fairway.scheduler.plan import Plan, Sources
+from fairway.scheduler.reservations.starving import next_starvation, overdue
+from fairway.state.cluster import ClusterState
+from fairway.state.snapshot import snapshot_of
+
+_UNDERSTOOD = frozenset({"enqueue", "reserve", "allocate", "reclaim", "backfill"})
+"""Actions of which is known when they have nothing to do."""
+
+
+def quiet_plan(state: ClusterState, policy: Policy, now: Micros) -> Plan | None:
+    """The plan of a cycle that can do nothing; None if it may do something."""
+    reserve = None
+    for action in policy.actions:
+        if action.name not in _UNDERSTOOD:
+            return None
+        if isinstance(action.arguments, BackfillArguments) and action.arguments.mode != "besteffort":
+            return None
+        if isinstance(action.arguments, ReserveArguments):
+            reserve = action.arguments
+    device_book(state)
+    snapshot = snapshot_of(state)
+    waiting = state.waiting
+    if waiting.started or not _all_too_large(state, snapshot.most()):
+        return None
+    if policy.action("reclaim") is not None and not _one_queue(state):
+        return None
+    if reserve is None:
+        return _nothing(None)
+    return None if overdue(state, reserve, now) else _nothing(next_starvation(waiting, reserve, now))
+
+
+def _all_too_large(state: ClusterState, most: list[int]) -> bool:
+    """Whether all that waits asks for more than any node has free."""
+    return not any(may_fit(run.shape, most) for signature in state.waiting.signatures() for run in signature.runs)
+
+
+def _one_queue(state: ClusterState) -> bool:
+    """Whether those who wait and those who hold are all of one queue: then there is nothing to reclaim."""
+    queues = {key.queue for signature in state.waiting.signatures() for key in signature.lines}
+    queues.update(queue.name for queue in state.queues if any(queue.held))
+    return len(queues) <= 1
+
+
+def _nothing(recheck_at: Micros | None) -> Plan:
+    return Plan(Sources(bindings=list), placed=0, recheck_at=recheck_at)

@@ -1,0 +1,256 @@
+"""What a queue may take, given what it deserves: common to proportion and capacity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from fairway.resources.columns import Vector
+from fairway.resources.quantity import INT64_MAX, format_amount
+from fairway.scheduler.framework.accounts import SHARE_BITS, UNLIMITED, QueueBook
+from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.session import Session
+from fairway.scheduler.verdict import YES, Reason, Verdict
+from fairway.state.cluster import PODS
+from fairway.state.queues import Amounts, add
+from fairway.state.shapes import Shape
+from fairway.state.waiting import Signature
+
+
+class QueueLimits:
+    """Order of queues by their share, and how much more each may take."""
+
+    name = ""
+    lends = True
+
+    def __init__(self) -> None:
+        self.books: dict[str, QueueBook] = {}
+        self._guaranteed_rows: set[int] = set()
+        self._session: Session | None = None
+        self._minimums: dict[tuple[Signature, int], tuple[tuple[int, int], ...]] = {}
+
+    def open(self, session: Session) -> None:
+        self._session = session
+        self._minimums = {}
+        self.books = session.queues
+        promised = {row for book in self.books.values() for row, amount in enumerate(book.guarantee) if amount}
+        self._guaranteed_rows = {row for row in promised if row != PODS and row < len(session.total)}
+
+    def queue_key(self, queue: QueueBook) -> tuple[int, int]:
+        return -queue.info.priority, queue_share(queue)
+
+    def overused(self, queue: QueueBook) -> bool:
+        """Nothing it deserves is left to take."""
+        deserved = queue.deserved
+        assert deserved is not None
+        return all(queue.held[row] >= amount for row, amount in enumerate(deserved) if row != PODS and amount > 0)
+
+    def allocatable(self, queue: QueueBook, shape: Shape, count: int) -> int:
+        """Under the capability of the queue and of all above it; within its share too, while nothing is lent."""
+        assert self._session is not None
+        for book in queue.line:
+            if book.info.capability:
+                count = book.room_under(book.capability, self._session.device_queues.named(shape), count)
+            if not self._session.lending and book.deserved is not None:
+                count = book.room_under(book.deserved, self._session.device_queues.asked(shape), count)
+        return self._beside_guarantees(queue, shape.vector, count) if self._session.lending else count
+
+    def guaranteed(self, book: QueueBook, row: int) -> int:
+        """A parent's guarantee covers those of its children."""
+        below = sum(self.guaranteed(child, row) for child in self.children(book))
+        return max(book.guarantee[row], below)
+
+    def _beside_guarantees(self, queue: QueueBook, vector: Vector, count: int) -> int:
+        """What is lent leaves to every other queue what it holds or is guaranteed, whichever is more."""
+        assert self._session is not None
+        for row, amount in vector:
+            if row not in self._guaranteed_rows:
+                continue
+            limit = self._session.total[row]
+            for book in reversed(queue.line):
+                limit -= sum(max(other.held[row], self.guaranteed(other, row)) for other in self.beside(book))
+                count = min(count, (limit - book.held[row]) // amount)
+        return max(count, 0)
+
+    def leaves_guarantees(self, queue: QueueBook, need: Mapping[int, int]) -> bool:
+        """Whether a queue that sets aside so much more leaves to the others what they are guaranteed."""
+        assert self._session is not None
+        for row in self._guaranteed_rows.intersection(need):
+            limit = self._session.total[row]
+            for book in reversed(queue.line):
+                limit -= sum(self.guaranteed(other, row) for other in self.beside(book))
+                if book.held[row] + need[row] > limit:
+                    return False
+        return True
+
+    def owed(self, queue: QueueBook, reserved: Mapping[str, Amounts]) -> dict[int, tuple[int, int]]:
+        """By dimension, of what other queues are guaranteed: what they have, and what they still ask for. What is only
+        reserved for them they do not have yet.
+        """
+        found: dict[int, tuple[int, int]] = {}
+        for row in self._guaranteed_rows:
+            met = unmet = 0
+            for other in (other for book in queue.line for other in self.beside(book)):
+                due = self.guaranteed(other, row)
+                aside = reserved.get(other.name, [])
+                have = min(due, other.held[row] - (aside[row] if row < len(aside) else 0))
+                met += have
+                unmet += min(due - have, other.requested[row])
+            if unmet:
+                found[row] = met, unmet
+        return found
+
+    def beside(self, book: QueueBook) -> list[QueueBook]:
+        """The other queues of its level."""
+        level = self.top() if book.parent is None else self.children(book.parent)
+        return [other for other in level if other is not book]
+
+    def top(self) -> list[QueueBook]:
+        return [book for book in self.books.values() if book.parent is None]
+
+    def enqueueable(self, job: JobRun) -> Verdict:
+        """The minimum fits under the capability, and leaves the others' guarantees alone."""
+        assert self._session is not None
+        need = self._minimum(job)
+        for book in job.queue.line:
+            for row, amount in need:
+                if amount and book.held[row] + amount > book.capability[row]:
+                    detail = self._above_capability(book, row, amount)
+                    return Verdict(False, Reason.NOT_ENQUEUED, self.name, detail)
+        if not self._guaranteed_rows:
+            return YES
+        others = [other for book in job.queue.line for other in self.beside(book)]
+        for row, amount in need:
+            promised = sum(self.guaranteed(book, row) for book in others) if row in self._guaranteed_rows else 0
+            if promised and amount and amount > self._session.total[row] - promised:
+                detail = self._too_little_left(row, promised, amount)
+                return Verdict(False, Reason.NOT_ENQUEUED, self.name, detail)
+        return YES
+
+    def not_allowed(self, job: JobRun) -> Verdict:
+        """Which limit the job's next step would break, as things stand; `YES` if none."""
+        assert self._session is not None
+        queues = self._session.device_queues
+        named, asked = self._next_step(job, queues.named), self._next_step(job, queues.asked)
+        for book in job.queue.line:
+            row = self._over(book, book.capability, named)
+            if row is not None:
+                detail = self._above_capability(book, row, named[row])
+                return Verdict(False, Reason.QUEUE_CAPABILITY, self.name, detail)
+        if self._session.lends():
+            return self._beyond_what_is_lent(job)
+        for book in job.queue.line:
+            row = None if book.deserved is None else self._over(book, book.deserved, asked)
+            if row is not None and book.deserved is not None:
+                detail = self._above_deserved(book, row, book.deserved[row], asked[row])
+                return Verdict(False, Reason.QUEUE_OVERUSED, self.name, detail)
+        return YES
+
+    def _next_step(self, job: JobRun, vector_of: Callable[[Shape], Vector]) -> Amounts:
+        """What the rest of the job's minimum asks for, in task order; of a ready job, its first waiting task."""
+        missing = max(1, job.minimum - job.ready)
+        need: Amounts = []
+        for run in job.runs:
+            taken = min(run.left, missing)
+            if taken:
+                add(need, vector_of(run.shape), taken)
+            missing -= taken
+        return need
+
+    def _beyond_what_is_lent(self, job: JobRun) -> Verdict:
+        """Where idle capacity is lent, only what the other queues are guaranteed stands in the way."""
+        assert self._session is not None
+        need = self._next_step(job, lambda shape: shape.vector)
+        rows = [row for row, amount in enumerate(need) if amount and row in self._guaranteed_rows]
+        for row in sorted(rows, key=self._name):
+            others = 0
+            for book in reversed(job.queue.line):
+                others += sum(max(other.held[row], self.guaranteed(other, row)) for other in self.beside(book))
+                if others + book.held[row] + need[row] > self._session.total[row]:
+                    detail = self._above_the_rest(book, row, others, need[row])
+                    return Verdict(False, Reason.QUEUE_OVERUSED, self.name, detail)
+        return YES
+
+    def children(self, book: QueueBook) -> list[QueueBook]:
+        found = [self.books[name] for name in sorted(book.info.children) if name in self.books]
+        return [child for child in found if child.parent is book]
+
+    def _name(self, row: int) -> str:
+        assert self._session is not None
+        return self._session.state.axis.names[row]
+
+    def _over(self, book: QueueBook, limits: Amounts, need: Amounts) -> int | None:
+        """The dimension, first by name, in which a limit would be broken."""
+        over = [row for row, amount in enumerate(need) if amount and book.held[row] + amount > limits[row]]
+        return min(over, key=self._name, default=None)
+
+    # Each sentence states an inequality that holds: what is allocated and what would be added exceed the limit.
+
+    def _above_capability(self, book: QueueBook, row: int, more: int) -> str:
+        have, most, added = self._texts(row, book.held[row], book.capability[row], more)
+        name = self._name(row)
+        return f"queue {book.name} has {have} of {most} {name} allocated; {added} more would exceed its capability"
+
+    def _above_deserved(self, book: QueueBook, row: int, deserved: int, more: int) -> str:
+        have, due, added = self._texts(row, book.held[row], deserved, more)
+        name = self._name(row)
+        return f"queue {book.name} has {have} {name} allocated and deserves {due}; {added} more would exceed that"
+
+    def _above_the_rest(self, book: QueueBook, row: int, others: int, more: int) -> str:
+        assert self._session is not None
+        theirs, total, have, added = self._texts(row, others, self._session.total[row], book.held[row], more)
+        return (
+            f"other queues have or are guaranteed {theirs} of {total} {self._name(row)}; "
+            f"queue {book.name} has {have} allocated, {added} more would exceed the rest"
+        )
+
+    def _too_little_left(self, row: int, promised: int, more: int) -> str:
+        assert self._session is not None
+        theirs, total, added = self._texts(row, promised, self._session.total[row], more)
+        name = self._name(row)
+        return f"other queues are guaranteed {theirs} of {total} {name}; the {added} of its minimum would cut into that"
+
+    def _texts(self, row: int, *amounts: int) -> list[str]:
+        return [format_amount(self._name(row), min(max(amount, 0), INT64_MAX)) for amount in amounts]
+
+    def _minimum(self, job: JobRun) -> tuple[tuple[int, int], ...]:
+        """`minResources` if given, else in each dimension the sum of the smallest requests that make the minimum; by
+        name of the resource.
+        """
+        if job.signature.minimum_resources is not None:
+            need = [(row, max(0, amount - job.held[row])) for row, amount in job.signature.minimum_resources]
+            return tuple(sorted(need, key=self._by_name))
+        key = (job.signature, max(0, job.minimum - job.ready))
+        known = self._minimums.get(key)
+        if known is None:
+            rows = {row for run in job.signature.runs for row, _ in run.shape.vector}
+            need = [(row, _smallest(job, row, key[1])) for row in rows]
+            known = self._minimums[key] = tuple(sorted(need, key=self._by_name))
+        return known
+
+    def _by_name(self, asked: tuple[int, int]) -> str:
+        return self._name(asked[0])
+
+
+def queue_share(queue: QueueBook) -> int:
+    """The largest part of what it deserves that a queue holds, in units of 2**-64."""
+    if queue.deserved is None:
+        return 0
+    most = 0
+    for row in queue.shared:
+        held, deserved = queue.held[row], queue.deserved[row]
+        if held <= 0 or deserved >= UNLIMITED or row in queue.uncounted:
+            continue
+        part = (held << SHARE_BITS) // deserved if deserved else 1 << SHARE_BITS
+        if part > most:
+            most = part
+    return most
+
+
+def _smallest(job: JobRun, row: int, count: int) -> int:
+    amounts = sorted((dict(run.shape.vector).get(row, 0), run.size) for run in job.signature.runs)
+    total = 0
+    for amount, size in amounts:
+        taken = min(size, count)
+        total += amount * taken
+        count -= taken
+    return total

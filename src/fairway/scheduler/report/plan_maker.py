@@ -1,0 +1,113 @@
+"""From a finished session to a plan: what to do, who waits and why, who holds how much."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fairway.clock import format_rfc3339
+from fairway.scheduler.backfill.known import without_run_times
+from fairway.scheduler.backfill.planner import drop_satisfied, plan_reservations
+from fairway.scheduler.devices.choice import NO_CHOICES, choices, class_standings, given
+from fairway.scheduler.framework.session import Session
+from fairway.scheduler.plan import (
+    Binding,
+    Nomination,
+    Plan,
+    Reservation,
+    Sources,
+)
+from fairway.scheduler.report.planned_starts import overruns, planned_entries, planned_fields
+from fairway.scheduler.report.recheck import recheck_at
+from fairway.scheduler.report.standings import Standings
+from fairway.scheduler.report.statuses import count, statuses
+from fairway.scheduler.report.waiting_jobs import WaitingJobs
+from fairway.scheduler.reservations.book import Hold
+from fairway.state.tasks import Task, TaskState
+
+
+def make_plan(session: Session, *, reasons: bool) -> Plan:
+    """Without reasons the plan says what to do, and no more."""
+    session.divide()
+    drop_satisfied(session)
+    if reasons:
+        plan_reservations(session)
+    names = session.snapshot.names
+    chunks = [(tasks, [names[row] for row in rows]) for _, tasks, rows in session.bindings]
+    devices_of = given(session)
+
+    def binding(task: Task, node: str) -> Binding:
+        found = devices_of.get(task)
+        devices, annotations = NO_CHOICES if found is None else choices(*found)
+        return Binding(pod=task.key, node=node, devices=devices, annotations=annotations, job=task.job.key)
+
+    def bindings() -> list[Binding]:
+        return [binding(task, node) for tasks, nodes in chunks for task, node in zip(tasks, nodes, strict=True)]
+
+    return Plan(
+        _sources(session, bindings) if reasons else Sources(bindings=bindings),
+        placed=sum(len(tasks) for tasks, _ in chunks),
+        evictions=session.evictions,
+        reservations=_reservations(session),
+        nominations=_nominations(session),
+        released=session.holds.released,
+        overruns=overruns(session),
+        recheck_at=recheck_at(session),
+        warnings=_warnings(session) if reasons else (),
+    )
+
+
+def _warnings(session: Session) -> tuple[str, ...]:
+    warnings = [
+        *session.state.warnings(),
+        *session.devices.book.warnings(),
+        *filter(None, [without_run_times(session)]),
+        *session.warnings,
+        *session.failures.texts.values(),
+        *session.failures.slow.values(),
+    ]
+    return tuple(dict.fromkeys(warnings))
+
+
+def _sources(session: Session, bindings: Callable[[], list[Binding]]) -> Sources:
+    """All that the plan can be asked for, frozen as far as the state may move on before somebody asks."""
+    waiting, standings, counted = WaitingJobs(session), Standings(session), count(session)
+    return Sources(
+        bindings=bindings,
+        pending=waiting.pending,
+        queues=standings.queues,
+        namespaces=standings.namespaces,
+        resource_classes=class_standings(session),
+        status=lambda: statuses(session, waiting, counted),
+    )
+
+
+def _reservations(session: Session) -> list[Reservation]:
+    """All that stand after the plan, by job and pod."""
+    names = session.snapshot.names
+    standing = [hold for hold in session.holds if hold.state is not TaskState.PIPELINED]
+    return planned_entries(session) + [
+        Reservation(
+            pod=hold.task.key,
+            job=hold.job.key,
+            job_kind=hold.job.job.kind,
+            job_uid=hold.job.job.uid,
+            node=names[hold.row],
+            state="allocated" if hold.state is TaskState.ALLOCATED else "reserved",
+            since=format_rfc3339(hold.since),
+            **planned_fields(hold.promise if hold.state is TaskState.RESERVED else None),
+        )
+        for hold in sorted(standing, key=_by_job)
+    ]
+
+
+def _nominations(session: Session) -> list[Nomination]:
+    names = session.snapshot.names
+    standing = [hold for hold in session.holds if hold.state is TaskState.PIPELINED]
+    return [
+        Nomination(pod=hold.task.key, node=names[hold.row], since=format_rfc3339(hold.since))
+        for hold in sorted(standing, key=_by_job)
+    ]
+
+
+def _by_job(hold: Hold) -> tuple[str, str, str]:
+    return hold.job.key, hold.job.job.kind, hold.task.key

@@ -1,0 +1,26 @@
+"""When to decide again although nothing happens: the earliest moment at which the answer may change."""
+
+from __future__ import annotations
+
+from fairway.clock import SECOND, Micros
+from fairway.scheduler.framework.session import Session
+from fairway.scheduler.reservations.starving import next_starvation
+from fairway.state.tasks import TaskState
+
+
+def recheck_at(session: Session) -> Micros | None:
+    moments: list[Micros] = list(session.rechecks)
+    arguments = session.reserve_arguments
+    if arguments is not None:
+        starvation = next_starvation(session.state.waiting, arguments, session.now)
+        if starvation is not None:
+            moments.append(starvation)
+    moments += [planned.start for planned in session.planned.values()]
+    for hold in session.holds:
+        if hold.promise is not None:
+            moments.append(hold.promise.start)
+        if hold.state is TaskState.PIPELINED:
+            moments.append(hold.since + session.nomination_timeout * SECOND)
+        elif arguments is not None and arguments.reservation_timeout:
+            moments.append(hold.since + arguments.reservation_timeout * SECOND)
+    return min((moment for moment in moments if moment > session.now), default=None)

@@ -1,0 +1,108 @@
+"""What queues and namespaces hold and deserve, after the plan."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+
+from fairway.resources.quantity import INT64_MAX, format_amount
+from fairway.scheduler.framework.accounts import SHARE_BITS, UNLIMITED, AccountBook, QueueBook, share
+from fairway.scheduler.framework.session import Session
+from fairway.scheduler.plan import (
+    NamespaceStanding,
+    QueueStanding,
+)
+from fairway.scheduler.plugins.queue_limits import queue_share
+from fairway.state.cluster import PODS
+from fairway.state.queues import Amounts
+
+
+class Standings:
+    """What queues and namespaces hold and deserve, after the plan."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._rows = [
+            (row, name)
+            for row, name in sorted(enumerate(session.state.axis.names), key=_rank)
+            if row != PODS and row < len(session.total) and session.total[row] > 0
+        ]
+        self._infos = [
+            (book, book.info.weight, book.info.parent, "Open" if book.info.open else "Closed")
+            for _, book in sorted(session.queues.items())
+            if book.info.exists
+        ]
+        self._reserved = session.holds.set_aside()
+        waiting = _waiting(session)
+        self._accounts = [
+            session.account(book, namespace)
+            for _, book in sorted(session.queues.items())
+            for namespace in sorted({*book.info.accounts, *waiting.get(book.name, ())})
+        ]
+        """Looked up now: the state may move on before somebody asks."""
+
+    def queues(self) -> list[QueueStanding]:
+        return [
+            QueueStanding(
+                name=book.name,
+                weight=weight,
+                deserved=self._amounts(book.deserved or []),
+                allocated=self._amounts(self._allocated(book)),
+                share=_fraction(queue_share(book)),
+                requested=self._amounts([had + more for had, more in zip(book.had, book.requested, strict=True)]),
+                parent=parent,
+                state=state,
+                reserved=self._amounts(self._reserved.get(book, [])),
+                dominant_share=_fraction(share(self._allocated(book), self._session.share_total, 1, PODS)),
+            )
+            for book, weight, parent, state in self._infos
+        ]
+
+    def namespaces(self) -> list[NamespaceStanding]:
+        total = self._session.share_total
+        return [
+            NamespaceStanding(
+                queue=account.queue.name,
+                namespace=account.namespace,
+                weight=account.weight,
+                allocated=self._amounts(self._allocated(account)),
+                share=_fraction(share(account.held, total, 1, PODS)),
+                weighted_share=_fraction(share(account.held, total, account.weight, PODS)),
+                reserved=self._amounts(self._reserved.get(account, [])),
+            )
+            for account in self._accounts
+        ]
+
+    def _allocated(self, book: QueueBook | AccountBook) -> Amounts:
+        """What is held, without what is only set aside."""
+        reserved = self._reserved.get(book)
+        if reserved is None:
+            return book.held
+        return [held - aside for held, aside in zip_longest(book.held, reserved, fillvalue=0)]
+
+    def _amounts(self, amounts: list[int]) -> dict[str, str]:
+        shown = {}
+        for row, name in self._rows:
+            amount = amounts[row] if row < len(amounts) else 0
+            shown[name] = "unlimited" if amount >= UNLIMITED else format_amount(name, min(max(amount, 0), INT64_MAX))
+        return shown
+
+
+def _waiting(session: Session) -> dict[str, set[str]]:
+    """The namespaces that wait for something, by queue."""
+    found: dict[str, set[str]] = {}
+    for signature in session.state.waiting.signatures():
+        for key in signature.lines:
+            found.setdefault(key.queue, set()).add(key.namespace)
+    for job in (*session.state.waiting.started, *session.state.waiting.empty):
+        found.setdefault(job.queue, set()).add(job.namespace)
+    return found
+
+
+def _rank(dimension: tuple[int, str]) -> tuple[int, str]:
+    """cpu and memory first, the others by name: in no case by who spoke of one first."""
+    row, name = dimension
+    return min(row, PODS), name
+
+
+def _fraction(units: int) -> float:
+    return round(units / (1 << SHARE_BITS), 6)

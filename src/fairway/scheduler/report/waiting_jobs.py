@@ -1,0 +1,294 @@
+"""Everybody who waits after a cycle: in which order, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from fairway.clock import Micros, format_rfc3339
+from fairway.scheduler.backfill.timeline import PlannedStart
+from fairway.scheduler.framework.accounts import AccountBook
+from fairway.scheduler.framework.admission import admission, gated_verdict, gates_of
+from fairway.scheduler.framework.hooks import Key
+from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.session import Session
+from fairway.scheduler.plan import (
+    Pending,
+)
+from fairway.scheduler.report.explain import Why, explain
+from fairway.scheduler.reservations.starving import is_overdue, overdue
+from fairway.scheduler.verdict import QUEUE_LIMITED, Reason, Verdict
+from fairway.state.jobs import Job
+from fairway.state.tasks import Task, TaskState
+from fairway.state.waiting import Entry, Line, LineKey, Signature, patience
+
+_NO_SIGNATURE = Signature(((), 0, (), None, None))
+_NO_LINE = Line(LineKey("", "", 0, False, "", True), _NO_SIGNATURE)
+
+
+_ADMITTED_LATER = Verdict(
+    False, Reason.NOT_ENQUEUED, detail="its queue had too little left when the cycle began; the next cycle asks again"
+)
+
+_FREE_BY_NOW = "a limit stopped it when it was its turn, and does so no more; the next cycle considers it again"
+
+
+class Row(NamedTuple):
+    """A waiting job and what is known of why."""
+
+    entry: Entry
+    run: JobRun | None
+    verdict: Verdict | None
+    why: Why | None
+    line: Line = _NO_LINE
+
+
+class WaitingJobs:
+    """Everybody who waits after the plan. Reasons about nodes are worked out now, per signature; rows on demand."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        session.notes |= {job: note() for job, note in session.notes_to_make.items()}
+        self._captured: list[tuple[Signature, dict[LineKey, Line]]] = [
+            (signature, signature.capture()) for signature in session.state.waiting.signatures()
+        ]
+        self._lines = self._verdicts_of_lines()
+        self._jobs: dict[Job, tuple[JobRun, Verdict | None]] = {
+            run.job: (run, _final(session, run, verdict))
+            for run, verdict in session.outcomes.jobs.items()
+            if run.left() or session.holds.of(run)  # one that was nominated may have been placed elsewhere since
+        }
+        started = session.state.waiting.started.values()
+        self._started = [entry for _, entry in started if entry.job in self._jobs]
+        self._empty = [*_without_pods(session), *_gated(session)]
+        self._gates = {
+            task.job: gates_of(session.state, task.job) for task in _gated_tasks(session) if task.job.pending
+        }
+        self._places = {job: _place_note(session, run) for job, run in session.holders.items()}
+        self._places |= {run.job: _planned_note(planned) for run, planned in session.planned.items()}
+        self._held = {job: len(session.holds.of(run)) for job, run in session.holders.items()}
+        """Pods that wait with a node reserved, or held, for them."""
+        self._bound = {run.job for run, _, _ in session.bindings}
+        reserve = session.reserve_arguments
+        self._overtaken: frozenset[Job] = frozenset()
+        """The starving jobs, where being overtaken is a part of that."""
+        if reserve is not None and reserve.only_if_overtaken:
+            self._overtaken = frozenset(overdue(session.state, reserve, session.now))
+        self._whys = {
+            signature: explain(session, _sample(session, signature, lines))
+            for signature, lines in self._captured
+            if signature in session.outcomes.no_room or self._is_free_now(lines)
+        }
+        self._job_whys = self._explain_each()
+
+    def _verdicts_of_lines(self) -> dict[Line, Verdict | None]:
+        """As things stand after the plan; the first job of a line speaks for all. None: nodes are what is missing."""
+        found: dict[Line, Verdict | None] = {}
+        for line, verdict in self._session.outcomes.lines.items():
+            run = self._session.job_run(line.entries[0], line.signature, line)
+            found[line] = _final(self._session, run, verdict)
+        return found
+
+    def _is_free_now(self, lines: dict[LineKey, Line]) -> bool:
+        """Whether a limit that stopped one of these lines does so no more."""
+        return any(line in self._lines and self._lines[line] is None for line in lines.values())
+
+    def _explain_each(self) -> dict[Job, Why]:
+        """Jobs that stand for themselves; those that have nothing yet and need the same wait for the same."""
+        known: dict[tuple[Signature, object], Why] = {}
+        whys: dict[Job, Why] = {}
+        for job, (run, verdict) in self._jobs.items():
+            if verdict is not None:
+                continue
+            alike = not job.ready and not run.ready and job not in self._session.holders
+            key = (run.signature, self._session.caps_for(run) if self._session.caps_for else None)
+            why = known.get(key) if alike else None
+            whys[job] = explain(self._session, run) if why is None else why
+            if alike:
+                known[key] = whys[job]
+        return whys
+
+    def rows(self) -> Iterator[Row]:
+        """Those who wait, in no order yet."""
+        for signature, lines in self._captured:
+            for line in lines.values():
+                verdict = self._lines.get(line)
+                kept_out = verdict is None and signature in self._whys
+                for place, entry in enumerate(line.entries):
+                    if kept_out and (not place or not self._session.lines_are_alike):
+                        verdict = self._kept_out(entry, line)
+                    if entry.job in self._jobs:
+                        yield self._job_row(entry)
+                    elif entry.job not in self._bound:
+                        yield Row(entry, None, verdict, None if verdict else self._whys.get(signature), line)
+        for entry in self._started:
+            yield self._job_row(entry)
+        yield from self._empty
+
+    def _job_row(self, entry: Entry) -> Row:
+        run, verdict = self._jobs[entry.job]
+        return Row(entry, run, verdict, self._job_whys.get(entry.job))
+
+    def _kept_out(self, entry: Entry, line: Line) -> Verdict | None:
+        """A job that was never asked for, because nothing of its kind fits, may be kept out by what comes before nodes:
+        then that is what it waits for.
+        """
+        run = self._session.job_run(entry, line.signature, line)
+        verdict = admission(self._session, run)
+        if verdict.ok:
+            return None if _is_allowed(self._session, run) else _final(self._session, run, QUEUE_LIMITED)
+        return _final(self._session, run, verdict)
+
+    def pending(self) -> list[Pending]:
+        standing = [(self._session.job_key(run), run, row) for run, row in self.standing()]
+        heads: dict[AccountBook, tuple[Key, Micros]] = {}
+        for key, run, _ in standing:
+            if run.account not in heads or key < heads[run.account][0]:
+                heads[run.account] = key, run.job.order[0]
+        for account, (_, created) in heads.items():
+            account.top_created = created
+        ordered = sorted(((self._key(run, key), run, row) for key, run, row in standing), key=lambda found: found[0])
+        found: list[Pending] = []
+        position, queue = 0, None
+        for _, run, row in ordered:
+            position = position + 1 if run.queue is queue else 1
+            queue = run.queue
+            found.append(self._entry(run, row, position))
+        return found
+
+    def _key(self, run: JobRun, job_key: Key) -> Key:
+        run.account.top_priority = run.priority
+        return run.queue.name, self._session.namespace_key(run.account), job_key
+
+    def standing(self) -> Iterator[tuple[JobRun, Row]]:
+        """The rows, each with the job as it stands after the plan."""
+        return ((row.run or self._run(row), row) for row in self.rows())
+
+    def _run(self, row: Row) -> JobRun:
+        """A job of a line as it was: what its line says counts, for the job itself may have changed since."""
+        key, signature = row.line.key, row.line.signature
+        queue = self._session.queues[key.queue]
+        run = JobRun(row.entry, queue, self._session.account(queue, key.namespace), signature, row.line)
+        run.priority, run.minimum, run.ready = key.priority, signature.minimum, 0
+        return run
+
+    def _entry(self, run: JobRun, row: Row, position: int) -> Pending:
+        reason, message, nodes = self.reason(row)
+        return Pending(
+            job=run.key,
+            reason=reason.value,
+            message=message,
+            nodes=nodes,
+            queue=run.queue.name,
+            namespace=run.namespace,
+            position=position,
+            waiting=run.left() + self._held.get(run.job, 0) if row.run else len(row.entry.tasks),
+            ready=run.ready,
+            minimum=run.minimum,
+            priority=run.priority,
+            starving=self._starves(run.job, run.ready),
+        )
+
+    def _starves(self, job: Job, ready: int) -> bool:
+        arguments = self._session.reserve_arguments
+        if arguments is None or ready >= job.minimum:
+            return False
+        if arguments.only_if_overtaken:
+            return job in self._overtaken
+        return is_overdue(job, patience(job), arguments, self._session.now)
+
+    def reason(self, row: Row) -> tuple[Reason, str, dict[str, int]]:
+        reason, message, nodes = self._bare_reason(row)
+        kept = (self._session.notes, self._places, self._gates)
+        notes = [message, *(texts.get(row.entry.job, "") for texts in kept)]
+        return reason, "; ".join(note for note in notes if note), nodes
+
+    def _bare_reason(self, row: Row) -> tuple[Reason, str, dict[str, int]]:
+        if row.verdict is not None:
+            return row.verdict.reason or Reason.PLUGIN_FAILED, row.verdict.detail, {}
+        if row.why is None:
+            return Reason.NOT_ENQUEUED, _untouched(self._session), {}
+        if row.why.placed >= row.why.needed > 0:
+            return Reason.QUEUE_OVERUSED, _FREE_BY_NOW, {}
+        tasks = row.run.waiting if row.run else row.entry.tasks
+        member = tasks[row.why.member].key if tasks else ""
+        return row.why.reason, row.why.message(member), row.why.report.causes
+
+
+def _final(session: Session, job: JobRun, verdict: Verdict | None) -> Verdict | None:
+    """A verdict whose numbers are those of the finished plan; None where only nodes are missing by now."""
+    if verdict is QUEUE_LIMITED:
+        now = session.not_allowed(job)
+        return None if now.ok else now
+    if verdict is not None and verdict is _refusal(session, job):
+        now = session.enqueueable(job)
+        return _ADMITTED_LATER if now.ok else now
+    return verdict
+
+
+def _refusal(session: Session, job: JobRun) -> Verdict | None:
+    refused = session.outcomes.refused
+    return refused.get(job.job) if job.line is None else refused.get(job.line, refused.get(job.job))
+
+
+def _is_allowed(session: Session, job: JobRun) -> bool:
+    """Whether its queue may take what the job needs at once, with what others lend."""
+    missing = max(1, job.minimum - job.ready)
+    session.lending = session.lends()
+    counts = ((run.shape, min(missing, run.left)) for run in job.runs)
+    allowed = all(session.allocatable(job.queue, shape, count) >= count for shape, count in counts)
+    session.lending = False
+    return allowed
+
+
+def _without_pods(session: Session) -> Iterator[Row]:
+    """Groups that wait for their pods to be made; those that were let in and ended do not."""
+    for job in session.state.waiting.empty:
+        if job.phase not in ("", "Pending", "Inqueue"):
+            continue
+        run = session.job_run(Entry(job, []), _NO_SIGNATURE, _NO_LINE)
+        verdict = admission(session, run)
+        if not verdict.ok:
+            yield Row(Entry(job, []), run, verdict, None)
+
+
+def _gated_tasks(session: Session) -> Iterator[Task]:
+    return (session.state.tasks[key] for key in session.state.gates)
+
+
+def _gated(session: Session) -> Iterator[Row]:
+    """Jobs of which nothing waits but pods with scheduling gates."""
+    for job in session.state.waiting.gated:
+        tasks = sorted((task for task in job.tasks if task.state is TaskState.GATED), key=lambda task: task.key)
+        run = session.job_run(Entry(job, tasks), _NO_SIGNATURE, _NO_LINE)
+        yield Row(Entry(job, tasks), run, gated_verdict(session, run), None)
+
+
+def _place_note(session: Session, run: JobRun) -> str:
+    """Where a job that waits has claims to room."""
+    holds = session.holds.of(run)
+    if not holds:
+        return ""
+    nodes = ", ".join(sorted({session.snapshot.names[hold.row] for hold in holds}))
+    if all(hold.state is TaskState.PIPELINED for hold in holds):
+        return f"it is nominated to {nodes} and starts when the pods evicted for it are gone"
+    note = f"it has places on {nodes} and waits for room there"
+    promise = next((hold.promise for hold in holds if hold.promise is not None), None)
+    return note if promise is None else f"{note}; {_planned_note(promise)}"
+
+
+def _planned_note(planned: PlannedStart) -> str:
+    sure = "is promised" if planned.hard else "is expected"
+    mark = " (an estimate)" if planned.estimated else ""
+    return f"it {sure} to start at {format_rfc3339(planned.start)}{mark}"
+
+
+def _sample(session: Session, signature: Signature, lines: dict[LineKey, Line]) -> JobRun:
+    """Any job of the signature: they are alike."""
+    line = next(iter(lines.values()))
+    return session.job_run(line.entries[0], signature, line)
+
+
+def _untouched(session: Session) -> str:
+    actions = ", ".join(action.name for action in session.policy.actions)
+    return f"none of the policy's actions ({actions}) places it"

@@ -1,0 +1,268 @@
+"""Holds in a session: reservations and nominations that stand, begin, end or turn into bindings.
+
+    RESERVED    waits on its node for room; nobody new may use the node
+    ALLOCATED   has room, and keeps it until its gang is ready
+    PIPELINED   nominated: waits for the room of those who were evicted for it
+
+What a held task asks for already counts as held by its queue, namespace and job. Holds that the state carries are
+looked at once per cycle, before anything is placed: see `resuming`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fairway.clock import Micros
+from fairway.scheduler.framework.accounts import AccountBook, QueueBook
+from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.plan import Released
+from fairway.state.queues import Amounts, add
+from fairway.state.tasks import Task, TaskState
+
+if TYPE_CHECKING:
+    from fairway.scheduler.backfill.timeline import PlannedStart
+    from fairway.scheduler.framework.session import Session
+
+
+class Hold:
+    """A task's claim to room on a row."""
+
+    __slots__ = ("job", "open", "promise", "row", "since", "state", "task")
+
+    def __init__(self, job: JobRun, task: Task, row: int, state: TaskState, since: Micros) -> None:
+        self.job = job
+        self.task = task
+        self.row = row
+        self.state = state
+        self.since = since
+        self.promise: PlannedStart | None = None
+        self.open = False
+        """Whether others may use the node for now, as long as they keep the promise."""
+
+    def __repr__(self) -> str:
+        return f"<Hold {self.task.key} {self.state.name} row={self.row}>"
+
+
+class HoldBook:
+    """All holds of a session, by task."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._holds: dict[Task, Hold] = {}
+        self._by_job: dict[JobRun, list[Hold]] = {}
+        self.released: list[Released] = []
+        self.given_up: dict[JobRun, set[int]] = {}
+        """Rows whose reservation timed out in this cycle: the job should look elsewhere first."""
+        self._reserved = np.zeros(session.snapshot.size, dtype=np.int64)
+        self._nominated: dict[int, list[int]] = {}
+        """By row, what nominations still claim there of those that the state carries."""
+        self._read()
+
+    def __iter__(self) -> Iterator[Hold]:
+        return iter(list(self._holds.values()))
+
+    def of(self, job: JobRun) -> list[Hold]:
+        return list(self._by_job.get(job, ()))
+
+    def rows(self) -> set[int]:
+        """Rows that carry a reservation."""
+        return {hold.row for hold in self._holds.values() if hold.state is not TaskState.PIPELINED}
+
+    def nominated_rows(self) -> set[int]:
+        """Rows that carry a nomination."""
+        return {hold.row for hold in self._holds.values() if hold.state is TaskState.PIPELINED}
+
+    def set_aside(self) -> dict[QueueBook | AccountBook, Amounts]:
+        """By queue, with those above it, and by namespace: what is reserved or nominated and not allocated yet."""
+        found: dict[QueueBook | AccountBook, Amounts] = {}
+        for hold in self._holds.values():
+            if hold.state is not TaskState.ALLOCATED:
+                books: list[QueueBook | AccountBook] = [*hold.job.queue.line, hold.job.account]
+                for book in books:
+                    add(found.setdefault(book, []), hold.task.shape.vector)
+        return found
+
+    # -- changes: each keeps room, flags and counts together --------------------------------------------------
+
+    def add(self, job: JobRun, task: Task, row: int, state: TaskState) -> Hold:
+        """A new hold. The room of a nomination is seen to by whoever made it."""
+        hold = Hold(job, task, row, state, self._session.now)
+        self._insert(hold)
+        job.hold(task, 1)
+        if state is TaskState.ALLOCATED:
+            self._take(hold, 1)
+            job.count_ready(task, 1)
+        elif state is TaskState.RESERVED:
+            self._flag(row, 1)
+        return hold
+
+    def cancel(self, hold: Hold) -> None:
+        """Undo `add`: the hold never was."""
+        self._drop(hold)
+        hold.job.hold(hold.task, -1)
+        if hold.state is TaskState.ALLOCATED:
+            self._take(hold, -1)
+            hold.job.count_ready(hold.task, -1)
+        elif hold.state is TaskState.RESERVED:
+            self._flag(hold.row, -1)
+
+    def take_room(self, hold: Hold, is_there: Callable[[Hold], bool]) -> bool:
+        """RESERVED or PIPELINED becomes ALLOCATED, if its room is there once its own claim is put aside."""
+        waits = hold.state
+        if waits is TaskState.PIPELINED:
+            self._lift(hold, 1)
+        if not is_there(hold):
+            if waits is TaskState.PIPELINED:
+                self._lift(hold, -1)
+            return False
+        if waits is TaskState.RESERVED:
+            self._unflag(hold)
+        hold.state = TaskState.ALLOCATED
+        self._take(hold, 1)
+        hold.job.count_ready(hold.task, 1)
+        return True
+
+    def wait_again(self, hold: Hold, state: TaskState) -> None:
+        """An ALLOCATED hold goes back to being nominated, or to being reserved because its room is gone."""
+        hold.job.count_ready(hold.task, -1)
+        self._take(hold, -1)
+        hold.state = state
+        if state is TaskState.RESERVED:
+            self._flag(hold.row, 1)
+        else:
+            self._lift(hold, -1)
+
+    def release(self, hold: Hold, reason: str) -> None:
+        """The claim ends; the task waits like any other."""
+        self._drop(hold)
+        if hold.state is TaskState.ALLOCATED:
+            self._take(hold, -1)
+            hold.job.count_ready(hold.task, -1)
+        elif hold.state is TaskState.RESERVED:
+            self._unflag(hold)
+        else:
+            self._lift(hold, 1)
+        hold.job.hold(hold.task, -1)
+        self.released.append(Released(hold.task.key, self._session.snapshot.names[hold.row], reason))
+
+    def bind(self, job: JobRun) -> None:
+        """The job is ready: tasks with room are bound, and reservations without are no longer needed. Room that others
+        make for a task is still its own.
+        """
+        if job not in self._by_job:
+            return
+        for hold in self.of(job):
+            if hold.state is TaskState.ALLOCATED:
+                self._drop(hold)
+                self._session.bind(job, [hold.task], [hold.row])
+        for hold in self.of(job):
+            if hold.state is TaskState.RESERVED:
+                self.release(hold, "the job is ready without it")
+
+    def move(self, task: Task) -> None:
+        """A held task was placed elsewhere by a statement that is being committed: the claim ends, the charge stays."""
+        hold = self._holds[task]
+        self._drop(hold)
+        if hold.state is TaskState.RESERVED:
+            self._unflag(hold)
+        else:
+            self._lift(hold, 1)
+        reason = "the job became ready elsewhere"
+        self.released.append(Released(hold.task.key, self._session.snapshot.names[hold.row], reason))
+
+    def open(self, holds: list[Hold], promise: PlannedStart) -> None:
+        """It is known when the room will be there: let those use the nodes who keep the promise."""
+        for hold in holds:
+            hold.promise, hold.open = promise, True
+            self._flag(hold.row, -1)
+
+    def close(self) -> None:
+        """Those who come now do not look at promises: the nodes are reserved as before."""
+        for hold in self._holds.values():
+            if hold.open:
+                hold.open = False
+                self._flag(hold.row, 1)
+
+    # -- plumbing -----------------------------------------------------------------------------------------------
+
+    def _read(self) -> None:
+        state = self._session.state
+        for job in sorted(state.waiting.holding, key=lambda job: job.order):
+            signature, entry = state.waiting.started[job]
+            run = self._session.job_run(entry, signature)
+            self._session.holders[job] = run
+            for task in job.holders():
+                record = state.hold_of(task)
+                now = self._session.now
+                since = now if record is None or record.since is None else min(record.since, now)
+                hold = Hold(run, task, task.node, task.state, since)
+                self._insert(hold)
+                if task.state is TaskState.RESERVED:
+                    self._reserved[task.node] += 1
+                elif task.state is TaskState.PIPELINED:
+                    self._be_there(hold, 1)
+        self._publish()
+
+    def _insert(self, hold: Hold) -> None:
+        self._holds[hold.task] = hold
+        self._by_job.setdefault(hold.job, []).append(hold)
+
+    def _drop(self, hold: Hold) -> None:
+        del self._holds[hold.task]
+        self._by_job[hold.job].remove(hold)
+
+    def _take(self, hold: Hold, sign: int) -> None:
+        if sign < 0:
+            self._session.charge_kinds(hold.job, [hold.task], -1)
+        self._session.write(hold.task.shape, [hold.task], [hold.row], sign)
+        if sign > 0:
+            self._session.charge_kinds(hold.job, [hold.task], 1)
+
+    def _flag(self, row: int, by: int) -> None:
+        """One reservation more or less waits on a row; others may use it only if there is none."""
+        self._reserved[row] += by
+        self._session.snapshot.scratch(row)
+        self._publish()
+
+    def _unflag(self, hold: Hold) -> None:
+        if not hold.open:
+            self._flag(hold.row, -1)
+
+    def _publish(self) -> None:
+        kernel = self._session.kernel
+        kernel.reserved = self._reserved > 0 if self._reserved.any() else None
+        kernel.reserved_slots = self._reserved
+
+    def _lift(self, hold: Hold, sign: int) -> None:
+        """Take a nomination off its node's books (or put it back): what it owed beyond releasing room is free.
+
+        One made in this session is not on the node's books, and its room stays its own until the session ends.
+        """
+        if hold.task.state is not TaskState.PIPELINED:
+            return
+        snapshot, row = self._session.snapshot, hold.row
+        snapshot.scratch(row)
+        claims = self._claims(row)
+        for dimension, amount in hold.task.shape.vector:
+            before = self._owed(row, dimension)
+            claims[dimension] -= sign * amount
+            snapshot.idle[dimension, row] += before - self._owed(row, dimension)
+        self._be_there(hold, -sign)
+
+    def _be_there(self, hold: Hold, by: int) -> None:
+        """To rules between pods a nominated one counts as being on its node already."""
+        shape = hold.task.shape
+        if shape.minds_pods or shape.ports:
+            self._session.pods.place(shape, np.array([hold.row]), self._session.snapshot.size, by)
+
+    def _owed(self, row: int, dimension: int) -> int:
+        """What nominations claim on a row beyond what is being released there."""
+        return max(0, self._claims(row)[dimension] - int(self._session.state.nodes.releasing.data[dimension, row]))
+
+    def _claims(self, row: int) -> list[int]:
+        if row not in self._nominated:
+            self._nominated[row] = self._session.state.nodes.pipelined.data[:, row].tolist()
+        return self._nominated[row]

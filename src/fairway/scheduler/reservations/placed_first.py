@@ -1,0 +1,47 @@
+"""Starving jobs that allocate places anyway need no reservation: when their turn comes they get what it has for them.
+
+Otherwise the reservations of those behind them, which cannot be placed, would close their nodes to them, and a backlog
+that starves as a whole would not be shared as allocate shares it.
+"""
+
+from __future__ import annotations
+
+from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.session import Session
+from fairway.scheduler.reservations.book import Hold
+from fairway.scheduler.reservations.trial import Answer
+from fairway.state.jobs import Job
+from fairway.state.tasks import Task, TaskState
+
+
+class PlacedFirst:
+    """The first step of every job in an answer of allocate: what makes it ready."""
+
+    def __init__(self, session: Session, answer: Answer) -> None:
+        self._session = session
+        self._steps: dict[Job, tuple[list[Task], list[int]]] = {}
+        for job, tasks, rows in answer.steps:
+            self._steps.setdefault(job, (tasks, rows))
+
+    def place(self, job: JobRun) -> bool:
+        """Bind a job where allocate would; False if it would not, or if its nodes were reserved meanwhile."""
+        step, session = self._steps.get(job.job), self._session
+        if step is None or session.holds.of(job):
+            return False
+        made: list[Hold] = []
+        for task, row in zip(*step, strict=True):
+            if self._is_reserved(row) or not session.kernel.takes(task.shape, row):
+                break
+            made.append(session.holds.add(job, task, row, TaskState.ALLOCATED))
+        if len(made) == len(step[0]) and session.job_ready(job):
+            job.line = None
+            session.holders[job.job] = job
+            session.holds.bind(job)
+            return True
+        for hold in reversed(made):
+            session.holds.cancel(hold)
+        return False
+
+    def _is_reserved(self, row: int) -> bool:
+        reserved = self._session.kernel.reserved
+        return reserved is not None and bool(reserved[row])

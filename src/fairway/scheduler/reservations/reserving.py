@@ -1,0 +1,281 @@
+"""Places for a starving job: for every task that it misses a node, or none at all (seed 004).
+
+Everything but room must hold on a node now; room is compared with the whole node, less what is promised there already.
+Of the nodes that are left the least used score ten, as many as the policy lets carry reservations; of those a node
+with room now is best, then the least used, then by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairway.api.arguments import ReserveArguments
+from fairway.resources.columns import BoolColumn, IntColumn, Vector
+from fairway.scheduler.framework.hooks import FloatColumn
+from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.session import Session
+from fairway.scheduler.reservations.book import Hold
+from fairway.scheduler.reservations.guarantees import Guarantees
+from fairway.scheduler.reservations.missing import missing_tasks
+from fairway.scheduler.reservations.reservable import most_reserved, reservable_nodes, scoring_nodes
+from fairway.scheduler.topology.domains import Domains
+from fairway.scheduler.verdict import Reason
+from fairway.state.shapes import Shape
+from fairway.state.tasks import ON_NODE, Task, TaskState
+from fairway.state.waiting import Signature
+
+TEN = 10.0
+
+
+class Places:
+    """Finds places for one starving job after the other, within the limits of the policy."""
+
+    def __init__(self, session: Session, arguments: ReserveArguments) -> None:
+        self._session = session
+        self._tens = scoring_nodes(session, arguments)
+        self._most = most_reserved(session, arguments)
+        self._open = reservable_nodes(session, arguments)
+        self._hopeless: set[Signature] = set()
+        """What fits nowhere: the more is reserved the less there is left, so nobody like it needs to be tried again."""
+        self._left: list[int] | None = None
+        self._guarantees = Guarantees(session)
+
+    def reserve(self, job: JobRun) -> bool:
+        """Places for all that the job misses, or none."""
+        session, tasks = self._session, missing_tasks(self._session, job)
+        if not tasks or not self._queue_allows(job, tasks):
+            return False
+        if not job.started and job.signature in self._hopeless:
+            return False
+        made: list[Hold] = []
+        stuck = next((task for task in tasks if not self._may_fit(task.shape)), None)
+        if stuck is None:
+            self._imagine(session.holds, 1)
+            stuck = self._reserve_somewhere(job, tasks, made)
+            self._imagine([*session.holds], -1)
+        if stuck is not None or not self._guarantees.hold(job.queue, made):
+            for hold in reversed(made):
+                session.holds.cancel(hold)
+            if stuck is None:
+                session.notes[job.job] = "nothing is reserved: other queues are guaranteed what is left of the nodes"
+                return False
+            session.notes_to_make[job.job] = partial(self._note, stuck)
+            self._hopeless.add(job.signature)
+            return False
+        self._guarantees.note(made)
+        self._left = None
+        if any(hold.state is TaskState.RESERVED and session.kernel.takes(hold.task.shape, hold.row) for hold in made):
+            session.rechecks.append(session.now + 1)  # what others left there is its own from the next cycle on
+        job.line = None
+        session.holders[job.job] = job
+        if session.job_ready(job):
+            session.holds.bind(job)
+        return True
+
+    def _may_fit(self, shape: Shape) -> bool:
+        """Whether it asks for no more of anything than one node at most has left to promise."""
+        if self._left is None:
+            session, carrying = self._session, self._session.holds.rows()
+            left = session.snapshot.allocatable.copy()
+            for hold in session.holds:
+                if hold.state is not TaskState.PIPELINED:
+                    for row, amount in hold.task.shape.vector:
+                        left[row, hold.row] -= amount
+            open_ = self._open & column_of(carrying, len(self._open)) if len(carrying) >= self._most else self._open
+            self._left = left.max(axis=1, initial=-1, where=open_).tolist()
+        left_ = self._left
+        return all(amount <= left_[row] for row, amount in shape.vector)
+
+    def _reserve_somewhere(self, job: JobRun, tasks: list[Task], made: list[Hold]) -> Task | None:
+        """In one domain, the emptiest first, if the job must be in one."""
+        topology = job.job.topology
+        if topology is None or not topology.hard:
+            return self._reserve(job, tasks, made, self._open)
+        stuck: Task | None = tasks[0]
+        for domain in Domains(self._session, job, claims=True).all():
+            stuck = self._reserve(job, tasks, made, self._open & domain.mask)
+            if stuck is None:
+                return None
+            while made:
+                hold = made.pop()
+                self._imagine([hold], -1)
+                self._session.holds.cancel(hold)
+        return stuck
+
+    def _reserve(self, job: JobRun, tasks: list[Task], made: list[Hold], open_: BoolColumn) -> Task | None:
+        """Hold a place for each task on an open node; returns the first that has none."""
+        search = _Search(self._session, job, open_)
+        for task in tasks:
+            row = self._row_for(search, task.shape)
+            if row is None:
+                return task
+            state = TaskState.ALLOCATED if search.room_now(task.shape)[row] else TaskState.RESERVED
+            hold = self._session.holds.add(job, task, row, state)
+            made.append(hold)
+            search.promise(hold)
+            self._imagine([hold], 1)
+        return None
+
+    def _imagine(self, holds: Iterable[Hold], by: int) -> None:
+        """Reserved tasks are not there yet; to rules between pods they count as if they were."""
+        session = self._session
+        for hold in holds:
+            shape = hold.task.shape
+            if hold.state is TaskState.RESERVED and (shape.minds_pods or shape.ports):
+                session.pods.place(shape, np.array([hold.row]), session.snapshot.size, by)
+
+    def within_deserved(self, job: JobRun) -> bool:
+        """Whether what the job misses stays within what its queue, and all above, deserve."""
+        need = self._need(missing_tasks(self._session, job), self._session.device_queues.asked)
+        return not any(
+            book.deserved is not None and book.held[row] + amount > book.deserved[row]
+            for book in job.queue.line
+            for row, amount in need.items()
+        )
+
+    def _queue_allows(self, job: JobRun, tasks: list[Task]) -> bool:
+        need = self._need(tasks, self._session.device_queues.named)
+        for book in job.queue.line:
+            limits = [book.capability] if self._session.lends() else [book.capability, book.deserved or book.capability]
+            if any(book.held[row] + amount > limit[row] for limit in limits for row, amount in need.items()):
+                return False
+        return self._guarantees.leave(job.queue, need)
+
+    def _need(self, tasks: list[Task], vector_of: Callable[[Shape], Vector]) -> dict[int, int]:
+        need: dict[int, int] = {}
+        for task in tasks:
+            for row, amount in vector_of(task.shape):
+                need[row] = need.get(row, 0) + amount
+        return need
+
+    def _row_for(self, search: _Search, shape: Shape) -> int | None:
+        """The best node; one where a reservation of the job timed out only if there is no other."""
+        fits = search.fits(shape)
+        carrying = self._session.holds.rows()
+        if len(carrying) >= self._most:
+            fits &= column_of(carrying, len(fits))
+        if not fits.any():
+            return None
+        elsewhere = self._best(search, shape, fits & ~search.avoided)
+        return self._best(search, shape, fits) if elsewhere is None else elsewhere
+
+    def _best(self, search: _Search, shape: Shape, fits: BoolColumn) -> int | None:
+        raw, rank = raw_score(self._session, shape), self._session.snapshot.rank
+        rows = np.flatnonzero(tens(raw, fits, self._tens, rank))
+        if not len(rows):
+            return None
+        full = ~search.room_now(shape)
+        return int(rows[np.lexsort((rank[rows], -raw[rows], full[rows]))[0]])
+
+    def _note(self, task: Task) -> str:
+        """A job that can never be reserved for says so."""
+        whole = self._session.snapshot.allocatable
+        large = np.ones(whole.shape[1], dtype=np.bool_)
+        for row, amount in task.shape.vector:
+            large &= whole[row] >= amount
+        session, shape = self._session, task.shape
+        if session.devices.minds(shape) and large.any():
+            rows = map(int, np.flatnonzero(large))
+            if not any(session.device_fit.serves_when_empty(shape, row) for row in rows):
+                return f"nothing is reserved: no node has devices that would serve {task.key}"
+        if not large.any():
+            return f"nothing is reserved: {task.key} is larger than every node"
+        if not (predicates(self._session, task.shape, but=Reason.DEVICE_UNAVAILABLE) & large).any():
+            return f"nothing is reserved: {task.key} may not run on any node that is large enough"
+        return f"nothing is reserved: the nodes that may carry reservations ({self._most}) do not suffice"
+
+
+class _Search:
+    """What is known of the nodes while places for one job are looked for."""
+
+    def __init__(self, session: Session, job: JobRun, open_: BoolColumn) -> None:
+        self._session = session
+        self._open = open_
+        self._taken = np.zeros_like(session.snapshot.allocatable)
+        """What is promised on a node, and what the job itself runs there: it must fit the whole node together."""
+        self._passes: dict[Shape, BoolColumn] = {}
+        self._promised: dict[int, list[Shape]] = {}
+        """Who has a reservation where, and minds devices."""
+        size = session.snapshot.size
+        self._others = np.zeros(size, dtype=np.bool_)
+        """Where others wait for room: what is idle there is not for this job."""
+        self.avoided = column_of(session.holds.given_up.get(job, ()), size)
+        for hold in session.holds:
+            if hold.state is not TaskState.PIPELINED:
+                self.promise(hold)
+            if hold.state is TaskState.RESERVED and hold.job is not job:
+                self._others[hold.row] = True
+        for task in job.job.tasks:
+            if task.state in ON_NODE and task.state is not TaskState.ALLOCATED:
+                self._take(task.node, task.shape.vector)
+
+    def promise(self, hold: Hold) -> None:
+        self._take(hold.row, hold.task.shape.vector)
+        if self._session.devices.minds(hold.task.shape):
+            self._promised.setdefault(hold.row, []).append(hold.task.shape)
+
+    def fits(self, shape: Shape) -> BoolColumn:
+        """Where one more task of the shape may be reserved for."""
+        whole = self._session.snapshot.allocatable
+        fits = self._open & self._predicates(shape)
+        for row, amount in shape.vector:
+            fits &= self._taken[row] + amount <= whole[row]
+        fit = self._session.device_fit
+        doubtful = self._promised if fit.is_told_by_columns(shape) else np.flatnonzero(fits)
+        for found in map(int, doubtful) if self._session.devices.minds(shape) else ():
+            fits[found] &= fit.serves_when_empty(shape, found, self._promised.get(found, ()))
+        return fits
+
+    def room_now(self, shape: Shape) -> BoolColumn:
+        idle = self._session.snapshot.idle
+        room = ~self._others
+        for row, amount in shape.vector:
+            room &= idle[row] >= amount
+        return room & predicates(self._session, shape) if self._session.devices.minds(shape) else room
+
+    def _predicates(self, shape: Shape) -> BoolColumn:
+        if shape.minds_pods or shape.ports:
+            return predicates(self._session, shape, but=Reason.DEVICE_UNAVAILABLE)
+        if shape not in self._passes:
+            self._passes[shape] = predicates(self._session, shape, but=Reason.DEVICE_UNAVAILABLE)
+        return self._passes[shape]
+
+    def _take(self, row: int, vector: Vector) -> None:
+        for dimension, amount in vector:
+            self._taken[dimension, row] += amount
+
+
+def predicates(session: Session, shape: Shape, but: Reason | None = None) -> BoolColumn:
+    """Where everything but room holds now, and but what fails for one reason."""
+    view = session.kernel.view()
+    passes = np.full(view.size, not shape.volumes.missing and not shape.giant)
+    for feasible in (*session.kernel.hooks.feasible_static, *session.kernel.hooks.feasible):
+        for check in feasible(shape, view):
+            if but is None or check.reason is not but:
+                passes &= check.passes
+    return passes
+
+
+def raw_score(session: Session, shape: Shape) -> FloatColumn:
+    """How little used each node is, by the policy's plugins."""
+    view = session.kernel.view()
+    scores = [score(shape, view) for score in session.hooks("reserve_score")]
+    return sum(scores[1:], start=scores[0]) if scores else np.zeros(view.size)
+
+
+def tens(raw: FloatColumn, candidates: BoolColumn, count: int, rank: IntColumn) -> FloatColumn:
+    """Ten for the best `count` candidates, ties by name; nothing for the rest."""
+    order = np.lexsort((rank, -raw, ~candidates))[:count]
+    score: NDArray[np.float64] = np.zeros(len(raw))
+    score[order] = TEN
+    return np.where(candidates, score, 0.0)
+
+
+def column_of(rows: Iterable[int], size: int) -> BoolColumn:
+    column = np.zeros(size, dtype=np.bool_)
+    column[list(rows)] = True
+    return column

@@ -1,0 +1,112 @@
+"""Which jobs starve: those that have waited longer than they should, and neither run nor have a claim to room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fairway.api.arguments import ReserveArguments
+from fairway.clock import SECOND, Micros
+from fairway.scheduler.framework.admission import admission
+from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.session import Session
+from fairway.scheduler.placement.candidates import in_line, is_for_backfill
+from fairway.scheduler.reservations.overtaken import overtakers
+from fairway.state.cluster import ClusterState
+from fairway.state.jobs import Job
+from fairway.state.tasks import TaskState
+from fairway.state.waiting import Line, WaitingIndex, patience
+
+
+def threshold(arguments: ReserveArguments, own: Micros | None) -> Micros:
+    """A job may raise the policy's threshold; lower it only as far as the policy lets it."""
+    policy = arguments.starving_job_time_threshold * SECOND
+    if own is None or own >= policy:
+        return policy if own is None else own
+    least = arguments.min_starving_after
+    return policy if least is None else max(own, min(policy, least * SECOND))
+
+
+def is_overdue(job: Job, own: Micros | None, arguments: ReserveArguments, now: Micros) -> bool:
+    """Whether it has waited longer than it should."""
+    since = job.waits_since
+    return since is not None and now - since > threshold(arguments, own)
+
+
+def is_starving(state: ClusterState, job: Job, arguments: ReserveArguments, now: Micros) -> bool:
+    """Whether it has, and was overtaken where the policy asks for that."""
+    if not is_overdue(job, patience(job), arguments, now):
+        return False
+    return not arguments.only_if_overtaken or overtakers(state).has_overtaken(job)
+
+
+def starving(session: Session, arguments: ReserveArguments) -> Iterator[JobRun]:
+    """The first starving job of every line, and every starving job that has started; not those left out by policy."""
+    waiting = session.state.waiting
+    seen: set[Line] = set()
+    for job in overdue(session.state, arguments, session.now):
+        if job.queue in arguments.exclude_queues:
+            continue
+        if job in waiting.started:
+            run = _started(session, job)
+        else:
+            place = waiting.place_of(job)
+            line = place.signature.lines[place.line]
+            if line in seen or is_for_backfill(line):
+                continue
+            seen.add(line)
+            run = next_starving(session, line, 0, arguments)
+        if run is not None and admission(session, run).ok:
+            yield run
+
+
+def overdue(state: ClusterState, arguments: ReserveArguments, now: Micros) -> list[Job]:
+    """All that have waited longer than they should (and were overtaken, where that matters), whatever else is true."""
+    waiting = state.waiting
+    waiting.ages.advance(now - threshold(arguments, None))
+    found = [*waiting.ages.old, *(job for job in waiting.patient if is_overdue(job, patience(job), arguments, now))]
+    if not arguments.only_if_overtaken or not found:
+        return found
+    index = overtakers(state)
+    return [job for job in found if index.has_overtaken(job)]
+
+
+def _started(session: Session, job: Job) -> JobRun | None:
+    signature, entry = session.state.waiting.started[job]
+    run = session.holders[job] if job in session.holders else session.job_run(entry, signature)
+    return None if session.job_ready(run) or condition_ready(session, run) else run
+
+
+def next_starving(session: Session, line: Line, place: int, arguments: ReserveArguments) -> JobRun | None:
+    """The first starving job at or behind a place in a line."""
+    while place < len(line.entries):
+        job = in_line(session, line, place)
+        if job is None or job.job.created is None:
+            return None
+        if is_starving(session.state, job.job, arguments, session.now):
+            return job
+        if session.now - job.job.created <= threshold(arguments, line.key.patience):
+            return None  # those behind are younger still
+        place = job.place + 1
+    return None
+
+
+def condition_ready(session: Session, job: JobRun) -> bool:
+    """Whether the job is ready as soon as its reservations are filled."""
+    reserved = [hold.task for hold in session.holds.of(job) if hold.state is TaskState.RESERVED]
+    for task in reserved:
+        job.count_ready(task, 1)
+    ready = session.job_ready(job)
+    for task in reserved:
+        job.count_ready(task, -1)
+    return bool(reserved) and ready
+
+
+def next_starvation(waiting: WaitingIndex, arguments: ReserveArguments, now: Micros) -> Micros | None:
+    """The next moment at which some waiting job begins to starve."""
+    policy = threshold(arguments, None)
+    waiting.ages.advance(now - policy)
+    since = waiting.ages.next()
+    moments = [] if since is None else [since + policy + 1]
+    own = ((job.waits_since, threshold(arguments, patience(job))) for job in waiting.patient)
+    moments += [began + limit + 1 for began, limit in own if began is not None]
+    return min((moment for moment in moments if moment > now), default=None)
