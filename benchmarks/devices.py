@@ -25,7 +25,7 @@ from fairway.api.nodes import Node, NodeStatus
 from fairway.api.pods import Container, Pod, PodSpec, ResourceRequirements
 from fairway.api.policy import default_policy
 from fairway.api.scheduling import PodGroup, PodGroupSpec
-from fairway.devices.track.ledger import device_book
+from fairway.devices.track.ledger import device_ledger
 from fairway.scheduler.decide import decide
 from fairway.state.cluster import ClusterState
 from fairway.state.device_requests import CLASS_PREFIX
@@ -171,12 +171,12 @@ def run(cluster: Cluster) -> Run:
     plain_time, _ = decided(loaded(cluster, by_class=False))
     state = loaded(cluster, by_class=True)
     begun = time.process_time()
-    device_book(state)
+    device_ledger(state)
     learnt = time.process_time() - begun
     device_time, placed = decided(state)
     begun = time.process_time()
     state.apply(Upserted(cluster.a_class("one-more", "24G", 32, 1)))
-    device_book(state)
+    device_ledger(state)
     return Run(plain_time, device_time, placed, learnt, time.process_time() - begun)
 
 

@@ -12,7 +12,7 @@ import yaml
 from rich.text import Text
 
 import fairway
-from fairway.app.records import Happening
+from fairway.app.records import SandboxEvent
 from fairway.cli.output import console, echo, escaped, one_line, print_json, print_structured, table, warn
 from fairway.cli.sandbox_view import event_line, screen
 from fairway.clock import SECOND
@@ -226,7 +226,7 @@ def test_the_live_view(capsys: pytest.CaptureFixture[str]) -> None:
     console().print(screen(sandbox.frame(), "60", "http://127.0.0.1:7333", 80, 24))
     for event in sandbox.happenings(100):
         echo(event_line(event))
-    echo(event_line(Happening(0, "placed", EVERYTHING, f"ns/{EVERYTHING}")))
+    echo(event_line(SandboxEvent(0, "placed", EVERYTHING, f"ns/{EVERYTHING}")))
     found = capsys.readouterr()
     assert "x1b" in found.out
     assert obeyed(found.out) == set() == obeyed(found.err)

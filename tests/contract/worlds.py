@@ -26,7 +26,7 @@ from fairway.drive.world import World
 from fairway.sim.assertions import Evidence
 from fairway.sim.live import LiveCluster
 from fairway.sim.loop import EventLoop
-from fairway.sim.node_timeline import Story
+from fairway.sim.node_timeline import NodeTimeline
 from fairway.sim.nodes import NodePool
 from fairway.sim.objects import identified
 from fairway.sim.population import make_job, populate, settle
@@ -111,7 +111,7 @@ class InVirtualTime(Played):
 
     def __init__(self, objects: list[ApiObject], policy: Policy) -> None:
         self.loop = EventLoop(NOW)
-        self.cluster = LiveCluster(self.loop, NodePool(), Journal(), Story(), Evidence(NOW), TIMING, Random(0))
+        self.cluster = LiveCluster(self.loop, NodePool(), Journal(), NodeTimeline(), Evidence(NOW), TIMING, Random(0))
         settle(populate(objects, run_time), self.cluster)
         self._scheduler = schedule(self.cluster, policy, rhythm_of("events", SECOND, reasons=False))
 

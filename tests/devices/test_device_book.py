@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from fairway.devices.track.invariants import check
-from fairway.devices.track.ledger import device_book
+from fairway.devices.track.ledger import device_ledger
 from fairway.state import invariants
 from fairway.state.cluster import ClusterState
 from fairway.state.events import Deleted, Upserted
@@ -160,7 +160,7 @@ def test_only_the_highest_generation_of_a_pool_counts_and_only_when_it_is_comple
     assert standings(state) == {"any": (2, 0)}
     state.apply(Upserted(resource_slice("s2", "n1", published("c"), generation=2, count=2)))
     assert standings(state) == {"any": (0, 0)}
-    assert "1 slice(s) of generation 2 are missing" in device_book(state).warnings()[0]
+    assert "1 slice(s) of generation 2 are missing" in device_ledger(state).warnings()[0]
     state.apply(Upserted(resource_slice("s3", "n1", published("d"), published("e"), generation=2, count=2)))
     assert standings(state) == {"any": (3, 0)}
     state.apply(Deleted(resource_slice("s3", "n1")))
@@ -189,7 +189,7 @@ def test_classes_that_include_each_other_are_refused_whatever_came_first() -> No
     c = resource_class("c", includes=[{"class": "a"}])
     state = state_of(device_node("n1", gpu("x"), gpu("y", members=["x"])), c, a, b)
     assert standings(state) == {"a": (0, 0), "b": (0, 0), "c": (0, 0)}
-    faults = device_book(state).warnings()
+    faults = device_ledger(state).warnings()
     assert [fault.split(": ")[0] for fault in faults] == ["resourceclass a", "resourceclass b", "resourceclass c"]
     assert "a -> b -> c -> a goes in a circle" in faults[0]
 

@@ -378,7 +378,7 @@ class _Search:
     def _offer(self, task: Task, name: str) -> tuple[tuple[Any, ...], list[Unit]] | None:
         """What one more task on a node costs; None if nothing helps, or nothing has to go."""
         node, places = self._plan.cluster.nodes[name], self._plan.places
-        if not places.may_ever(task, node):
+        if not places.fits_when_empty(task, node):
             return None
         short = [n for n, amount in task.request.items() if amount and places.free(node).get(n, 0) < amount]
         helpful = [unit for unit in self._left if self._helps(unit, task, node, short)]

@@ -42,7 +42,7 @@ class Places:
             and all(self._spread_holds(task, node, c) for c in task.pod.spec.topology_spread_constraints)
         )
 
-    def may_ever(self, task: Task, node: Node) -> bool:
+    def fits_when_empty(self, task: Task, node: Node) -> bool:
         """Whether the node takes such a task when it is empty, whatever pods are there now."""
         whole = self.allocatable(node)
         enough = all(whole.get(name, 0) >= amount for name, amount in task.request.items() if amount)

@@ -130,7 +130,7 @@ def test_no_victim_can_be_spared(objects, policy):
     units = victims_of(state, plan)
     assert {task.key for unit in units for task in unit.tasks} == gone
     for unit in units:
-        if not any(unit in gang.mates for gang in units):
+        if not any(unit in gang.surplus_units for gang in units):
             assert not places_without(alone, claimant, gone - {task.key for task in unit.tasks}), unit
 
 
@@ -155,7 +155,7 @@ def test_no_victim_can_be_spared_over_the_whole_plan(objects, policy):
         rests = {(unit.job.queue, unit.job.namespace)} & gained or unit.job.queue in {queue for queue, _ in gained}
         if jobs[claimant].ready >= jobs[claimant].minimum or (rests and len(gained) > 1):
             continue
-        if not any(unit in gang.mates for gang in units):
+        if not any(unit in gang.surplus_units for gang in units):
             back = {task.key for task in unit.tasks}
             after = after_plan(objects, state, plan, claimant, back)
             assert not places_without(after, claimant, set()), (unit, claimant)

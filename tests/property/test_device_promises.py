@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fairway.api.kinds import ApiObject
 from fairway.devices.match.capacity import WHOLE
-from fairway.devices.track.ledger import device_book
+from fairway.devices.track.ledger import device_ledger
 from fairway.scheduler.plan import Plan
 from fairway.state.cluster import ClusterState
 from fairway.state.device_requests import device_asks
@@ -71,7 +71,7 @@ def bound_state(objects: list[ApiObject], plan: Plan) -> ClusterState:
 
 
 def assert_nothing_is_given_twice(state: ClusterState) -> None:
-    for node in device_book(state).nodes.values():
+    for node in device_ledger(state).nodes.values():
         taken: dict[int, int] = {}
         for holding in node.holdings:
             slots = node.inventory.slots
@@ -88,7 +88,7 @@ def could_be_served(state: ClusterState, pod: ApiObject) -> bool:
     """Every way to give a pod's lines devices of one node, one by one."""
     asks = device_asks(pod, lambda claim: False)
     assert asks is not None
-    for node in device_book(state).nodes.values():
+    for node in device_ledger(state).nodes.values():
         lines: list[tuple[str, int]] = []
         for ask in asks.classes:
             lines += [(ask.class_name, WHOLE)] * ask.units + [(ask.class_name, milli) for milli in ask.fractions]
@@ -133,7 +133,7 @@ def test_promises(objects: list[ApiObject], strategy: list[str], random: Any) ->
     for pod in flat(objects):
         if f"{pod.metadata.namespace}/{pod.metadata.name}" in waiting:
             assert not could_be_served(after, pod), pod.metadata.name
-    book = device_book(after)
+    book = device_ledger(after)
     for standing in plan.resource_classes:
         now = book.standing(standing.name)
         assert (now.allocatable, now.requested) == (standing.allocatable * WHOLE, standing.requested * WHOLE)

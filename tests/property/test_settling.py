@@ -50,6 +50,6 @@ def test_in_calm_clusters(objects: list[Any], policy: Policy) -> None:
 
 @some
 @given(contended(), st.integers(0, 60), st.sampled_from((("reclaim",), ("preempt",), ())))
-def test_where_there_is_not_enough(objects: list[Any], patience: int, evicting: tuple[str, ...]) -> None:
-    reserve = ("reserve", {"starvingJobTimeThreshold": patience})
+def test_where_there_is_not_enough(objects: list[Any], starvation_override: int, evicting: tuple[str, ...]) -> None:
+    reserve = ("reserve", {"starvingJobTimeThreshold": starvation_override})
     settle(objects, acting("enqueue", reserve, "allocate", *evicting, "backfill"))

@@ -47,7 +47,7 @@ def of_uid(thing: Any, uid: str) -> Any:
     return replace(thing, metadata=replace(thing.metadata, uid=uid))
 
 
-class Story(RuleBasedStateMachine):
+class NodeTimeline(RuleBasedStateMachine):
     """`objects` is what an API server would hold, `binding` what a driver has under way: pod to (node, confirmed)."""
 
     def __init__(self) -> None:
@@ -338,7 +338,7 @@ def text(plan: Plan) -> str:
     return json.dumps(plan.document(), indent=1)
 
 
-TestStory = Story.TestCase
+TestStory = NodeTimeline.TestCase
 TestStory.settings = settings(
     max_examples=40,
     stateful_step_count=40,

@@ -11,7 +11,7 @@ from typing import Any
 
 from fairway.devices.select.selector_requests import ByClaim
 from fairway.devices.track.invariants import check
-from fairway.devices.track.ledger import device_book
+from fairway.devices.track.ledger import device_ledger
 from fairway.state.cluster import ClusterState
 from fairway.state.device_requests import ClaimAsk, DeviceAsks
 from fairway.state.events import Deleted, Upserted
@@ -25,7 +25,7 @@ BASE = [kind_class("any", "gpu"), device_class(), device_node("n1"), resource_sl
 
 def sizes(state: ClusterState) -> dict[str, int]:
     """How many entries every table of the book has, through everything that it is made of."""
-    book = device_book(state)
+    book = device_ledger(state)
     found: dict[str, int] = {}
     parts: list[Any] = [book, book.columns, book._occupancy, book._occupancy.claimed, book.far, book._locator]
     for part in [*parts, book._locator._pools, *book.nodes.values()]:
@@ -41,7 +41,7 @@ def sizes(state: ClusterState) -> dict[str, int]:
 def test_after_churn_the_book_is_as_small_as_a_new_one() -> None:
     state = state_of(*BASE)
     for i in range(1200):
-        book = device_book(state)
+        book = device_ledger(state)
         book.resolve(DeviceAsks(claims=(ClaimAsk("c", f"default/c{i}", ""),)))
         book.nodes[0].candidates(ByClaim(f"class-{i}"))
         book.layout(book.nodes[0])
@@ -50,7 +50,7 @@ def test_after_churn_the_book_is_as_small_as_a_new_one() -> None:
             things.append(claim("held", exactly(), status=allocated("h", f"x{i}", "d0")))
             for thing in things:
                 state.apply(Upserted(thing))
-            device_book(state)
+            device_ledger(state)
             for thing in things:
                 state.apply(Deleted(thing))
     check(state)

@@ -8,7 +8,7 @@ import pytest
 
 from fairway.api.kinds import ApiObject
 from fairway.devices.track.invariants import check
-from fairway.devices.track.ledger import device_book
+from fairway.devices.track.ledger import device_ledger
 from fairway.scheduler.plan import Plan
 from fairway.state.events import Deleted, Upserted
 from support.claims import allocated, claim, claiming, device_class, exactly, gpu, template
@@ -417,4 +417,4 @@ def test_a_node_that_goes_takes_its_devices_along_and_no_more() -> None:
     state.apply(Upserted(NODES[0]))
     assert standings(state) == {"any": (4, 0)}
     check(state)
-    assert device_book(state).warnings() == []
+    assert device_ledger(state).warnings() == []

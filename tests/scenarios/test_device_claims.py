@@ -9,7 +9,7 @@ import pytest
 
 from fairway.api.devices import ResourceClaim
 from fairway.api.kinds import ApiObject
-from fairway.devices.track.ledger import device_book
+from fairway.devices.track.ledger import device_ledger
 from fairway.scheduler.plan import Plan
 from fairway.state.events import Deleted, Upserted
 from support.claims import allocated, claim, claiming, device_class, exactly, gpu, template
@@ -243,7 +243,7 @@ def test_the_binding_names_the_class_of_the_alternative_that_was_taken() -> None
 def test_a_restart_knows_which_alternative_a_claim_has() -> None:
     taken = claim("c", SMALL_FIRST, status=allocated("c", "n1", "b", request="r/big"))
     state = state_of(SIZES, ONE_OF_EACH, taken, claiming("p", "c", node="n1"))
-    (holding,) = device_book(state).nodes[0].holdings
+    (holding,) = device_ledger(state).nodes[0].holdings
     assert (holding.holder, holding.label, holding.claim, holding.request) == (
         "default/p",
         "big",
@@ -313,10 +313,10 @@ def test_a_claim_may_have_two_parts_of_one_device() -> None:
     taken = claim("c", exactly("r"), exactly("s"), status={"allocation": {"devices": {"results": parts}}})
     big = published("a", capacity={"memory": {"value": "40Gi"}}, allowMultipleAllocations=True)
     state = state_of(device_class(), device_node("n1"), resource_slice("s", "n1", big), taken, claim("d", exactly()))
-    (share,) = device_book(state).nodes[0].room.shares.values()
+    (share,) = device_ledger(state).nodes[0].room.shares.values()
     assert share.capacity == (30 * 2**30 * 10**9,)
     state.apply(Deleted(taken))
-    assert device_book(state).nodes[0].room.shares == {}
+    assert device_ledger(state).nodes[0].room.shares == {}
 
 
 # -- claims among those who wait and those who hold ------------------------------------------------------
@@ -432,7 +432,7 @@ def test_least_loss_minds_what_claims_ask_for() -> None:
 
 def test_an_extended_resource_name_is_said_not_to_be_served() -> None:
     named = made("DeviceClass", "gpu", spec={"extendedResourceName": "example.com/gpu"})
-    (warning,) = device_book(state_of(named, NODE, kind_class("any", "gpu"))).warnings()
+    (warning,) = device_ledger(state_of(named, NODE, kind_class("any", "gpu"))).warnings()
     assert "extendedResourceName example.com/gpu" in warning
 
 

@@ -21,7 +21,7 @@ def gang_in_session(nodes, policy, **gang):
     """A session on these nodes, and a gang in it with all its tasks waiting."""
     state = engine.state_of(nodes, make.gang("g", **gang))
     session = Session(state, policy, make.NOW, default_registry())
-    [signature] = state.waiting.signatures()
+    [signature] = state.waiting.templates()
     [line] = signature.lines.values()
     return session, session.job_run(line.entries[0], signature, line)
 

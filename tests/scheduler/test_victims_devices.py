@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from fairway.api.kinds import ApiObject
 from fairway.api.pods import Pod
-from fairway.devices.track.ledger import device_book
+from fairway.devices.track.ledger import device_ledger
 from fairway.scheduler.eviction.index import VictimIndex, victim_index
 from support import objects as make
 from support.contention import acting, cycle
@@ -171,7 +171,7 @@ def test_the_index_follows_when_devices_change(objects, data):
         classes = [kind_class("any", data.draw(st.sampled_from(("nvidia-gpu", "nvlink-pair"))))]
         if data.draw(st.booleans()):
             state.upsert(classes)
-        device_book(state)  # as a session does when it begins
+        device_ledger(state)  # as a session does when it begins
         assert columns_of(victim_index(state)) == columns_of(fresh_index(state))
 
 

@@ -11,7 +11,7 @@ from fairway.api.devices import ResourceClaim
 from fairway.api.policy import default_policy
 from fairway.app.recordings import read_cycle, recording_to
 from fairway.clock import SECOND
-from fairway.devices.track.ledger import device_book
+from fairway.devices.track.ledger import device_ledger
 from fairway.drive.recording import Recorder, digest
 from fairway.resources.quantity import parse_quantity
 from fairway.scheduler.decide import decide
@@ -167,7 +167,7 @@ class Played:
 
     def held(self) -> set[str]:
         """What the scheduler takes for held, in a run in which nothing is left to be guessed."""
-        book = device_book(self.simulation.state)
+        book = device_ledger(self.simulation.state)
         return {
             f"{node}/{facts.inventory.slots[holding.slot].device.name} {holding.holder}"
             for node, facts in book.nodes_by_name().items()

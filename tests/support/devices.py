@@ -8,7 +8,7 @@ import msgspec
 
 from fairway.api.kinds import ApiObject
 from fairway.devices.match.capacity import WHOLE
-from fairway.devices.track.ledger import DeviceBook, device_book
+from fairway.devices.track.ledger import DeviceLedger, device_ledger
 from fairway.state.cluster import ClusterState
 from support.objects import Manifest, made, node, pod
 
@@ -86,13 +86,13 @@ def published(name: str, /, **rest: Any) -> Manifest:
     return {"name": name, **rest}
 
 
-def book_of(state: ClusterState) -> DeviceBook:
-    return device_book(state)
+def book_of(state: ClusterState) -> DeviceLedger:
+    return device_ledger(state)
 
 
 def standings(state: ClusterState) -> dict[str, tuple[float, float]]:
     """Allocatable and requested units of every class."""
-    book = device_book(state)
+    book = device_ledger(state)
     return {
         known.name: (book.standing(known.name).allocatable / WHOLE, book.standing(known.name).requested / WHOLE)
         for known in book.classes
@@ -102,7 +102,7 @@ def standings(state: ClusterState) -> dict[str, tuple[float, float]]:
 def held(state: ClusterState) -> dict[str, list[tuple[str, float]]]:
     """By device (`node/name`): who holds how many units."""
     found: dict[str, list[tuple[str, float]]] = {}
-    for row, there in device_book(state).nodes.items():
+    for row, there in device_ledger(state).nodes.items():
         for holding in there.holdings:
             name = f"{state.nodes.names[row]}/{there.inventory.slots[holding.slot].device.name}"
             amount = holding.portion.units + holding.portion.milli / WHOLE

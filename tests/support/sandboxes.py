@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from fairway.api.policy import Policy
-from fairway.app.records import Happening
+from fairway.app.records import SandboxEvent
 from fairway.app.sandbox.engine import Sandbox, create
 from fairway.app.sandbox.store import Store
 from fairway.app.sandbox.world import files_world
@@ -55,7 +55,7 @@ def phases(sandbox: Sandbox) -> dict[str, str]:
     return {job.removeprefix("default/"): phase for job, phase in found.items()}
 
 
-def check_lives(happenings: Iterable[Happening]) -> None:
+def check_lives(happenings: Iterable[SandboxEvent]) -> None:
     """No pod gets a place while it has one, and none that is done gets one again."""
     where: dict[str, str] = {}
     done: set[str] = set()

@@ -56,9 +56,9 @@ class World:
                 self.state.apply(Deleted(self.pods.pop(key)))
         for key in self._due(self._goes):
             if key in self.pods:
-                self.make_anew(key)
+                self.recreate(key)
 
-    def make_anew(self, key: str) -> None:
+    def recreate(self, key: str) -> None:
         """The pod is gone, and its controller makes another."""
         old = self.pods[key]
         self.state.apply(Deleted(old))

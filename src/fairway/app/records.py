@@ -17,7 +17,7 @@ _KINDS = {kind.struct: kind for kind in KINDS}
 _STRUCTS = {(version, kind.name): kind.struct for kind in KINDS for version in kind.api_versions}
 
 
-class Happening(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
+class SandboxEvent(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
     """Something that was carried out."""
 
     at: Instant

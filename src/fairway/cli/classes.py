@@ -10,7 +10,7 @@ from fairway.cli import inputs
 from fairway.cli.output import echo, output_option, print_structured, warn
 
 if TYPE_CHECKING:
-    from fairway.devices.track.ledger import DeviceBook
+    from fairway.devices.track.ledger import DeviceLedger
 
 _FILES_HELP = "Manifests: a file, a folder, a glob, or - for standard input. May be given several times."
 
@@ -126,10 +126,10 @@ def export(class_name: str | None, files: tuple[str, ...], output: str) -> None:
         print_structured(document, "yaml")
 
 
-def _book(files: tuple[str, ...]) -> DeviceBook:
-    from fairway.devices.track.ledger import device_book
+def _book(files: tuple[str, ...]) -> DeviceLedger:
+    from fairway.devices.track.ledger import device_ledger
 
-    book = device_book(inputs.read_state(files))
+    book = device_ledger(inputs.read_state(files))
     for warning in book.warnings():
         warn(warning)
     return book

@@ -12,7 +12,7 @@ from fairway.errors import InputError
 if TYPE_CHECKING:
     from fairway.devices.model.device import Device
     from fairway.devices.select.classes import CompiledClass
-    from fairway.devices.track.ledger import DeviceBook
+    from fairway.devices.track.ledger import DeviceLedger
 
 _MANY = 20
 """Names that are all listed where none is near the one that was given."""
@@ -26,14 +26,14 @@ class Found(NamedTuple):
     unusable: str
 
 
-def find_class(book: DeviceBook, name: str) -> CompiledClass:
+def find_class(book: DeviceLedger, name: str) -> CompiledClass:
     known = book.classes.get(name)
     if known is None:
         raise InputError(f"--class: {name} does not exist{_instead(name, [found.name for found in book.classes])}")
     return known
 
 
-def find_device(book: DeviceBook, class_name: str, name: str, node: str | None) -> Found:
+def find_device(book: DeviceLedger, class_name: str, name: str, node: str | None) -> Found:
     """The one device that is meant; `name` may be NODE/DEVICE or NODE/POOL/DEVICE too."""
     nodes = book.nodes_by_name()
     if node is not None and node not in nodes:

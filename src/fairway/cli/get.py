@@ -13,7 +13,7 @@ from fairway.cli.sandbox_options import sandbox_option
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from fairway.app.records import Happening
+    from fairway.app.records import SandboxEvent
     from fairway.app.sandbox.client import Client
     from fairway.app.view.frame import NodeUse
     from fairway.app.view.jobs import JobRow
@@ -115,7 +115,7 @@ def _nodes(nodes: Sequence[NodeUse]) -> Table:
     return rows
 
 
-def _events(events: Sequence[Happening]) -> Table:
+def _events(events: Sequence[SandboxEvent]) -> Table:
     from fairway.clock import format_rfc3339
 
     rows = table("time", "event", "job", "what")

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from rich.text import Text
 
-from fairway.app.records import Happening
+from fairway.app.records import SandboxEvent
 from fairway.app.view.frame import Frame, RunningJob
 from fairway.cli.output import amount_text
 from fairway.clock import SECOND, Micros, format_rfc3339
@@ -38,7 +38,7 @@ def screen(frame: Frame, speed: str, url: str, width: int, height: int) -> Text:
     return Text("\n").join(lines[: height - 1] + foot)
 
 
-def event_line(happening: Happening) -> str:
+def event_line(happening: SandboxEvent) -> str:
     """One event as a plain line, for where there is no terminal."""
     job = f"{happening.job} " if happening.job else ""
     return f"{format_rfc3339(happening.at)[:19]}Z {happening.kind:<9} {job}{happening.text}"
@@ -133,7 +133,7 @@ def _reserved(frame: Frame, width: int) -> list[Text]:
     return lines
 
 
-def _event(happening: Happening) -> Text:
+def _event(happening: SandboxEvent) -> Text:
     line = Text(f"  {format_rfc3339(happening.at)[11:19]} ", style="dim")
     line.append(f"{happening.kind:<9} ", style=STYLES.get(happening.kind, ""))
     return line.append(f"{happening.job} " if happening.job else "", style="").append(happening.text, style="dim")

@@ -73,7 +73,7 @@ def _decide(
         meter.mark(action.name)
     spare_needless(session)
     plan = make_plan(session, reasons=reasons)
-    if reasons and session.plugins.has_strangers:
+    if reasons and session.plugins.has_external:
         len(plan.pending)  # asks them for keys, which may fail: better here than in the hands of a reader
     if reasons:
         state.before_change(plan.freeze)

@@ -26,9 +26,9 @@ from fairway.sim import objects
 from fairway.sim.assertions import Evidence
 from fairway.sim.jobs import SimJob, SimPod, total
 from fairway.sim.loop import EventLoop, Rank
-from fairway.sim.node_timeline import Story
+from fairway.sim.node_timeline import NodeTimeline
 from fairway.sim.nodes import NodePool
-from fairway.sim.run_observer import Witness
+from fairway.sim.run_observer import RunObserver
 from fairway.sim.scenario.model import TimingPart
 from fairway.state.facts import fact_key
 
@@ -43,8 +43,8 @@ class VirtualCluster:
         self,
         loop: EventLoop,
         pool: NodePool,
-        recorder: Witness,
-        story: Story,
+        recorder: RunObserver,
+        story: NodeTimeline,
         evidence: Evidence,
         timing: TimingPart,
         dice: Random,

@@ -43,7 +43,7 @@ class Outage(msgspec.Struct, rename="camel"):
     end: Micros
 
 
-class Story:
+class NodeTimeline:
     """The bars of one run; `complete` is False where there were more than are kept."""
 
     def __init__(self) -> None:

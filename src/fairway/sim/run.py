@@ -29,7 +29,7 @@ from fairway.sim.estimates import Estimates
 from fairway.sim.limits import LAST_TIME, MAX_NODES, MAX_PODS
 from fairway.sim.loop import EventLoop, Rank
 from fairway.sim.metrics import JobOutcome, Metrics, QueueFacts, Recorder, summarize
-from fairway.sim.node_timeline import Story
+from fairway.sim.node_timeline import NodeTimeline
 from fairway.sim.nodes import NodePool, node_of_trace, nodes_of_template
 from fairway.sim.policies import with_estimate
 from fairway.sim.report.charts import charts_of
@@ -105,7 +105,7 @@ class Simulation:
         self.nodes = len(self.pool)
         self.estimates = Estimates(policy)
         self.evidence = Evidence(scenario.start, watched=frozenset(_watched(scenario)))
-        self.story = Story()
+        self.story = NodeTimeline()
         self.recorder = self._recorder(world, on_finish)
         timing = scenario.file.timing
         self.cluster = VirtualCluster(

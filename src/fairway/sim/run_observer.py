@@ -9,7 +9,7 @@ from fairway.clock import Micros
 from fairway.sim.metrics import JobFacts
 
 
-class Witness(Protocol):
+class RunObserver(Protocol):
     """Told in order of time; `amounts` are of all the tasks that a report is about."""
 
     def capacity(self, at: Micros, capacity: Mapping[str, int]) -> None: ...

@@ -15,8 +15,8 @@ from fairway.scheduler.plan import Plan, Reservation
 from fairway.sim.cluster import VirtualCluster
 from fairway.sim.loop import EventLoop
 from fairway.sim.metrics.spread import Spread
-from fairway.sim.node_timeline import Story
-from fairway.sim.run_observer import Witness
+from fairway.sim.node_timeline import NodeTimeline
+from fairway.sim.run_observer import RunObserver
 from fairway.sim.timer import VirtualTimer
 from fairway.state.cluster import ClusterState
 from fairway.state.events import Event
@@ -58,8 +58,8 @@ class CycleMeter:
     def __init__(
         self,
         loop: EventLoop,
-        recorder: Witness,
-        story: Story,
+        recorder: RunObserver,
+        story: NodeTimeline,
         on_planned: Callable[[str, Micros, bool], None] = lambda job, at, hard: None,
     ) -> None:
         """`on_planned` is told of each planned start: the job, when, and whether it is hard."""

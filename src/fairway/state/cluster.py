@@ -39,16 +39,16 @@ from fairway.state.jobs import Job, is_valid
 from fairway.state.ledger import TaskLedger
 from fairway.state.log import Log
 from fairway.state.names import ResourceNames
-from fairway.state.namespaces import NamespaceBook
+from fairway.state.namespaces import Namespaces
 from fairway.state.nodes import NodeTable
 from fairway.state.pod_terms import PodTerms
 from fairway.state.queues import QueueTree
-from fairway.state.reservations import ReservationBook
+from fairway.state.reservations import ReservationObjects
 from fairway.state.shaper import Shaper
 from fairway.state.shapes import Shape
 from fairway.state.tasks import ON_NODE, Task
 from fairway.state.topology import HyperNodes
-from fairway.state.volumes import VolumeBook
+from fairway.state.volumes import Volumes
 from fairway.state.waiting import WaitingIndex
 
 CPU, MEMORY, PODS = 0, 1, 2
@@ -63,8 +63,8 @@ class ClusterState:
         self.axis = Axis(("cpu", "memory", "pods"))
         self.nodes = NodeTable(self.axis)
         self.queues = QueueTree()
-        self.namespaces = NamespaceBook()
-        self.volumes = VolumeBook()
+        self.namespaces = Namespaces()
+        self.volumes = Volumes()
         self.volume_use = VolumeUse()
         self.devices = DeviceFacts()
         self.priorities = reader.Priorities()
@@ -73,7 +73,7 @@ class ClusterState:
         self.groups: dict[str, Job] = {}
         self.foreign: dict[str, Task] = {}
         self.nominations: dict[str, HoldRecord] = {}
-        self.reservations = ReservationBook()
+        self.reservations = ReservationObjects()
         self.gates: dict[str, tuple[str, ...]] = {}
         """The scheduling gates of pods that have some, by pod."""
         self.hyper_nodes = HyperNodes()

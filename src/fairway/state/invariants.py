@@ -22,7 +22,7 @@ from fairway.state.shapes import Shape
 from fairway.state.snapshot import Snapshot
 from fairway.state.tasks import ACCOUNTED, NOWHERE, ON_NODE, READY, WAITING, Task, TaskState
 from fairway.state.topology import strictest
-from fairway.state.waiting import Line, Run, Signature, WaitingIndex
+from fairway.state.waiting import GangTemplate, Line, Run, WaitingIndex
 
 _STARTED = ACCOUNTED | READY
 _PLACED = ON_NODE | {TaskState.PIPELINED, TaskState.RESERVED}
@@ -233,7 +233,7 @@ def _check_waiting(state: ClusterState) -> None:
     holds("a job waits that is no longer there", set(waiting.jobs()) == expected)
     fresh = {job for job in expected if not any(task.state in _STARTED for task in job.tasks)}
     same("jobs that have started", {job.key for job in waiting.started}, {job.key for job in expected - fresh})
-    users: Counter[Signature] = Counter()
+    users: Counter[GangTemplate] = Counter()
     for job in expected:
         signature, line, _ = waiting.place_of(job)
         users[signature] += 1
@@ -242,7 +242,7 @@ def _check_waiting(state: ClusterState) -> None:
         same(f"line of job {job.key}", tuple(line)[: len(expected_line)], expected_line)
         if job not in fresh:
             same(f"waiting tasks of job {job.key}", waiting.started[job][1].tasks, job.waiting())
-    same("signatures in use", set(waiting._signatures.values()), set(users))
+    same("templates in use", set(waiting._signatures.values()), set(users))
     same(
         "jobs that only gates hold", set(waiting.gated), {job for job in state.jobs() if job.gated and not job.pending}
     )

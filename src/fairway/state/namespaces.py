@@ -24,7 +24,7 @@ def weight_of(text: str) -> int | None:
     return weight if weight > 0 and not rest and weight <= _MAX_WEIGHT else None
 
 
-class NamespaceBook:
+class Namespaces:
     """Labels and weights. Several quotas of a namespace: the highest weight counts."""
 
     def __init__(self) -> None:

@@ -25,7 +25,7 @@ FindJob = Callable[[str, str], Job | None]
 """The job of a kind (PodGroup or Pod) and a key, if it is known."""
 
 
-class ReservationBook:
+class ReservationObjects:
     """Reservations by namespace and name."""
 
     def __init__(self) -> None:

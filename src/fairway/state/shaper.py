@@ -26,7 +26,7 @@ from fairway.state.shapes import (
     Spread,
 )
 from fairway.state.tasks import Task
-from fairway.state.volumes import NO_VOLUMES, VolumeBook, VolumeNeeds
+from fairway.state.volumes import NO_VOLUMES, VolumeNeeds, Volumes
 
 Told = list[tuple[int, Task]]
 """Tasks that a new term matches, which they do not know yet."""
@@ -61,7 +61,7 @@ class Shaper:
         self,
         names: ResourceNames,
         terms: PodTerms,
-        volumes: VolumeBook,
+        volumes: Volumes,
         devices: DeviceFacts,
         gone: Callable[[Shape], None],
     ) -> None:

@@ -81,9 +81,9 @@ class Shape:
         "best_effort",
         "devices",
         "giant",
+        "has_pod_rules",
         "key",
         "matched",
-        "minds_pods",
         "node_affinity",
         "node_selector",
         "ports",
@@ -108,7 +108,7 @@ class Shape:
         self.volumes = volumes
         self.devices = key.devices
         self.giant = any(amount >= MAX_REQUEST for _, amount in key.vector)
-        self.minds_pods = bool(key.matched or volumes.exclusive or volumes.attached) or key.rules != NO_RULES
+        self.has_pod_rules = bool(key.matched or volumes.exclusive or volumes.attached) or key.rules != NO_RULES
         """Whether where other pods are can matter to it."""
         self.tasks = 0
 

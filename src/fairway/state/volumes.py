@@ -33,7 +33,7 @@ _ONE_POD = "ReadWriteOncePod"
 _SHARED = frozenset({"ReadWriteMany", "ReadOnlyMany"})
 
 
-class VolumeBook:
+class Volumes:
     """The volumes, claims and classes known."""
 
     def __init__(self) -> None:

@@ -1,13 +1,13 @@
 """Who waits: jobs with pending tasks, grouped so that a cycle need not look at each of them.
 
-    Signature   what has to be placed: runs of like tasks, and how many make the job ready
+    GangTemplate   what has to be placed: runs of like tasks, and how many make the job ready
       Line      jobs of one queue, namespace and priority with that signature, in the order of the tie rule
 
 Jobs of a line that have not started are alike in everything that orders or places them, but for the tie rule: if the
-first cannot be placed, none can. So a cycle costs in proportion to the signatures that have no room and to the
+first cannot be placed, none can. So a cycle costs in proportion to the templates that have no room and to the
 lines that have some, not to the pods that wait. Jobs that have started stand on their own (`started`).
 
-A plan refers to the lines as they were. `Signature.capture` hands them out; who changes them afterwards makes a
+A plan refers to the lines as they were. `GangTemplate.capture` hands them out; who changes them afterwards makes a
 copy first.
 """
 
@@ -36,7 +36,7 @@ class Run(NamedTuple):
     size: int
 
 
-class LineKey(NamedTuple):
+class ClassKey(NamedTuple):
     """What the jobs of a line have in common."""
 
     queue: str
@@ -45,7 +45,7 @@ class LineKey(NamedTuple):
     group: bool
     phase: str
     valid: bool
-    patience: Micros | None = None
+    starvation_override: Micros | None = None
     """What the job itself says about when it starves."""
 
 
@@ -61,7 +61,7 @@ class Line:
 
     __slots__ = ("_orders", "entries", "key", "signature")
 
-    def __init__(self, key: LineKey, signature: Signature) -> None:
+    def __init__(self, key: ClassKey, signature: GangTemplate) -> None:
         self.key = key
         self.signature = signature
         self.entries: list[Entry] = []
@@ -83,10 +83,10 @@ class Line:
         return line
 
 
-SignatureKey = tuple[tuple[Run, ...], int, tuple[tuple[str, int], ...], Vector | None, TopologyRequest | None]
+GangTemplateKey = tuple[tuple[Run, ...], int, tuple[tuple[str, int], ...], Vector | None, TopologyRequest | None]
 
 
-class Signature:
+class GangTemplate:
     """What a job of this kind needs, and the lines of those who need it."""
 
     __slots__ = (
@@ -104,7 +104,7 @@ class Signature:
         "users",
     )
 
-    def __init__(self, key: SignatureKey) -> None:
+    def __init__(self, key: GangTemplateKey) -> None:
         self.key = key
         self.runs, self.minimum, self.role_minimums, self.minimum_resources, self.topology = key
         amounts: dict[int, int] = {}
@@ -116,23 +116,23 @@ class Signature:
         """Whether a lone pod of this kind is placed by backfill."""
         self.uniform = len({run.shape for run in self.runs}) == 1
         """Whether all its tasks are alike: then how many fit does not depend on who was placed first."""
-        self.lines: dict[LineKey, Line] = {}
+        self.lines: dict[ClassKey, Line] = {}
         self.users = 0
         self._captured = False
 
-    def capture(self) -> dict[LineKey, Line]:
+    def capture(self) -> dict[ClassKey, Line]:
         """The lines as they are now, for good."""
         self._captured = True
         return self.lines
 
-    def line(self, key: LineKey) -> Line:
+    def line(self, key: ClassKey) -> Line:
         self._own()
         line = self.lines.get(key)
         if line is None:
             line = self.lines[key] = Line(key, self)
         return line
 
-    def discard(self, key: LineKey) -> None:
+    def discard(self, key: ClassKey) -> None:
         self._own()
         del self.lines[key]
 
@@ -145,12 +145,12 @@ class Signature:
 class Place(NamedTuple):
     """Where a job stands in the index, to find it again after it has changed."""
 
-    signature: Signature
-    line: LineKey
+    signature: GangTemplate
+    line: ClassKey
     order: JobOrder
 
 
-def patience(job: Job) -> Micros | None:
+def starvation_override(job: Job) -> Micros | None:
     text = job.annotations.get(STARVING_AFTER) if job.annotations else None
     return None if text is None else parse_span(text)
 
@@ -160,9 +160,9 @@ class WaitingIndex:
 
     def __init__(self, queues: QueueTree) -> None:
         self._queues = queues
-        self._signatures: dict[SignatureKey, Signature] = {}
+        self._signatures: dict[GangTemplateKey, GangTemplate] = {}
         self._places: dict[Job, Place] = {}
-        self.started: dict[Job, tuple[Signature, Entry]] = {}
+        self.started: dict[Job, tuple[GangTemplate, Entry]] = {}
         self.holding: dict[Job, None] = {}
         """Those with a claim to room somewhere."""
         self.ages = Ages()
@@ -180,7 +180,7 @@ class WaitingIndex:
     def __contains__(self, job: Job) -> bool:
         return job in self._places
 
-    def signatures(self) -> list[Signature]:
+    def templates(self) -> list[GangTemplate]:
         """Those with lines of jobs that have not started."""
         return [signature for signature in self._signatures.values() if signature.lines]
 
@@ -201,7 +201,7 @@ class WaitingIndex:
         entry = Entry(job, job.waiting())
         signature = self._signature(entry)
         signature.users += 1
-        key = LineKey(queue, job.namespace, job.priority, not job.alone, job.phase, valid, patience(job))
+        key = ClassKey(queue, job.namespace, job.priority, not job.alone, job.phase, valid, starvation_override(job))
         self._places[job] = Place(signature, key, job.order)
         if fresh:
             signature.line(key).add(entry)
@@ -232,10 +232,10 @@ class WaitingIndex:
         if not signature.users:
             del self._signatures[signature.key]
 
-    def _note_age(self, job: Job, key: LineKey) -> None:
+    def _note_age(self, job: Job, key: ClassKey) -> None:
         since = job.waits_since
         if since is not None and job.ready < job.minimum:
-            if key.patience is None:
+            if key.starvation_override is None:
                 self.ages.add(job, since)
             else:
                 self.patient[job] = None
@@ -243,18 +243,18 @@ class WaitingIndex:
     def has_priority_above(self, priority: int) -> bool:
         """Whether somebody of a higher priority waits."""
         return any(job.priority > priority for job in self.started) or any(
-            key.priority > priority for signature in self.signatures() for key in signature.lines
+            key.priority > priority for signature in self.templates() for key in signature.lines
         )
 
     def all_of_one_priority(self) -> bool:
         """Whether nobody who waits is more important than anybody else who does."""
-        priorities = {key.priority for signature in self.signatures() for key in signature.lines}
+        priorities = {key.priority for signature in self.templates() for key in signature.lines}
         return len(priorities.union(job.priority for job in self.started)) <= 1
 
     def place_of(self, job: Job) -> Place:
         return self._places[job]
 
-    def _signature(self, entry: Entry) -> Signature:
+    def _signature(self, entry: Entry) -> GangTemplate:
         job, tasks = entry
         runs: list[Run] = []
         for task in tasks:
@@ -263,8 +263,8 @@ class WaitingIndex:
                 runs[-1] = Run(shape, role, runs[-1].size + 1)
             else:
                 runs.append(Run(shape, role, 1))
-        key: SignatureKey = (tuple(runs), job.minimum, job.role_minimums, job.minimum_resources, job.topology)
+        key: GangTemplateKey = (tuple(runs), job.minimum, job.role_minimums, job.minimum_resources, job.topology)
         signature = self._signatures.get(key)
         if signature is None:
-            signature = self._signatures[key] = Signature(key)
+            signature = self._signatures[key] = GangTemplate(key)
         return signature

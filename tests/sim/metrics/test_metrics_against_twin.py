@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fairway.clock import SECOND
 from fairway.sim.metrics import JobFacts, JobOutcome, Recorder, summarize
 from fairway.sim.metrics.entitlement import fill
-from fairway.sim.node_timeline import Story
+from fairway.sim.node_timeline import NodeTimeline
 from fairway.sim.report.charts import charts_of
 from sim.metrics.slow_metrics import (
     CAPACITY,
@@ -136,7 +136,7 @@ def test_waits_of_users_and_areas_agree_with_the_definitions(jobs: list[Job]) ->
 @given(stories())
 def test_the_fragmentation_curve_is_the_mean_of_each_span(jobs: list[Job]) -> None:
     recorder, _ = play(jobs)
-    charts = charts_of(recorder, Story())
+    charts = charts_of(recorder, NodeTimeline())
     begin = 0
     for time, measured in zip(charts.times, charts.fragmentation, strict=True):
         found = [idle for at in range(begin, int(time)) if (idle := idle_while_waiting(jobs, at)) is not None]

@@ -19,7 +19,7 @@ from fairway.sim.jobs import SimPod
 from fairway.sim.live import FOREVER, LiveCluster
 from fairway.sim.loop import EventLoop
 from fairway.sim.metrics import JobFacts
-from fairway.sim.node_timeline import Story
+from fairway.sim.node_timeline import NodeTimeline
 from fairway.sim.nodes import NodePool
 from fairway.sim.population import populate, settle
 from fairway.sim.scenario.model import TimingPart
@@ -69,7 +69,7 @@ class LookAhead:
         self._horizon = situation.now + HORIZON
         self._loop = EventLoop(situation.now)
         self._cluster = LiveCluster(
-            self._loop, NodePool(), self._watch, Story(), Evidence(situation.now), TimingPart(), Random(0)
+            self._loop, NodePool(), self._watch, NodeTimeline(), Evidence(situation.now), TimingPart(), Random(0)
         )
         settle(populate(situation.objects.values(), self._run_time), self._cluster)
         self._scheduler = schedule(

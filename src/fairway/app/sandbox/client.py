@@ -11,7 +11,7 @@ import msgspec
 
 from fairway.api.kinds import ApiObject
 from fairway.app.explain.model import Explanation
-from fairway.app.records import Happening, written
+from fairway.app.records import SandboxEvent, written
 from fairway.app.sandbox.api import ObjectName
 from fairway.app.sandbox.place import running_url
 from fairway.app.view.frame import Frame, NodeUse
@@ -66,8 +66,8 @@ class Client:
     def nodes(self) -> list[NodeUse]:
         return self._rows("nodes", NodeUse)
 
-    def events(self) -> list[Happening]:
-        return self._rows("events", Happening)
+    def events(self) -> list[SandboxEvent]:
+        return self._rows("events", SandboxEvent)
 
     def objects(self, kind: str, *name: str) -> list[dict[str, Any]]:
         path = "/".join(quote(part, safe="") for part in ("objects", kind, *name))

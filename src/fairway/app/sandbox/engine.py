@@ -21,7 +21,7 @@ from fairway.api.policy import Policy, parse_policy
 from fairway.api.reservations import Reservation
 from fairway.app.explain import Explanation, Situation, explain
 from fairway.app.explain.situation import PastRun
-from fairway.app.records import Arrival, Happening, Instant, Outcome, read
+from fairway.app.records import Arrival, Instant, Outcome, SandboxEvent, read
 from fairway.app.sandbox.commands import Applied, Commands
 from fairway.app.sandbox.journal import Journal
 from fairway.app.sandbox.runtimes import run_time
@@ -30,7 +30,7 @@ from fairway.app.sandbox.world import World, demo_round
 from fairway.app.view.frame import ClusterView, Frame, NodeUse
 from fairway.app.view.waiting import WaitingJob, waiting_jobs
 from fairway.clock import SECOND, Micros
-from fairway.devices.track.ledger import DeviceBook, device_book
+from fairway.devices.track.ledger import DeviceLedger, device_ledger
 from fairway.drive.change import Change
 from fairway.drive.loop import SchedulerLoop
 from fairway.drive.world import Sink
@@ -43,7 +43,7 @@ from fairway.sim.assertions import Evidence
 from fairway.sim.jobs import SimJob
 from fairway.sim.live import LiveCluster
 from fairway.sim.loop import EventLoop, Rank
-from fairway.sim.node_timeline import Story
+from fairway.sim.node_timeline import NodeTimeline
 from fairway.sim.nodes import NodePool
 from fairway.sim.policies import policy_text
 from fairway.sim.population import populate, settle
@@ -91,7 +91,9 @@ class Sandbox:
         self._coming = 0
         self._rounds = store.decoded_setting("rounds", int) or 0
         """How many rounds of the demo have begun; 0 where it is not the demo."""
-        self._cluster = LiveCluster(self._loop, NodePool(), self._journal, Story(), Evidence(now), timing, Random(0))
+        self._cluster = LiveCluster(
+            self._loop, NodePool(), self._journal, NodeTimeline(), Evidence(now), timing, Random(0)
+        )
         self._cluster.ended = self._ended
         settle(populate(store.objects(), run_time), self._cluster)
         self._changed = ChangedObjects()
@@ -176,7 +178,7 @@ class Sandbox:
         with self._lock:
             things = list(self._cluster.objects.values())
             if any(isinstance(thing, ResourceClass) for thing in things):
-                book = device_book(self.state)
+                book = device_ledger(self.state)
                 things = [_with_status(thing, book) if isinstance(thing, ResourceClass) else thing for thing in things]
             return things
 
@@ -217,11 +219,11 @@ class Sandbox:
             self._shown = state.generation, plan
         return ClusterView(self._scheduler.store, state, plan, now)
 
-    def happenings(self, last: int) -> list[Happening]:
+    def happenings(self, last: int) -> list[SandboxEvent]:
         with self._lock:
             return self._store.happenings(last)
 
-    def happenings_after(self, number: int, most: int = 1_000) -> list[tuple[int, Happening]]:
+    def happenings_after(self, number: int, most: int = 1_000) -> list[tuple[int, SandboxEvent]]:
         """What happened after the happening of this number; 0 is before the first."""
         with self._lock:
             return self._store.happenings_after(number, most)
@@ -302,7 +304,7 @@ class Sandbox:
         journal.outcomes.clear()
 
 
-def _with_status(known: ResourceClass, book: DeviceBook) -> ResourceClass:
+def _with_status(known: ResourceClass, book: DeviceLedger) -> ResourceClass:
     standing = book.standing(known.metadata.name)
     status = ResourceClassStatus(units(standing.allocatable), units(standing.requested))
     return replace(known, status=status)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fairway.app.records import Happening, Outcome
+from fairway.app.records import Outcome, SandboxEvent
 from fairway.clock import Micros, from_datetime
 from fairway.drive.change import Change
 from fairway.drive.loop import Cycle
@@ -22,13 +22,13 @@ class Journal:
     """
 
     def __init__(self) -> None:
-        self.happenings: list[Happening] = []
+        self.happenings: list[SandboxEvent] = []
         self.outcomes: list[Outcome] = []
         self.reserved_jobs: set[str] = set()
         """Jobs that had a reservation when the last cycle ended."""
 
     def note(self, at: Micros, kind: str, text: str, job: str = "", pods: Mapping[str, str] | None = None) -> None:
-        self.happenings.append(Happening(at, kind, text, job, dict(pods or {})))
+        self.happenings.append(SandboxEvent(at, kind, text, job, dict(pods or {})))
 
     # -- the scheduler's loop ------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ import msgspec
 
 from fairway.api.kinds import KINDS, ApiObject, Kind, ObjectKey
 from fairway.api.shape import path_text
-from fairway.app.records import Arrival, Happening, Instant, Outcome
+from fairway.app.records import Arrival, Instant, Outcome, SandboxEvent
 from fairway.clock import Micros
 from fairway.errors import StoreError
 
@@ -238,16 +238,16 @@ class Store:
 
     # -- what was carried out --------------------------------------------------------------------------------
 
-    def happenings(self, last: int) -> list[Happening]:
+    def happenings(self, last: int) -> list[SandboxEvent]:
         """The last so many, in order of time."""
-        return self._last("happenings", Happening, last)
+        return self._last("happenings", SandboxEvent, last)
 
-    def happenings_after(self, number: int, most: int) -> list[tuple[int, Happening]]:
+    def happenings_after(self, number: int, most: int) -> list[tuple[int, SandboxEvent]]:
         """Those that came after the one of this number, with their own numbers."""
         rows = self._run("SELECT number, body FROM happenings WHERE number > ? ORDER BY number LIMIT ?", (number, most))
-        return [(found, self._decoded("happenings", body, Happening)) for found, body in rows]
+        return [(found, self._decoded("happenings", body, SandboxEvent)) for found, body in rows]
 
-    def add_happenings(self, happenings: Iterable[Happening]) -> None:
+    def add_happenings(self, happenings: Iterable[SandboxEvent]) -> None:
         self._append("happenings", happenings, KEPT_HAPPENINGS)
 
     def outcomes(self, last: int) -> list[Outcome]:

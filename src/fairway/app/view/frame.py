@@ -12,7 +12,7 @@ import msgspec
 
 from fairway.api.nodes import Node
 from fairway.api.pods import Pod
-from fairway.app.records import Happening
+from fairway.app.records import SandboxEvent
 from fairway.clock import Micros, format_rfc3339, from_datetime
 from fairway.devices.model.locating import KIND_PREFIX
 from fairway.drive.objects import bound_at
@@ -75,7 +75,7 @@ class Frame(Shown, frozen=True):
     starting: tuple[StartingJob, ...]
     waiting: tuple[Pending, ...]
     reservations: tuple[Reservation, ...]
-    happenings: tuple[Happening, ...]
+    happenings: tuple[SandboxEvent, ...]
     warnings: tuple[str, ...] = ()
 
 
@@ -88,7 +88,7 @@ class ClusterView:
         self._plan = plan
         self._now = now
 
-    def frame(self, *, finished: int = 0, coming: int = 0, happenings: Sequence[Happening] = ()) -> Frame:
+    def frame(self, *, finished: int = 0, coming: int = 0, happenings: Sequence[SandboxEvent] = ()) -> Frame:
         plan = self._plan
         capacity, used = self._capacity(), self._used()
         placed = dict(self._placed_jobs())

@@ -1,9 +1,10 @@
 """Which slots of a node serve the lines of a request, all of them together.
 
 Where slots do not affect each other (no groups, no shared counters, no parts) this is a flow problem, and
-polynomial. The rest is a search that places the awkward lines one unit at a time and leaves the others to the flow;
-slots that are alike are tried once, what has failed is remembered, and a flow that ignores the awkward rules cuts off
-what cannot be. A search that grows beyond `MAX_STEPS` gives up: the request is then said not to fit, which is safe.
+polynomial. The rest is a search that places the difficult lines one unit at a time and leaves the others to the
+flow; slots that are alike are tried once, what has failed is remembered, and a flow that ignores the difficult rules
+cuts off what cannot be. A search that grows beyond `MAX_STEPS` gives up: the request is then said not to fit, which
+is safe.
 
 `assign` chooses: line by line the first slot in order of preference with which the rest can still be served. So of all
 assignments it finds the first.
@@ -114,7 +115,7 @@ class Search:
         self._rules: list[list[int]] = [
             [index for index, rule in enumerate(apart) if line in rule.lines] for line in range(len(lines))
         ]
-        self._awkward = [self._is_awkward(index) for index in range(len(lines))]
+        self._needs_matching = [self._is_awkward(index) for index in range(len(lines))]
         masks: dict[int, int] = {}
         for index, line in enumerate(lines):
             for slot in line.candidates:
@@ -127,7 +128,7 @@ class Search:
         """Whether what is left can be served."""
         if not self._may_be():
             return False
-        line = next((i for i, left in enumerate(self.left) if left and self._awkward[i]), None)
+        line = next((i for i, left in enumerate(self.left) if left and self._needs_matching[i]), None)
         if line is None:
             return True
         state = (tuple(self.left), self.room.key(), tuple(map(frozenset, self._values)))
@@ -166,7 +167,7 @@ class Search:
         if not self.lines[line].whole or self._rules[line]:
             return self._try(line, slot, 1)
         most = min(wanted, self.room.units(slot))
-        if any(self._awkward):
+        if any(self._needs_matching):
             return any(self._try(line, slot, units) for units in range(most, 0, -1))
         # Taking less never hurts the other lines, and what this line still needs it finds elsewhere: bisect.
         low, high = 0, most

@@ -37,7 +37,7 @@ class SlotBits:
         """A row's devices, or who takes them, or what is taken of them, is other than it was."""
         if row >= len(self.free):
             self._grow(row + 1)
-        fits = node is not None and node.inventory.singles and not node.awkward and len(node.takes) <= MOST_SLOTS
+        fits = node is not None and node.inventory.singles and not node.needs_matching and len(node.takes) <= MOST_SLOTS
         self.here[row] = fits
         if not fits or node is None:
             return

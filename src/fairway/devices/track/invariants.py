@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fairway.devices.track.ledger import DeviceBook
+from fairway.devices.track.ledger import DeviceLedger
 from fairway.errors import InvariantError
 from fairway.state.cluster import ClusterState
 
@@ -14,12 +14,12 @@ from fairway.state.cluster import ClusterState
 def check(state: ClusterState) -> None:
     """Raise InvariantError at the first thing in which the kept book and a new one differ."""
     kept = state.cache.get("devices")
-    if not isinstance(kept, DeviceBook):
+    if not isinstance(kept, DeviceLedger):
         return
     kept.sync()
     nodes, size = state.nodes, len(state.axis)
     before = [table.data[:size].copy() for table in (nodes.allocatable, nodes.drawn)]
-    fresh = DeviceBook(state)
+    fresh = DeviceLedger(state)
     fresh.sync()
     _same("rows with devices", sorted(kept.nodes), sorted(fresh.nodes))
     for row, node in kept.nodes.items():

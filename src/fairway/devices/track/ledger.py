@@ -1,4 +1,4 @@
-"""`DeviceBook`: all devices of the cluster, brought up to date by what changed, never rebuilt.
+"""`DeviceLedger`: all devices of the cluster, brought up to date by what changed, never rebuilt.
 
 It lives beside the state and looks only at rows that changed since it last looked. What a row's devices mean to the
 rest of the scheduler is written back by `DeviceColumns`.
@@ -19,7 +19,7 @@ from fairway.devices.select.classes import ClassTable, CompiledClass
 from fairway.devices.select.requests import DeviceNeeds, Requests
 from fairway.devices.select.selector_requests import ByClaim, ByClass, ClaimMatcher, Wish
 from fairway.devices.track.columns import DeviceColumns
-from fairway.devices.track.network import FarDevices
+from fairway.devices.track.network import NetworkDevices
 from fairway.devices.track.node import NodeDevices, Standing, portion_milli
 from fairway.devices.track.occupancy import Occupancy, Plain
 from fairway.resources.columns import Axis, Vector
@@ -34,7 +34,7 @@ _KEPT = 1024
 """Answers that are remembered though nobody may ask again."""
 
 
-class DeviceBook:
+class DeviceLedger:
     """See the module. `nodes` has the rows that have devices."""
 
     def __init__(self, state: ClusterState) -> None:
@@ -55,11 +55,11 @@ class DeviceBook:
         return self._state.axis
 
     @property
-    def far(self) -> FarDevices:
+    def far(self) -> NetworkDevices:
         return self._occupancy.far
 
     @property
-    def awake(self) -> bool:
+    def enabled(self) -> bool:
         """Whether there is anything by which a pod could ask for devices."""
         return self._facts >= 0
 
@@ -71,7 +71,7 @@ class DeviceBook:
         if not (facts.classes or facts.claims or facts.templates):
             self._retire()
             return
-        changes = facts.since(self._facts) if self.awake else None
+        changes = facts.since(self._facts) if self.enabled else None
         changed, reshaped = nodes.changed.since(self._changed), nodes.reshaped.since(self._reshaped)
         if changes is None or changed is None or reshaped is None:
             self._retire()
@@ -112,7 +112,7 @@ class DeviceBook:
         self._needs: dict[tuple[DeviceAsks | None, Plain], DeviceNeeds] = {}
 
     def _retire(self) -> None:
-        if self.awake:
+        if self.enabled:
             rows = set(self.nodes)
             self.nodes.clear()
             self.columns.publish(rows, self.nodes)
@@ -337,11 +337,11 @@ def _object_key(kind: type[Any], key: str) -> ObjectKey:
     return kind.__name__, namespace, name
 
 
-def device_book(state: ClusterState) -> DeviceBook:
+def device_ledger(state: ClusterState) -> DeviceLedger:
     """The state's own book, up to date."""
     book = state.cache.get("devices")
     if book is None:
-        book = state.cache["devices"] = DeviceBook(state)
-    assert isinstance(book, DeviceBook)
+        book = state.cache["devices"] = DeviceLedger(state)
+    assert isinstance(book, DeviceLedger)
     book.sync()
     return book

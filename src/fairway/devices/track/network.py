@@ -24,7 +24,7 @@ class Place(NamedTuple):
     reachable: bool
 
 
-class FarDevices:
+class NetworkDevices:
     """Where each is, and what the pods of each row hold of them."""
 
     def __init__(self) -> None:

@@ -56,7 +56,6 @@ class NodeDevices:
         "_recorded",
         "accounts",
         "away",
-        "awkward",
         "far",
         "has_groups",
         "holdings",
@@ -64,6 +63,7 @@ class NodeDevices:
         "kinds",
         "layout",
         "lost",
+        "needs_matching",
         "plain",
         "room",
         "selected",
@@ -82,7 +82,9 @@ class NodeDevices:
         self.inventory = inventory
         self.room = Room(inventory)
         self.has_groups = any(slot.group for slot in inventory.slots)
-        self.awkward = any(slot.group or slot.counters or slot.shareable or slot.boards for slot in inventory.slots)
+        self.needs_matching = any(
+            slot.group or slot.counters or slot.shareable or slot.boards for slot in inventory.slots
+        )
         """Whether how much is free does not say yet what can be had."""
         self.source: tuple[object, ...] = ()
         self.structure = -1

@@ -14,7 +14,7 @@ from fairway.devices.model.locating import is_plain_resource
 from fairway.devices.select.requests import DeviceNeeds
 from fairway.devices.track.claimed import ClaimedDevices
 from fairway.devices.track.holders import accounts, place_unrecorded, restore
-from fairway.devices.track.network import FarDevices
+from fairway.devices.track.network import NetworkDevices
 from fairway.devices.track.node import NodeDevices
 from fairway.state.cluster import ClusterState
 from fairway.state.device_requests import DeviceAsks
@@ -35,7 +35,7 @@ class Occupancy:
         self._nodes = nodes
         self._resolve = resolve
         self.claimed = ClaimedDevices()
-        self.far = FarDevices()
+        self.far = NetworkDevices()
         self.presumed: set[int] = set()
         """Rows with pods whose devices depend on claims that were not allocated, or on what is not there yet."""
 

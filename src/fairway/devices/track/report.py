@@ -11,7 +11,7 @@ from fairway.devices.model.inventory import Slot
 from fairway.devices.model.values import FAULTS
 from fairway.devices.select.classes import CompiledClass
 from fairway.devices.select.selectors import Finding, MatchResult, TermResult
-from fairway.devices.track.ledger import DeviceBook
+from fairway.devices.track.ledger import DeviceLedger
 from fairway.devices.track.node import NodeDevices, portion_milli
 
 MOST_NEAR_MISSES = 20
@@ -60,12 +60,12 @@ class ClassReport(NamedTuple):
     warnings: tuple[Finding, ...]
 
 
-def class_reports(book: DeviceBook) -> list[ClassReport]:
+def class_reports(book: DeviceLedger) -> list[ClassReport]:
     """All classes, by name. The book must be up to date."""
     return [_report(book, known) for known in book.classes]
 
 
-def devices(book: DeviceBook, only: str | None = None) -> Iterator[tuple[NodeDevices, int, Device]]:
+def devices(book: DeviceLedger, only: str | None = None) -> Iterator[tuple[NodeDevices, int, Device]]:
     """Every device, or those of one node, with its node and first slot, by node and in stable order.
 
     Of all devices those that several nodes reach come once.
@@ -88,7 +88,7 @@ def match(known: CompiledClass, device: Device) -> MatchResult:
     return known.matcher.match(device)
 
 
-def _report(book: DeviceBook, known: CompiledClass) -> ClassReport:
+def _report(book: DeviceLedger, known: CompiledClass) -> ClassReport:
     standing = book.standing(known.name)
     selected: list[Selected] = []
     near: list[NearMiss] = []

@@ -21,7 +21,7 @@ ADMITTED_PHASES = frozenset({INQUEUE, "Running", "Completed", "Unknown"})
 
 def enqueue(session: Session, arguments: Arguments) -> None:
     waiting = session.state.waiting
-    for signature in waiting.signatures():
+    for signature in waiting.templates():
         for key, line in signature.lines.items():
             if key.group and key.valid and key.phase not in ADMITTED_PHASES:
                 _ask_line(session, line)
@@ -64,7 +64,7 @@ def _count(session: Session, job: Job, ahead: dict[str, Amounts]) -> None:
 
 
 def _ask_line(session: Session, line: Line) -> None:
-    if session.lines_are_alike:
+    if session.can_group_equivalent_jobs:
         _ask(session, session.job_run(line.entries[0], line.signature, line), line, len(line.entries))
         return
     for place, entry in enumerate(line.entries):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from fairway.api.arguments import ReserveArguments
 from fairway.api.settings import Arguments
-from fairway.scheduler.framework.accounts import AccountBook, QueueBook
+from fairway.scheduler.framework.accounts import NamespaceAccount, QueueAccount
 from fairway.scheduler.framework.hooks import Key
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.order import Order
@@ -44,10 +44,10 @@ class _Keys:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def queue_key(self, queue: QueueBook) -> Key:
+    def queue_key(self, queue: QueueAccount) -> Key:
         return self._session.queue_key(queue)
 
-    def namespace_key(self, account: AccountBook) -> Key:
+    def namespace_key(self, account: NamespaceAccount) -> Key:
         return self._session.namespace_key(account)
 
     def job_key(self, job: JobRun) -> Key:

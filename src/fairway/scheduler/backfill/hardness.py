@@ -33,7 +33,7 @@ class Hardness:
         self._every = arguments.mode == "conservative"
         self._alone = all(action.name in _HARMLESS_ACTIONS for action in session.policy.actions)
         self._limits = session.plugins.names_with("allocatable") or session.plugins.names_with("overused")
-        self._external = session.plugins.stranger_names("allocatable", "overused")
+        self._external = session.plugins.external_names("allocatable", "overused")
         self._lends = session.lends()
         self._guarantees = any(any(queue.guarantee) for queue in session.queues.values())
 
@@ -52,7 +52,7 @@ class Hardness:
 
     def _has_other_rules(self, task: Task) -> bool:
         shape = task.shape
-        return bool(shape.ports or shape.minds_pods or self._session.devices.minds(shape))
+        return bool(shape.ports or shape.has_pod_rules or self._session.devices.uses_devices(shape))
 
 
 def _compares_priority_first(session: Session) -> bool:

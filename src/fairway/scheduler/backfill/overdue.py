@@ -13,7 +13,7 @@ from fairway.scheduler.backfill.runtimes import Runtimes
 from fairway.scheduler.backfill.timeline import PlannedStart, Timeline
 from fairway.scheduler.eviction.budgets import DisruptionBudgets
 from fairway.scheduler.eviction.evict import bound_by_job, charge_off
-from fairway.scheduler.eviction.units import Unit, units_of, with_mates
+from fairway.scheduler.eviction.units import Unit, units_of, with_surplus_units
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.plan import Eviction
 from fairway.state.tasks import Task, TaskState
@@ -28,7 +28,7 @@ def evict_overdue(session: Session, runtimes: Runtimes, timeline: Timeline) -> N
             unit = _unit_of(task, bound.get(task.job))
             if unit is None or unit.protected:
                 continue
-            going = [each for each in with_mates([unit]) if each.tasks[0] not in session.evicted]
+            going = [each for each in with_surplus_units([unit]) if each.tasks[0] not in session.evicted]
             tasks = [task for each in going for task in each.tasks]
             if budgets.allow(tasks):
                 budgets.spend(tasks)

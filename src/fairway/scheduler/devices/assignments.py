@@ -15,7 +15,7 @@ import numpy as np
 
 from fairway.devices.match.capacity import Room
 from fairway.devices.match.strategies import DEFAULT_CHAIN, Chain
-from fairway.devices.track.ledger import DeviceBook
+from fairway.devices.track.ledger import DeviceLedger
 from fairway.devices.track.node import Holding, NodeDevices
 from fairway.errors import InvariantError
 from fairway.resources.columns import Vector
@@ -38,13 +38,13 @@ class Given(NamedTuple):
     claims: tuple[str, ...] = ()
 
 
-class Allotments:
+class DeviceAssignments:
     """See the module."""
 
-    def __init__(self, book: DeviceBook, snapshot: Snapshot, chain: Chain = DEFAULT_CHAIN) -> None:
+    def __init__(self, book: DeviceLedger, snapshot: Snapshot, chain: Chain = DEFAULT_CHAIN) -> None:
         self.book = book
         self.asks = DeviceAsks(book)
-        self.minds = self.asks.minds
+        self.uses_devices = self.asks.uses_devices
         self.rooms = DeviceRooms(book, Losses(book, snapshot.state), chain)
         self._snapshot = snapshot
         self._given: dict[Task, Given] = {}
@@ -70,7 +70,7 @@ class Allotments:
     def shares_devices(self, shape: Shape) -> bool:
         """Whether it may be given devices that several nodes reach: one less here is one less everywhere."""
         far = self.book.far
-        if not far or not self.minds(shape):
+        if not far or not self.uses_devices(shape):
             return False
         wishes = {option.wish for need in self.asks.of(shape).needs.needs for option in need.options}
         nodes = self.book.nodes

@@ -19,7 +19,7 @@ from fairway.devices.match.strategies import DEFAULT_CHAIN, Chain
 from fairway.devices.select.requests import Need
 from fairway.devices.select.selector_requests import ByClass
 from fairway.devices.track.holders import counts, holding_of
-from fairway.devices.track.ledger import DeviceBook
+from fairway.devices.track.ledger import DeviceLedger
 from fairway.devices.track.node import Holding, NodeDevices, portion_milli
 from fairway.resources.columns import Vector
 from fairway.scheduler.devices.loss import Losses
@@ -54,7 +54,7 @@ class Step(NamedTuple):
 class DeviceRooms:
     """The rooms of one session, by row."""
 
-    def __init__(self, book: DeviceBook, losses: Losses, chain: Chain = DEFAULT_CHAIN) -> None:
+    def __init__(self, book: DeviceLedger, losses: Losses, chain: Chain = DEFAULT_CHAIN) -> None:
         self._book = book
         self._losses = losses
         self._chain = chain
@@ -135,7 +135,7 @@ class DeviceRooms:
     # -- working out --------------------------------------------------------------------------------------------
 
     def _step(self, asked: Asked, node: NodeDevices, room: Room) -> Step | None:
-        if not node.awkward and self._is_first_fit(asked):
+        if not node.needs_matching and self._is_first_fit(asked):
             if asked.simple and (step := self._first_fit(asked, node, room)) is not None:
                 return step
             if asked.classes and node.inventory.singles:
@@ -208,7 +208,7 @@ class DeviceRooms:
         self, node: NodeDevices, before: Room, after: Room, holdings: tuple[Holding, ...], vector: Vector, sign: int
     ) -> Moved:
         """What is left of each slot tells; `vector` was written to the columns already."""
-        slots = range(len(node.inventory)) if node.awkward else sorted({holding.slot for holding in holdings})
+        slots = range(len(node.inventory)) if node.needs_matching else sorted({holding.slot for holding in holdings})
         gained = tuple((node.takes[slot], change) for slot in slots if (change := after.left(slot) - before.left(slot)))
         drawn = tuple(
             ((facts := node.inventory.slots[holding.slot]).device.kind, sign * portion_milli(facts, holding.portion))

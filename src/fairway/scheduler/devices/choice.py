@@ -30,7 +30,7 @@ def given(session: Session) -> dict[Task, tuple[NodeDevices, tuple[Holding, ...]
     found: dict[Task, tuple[NodeDevices, tuple[Holding, ...]]] = {}
     devices, nodes = session.devices, session.devices.book.nodes
     for _, tasks, rows in session.bindings:
-        if tasks and devices.minds(tasks[0].shape):
+        if tasks and devices.uses_devices(tasks[0].shape):
             for task, row in zip(tasks, rows, strict=True):
                 devices.check_served(task)
                 if row in nodes:

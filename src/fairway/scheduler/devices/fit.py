@@ -17,7 +17,7 @@ from fairway.devices.match.capacity import Room
 from fairway.devices.match.slotbits import serves
 from fairway.devices.select.requests import DeviceNeeds
 from fairway.resources.columns import BoolColumn, IntColumn
-from fairway.scheduler.devices.assignments import Allotments
+from fairway.scheduler.devices.assignments import DeviceAssignments
 from fairway.scheduler.devices.requests import Asked
 from fairway.scheduler.placement.node_view import NodeView
 from fairway.state.labels import term_holds
@@ -30,13 +30,13 @@ _MANY = 1 << 40
 class DeviceFit:
     """Answers for one session."""
 
-    def __init__(self, allotments: Allotments, snapshot: Snapshot) -> None:
+    def __init__(self, allotments: DeviceAssignments, snapshot: Snapshot) -> None:
         self._allotments = allotments
         self._snapshot = snapshot
         self._fits: dict[tuple[int, Room, int], bool] = {}
-        self._awkward = np.zeros(snapshot.size, dtype=np.bool_)
+        self._needs_matching = np.zeros(snapshot.size, dtype=np.bool_)
         for row, node in allotments.book.nodes.items():
-            self._awkward[row] = node.awkward
+            self._needs_matching[row] = node.needs_matching
 
     def serves(self, shape: Shape, view: NodeView) -> BoolColumn | None:
         """Where the devices serve one task, given that the columns say there is enough; None if that is all."""
@@ -62,7 +62,7 @@ class DeviceFit:
 
     def failures(self, shape: Shape, view: NodeView) -> list[tuple[str, BoolColumn]]:
         """Where a claim's expression could not be run to its end, by what went wrong: no device is selected there."""
-        if not self._allotments.minds(shape) or shape.devices is None or not shape.devices.claims:
+        if not self._allotments.uses_devices(shape) or shape.devices is None or not shape.devices.claims:
             return []
         needs = self._allotments.asks.of(shape).needs.needs
         wishes = [option.wish for need in needs for option in need.options]
@@ -76,9 +76,9 @@ class DeviceFit:
 
     def is_told_by_columns(self, shape: Shape) -> bool:
         """Whether how much is left says everywhere what can be had."""
-        if not self._allotments.minds(shape):
+        if not self._allotments.uses_devices(shape):
             return True
-        simple = self._allotments.asks.of(shape).simple and not self._awkward.any()
+        simple = self._allotments.asks.of(shape).simple and not self._needs_matching.any()
         return simple and not self._allotments.shares_devices(shape)
 
     def fits(self, asked: Asked, row: int) -> bool:
@@ -97,7 +97,7 @@ class DeviceFit:
         rooms = self._allotments.rooms
         room = rooms.empty(row)
         for other in (*beside, shape):
-            if self._allotments.minds(other):
+            if self._allotments.uses_devices(other):
                 step = rooms.step(self._allotments.asks.of(other), row, room)
                 if step is None:
                     return False
@@ -129,7 +129,7 @@ class DeviceFit:
         return doubtful if doubtful.any() else None
 
     def _awkward_in(self, view: NodeView) -> BoolColumn:
-        return view.picked(self._awkward)
+        return view.picked(self._needs_matching)
 
     def _reachable(self, needs: DeviceNeeds, view: NodeView) -> BoolColumn | None:
         """Where claims that are allocated already can be used; None is anywhere."""

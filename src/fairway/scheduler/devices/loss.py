@@ -12,7 +12,7 @@ from functools import cached_property
 
 from fairway.devices.match.capacity import WHOLE
 from fairway.devices.match.strategies import Loss
-from fairway.devices.track.ledger import DeviceBook
+from fairway.devices.track.ledger import DeviceLedger
 from fairway.devices.track.node import NodeDevices
 from fairway.state.cluster import ClusterState
 
@@ -20,7 +20,7 @@ from fairway.state.cluster import ClusterState
 class Losses:
     """Worked out when somebody asks: most policies never do."""
 
-    def __init__(self, book: DeviceBook, state: ClusterState) -> None:
+    def __init__(self, book: DeviceLedger, state: ClusterState) -> None:
         self._book = book
         self._state = state
         self._known: dict[frozenset[str], tuple[Fraction, int]] = {}
@@ -38,7 +38,7 @@ class Losses:
     @cached_property
     def _per_class(self) -> dict[str, Fraction]:
         asked: dict[str, int] = {}
-        for signature in self._state.waiting.signatures():
+        for signature in self._state.waiting.templates():
             jobs = sum(len(line.entries) for line in signature.lines.values())
             for run in signature.runs:
                 needs = self._book.resolve(run.shape.devices).needs if run.shape.devices else ()

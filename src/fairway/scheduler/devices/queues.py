@@ -13,23 +13,23 @@ from fairway.devices.match.capacity import WHOLE
 from fairway.devices.select.requests import Need, Option
 from fairway.devices.select.selector_requests import ByClass, ByKind, Wish, label
 from fairway.devices.track.columns import kind_place
-from fairway.devices.track.ledger import DeviceBook
+from fairway.devices.track.ledger import DeviceLedger
 from fairway.devices.track.node import NodeDevices
 from fairway.resources.columns import Vector
 from fairway.scheduler.devices.requests import DeviceAsks
-from fairway.scheduler.framework.accounts import AccountBook, QueueBook
+from fairway.scheduler.framework.accounts import NamespaceAccount, QueueAccount
 from fairway.state.device_requests import CLASS_PREFIX
 from fairway.state.queues import add
 from fairway.state.shapes import Shape
-from fairway.state.waiting import Signature, WaitingIndex
+from fairway.state.waiting import GangTemplate, WaitingIndex
 
-AccountOf = Callable[[QueueBook, str], AccountBook]
+AccountOf = Callable[[QueueAccount, str], NamespaceAccount]
 
 
 class DeviceQueues:
     """Answers for one session."""
 
-    def __init__(self, book: DeviceBook, asks: DeviceAsks) -> None:
+    def __init__(self, book: DeviceLedger, asks: DeviceAsks) -> None:
         self._book = book
         self._asks = asks
         self._named: dict[tuple[Shape, int], Vector] = {}
@@ -99,7 +99,7 @@ class DeviceQueues:
             self._wishes[wish] = places.pop() if len(places) == 1 else None
         return self._wishes[wish]
 
-    def open_books(self, books: Mapping[str, QueueBook], account: AccountOf, waiting: WaitingIndex) -> None:
+    def open_books(self, books: Mapping[str, QueueAccount], account: AccountOf, waiting: WaitingIndex) -> None:
         """Add to the books what is held and wanted by kind, and say which dimensions do not count in shares."""
         for (queue, namespace, _), amounts in self._book.columns.accounts.items():
             books[queue].charge(tuple(amounts.items()), 1)
@@ -108,7 +108,7 @@ class DeviceQueues:
         uncounted = frozenset(row for row, name in enumerate(names) if name.startswith(CLASS_PREFIX))
         for book in books.values():
             book.uncounted = uncounted
-        for signature in waiting.signatures():
+        for signature in waiting.templates():
             more = self._by_kind(signature)
             for key, line in signature.lines.items() if more else ():
                 if key.valid:
@@ -118,7 +118,7 @@ class DeviceQueues:
             for book in books[job.queue].line:
                 add(book.requested, self._by_kind(signature))
 
-    def _by_kind(self, signature: Signature) -> Vector:
+    def _by_kind(self, signature: GangTemplate) -> Vector:
         amounts: dict[int, int] = {}
         for run in signature.runs:
             named = dict(run.shape.vector)

@@ -8,7 +8,7 @@ from fairway.devices.match.capacity import WHOLE
 from fairway.devices.match.slotbits import MOST_LINES, Lines
 from fairway.devices.select.requests import DeviceNeeds, Need
 from fairway.devices.select.selector_requests import ByClass, ByKind, label
-from fairway.devices.track.ledger import DeviceBook
+from fairway.devices.track.ledger import DeviceLedger
 from fairway.devices.track.occupancy import Plain
 from fairway.resources.columns import Vector
 from fairway.state.device_requests import CLASS_PREFIX
@@ -45,7 +45,7 @@ class Asked(NamedTuple):
 class DeviceAsks:
     """Answers for one session. A claim that was allocated in it needs nothing more."""
 
-    def __init__(self, book: DeviceBook) -> None:
+    def __init__(self, book: DeviceLedger) -> None:
         self._book = book
         self._contested = book.columns.contested
         self._numbers: dict[tuple[DeviceNeeds, Vector], int] = {}
@@ -53,10 +53,10 @@ class DeviceAsks:
         self.claimed: dict[str, int] = {}
         """Claims that were allocated in this session, and on which row."""
 
-    def minds(self, shape: Shape) -> bool:
+    def uses_devices(self, shape: Shape) -> bool:
         """Whether placing the shape has anything to do with devices."""
         if shape.devices is not None:
-            return self._book.awake
+            return self._book.enabled
         contested = self._contested
         return bool(contested) and any(place in contested for place, _ in shape.vector)
 

@@ -12,7 +12,7 @@ from fairway.scheduler.eviction.blockers import passes_now
 from fairway.scheduler.eviction.capacity import Rooms
 from fairway.scheduler.eviction.claim import Claim, Found, Place
 from fairway.scheduler.eviction.scratch import Scratch
-from fairway.scheduler.eviction.search import Hunt
+from fairway.scheduler.eviction.search import VictimSearch
 from fairway.scheduler.eviction.units import Unit
 from fairway.scheduler.framework.job_run import TaskRun
 from fairway.scheduler.framework.session import Session
@@ -40,7 +40,7 @@ class _Choice:
         self._session = claim.session
         self._taken = claim.nothing_taken()
         self._scratch = Scratch(claim.session)
-        self._hunt = Hunt(claim, self._taken, self._scratch)
+        self._hunt = VictimSearch(claim, self._taken, self._scratch)
         self._runs = claim.runs()
         self._limits: dict[Unit, str] = {}
         """Units that a limit of a queue asks for, and no node."""
@@ -71,13 +71,13 @@ class _Choice:
     def _spared(self) -> list[Place] | None:
         """Spare everybody who can be; who goes along with a gang is only asked once the gang is spared."""
         rooms = self._countable()
-        bound = {mate for gang in self._taken.units for mate in gang.mates}
+        bound = {mate for gang in self._taken.units for mate in gang.surplus_units}
         again = True
         while again:
             again = False
             for unit in reversed(list(self._taken.units)):
                 if unit not in bound and self._spare(unit, rooms):
-                    bound -= set(unit.mates)
+                    bound -= set(unit.surplus_units)
                     again = rooms is None  # where rules between pods decide, one who stays may let another stay
         placed, left = place(self._session, self._runs)
         take_back(self._session, placed)

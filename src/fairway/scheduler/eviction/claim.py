@@ -36,7 +36,7 @@ class Claim:
 
     def nothing_taken(self) -> Taken:
         devices = self.session.devices
-        return Taken(devices.kinds if devices.book.awake else None)
+        return Taken(devices.kinds if devices.book.enabled else None)
 
     def allows(self, unit: Unit, taken: Taken) -> bool:
         return self.entitlement.allows(unit, taken) and self.budgets.allow(unit.tasks)

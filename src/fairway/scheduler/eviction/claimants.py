@@ -43,7 +43,7 @@ class Claimants:
 
     def _waiting(self) -> Iterator[JobRun]:
         session = self._session
-        for signature in session.state.waiting.signatures():
+        for signature in session.state.waiting.templates():
             for line in signature.lines.values():
                 if not self._may_claim(line.key.queue) or is_for_backfill(line):
                     continue

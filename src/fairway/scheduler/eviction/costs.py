@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from fairway.clock import Micros
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.eviction.index import VictimIndex
-from fairway.scheduler.eviction.units import Taken, Unit, with_mates
+from fairway.scheduler.eviction.units import Taken, Unit, with_surplus_units
 from fairway.scheduler.framework.session import Session
 from fairway.state.shapes import Shape
 
@@ -53,7 +53,7 @@ class Lead(NamedTuple):
 def cost_of(session: Session, units: list[Unit], taken: Taken, row: int, lead: Lead) -> Cost:
     """What it costs that these go, and those who go along and are not going already."""
     pods = begun = 0
-    for unit in with_mates(units):
+    for unit in with_surplus_units(units):
         if unit not in taken.units and unit.tasks[0] not in session.evicted:
             pods += len(unit.tasks)
             begun += unit.begun
@@ -95,7 +95,7 @@ class Costs:
 def least_costs(
     session: Session, index: VictimIndex, entries: IntColumn, shape: Shape, open_: BoolColumn, lead: Lead
 ) -> Costs:
-    """For all nodes at once what room for a task costs at least: mates are not counted here.
+    """For all nodes at once what room for a task costs at least: surplus_units are not counted here.
 
     `entries` are those of eligible units, by node and in order. A node without enough of them is not listed.
     """

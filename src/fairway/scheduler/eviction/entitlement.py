@@ -20,7 +20,7 @@ import numpy as np
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.eviction.index import VictimIndex
 from fairway.scheduler.eviction.units import Taken, Unit
-from fairway.scheduler.framework.accounts import AccountBook, share
+from fairway.scheduler.framework.accounts import NamespaceAccount, share
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
 from fairway.state.cluster import PODS
@@ -173,7 +173,7 @@ class PreemptEntitlement:
                 add(held, self._session.devices.kinds(task))
         return held
 
-    def _weighted(self, account: AccountBook, more: Amounts | None = None, less: Amounts | None = None) -> int:
+    def _weighted(self, account: NamespaceAccount, more: Amounts | None = None, less: Amounts | None = None) -> int:
         held = plus(account.held, more) if more else account.held
         return share(minus(held, less) if less else held, self._total, account.weight, PODS)
 

@@ -158,7 +158,7 @@ class _Evictor:
             eligible &= ~cooling
 
     def _ask_strangers(self, job: JobRun, hook: str, eligible: BoolColumn, index: VictimIndex) -> None:
-        for protects in self._session.plugins.strangers(hook):
+        for protects in self._session.plugins.external(hook):
             numbers = np.flatnonzero(eligible).tolist()
             allowed = set(protects(job, [task for number in numbers for task in index.unit(number).tasks]))
             for number in numbers:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairway.devices.track.holders import counts
-from fairway.devices.track.ledger import device_book
+from fairway.devices.track.ledger import device_ledger
 from fairway.devices.track.node import NodeDevices
 from fairway.resources.columns import IntColumn
 from fairway.scheduler.eviction.units import Unit, units_of
@@ -30,7 +30,7 @@ class VictimIndex:
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
-        self._devices = device_book(state)
+        self._devices = device_ledger(state)
         self._device_generation = self._devices.generation
         self._device_nodes: dict[int, NodeDevices] = {}
         """The devices of each row, as they were when units were taken apart last."""
@@ -203,7 +203,7 @@ class VictimIndex:
     def _devices_of(self, unit: Unit) -> tuple[tuple[int, int], ...]:
         """What the devices that a unit holds count for."""
         found: dict[int, int] = {}
-        for task in unit.tasks if self._devices.awake else ():
+        for task in unit.tasks if self._devices.enabled else ():
             node = self._devices.nodes.get(task.node)
             if node is not None:
                 holdings = [holding for holding in node.holdings if holding.holder == task.key]

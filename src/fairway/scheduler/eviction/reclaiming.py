@@ -18,7 +18,7 @@ from fairway.resources.quantity import INT64_MAX
 from fairway.scheduler.eviction.entitlement import minus, plus
 from fairway.scheduler.eviction.index import VictimIndex
 from fairway.scheduler.eviction.units import Taken, Unit
-from fairway.scheduler.framework.accounts import SHARE_BITS, QueueBook
+from fairway.scheduler.framework.accounts import SHARE_BITS, QueueAccount
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
 from fairway.state.cluster import PODS
@@ -98,7 +98,7 @@ class ReclaimEntitlement:
             below += sum(self._part(row, amount) for row, amount in short)
         return below
 
-    def _floor(self, book: QueueBook) -> Amounts:
+    def _floor(self, book: QueueAccount) -> Amounts:
         """What the queue deserves, in the dimensions of which it has that much: in others it is below already."""
         assert book.deserved is not None
         have = self._allocated(book)
@@ -107,14 +107,14 @@ class ReclaimEntitlement:
     def possible(self, index: VictimIndex, taken: Taken) -> BoolColumn | None:
         return None
 
-    def _gives(self, book: QueueBook, taken: Taken) -> bool:
+    def _gives(self, book: QueueAccount, taken: Taken) -> bool:
         """Above what it deserves in a dimension asked for, what is taken already taken off."""
         if book is self._claimant.queue or book.deserved is None or not self._may_be_taken_from(book):
             return False
         left = minus(self._allocated(book), taken.of_queue(book.name))
         return any(left[row] > book.deserved[row] for row in self._asked)
 
-    def _excess(self, book: QueueBook, taken: Taken) -> int:
+    def _excess(self, book: QueueAccount, taken: Taken) -> int:
         """How far the queue is above its deserved, weighted, in the dimensions asked for."""
         assert book.deserved is not None
         left = minus(self._allocated(book), taken.of_queue(book.name))
@@ -123,18 +123,18 @@ class ReclaimEntitlement:
     def _part(self, row: int, amount: int) -> int:
         return (amount << SHARE_BITS) // max(1, self._session.total[row])
 
-    def _allocated(self, book: QueueBook) -> Amounts:
+    def _allocated(self, book: QueueAccount) -> Amounts:
         """What the queue has, without what is only reserved."""
         reserved = self._reserved.get(book.name)
         return book.held if reserved is None else minus(book.held, reserved)
 
-    def _may_be_taken_from(self, book: QueueBook) -> bool:
+    def _may_be_taken_from(self, book: QueueAccount) -> bool:
         """What a queue is marked with holds for those below it, too; `reclaimable` speaks to those outside of it."""
         if any(above.info.never_evict for above in book.line):
             return False
         return all(above.info.reclaimable for above in book.line if above not in self._claimant.queue.line)
 
-    def _keeps_guarantees(self, book: QueueBook, unit: Unit, taken: Taken) -> bool:
+    def _keeps_guarantees(self, book: QueueAccount, unit: Unit, taken: Taken) -> bool:
         for above in book.line:
             lost = taken.held_by(unit)
             for name in taken.queues():
@@ -205,13 +205,13 @@ def reserved_amounts(session: Session) -> dict[str, Amounts]:
     return found
 
 
-def above_deserved(book: QueueBook) -> bool:
+def above_deserved(book: QueueAccount) -> bool:
     """Whether a queue holds more than it deserves of anything."""
     deserved = book.deserved
     return deserved is not None and any(held > deserved[row] for row, held in enumerate(book.held) if row != PODS)
 
 
-def below_deserved(book: QueueBook) -> bool:
+def below_deserved(book: QueueAccount) -> bool:
     """Whether a queue holds less than it deserves of anything."""
     deserved = book.deserved
     return deserved is not None and any(held < deserved[row] for row, held in enumerate(book.held) if row != PODS)

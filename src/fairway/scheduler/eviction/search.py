@@ -17,14 +17,14 @@ from fairway.scheduler.eviction.capacity import Rooms
 from fairway.scheduler.eviction.claim import Claim
 from fairway.scheduler.eviction.costs import Cost, Costs, Lead, cost_of, least_costs
 from fairway.scheduler.eviction.scratch import Scratch
-from fairway.scheduler.eviction.units import Taken, Unit, with_mates
+from fairway.scheduler.eviction.units import Taken, Unit, with_surplus_units
 from fairway.state.jobs import Job
 from fairway.state.shapes import Shape
 
 Around = Callable[[int], set[Unit]]
 
 
-class Hunt:
+class VictimSearch:
     """Units once `taken` are off the nodes, on the scratch."""
 
     def __init__(self, claim: Claim, taken: Taken, scratch: Scratch) -> None:
@@ -36,7 +36,7 @@ class Hunt:
         self._scratch = scratch
         self._blockers: dict[Shape, tuple[Blockers, Around]] = {}
         self._counted: dict[Job, set[int]] = {}
-        """Rows whose cost was worked out with mates of a gang of this job."""
+        """Rows whose cost was worked out with surplus_units of a gang of this job."""
         self._lead = Lead(None, adds=False)
         self._entries = self._rows = claim.index.in_order()
         self._drop_impossible()
@@ -114,16 +114,16 @@ class Hunt:
                 costs.push(self._cost(found, row))
 
     def _cost(self, units: list[Unit], row: int) -> Cost:
-        """What room on a row costs, and a note of whose mates are counted in it."""
+        """What room on a row costs, and a note of whose surplus_units are counted in it."""
         for unit in units:
-            if unit.mates:
+            if unit.surplus_units:
                 self._counted.setdefault(unit.job, set()).add(row)
         return cost_of(self._session, units, self._taken, row, self._lead)
 
     def _rows_changed_by(self, taken: list[Unit]) -> set[int]:
-        """Where room costs something else now: on the rows of who was taken, and where they were counted as mates."""
+        """Rows where free capacity costs something else now: those of the taken units, and of their surplus units."""
         rows: set[int] = set()
-        for unit in with_mates(taken):
+        for unit in with_surplus_units(taken):
             rows.update([task.node for task in unit.tasks], self._counted.pop(unit.job, ()))
         return rows
 
@@ -164,8 +164,8 @@ class Hunt:
     def _make_one_room(self, shape: Shape, passes: BoolColumn) -> bool:
         open_ = Rooms(self._session, shape).open
         blockers, around = self._blockers_of(shape)
-        moody = bool(shape.rules.affinity or shape.rules.spread)
-        known = np.zeros(len(open_), dtype=np.bool_) if moody else passes & open_
+        depends_on_other_pods = bool(shape.rules.affinity or shape.rules.spread)
+        known = np.zeros(len(open_), dtype=np.bool_) if depends_on_other_pods else passes & open_
         costs = least_costs(self._session, self._index, self._entries, shape, known, self._lead)
         for row in np.flatnonzero(open_ & ~known):
             found = self._units_for(shape, int(row), blockers, around(int(row)))
@@ -278,7 +278,7 @@ class Hunt:
         """Take these units and who goes along, if every one may be; else whoever may not is out, and nobody goes."""
         added: list[Unit] = []
         for unit in units:
-            for going in with_mates([unit]):
+            for going in with_surplus_units([unit]):
                 if going in self._taken or going.tasks[0] in self._session.evicted:
                     continue
                 if not self._eligible[going.number] or not self._claim.allows(going, self._taken):

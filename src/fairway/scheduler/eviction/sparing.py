@@ -16,7 +16,7 @@ from fairway.scheduler.eviction.choice import place, take_back
 from fairway.scheduler.eviction.claim import Settled
 from fairway.scheduler.eviction.evict import charge_off
 from fairway.scheduler.eviction.units import Unit
-from fairway.scheduler.framework.accounts import QueueBook
+from fairway.scheduler.framework.accounts import QueueAccount
 from fairway.scheduler.framework.job_run import grouped
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.reservations.book import Hold
@@ -30,7 +30,7 @@ def spare_needless(session: Session) -> None:
     if len(settled) > 1 or any(len(_nominated(session, claim)) < len(claim.claim.tasks) for claim in settled):
         tasks = [task for claim in settled for unit in claim.units for task in unit.tasks]
         tasks += [hold.task for claim in settled for hold in _nominated(session, claim)]
-        if not any(session.devices.minds(task.shape) for task in tasks):
+        if not any(session.devices.uses_devices(task.shape) for task in tasks):
             _Sparing(session, settled).run()
 
 
@@ -100,7 +100,7 @@ class _Sparing:
 
     def _goes_along(self, unit: Unit) -> bool:
         """Whether the gang that the unit is the surplus of goes."""
-        return any(unit in other.mates for claim in self._settled for other in claim.units)
+        return any(unit in other.surplus_units for claim in self._settled for other in claim.units)
 
     def _spare(self, settled: Settled, unit: Unit) -> bool:
         """Whether the claimant, and all others, have their places with the unit back; then it stays."""
@@ -171,5 +171,5 @@ class _Sparing:
         session.evictions[:] = [eviction for eviction in session.evictions if eviction.pod not in keys]
 
 
-def _exceeds(book: QueueBook, amounts: Amounts, limit: Amounts) -> bool:
+def _exceeds(book: QueueAccount, amounts: Amounts, limit: Amounts) -> bool:
     return any(amount and book.held[row] + amount > limit[row] for row, amount in enumerate(amounts))

@@ -23,7 +23,7 @@ class Leaving:
         self._room: NDArray[np.int64] | None = None
         self.rows: list[int] = []
         released = session.state.nodes.releasing.data[:, : session.snapshot.size]
-        if (session.evicted or released.any()) and not any(session.devices.minds(task.shape) for task in tasks):
+        if (session.evicted or released.any()) and not any(session.devices.uses_devices(task.shape) for task in tasks):
             self._room = np.maximum(self._unclaimed(released.copy()), 0)
             self.rows = np.flatnonzero(self._room.any(axis=0)).tolist()
 

@@ -1,7 +1,7 @@
 """Units of eviction: a surplus pod, or a whole gang.
 
 A job keeps its minimum or loses everything: pods above the minimum (and above their role's) can be evicted one by one,
-the rest only together, and when it goes the surplus goes along (its `mates`).
+the rest only together, and when it goes the surplus goes along (its `surplus_units`).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ SYSTEM_PRIORITY = min(SYSTEM_CLASSES.values())
 class Unit:
     """Pods that are evicted together.
 
-    `started` is the latest start among them, `youngest` the latest with the mates, `begun` the sum of all starts. The
-    key orders by the job's name, and in a job the surplus before the rest; so does `started`, which for a gang is
-    never later than that of its mates.
+    `started` is the latest start among them, `youngest` the latest with the surplus units, `begun` the sum of all
+    starts. The key orders by the job's name, and in a job the surplus before the rest; so does `started`, which for a
+    gang is never later than that of its surplus units.
     """
 
     __slots__ = (
@@ -35,36 +35,36 @@ class Unit:
         "cooled",
         "job",
         "key",
-        "mates",
         "number",
         "priority",
         "protected",
         "started",
         "surplus",
+        "surplus_units",
         "system",
         "tasks",
         "youngest",
     )
 
-    def __init__(self, job: Job, tasks: list[Task], *, surplus: bool, mates: tuple[Unit, ...] = ()) -> None:
+    def __init__(self, job: Job, tasks: list[Task], *, surplus: bool, surplus_units: tuple[Unit, ...] = ()) -> None:
         starts = [start_of(task) for task in tasks]
         self.job = job
         self.tasks = tasks
         self.surplus = surplus
-        self.mates = mates
+        self.surplus_units = surplus_units
         self.number = -1
         """Its number in the index."""
         self.key = f"{job.key}\0{tasks[0].key}" if surplus else f"{job.key}\1{job.alone}"
         self.priority = job.priority
-        self.started: Micros = min([max(starts), *(mate.started for mate in mates)])
-        self.youngest: Micros = max([*starts, *(mate.youngest for mate in mates)])
-        self.cooled: Micros = max([*map(_cooled, tasks), *(mate.cooled for mate in mates)])
-        """Until when the cooldown time of one of them, or of the mates, protects it; 0 if none has any."""
+        self.started: Micros = min([max(starts), *(mate.started for mate in surplus_units)])
+        self.youngest: Micros = max([*starts, *(mate.youngest for mate in surplus_units)])
+        self.cooled: Micros = max([*map(_cooled, tasks), *(mate.cooled for mate in surplus_units)])
+        """Until when the cooldown time of one of them, or of the surplus_units, protects it; 0 if none has any."""
         self.begun = sum(starts)
         self.protected: bool = is_never_evicted(job.annotations) or any(
             not task.traits.preemptable or task.state not in EVICTABLE for task in tasks
         )
-        self.system: bool = any(is_system(task) for task in tasks) or any(mate.system for mate in mates)
+        self.system: bool = any(is_system(task) for task in tasks) or any(mate.system for mate in surplus_units)
         self.amounts: Amounts = []
         for task in tasks:
             add(self.amounts, task.shape.vector)
@@ -126,11 +126,11 @@ class Taken:
             add(self._sums.setdefault(key, []), held, by)
 
 
-def with_mates(units: Iterable[Unit]) -> dict[Unit, None]:
-    """The units and all who have to go along, mates before their gang."""
+def with_surplus_units(units: Iterable[Unit]) -> dict[Unit, None]:
+    """The units and all who have to go along, surplus_units before their gang."""
     found: dict[Unit, None] = {}
     for unit in units:
-        found.update(dict.fromkeys((*unit.mates, unit)))
+        found.update(dict.fromkeys((*unit.surplus_units, unit)))
     return found
 
 
@@ -165,7 +165,7 @@ def units_of(job: Job, bound: Mapping[str, int] | None = None) -> list[Unit]:
     spare = set(surplus)
     rest = [] if bound else [task for task in placed if task not in spare]
     units = [Unit(job, [task], surplus=True) for task in surplus]
-    return [*units, Unit(job, rest, surplus=False, mates=tuple(units))] if rest else units
+    return [*units, Unit(job, rest, surplus=False, surplus_units=tuple(units))] if rest else units
 
 
 def _surplus(job: Job, placed: list[Task], bound: Mapping[str, int]) -> list[Task]:

@@ -30,12 +30,12 @@ def share(held: Amounts, total: Amounts, weight: int, skip: int) -> int:
     return most
 
 
-class AccountBook:
+class NamespaceAccount:
     """What a namespace holds in a queue. Priority and creation are those of the job at its head."""
 
     __slots__ = ("held", "namespace", "queue", "top_created", "top_priority", "weight")
 
-    def __init__(self, namespace: str, queue: QueueBook, held: Amounts, weight: int) -> None:
+    def __init__(self, namespace: str, queue: QueueAccount, held: Amounts, weight: int) -> None:
         self.namespace = namespace
         self.queue = queue
         self.held = held
@@ -44,7 +44,7 @@ class AccountBook:
         self.top_created: Micros = 0
 
 
-class QueueBook:
+class QueueAccount:
     """A queue's standing. `had` is what it held when the session began, `requested` what it wanted on top of that;
     `deserved` is filled by proportion or capacity, None means that nobody shares out.
     """
@@ -71,7 +71,7 @@ class QueueBook:
         self.shared = shared
         self.info = info
         self.name = info.name
-        self.parent: QueueBook | None = None
+        self.parent: QueueAccount | None = None
         self.leaf = not info.children
         self.held: Amounts = _copy(info.held, dimensions)
         self.had: Amounts = []
@@ -79,17 +79,17 @@ class QueueBook:
         self.capability: Amounts = [info.capability.get(row, UNLIMITED) for row in range(dimensions)]
         self.guarantee: Amounts = [info.guarantee.get(row, 0) for row in range(dimensions)]
         self.deserved: Amounts | None = None
-        self.line: tuple[QueueBook, ...] = (self,)
-        self._accounts: dict[str, AccountBook] = {}
+        self.line: tuple[QueueAccount, ...] = (self,)
+        self._accounts: dict[str, NamespaceAccount] = {}
         self.uncounted: frozenset[int] = frozenset()
         """Dimensions that do not count in its share: classes, whose devices count by kind."""
 
-    def account(self, namespace: str, weight_of: Callable[[str], int]) -> AccountBook:
+    def account(self, namespace: str, weight_of: Callable[[str], int]) -> NamespaceAccount:
         book = self._accounts.get(namespace)
         if book is None:
             known = self.info.accounts.get(namespace)
             held = _copy(known.held if known else [], len(self.held))
-            book = self._accounts[namespace] = AccountBook(namespace, self, held, weight_of(namespace))
+            book = self._accounts[namespace] = NamespaceAccount(namespace, self, held, weight_of(namespace))
         return book
 
     def charge(self, vector: Vector, count: int) -> None:
@@ -107,7 +107,7 @@ class QueueBook:
         return max(count, 0)
 
     def __repr__(self) -> str:
-        return f"<QueueBook {self.name}>"
+        return f"<QueueAccount {self.name}>"
 
 
 def _copy(amounts: Amounts, dimensions: int) -> Amounts:

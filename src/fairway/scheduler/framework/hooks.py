@@ -21,7 +21,7 @@ from fairway.state.shapes import Shape
 from fairway.state.tasks import Task
 
 if TYPE_CHECKING:
-    from fairway.scheduler.framework.accounts import AccountBook, QueueBook
+    from fairway.scheduler.framework.accounts import NamespaceAccount, QueueAccount
     from fairway.scheduler.framework.job_run import JobRun
     from fairway.scheduler.framework.session import Session
     from fairway.scheduler.placement.node_view import NodeView
@@ -49,13 +49,13 @@ class Opens(Protocol):
 class OrdersQueues(Protocol):
     """Which queue goes next. Asked whenever the queue's standing has changed."""
 
-    def queue_key(self, queue: QueueBook) -> Key: ...
+    def queue_key(self, queue: QueueAccount) -> Key: ...
 
 
 class OrdersNamespaces(Protocol):
     """Which namespace of a queue goes next. Asked whenever what it holds in the queue has changed."""
 
-    def namespace_key(self, account: AccountBook) -> Key: ...
+    def namespace_key(self, account: NamespaceAccount) -> Key: ...
 
 
 class OrdersJobs(Protocol):
@@ -73,13 +73,13 @@ class OrdersTasks(Protocol):
 class Overused(Protocol):
     """True keeps the queue from taking more within its share; one such answer suffices."""
 
-    def overused(self, queue: QueueBook) -> bool: ...
+    def overused(self, queue: QueueAccount) -> bool: ...
 
 
 class Allocatable(Protocol):
     """How many of `count` like tasks the queue may take now; the least answer counts."""
 
-    def allocatable(self, queue: QueueBook, shape: Shape, count: int) -> int: ...
+    def allocatable(self, queue: QueueAccount, shape: Shape, count: int) -> int: ...
 
 
 class Enqueueable(Protocol):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from fairway.resources.columns import Vector
-from fairway.scheduler.framework.accounts import AccountBook, QueueBook
+from fairway.scheduler.framework.accounts import NamespaceAccount, QueueAccount
 from fairway.state.jobs import Job
 from fairway.state.queues import Amounts, add
 from fairway.state.shapes import Shape
 from fairway.state.tasks import ACCOUNTED, Task
-from fairway.state.waiting import Entry, Line, Signature
+from fairway.state.waiting import Entry, GangTemplate, Line
 
 
 class TaskRun:
@@ -58,9 +58,9 @@ class JobRun:
     def __init__(
         self,
         entry: Entry,
-        queue: QueueBook,
-        account: AccountBook,
-        signature: Signature,
+        queue: QueueAccount,
+        account: NamespaceAccount,
+        signature: GangTemplate,
         line: Line | None = None,
         place: int = 0,
     ) -> None:

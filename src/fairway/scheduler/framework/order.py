@@ -11,7 +11,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import Any, Protocol
 
-from fairway.scheduler.framework.accounts import AccountBook, QueueBook
+from fairway.scheduler.framework.accounts import NamespaceAccount, QueueAccount
 from fairway.scheduler.framework.hooks import Key
 from fairway.scheduler.framework.job_run import JobRun
 
@@ -19,8 +19,8 @@ from fairway.scheduler.framework.job_run import JobRun
 class Keys(Protocol):
     """Where the keys come from: the session, from its plugins."""
 
-    def queue_key(self, queue: QueueBook) -> Key: ...
-    def namespace_key(self, account: AccountBook) -> Key: ...
+    def queue_key(self, queue: QueueAccount) -> Key: ...
+    def namespace_key(self, account: NamespaceAccount) -> Key: ...
     def job_key(self, job: JobRun) -> Key: ...
 
 
@@ -36,7 +36,7 @@ class _Node:
 class _NamespaceNode(_Node):
     __slots__ = ("account",)
 
-    def __init__(self, account: AccountBook) -> None:
+    def __init__(self, account: NamespaceAccount) -> None:
         super().__init__()
         self.account = account
 
@@ -44,7 +44,7 @@ class _NamespaceNode(_Node):
 class _QueueNode(_Node):
     __slots__ = ("book",)
 
-    def __init__(self, book: QueueBook | None) -> None:
+    def __init__(self, book: QueueAccount | None) -> None:
         super().__init__()
         self.book = book
 
@@ -55,8 +55,8 @@ class Order:
     def __init__(self, keys: Keys, jobs: list[JobRun]) -> None:
         self._keys = keys
         self._root = _QueueNode(None)
-        self._queues: dict[QueueBook, _QueueNode] = {}
-        self._namespaces: dict[AccountBook, _NamespaceNode] = {}
+        self._queues: dict[QueueAccount, _QueueNode] = {}
+        self._namespaces: dict[NamespaceAccount, _NamespaceNode] = {}
         self._path: list[_Node] = []
         for job in jobs:
             self._namespace(job.account).heap.append((keys.job_key(job), job))
@@ -101,14 +101,14 @@ class Order:
         """What queues and namespaces have changed beside the last step, too: their keys are made again."""
         self._settle(self._root)
 
-    def _namespace(self, account: AccountBook) -> _NamespaceNode:
+    def _namespace(self, account: NamespaceAccount) -> _NamespaceNode:
         node = self._namespaces.get(account)
         if node is None:
             node = self._namespaces[account] = _NamespaceNode(account)
             self._queue(account.queue).heap.append((None, node))
         return node
 
-    def _queue(self, book: QueueBook) -> _QueueNode:
+    def _queue(self, book: QueueAccount) -> _QueueNode:
         node = self._queues.get(book)
         if node is None:
             node = self._queues[book] = _QueueNode(book)

@@ -7,7 +7,7 @@ from enum import Enum, auto
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.verdict import Verdict
 from fairway.state.jobs import Job
-from fairway.state.waiting import Line, Signature
+from fairway.state.waiting import GangTemplate, Line
 
 
 class Step(Enum):
@@ -26,7 +26,7 @@ class Outcomes:
         """Groups that enqueue did not let in, where they are alike the whole line."""
         self.admitted: set[Job] = set()
         """Groups without pods that enqueue let in: their pods can be made now."""
-        self.no_room: set[Signature] = set()
+        self.no_room: set[GangTemplate] = set()
         self.lines: dict[Line, Verdict] = {}
         self.jobs: dict[JobRun, Verdict | None] = {}
         """Started jobs that still wait; None means that no node has room."""

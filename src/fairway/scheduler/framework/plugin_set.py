@@ -62,7 +62,7 @@ class Layout:
             self._able[what] = found
         return found
 
-    def only_ours_have(self, *hooks: str) -> bool:
+    def only_built_in_have(self, *hooks: str) -> bool:
         return self.only_ours or all(
             ours or not any(has(plugin, hook) for hook in hooks)
             for ours, plugin in zip(self.ours, self._classes, strict=True)
@@ -97,9 +97,9 @@ class PluginSet:
         self._dropped = dropped
         self._layout = layout_of(_Key(policy), registry)
         self._plugins = [registry.build(config, self.failures) for config in self._layout.configs]
-        self.has_strangers = not self._layout.only_ours
-        self._as_they_are = not dropped and not self.has_strangers
-        self.only_ours_have = self._layout.only_ours_have
+        self.has_external = not self._layout.only_ours
+        self._as_they_are = not dropped and not self.has_external
+        self.only_built_in_have = self._layout.only_built_in_have
 
     def all(self) -> list[Any]:
         return self._plugins
@@ -134,7 +134,7 @@ class PluginSet:
             return [getattr(plugins[place], name) for place in self._layout.having(name)]
         return [self._call(place, name) for place in self._asked(name)]
 
-    def strangers(self, name: str) -> list[Callable[..., Any]]:
+    def external(self, name: str) -> list[Callable[..., Any]]:
         """What plugins of others have to say at a hook."""
         return [self._call(place, name) for place in self._asked(name) if not self._layout.ours[place]]
 
@@ -142,7 +142,7 @@ class PluginSet:
         """The plugins that have a say at a hook."""
         return [self._layout.configs[place].name for place in self._asked(hook)]
 
-    def stranger_names(self, *hooks: str) -> list[str]:
+    def external_names(self, *hooks: str) -> list[str]:
         """The plugins of others that have a say at one of these hooks."""
         places = sorted({place for hook in hooks for place in self._asked(hook) if not self._layout.ours[place]})
         return [self._layout.configs[place].name for place in places]
@@ -153,7 +153,7 @@ class PluginSet:
 
     def trend(self) -> int | None:
         """How the sum of the scores of a node moves as the node fills, if all agree (see `hooks.Scores`)."""
-        if not self.only_ours_have("feasible"):
+        if not self.only_built_in_have("feasible"):
             return None  # whether a node is feasible may change with every task on it
         trends = {self._trend(place) for place in self._asked("score")} - {0}
         return trends.pop() if len(trends) == 1 else None

@@ -16,12 +16,12 @@ from fairway.api.policy import Policy
 from fairway.api.settings import Arguments
 from fairway.clock import Micros
 from fairway.devices.match.strategies import DEFAULT_CHAIN
-from fairway.devices.track.ledger import device_book
+from fairway.devices.track.ledger import device_ledger
 from fairway.resources.columns import IntColumn
-from fairway.scheduler.devices.assignments import Allotments
+from fairway.scheduler.devices.assignments import DeviceAssignments
 from fairway.scheduler.devices.fit import DeviceFit
 from fairway.scheduler.devices.queues import DeviceQueues
-from fairway.scheduler.framework.accounts import AccountBook, QueueBook
+from fairway.scheduler.framework.accounts import NamespaceAccount, QueueAccount
 from fairway.scheduler.framework.hooks import Check, Key
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.outcome import Outcomes
@@ -33,7 +33,7 @@ from fairway.scheduler.placement.kernel import Kernel, NodeHooks
 from fairway.scheduler.placement.node_view import NodeView
 from fairway.scheduler.placement.pod_counts import PodCounts
 from fairway.scheduler.plan import Eviction
-from fairway.scheduler.reservations.book import HoldBook
+from fairway.scheduler.reservations.book import Reservations
 from fairway.scheduler.verdict import STAGE, YES, Reason, Verdict
 from fairway.state.cluster import PODS, ClusterState
 from fairway.state.device_requests import CLASS_PREFIX
@@ -42,7 +42,7 @@ from fairway.state.queues import add
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import snapshot_of
 from fairway.state.tasks import Task, TaskState
-from fairway.state.waiting import Entry, Line, Signature
+from fairway.state.waiting import Entry, GangTemplate, Line
 
 if TYPE_CHECKING:
     from fairway.scheduler.backfill.timeline import PlannedStart
@@ -64,7 +64,7 @@ class Session:
         self.state = state
         self.policy = policy
         self.now = now
-        book = device_book(state)
+        book = device_ledger(state)
         self.snapshot = snapshot_of(state)
         self.total = self.snapshot.total
         self.share_total = self._share_total()
@@ -85,7 +85,7 @@ class Session:
         """The same, of jobs of which it is only worked out if somebody wants to know."""
         self._open_hooks()
         devices = self.plugin("devices")
-        self.devices = Allotments(book, self.snapshot, devices.chain if devices else DEFAULT_CHAIN)
+        self.devices = DeviceAssignments(book, self.snapshot, devices.chain if devices else DEFAULT_CHAIN)
         self.device_fit = DeviceFit(self.devices, self.snapshot)
         self.device_queues = DeviceQueues(book, self.devices.asks)
         self.kernel = Kernel(self.snapshot, self._node_hooks(), self._columns(), self.pods)
@@ -113,7 +113,7 @@ class Session:
         self.caps_for: Callable[[JobRun], CapFor] | None = None
         """Where starts are planned: what those of other jobs leave to a job; answers that mean the same are equal."""
         self.holders: dict[Job, JobRun] = {}
-        self.holds = HoldBook(self)
+        self.holds = Reservations(self)
         self.plugins.open(self)
 
     # -- hooks ------------------------------------------------------------------------------------------------
@@ -124,13 +124,15 @@ class Session:
         self._job_keys = self.hooks("job_key")
         self._task_keys = self.hooks("task_key")
         self._overused = self.hooks("overused")
-        self._strangers_overused = self.plugins.strangers("overused")
+        self._external_overused = self.plugins.external("overused")
         self._allocatable = self.hooks("allocatable")
         self._enqueueable = self.hooks("enqueueable")
         self._job_valid = self.hooks("job_valid")
         self._job_ready = self.hooks("job_ready")
         self._on_allocate = self.hooks("on_allocate")
-        self.lines_are_alike = self.plugins.only_ours_have("job_key", "task_key", "job_valid", "enqueueable")
+        self.can_group_equivalent_jobs = self.plugins.only_built_in_have(
+            "job_key", "task_key", "job_valid", "enqueueable"
+        )
 
     def _node_hooks(self) -> NodeHooks:
         return NodeHooks(
@@ -149,7 +151,7 @@ class Session:
         key = (self.policy.tiers, self._dropped, None if fgd is None else fgd.basis(self.state))
         kept = self.state.cache.get("columns")
         generation = self.devices.book.generation
-        if kept is None or kept[0] != key or self.plugins.has_strangers:
+        if kept is None or kept[0] != key or self.plugins.has_external:
             kept = self.state.cache["columns"] = (key, Columns())
         columns = kept[1]
         assert isinstance(columns, Columns)
@@ -185,10 +187,10 @@ class Session:
 
     # -- order ------------------------------------------------------------------------------------------------
 
-    def queue_key(self, queue: QueueBook) -> Key:
+    def queue_key(self, queue: QueueAccount) -> Key:
         return (*[key(queue) for key in self._queue_keys], queue.info.created, queue.name)
 
-    def namespace_key(self, account: AccountBook) -> Key:
+    def namespace_key(self, account: NamespaceAccount) -> Key:
         """Ties: the larger weight, then the older job at the head, then the name (semantics 3.2)."""
         ties = (-account.weight, account.top_created, account.namespace)
         return (*[key(account) for key in self._namespace_keys], *ties)
@@ -198,17 +200,17 @@ class Session:
 
     def order_tasks(self, job: JobRun) -> None:
         """Put the waiting tasks in order; the default one needs nothing."""
-        if not self.lines_are_alike:
+        if not self.can_group_equivalent_jobs:
             tasks = sorted(job.waiting, key=lambda task: ([key(task) for key in self._task_keys], task.key))
             job.order_tasks(tasks)
 
     # -- verdicts ---------------------------------------------------------------------------------------------
 
-    def overused(self, queue: QueueBook) -> bool:
+    def overused(self, queue: QueueAccount) -> bool:
         return any(overused(queue) for overused in self._overused)
 
-    def allocatable(self, queue: QueueBook, shape: Shape, count: int) -> int:
-        if not self.lending and self._strangers_overused and any(o(queue) for o in self._strangers_overused):
+    def allocatable(self, queue: QueueAccount, shape: Shape, count: int) -> int:
+        if not self.lending and self._external_overused and any(o(queue) for o in self._external_overused):
             return 0
         for allocatable in self._allocatable:
             count = min(count, allocatable(queue, shape, count))
@@ -226,7 +228,7 @@ class Session:
                 return verdict
         if self.failures.texts:
             return Verdict(False, Reason.PLUGIN_FAILED, detail="; ".join(self.failures.texts.values()))
-        names = " or ".join(self.plugins.stranger_names("overused", "allocatable"))
+        names = " or ".join(self.plugins.external_names("overused", "allocatable"))
         if not names:
             return YES
         detail = f"plugin {names} does not let queue {job.queue.name} take more"
@@ -253,11 +255,11 @@ class Session:
 
     # -- books and jobs -----------------------------------------------------------------------------------------
 
-    def _open_books(self) -> dict[str, QueueBook]:
+    def _open_books(self) -> dict[str, QueueAccount]:
         dimensions = len(self.state.axis)
         shared = tuple(row for row, total in enumerate(self.total) if total > 0 and row != PODS)
         queues = sorted(self.state.queues, key=lambda queue: queue.name)
-        books = {queue.name: QueueBook(queue, dimensions, shared) for queue in queues}
+        books = {queue.name: QueueAccount(queue, dimensions, shared) for queue in queues}
         for name, book in books.items():
             line = self.state.queues.ancestors(name)
             book.line = tuple(books[queue.name] for queue in line)
@@ -268,16 +270,16 @@ class Session:
                 if ancestor.name != name:
                     _add_up(ancestor.held, book.info.held)
                     _add_up(ancestor.requested, book.info.requested)
-        if self.devices.book.awake:
+        if self.devices.book.enabled:
             self.device_queues.open_books(books, self.account, self.state.waiting)
         for book in books.values():
             book.had = book.held.copy()
         return books
 
-    def account(self, queue: QueueBook, namespace: str) -> AccountBook:
+    def account(self, queue: QueueAccount, namespace: str) -> NamespaceAccount:
         return queue.account(namespace, self.state.namespaces.weight)
 
-    def job_run(self, entry: Entry, signature: Signature, line: Line | None = None, place: int = 0) -> JobRun:
+    def job_run(self, entry: Entry, signature: GangTemplate, line: Line | None = None, place: int = 0) -> JobRun:
         queue = self.queues[entry.job.queue]
         run = JobRun(entry, queue, self.account(queue, entry.job.namespace), signature, line, place)
         accounts = self.devices.book.columns.accounts
@@ -353,16 +355,16 @@ class Session:
     def write(self, shape: Shape, tasks: list[Task], rows: list[int], sign: int) -> None:
         """Take (sign 1) or give back (sign -1) the room of like tasks on these rows, one task for each."""
         self.write_room(shape, rows, sign)
-        if shape.minds_pods or shape.ports:
+        if shape.has_pod_rules or shape.ports:
             self.pods.place(shape, np.array(rows), self.snapshot.size, sign)
-        if self.devices.minds(shape):
+        if self.devices.uses_devices(shape):
             self.devices.write(shape, tasks, rows, sign)
 
     def displace(self, task: Task, sign: int) -> None:
         """Pretend that a pod which is on its node is gone (sign -1), or back (sign 1)."""
         self.write_room(task.shape, [task.node], sign)
         self.pods.displace(task, self.snapshot.size, sign)
-        if self.devices.minds(task.shape):
+        if self.devices.uses_devices(task.shape):
             self.devices.write(task.shape, [task], [task.node], sign)
 
     def write_room(self, shape: Shape, rows: list[int], sign: int) -> None:
@@ -384,7 +386,7 @@ class Session:
         """Devices that like tasks were just given (or are about to give back) count by kind in shares."""
         amounts: dict[int, int] = {}
         for task in tasks:
-            if not self.devices.minds(task.shape):
+            if not self.devices.uses_devices(task.shape):
                 return
             for place, amount in self.devices.kinds(task):
                 amounts[place] = amounts.get(place, 0) + amount

@@ -13,7 +13,7 @@ from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.verdict import Reason, Verdict
 from fairway.state.shapes import Shape
-from fairway.state.waiting import Line, Signature
+from fairway.state.waiting import GangTemplate, Line
 
 _EVICTED = Verdict(
     False, Reason.GANG_NOT_READY, detail="pods of it are evicted in this cycle; the next cycle considers it again"
@@ -44,7 +44,7 @@ def first_of_each_line(session: Session) -> list[JobRun]:
     """The first job of every line, whether or not anything of its kind fits now, and every started job."""
     lines = [
         line
-        for signature in session.state.waiting.signatures()
+        for signature in session.state.waiting.templates()
         for line in signature.lines.values()
         if not is_for_backfill(line)
     ]
@@ -55,7 +55,7 @@ def everybody(session: Session) -> list[JobRun]:
     """Every waiting job by itself, whether or not anything of its kind has room now."""
     fresh = (
         session.job_run(entry, signature)
-        for signature in session.state.waiting.signatures()
+        for signature in session.state.waiting.templates()
         for line in signature.lines.values()
         if not is_for_backfill(line)
         for entry in line.entries
@@ -71,7 +71,7 @@ def best_effort_candidates(session: Session) -> list[JobRun]:
 
 def _lines(session: Session, *, best_effort: bool) -> list[JobRun]:
     found: list[JobRun] = []
-    for signature in session.state.waiting.signatures():
+    for signature in session.state.waiting.templates():
         if signature.best_effort:
             lines = [line for line in signature.lines.values() if is_for_backfill(line) == best_effort]
             if not lines:
@@ -80,14 +80,14 @@ def _lines(session: Session, *, best_effort: bool) -> list[JobRun]:
             continue
         else:
             lines = list(signature.lines.values())
-        if has_room(session, signature) or not all(only_shrinks(run.shape) for run in signature.runs):
+        if has_room(session, signature) or not all(feasibility_is_monotone(run.shape) for run in signature.runs):
             found.extend(_admitted(session, _heads(session, lines)))
         else:
             session.outcomes.no_room.add(signature)
     return found
 
 
-def has_room(session: Session, signature: Signature) -> bool:
+def has_room(session: Session, signature: GangTemplate) -> bool:
     """Whether at least one task of the signature fits somewhere."""
     kernel = session.kernel
     return any(may_fit(run.shape, kernel.most(run.shape)) and kernel.has_room(run.shape) for run in signature.runs)
@@ -101,7 +101,7 @@ def may_fit(shape: Shape, most: list[int]) -> bool:
     return True
 
 
-def only_shrinks(shape: Shape) -> bool:
+def feasibility_is_monotone(shape: Shape) -> bool:
     """Whether room for a shape can only get less as others are placed. Affinity to pods can make it more."""
     return not shape.rules.affinity and not shape.rules.spread
 
@@ -113,7 +113,7 @@ def is_for_backfill(line: Line) -> bool:
 
 def _heads(session: Session, lines: list[Line]) -> Iterator[JobRun]:
     for line in lines:
-        if not session.lines_are_alike:
+        if not session.can_group_equivalent_jobs:
             yield from (session.job_run(entry, line.signature) for entry in line.entries)
             continue
         first = in_line(session, line, 0)

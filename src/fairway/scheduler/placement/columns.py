@@ -46,7 +46,7 @@ class Columns:
         if layout != self._layout:
             self._columns.clear()
         elif terms != self._terms:
-            self._columns = {shape: column for shape, column in self._columns.items() if not shape.minds_pods}
+            self._columns = {shape: column for shape, column in self._columns.items() if not shape.has_pod_rules}
         self._layout, self._terms = layout, terms
         while len(self._columns) > MAX_COLUMNS:
             del self._columns[next(iter(self._columns))]

@@ -195,7 +195,7 @@ class Kernel:
         enough = all(idle[dimension, row] >= amount for dimension, amount in shape.vector)
         return enough and self.passes(shape, row) and self.room(shape, row) > 0
 
-    def may_ever(self, shape: Shape, row: int) -> bool:
+    def fits_when_empty(self, shape: Shape, row: int) -> bool:
         """Whether an empty node would do."""
         view = self.view(np.array([row]))
         whole = self.snapshot.allocatable

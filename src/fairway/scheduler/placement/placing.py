@@ -6,7 +6,7 @@ from fairway.scheduler.framework.job_run import JobRun, TaskRun
 from fairway.scheduler.framework.outcome import Step
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.framework.statement import Statement
-from fairway.scheduler.placement.candidates import in_line, only_shrinks
+from fairway.scheduler.placement.candidates import feasibility_is_monotone, in_line
 from fairway.scheduler.topology.placing import begin_in_domains, grow_in_domains
 from fairway.scheduler.verdict import QUEUE_LIMITED
 from fairway.state.shapes import Shape
@@ -76,7 +76,7 @@ class Placer:
         if verdict is not None:
             self._session.outcomes.lines[job.line] = verdict
             return []
-        if job.signature.uniform and self._only_shrinks(job.signature.runs[0].shape):
+        if job.signature.uniform and self._feasibility_is_monotone(job.signature.runs[0].shape):
             self._session.outcomes.no_room.add(job.signature)
             return []
         self._session.outcomes.jobs[job] = None
@@ -95,8 +95,8 @@ class Placer:
         following = in_line(self._session, job.line, job.place + 1)
         return [] if following is None else [following]
 
-    def _only_shrinks(self, shape: Shape) -> bool:
-        return self._remembers and only_shrinks(shape)
+    def _feasibility_is_monotone(self, shape: Shape) -> bool:
+        return self._remembers and feasibility_is_monotone(shape)
 
     def _begin(self, job: JobRun, statement: Statement) -> Step:
         """A job that is not ready: roles first, then the rest of the minimum, in task order."""
@@ -151,7 +151,7 @@ class Placer:
         fresh = statement.checkpoint() == 0
         placed = statement.allocate(job, run, count)
         everywhere = self._session.kernel.domain is None
-        if fresh and everywhere and placed < count and self._only_shrinks(run.shape):
+        if fresh and everywhere and placed < count and self._feasibility_is_monotone(run.shape):
             self._room[run.shape] = placed
         return placed
 

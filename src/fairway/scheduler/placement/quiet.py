@@ -10,7 +10,7 @@ from __future__ import annotations
 from fairway.api.arguments import BackfillArguments, ReserveArguments
 from fairway.api.policy import Policy
 from fairway.clock import Micros
-from fairway.devices.track.ledger import device_book
+from fairway.devices.track.ledger import device_ledger
 from fairway.scheduler.placement.candidates import may_fit
 from fairway.scheduler.plan import Plan, Sources
 from fairway.scheduler.reservations.starving import next_starvation, overdue
@@ -31,7 +31,7 @@ def quiet_plan(state: ClusterState, policy: Policy, now: Micros) -> Plan | None:
             return None
         if isinstance(action.arguments, ReserveArguments):
             reserve = action.arguments
-    device_book(state)
+    device_ledger(state)
     snapshot = snapshot_of(state)
     waiting = state.waiting
     if waiting.started or not _all_too_large(state, snapshot.most()):
@@ -45,12 +45,12 @@ def quiet_plan(state: ClusterState, policy: Policy, now: Micros) -> Plan | None:
 
 def _all_too_large(state: ClusterState, most: list[int]) -> bool:
     """Whether all that waits asks for more than any node has free."""
-    return not any(may_fit(run.shape, most) for signature in state.waiting.signatures() for run in signature.runs)
+    return not any(may_fit(run.shape, most) for signature in state.waiting.templates() for run in signature.runs)
 
 
 def _one_queue(state: ClusterState) -> bool:
     """Whether those who wait and those who hold are all of one queue: then there is nothing to reclaim."""
-    queues = {key.queue for signature in state.waiting.signatures() for key in signature.lines}
+    queues = {key.queue for signature in state.waiting.templates() for key in signature.lines}
     queues.update(queue.name for queue in state.queues if any(queue.held))
     return len(queues) <= 1
 

@@ -1,7 +1,7 @@
 """Choose devices by class, and nodes that have them (seed 003).
 
-Which devices a task is given is worked out where room is written (`Allotments`); what the columns cannot tell about a
-node, in `DeviceFit`. The plugin is the policy's say in both: without it nobody gets devices.
+Which devices a task is given is worked out where placements are written (`DeviceAssignments`); what the columns cannot
+tell about a node, in `DeviceFit`. The plugin is the policy's say in both: without it no pod gets devices.
 """
 
 from __future__ import annotations
@@ -61,20 +61,20 @@ class Devices:
 
     def feasible(self, shape: Shape, nodes: NodeView) -> Iterable[Check]:
         session = self._session
-        if session is None or not session.devices.minds(shape):
+        if session is None or not session.devices.uses_devices(shape):
             return ()
         serves = session.device_fit.serves(shape, nodes)
         return () if serves is None else (Check(serves, DEVICES_TEXT, Reason.DEVICE_UNAVAILABLE),)
 
     def limit(self, shape: Shape, nodes: NodeView) -> IntColumn | None:
         session = self._session
-        if session is None or not session.devices.minds(shape):
+        if session is None or not session.devices.uses_devices(shape):
             return None
         return session.device_fit.limits(shape, nodes)
 
     def looks_around(self, shape: Shape) -> bool:
         """Pods that share a claim follow each other to its node, and what several nodes reach is there once."""
         devices = None if self._session is None else self._session.devices
-        if devices is None or not devices.minds(shape):
+        if devices is None or not devices.uses_devices(shape):
             return False
         return bool(devices.asks.of(shape).needs.shared) or devices.shares_devices(shape)

@@ -6,7 +6,7 @@ A namespace's share is that of what it holds *in this queue*, divided by its wei
 from __future__ import annotations
 
 from fairway.api.arguments import DrfArguments
-from fairway.scheduler.framework.accounts import AccountBook, share
+from fairway.scheduler.framework.accounts import NamespaceAccount, share
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
 from fairway.state.cluster import PODS
@@ -22,7 +22,7 @@ class Drf:
     def open(self, session: Session) -> None:
         self._total = session.share_total
 
-    def namespace_key(self, account: AccountBook) -> tuple[int, int]:
+    def namespace_key(self, account: NamespaceAccount) -> tuple[int, int]:
         first = -account.top_priority if self.priority_first else 0
         return first, share(account.held, self._total, account.weight, PODS)
 

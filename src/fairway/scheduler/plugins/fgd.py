@@ -54,7 +54,7 @@ class Fgd:
         session = self._session
         assert session is not None
         rows = [int(row) for row in nodes.all_rows()]
-        asked = session.devices.asks.of(shape) if session.devices.minds(shape) else None
+        asked = session.devices.asks.of(shape) if session.devices.uses_devices(shape) else None
         free = nodes.idle[CPU]
         own = next((amount for row, amount in shape.vector if row == CPU), 0)
         before, after = self._fragments.steps(free), self._fragments.steps(free - own)

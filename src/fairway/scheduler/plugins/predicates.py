@@ -18,8 +18,7 @@ from fairway.scheduler.framework.hooks import Check
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.placement import matching
 from fairway.scheduler.placement.node_view import NodeView
-from fairway.scheduler.plugins import pod_rules
-from fairway.scheduler.plugins import volume_rules
+from fairway.scheduler.plugins import pod_rules, volume_rules
 from fairway.state.shapes import Shape, ports_clash
 
 _CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
@@ -51,12 +50,12 @@ class Predicates:
             yield Check(nodes.picked(matching.any_term_column(selector, nodes.snapshot)), texts.VOLUME_TEXT)
 
     def feasible(self, shape: Shape, nodes: NodeView) -> Iterable[Check]:
-        return self._pod_checks(shape, nodes) if shape.ports or shape.minds_pods else ()
+        return self._pod_checks(shape, nodes) if shape.ports or shape.has_pod_rules else ()
 
     def _pod_checks(self, shape: Shape, nodes: NodeView) -> Iterable[Check]:
         if shape.ports:
             yield Check(self._ports_free(shape, nodes), texts.PORTS_TEXT)
-        if shape.minds_pods:
+        if shape.has_pod_rules:
             yield from volume_rules.checks(shape, nodes)
             yield from pod_rules.checks(shape, nodes)
 
@@ -72,7 +71,7 @@ class Predicates:
         return apart if attachable is None else np.minimum(apart, attachable)
 
     def looks_around(self, shape: Shape) -> bool:
-        if not shape.minds_pods:
+        if not shape.has_pod_rules:
             return False
         assert self._session is not None
         return bool(shape.volumes.exclusive) or pod_rules.looks_around(shape, self._session.snapshot)

@@ -7,7 +7,7 @@ this, the limits that a queue's standing sets, is in `QueueLimits`.
 from __future__ import annotations
 
 from fairway.api.arguments import ProportionArguments
-from fairway.scheduler.framework.accounts import UNLIMITED, QueueBook
+from fairway.scheduler.framework.accounts import UNLIMITED, QueueAccount
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.plugins.filling import Claim, fill
 from fairway.scheduler.plugins.queue_limits import QueueLimits
@@ -32,7 +32,7 @@ class Proportion(QueueLimits):
             if row != PODS and total > 0:
                 self._fill(self.top(), row, total)
 
-    def _fill(self, books: list[QueueBook], row: int, total: int) -> None:
+    def _fill(self, books: list[QueueAccount], row: int, total: int) -> None:
         takers = [book for book in books if self._takes_part(book)]
         claims = [self._claim(book, row, total) for book in takers]
         for book, amount in zip(takers, fill(total, claims), strict=True):
@@ -42,19 +42,19 @@ class Proportion(QueueLimits):
             if children:
                 self._fill(children, row, amount)
 
-    def _takes_part(self, book: QueueBook) -> bool:
+    def _takes_part(self, book: QueueAccount) -> bool:
         """Without lending every open queue does, but a default queue that nobody made only if somebody uses it."""
         if self.lends:
             return True
         return book.info.open and (book.info.declared or (book.info.exists and any((*book.held, *book.requested))))
 
-    def _claim(self, book: QueueBook, row: int, total: int) -> Claim:
+    def _claim(self, book: QueueAccount, row: int, total: int) -> Claim:
         capability = min(book.capability[row], total)
         low = min(book.capability[row], self.guaranteed(book, row))
         wants = self._request(book, row) if self.lends else total
         return Claim(book.name, book.info.weight, low, max(low, min(capability, wants)))
 
-    def _request(self, book: QueueBook, row: int) -> int:
+    def _request(self, book: QueueAccount, row: int) -> int:
         """What the queue holds and still wants; nothing new comes into a queue that is closed or not there."""
         children = self.children(book)
         if children:

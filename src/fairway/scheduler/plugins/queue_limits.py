@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 
 from fairway.resources.columns import Vector
 from fairway.resources.quantity import INT64_MAX, format_amount
-from fairway.scheduler.framework.accounts import SHARE_BITS, UNLIMITED, QueueBook
+from fairway.scheduler.framework.accounts import SHARE_BITS, UNLIMITED, QueueAccount
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.verdict import YES, Reason, Verdict
 from fairway.state.cluster import PODS
 from fairway.state.queues import Amounts, add
 from fairway.state.shapes import Shape
-from fairway.state.waiting import Signature
+from fairway.state.waiting import GangTemplate
 
 
 class QueueLimits:
@@ -23,10 +23,10 @@ class QueueLimits:
     lends = True
 
     def __init__(self) -> None:
-        self.books: dict[str, QueueBook] = {}
+        self.books: dict[str, QueueAccount] = {}
         self._guaranteed_rows: set[int] = set()
         self._session: Session | None = None
-        self._minimums: dict[tuple[Signature, int], tuple[tuple[int, int], ...]] = {}
+        self._minimums: dict[tuple[GangTemplate, int], tuple[tuple[int, int], ...]] = {}
 
     def open(self, session: Session) -> None:
         self._session = session
@@ -35,16 +35,16 @@ class QueueLimits:
         promised = {row for book in self.books.values() for row, amount in enumerate(book.guarantee) if amount}
         self._guaranteed_rows = {row for row in promised if row != PODS and row < len(session.total)}
 
-    def queue_key(self, queue: QueueBook) -> tuple[int, int]:
+    def queue_key(self, queue: QueueAccount) -> tuple[int, int]:
         return -queue.info.priority, queue_share(queue)
 
-    def overused(self, queue: QueueBook) -> bool:
+    def overused(self, queue: QueueAccount) -> bool:
         """Nothing it deserves is left to take."""
         deserved = queue.deserved
         assert deserved is not None
         return all(queue.held[row] >= amount for row, amount in enumerate(deserved) if row != PODS and amount > 0)
 
-    def allocatable(self, queue: QueueBook, shape: Shape, count: int) -> int:
+    def allocatable(self, queue: QueueAccount, shape: Shape, count: int) -> int:
         """Under the capability of the queue and of all above it; within its share too, while nothing is lent."""
         assert self._session is not None
         for book in queue.line:
@@ -54,12 +54,12 @@ class QueueLimits:
                 count = book.room_under(book.deserved, self._session.device_queues.asked(shape), count)
         return self._beside_guarantees(queue, shape.vector, count) if self._session.lending else count
 
-    def guaranteed(self, book: QueueBook, row: int) -> int:
+    def guaranteed(self, book: QueueAccount, row: int) -> int:
         """A parent's guarantee covers those of its children."""
         below = sum(self.guaranteed(child, row) for child in self.children(book))
         return max(book.guarantee[row], below)
 
-    def _beside_guarantees(self, queue: QueueBook, vector: Vector, count: int) -> int:
+    def _beside_guarantees(self, queue: QueueAccount, vector: Vector, count: int) -> int:
         """What is lent leaves to every other queue what it holds or is guaranteed, whichever is more."""
         assert self._session is not None
         for row, amount in vector:
@@ -71,7 +71,7 @@ class QueueLimits:
                 count = min(count, (limit - book.held[row]) // amount)
         return max(count, 0)
 
-    def leaves_guarantees(self, queue: QueueBook, need: Mapping[int, int]) -> bool:
+    def leaves_guarantees(self, queue: QueueAccount, need: Mapping[int, int]) -> bool:
         """Whether a queue that sets aside so much more leaves to the others what they are guaranteed."""
         assert self._session is not None
         for row in self._guaranteed_rows.intersection(need):
@@ -82,7 +82,7 @@ class QueueLimits:
                     return False
         return True
 
-    def owed(self, queue: QueueBook, reserved: Mapping[str, Amounts]) -> dict[int, tuple[int, int]]:
+    def owed(self, queue: QueueAccount, reserved: Mapping[str, Amounts]) -> dict[int, tuple[int, int]]:
         """By dimension, of what other queues are guaranteed: what they have, and what they still ask for. What is only
         reserved for them they do not have yet.
         """
@@ -99,12 +99,12 @@ class QueueLimits:
                 found[row] = met, unmet
         return found
 
-    def beside(self, book: QueueBook) -> list[QueueBook]:
+    def beside(self, book: QueueAccount) -> list[QueueAccount]:
         """The other queues of its level."""
         level = self.top() if book.parent is None else self.children(book.parent)
         return [other for other in level if other is not book]
 
-    def top(self) -> list[QueueBook]:
+    def top(self) -> list[QueueAccount]:
         return [book for book in self.books.values() if book.parent is None]
 
     def enqueueable(self, job: JobRun) -> Verdict:
@@ -170,7 +170,7 @@ class QueueLimits:
                     return Verdict(False, Reason.QUEUE_OVERUSED, self.name, detail)
         return YES
 
-    def children(self, book: QueueBook) -> list[QueueBook]:
+    def children(self, book: QueueAccount) -> list[QueueAccount]:
         found = [self.books[name] for name in sorted(book.info.children) if name in self.books]
         return [child for child in found if child.parent is book]
 
@@ -178,24 +178,24 @@ class QueueLimits:
         assert self._session is not None
         return self._session.state.axis.names[row]
 
-    def _over(self, book: QueueBook, limits: Amounts, need: Amounts) -> int | None:
+    def _over(self, book: QueueAccount, limits: Amounts, need: Amounts) -> int | None:
         """The dimension, first by name, in which a limit would be broken."""
         over = [row for row, amount in enumerate(need) if amount and book.held[row] + amount > limits[row]]
         return min(over, key=self._name, default=None)
 
     # Each sentence states an inequality that holds: what is allocated and what would be added exceed the limit.
 
-    def _above_capability(self, book: QueueBook, row: int, more: int) -> str:
+    def _above_capability(self, book: QueueAccount, row: int, more: int) -> str:
         have, most, added = self._texts(row, book.held[row], book.capability[row], more)
         name = self._name(row)
         return f"queue {book.name} has {have} of {most} {name} allocated; {added} more would exceed its capability"
 
-    def _above_deserved(self, book: QueueBook, row: int, deserved: int, more: int) -> str:
+    def _above_deserved(self, book: QueueAccount, row: int, deserved: int, more: int) -> str:
         have, due, added = self._texts(row, book.held[row], deserved, more)
         name = self._name(row)
         return f"queue {book.name} has {have} {name} allocated and deserves {due}; {added} more would exceed that"
 
-    def _above_the_rest(self, book: QueueBook, row: int, others: int, more: int) -> str:
+    def _above_the_rest(self, book: QueueAccount, row: int, others: int, more: int) -> str:
         assert self._session is not None
         theirs, total, have, added = self._texts(row, others, self._session.total[row], book.held[row], more)
         return (
@@ -231,7 +231,7 @@ class QueueLimits:
         return self._name(asked[0])
 
 
-def queue_share(queue: QueueBook) -> int:
+def queue_share(queue: QueueAccount) -> int:
     """The largest part of what it deserves that a queue holds, in units of 2**-64."""
     if queue.deserved is None:
         return 0

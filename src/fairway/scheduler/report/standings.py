@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import zip_longest
 
 from fairway.resources.quantity import INT64_MAX, format_amount
-from fairway.scheduler.framework.accounts import SHARE_BITS, UNLIMITED, AccountBook, QueueBook, share
+from fairway.scheduler.framework.accounts import SHARE_BITS, UNLIMITED, NamespaceAccount, QueueAccount, share
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.plan import (
     NamespaceStanding,
@@ -72,7 +72,7 @@ class Standings:
             for account in self._accounts
         ]
 
-    def _allocated(self, book: QueueBook | AccountBook) -> Amounts:
+    def _allocated(self, book: QueueAccount | NamespaceAccount) -> Amounts:
         """What is held, without what is only set aside."""
         reserved = self._reserved.get(book)
         if reserved is None:
@@ -90,7 +90,7 @@ class Standings:
 def _waiting(session: Session) -> dict[str, set[str]]:
     """The namespaces that wait for something, by queue."""
     found: dict[str, set[str]] = {}
-    for signature in session.state.waiting.signatures():
+    for signature in session.state.waiting.templates():
         for key in signature.lines:
             found.setdefault(key.queue, set()).add(key.namespace)
     for job in (*session.state.waiting.started, *session.state.waiting.empty):

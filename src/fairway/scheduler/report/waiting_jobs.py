@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from fairway.clock import Micros, format_rfc3339
 from fairway.scheduler.backfill.timeline import PlannedStart
-from fairway.scheduler.framework.accounts import AccountBook
+from fairway.scheduler.framework.accounts import NamespaceAccount
 from fairway.scheduler.framework.admission import admission, gated_verdict, gates_of
 from fairway.scheduler.framework.hooks import Key
 from fairway.scheduler.framework.job_run import JobRun
@@ -20,10 +20,10 @@ from fairway.scheduler.reservations.starving import is_overdue, overdue
 from fairway.scheduler.verdict import QUEUE_LIMITED, Reason, Verdict
 from fairway.state.jobs import Job
 from fairway.state.tasks import Task, TaskState
-from fairway.state.waiting import Entry, Line, LineKey, Signature, patience
+from fairway.state.waiting import ClassKey, Entry, GangTemplate, Line, starvation_override
 
-_NO_SIGNATURE = Signature(((), 0, (), None, None))
-_NO_LINE = Line(LineKey("", "", 0, False, "", True), _NO_SIGNATURE)
+_NO_SIGNATURE = GangTemplate(((), 0, (), None, None))
+_NO_LINE = Line(ClassKey("", "", 0, False, "", True), _NO_SIGNATURE)
 
 
 _ADMITTED_LATER = Verdict(
@@ -49,8 +49,8 @@ class WaitingJobs:
     def __init__(self, session: Session) -> None:
         self._session = session
         session.notes |= {job: note() for job, note in session.notes_to_make.items()}
-        self._captured: list[tuple[Signature, dict[LineKey, Line]]] = [
-            (signature, signature.capture()) for signature in session.state.waiting.signatures()
+        self._captured: list[tuple[GangTemplate, dict[ClassKey, Line]]] = [
+            (signature, signature.capture()) for signature in session.state.waiting.templates()
         ]
         self._lines = self._verdicts_of_lines()
         self._jobs: dict[Job, tuple[JobRun, Verdict | None]] = {
@@ -89,13 +89,13 @@ class WaitingJobs:
             found[line] = _final(self._session, run, verdict)
         return found
 
-    def _is_free_now(self, lines: dict[LineKey, Line]) -> bool:
+    def _is_free_now(self, lines: dict[ClassKey, Line]) -> bool:
         """Whether a limit that stopped one of these lines does so no more."""
         return any(line in self._lines and self._lines[line] is None for line in lines.values())
 
     def _explain_each(self) -> dict[Job, Why]:
         """Jobs that stand for themselves; those that have nothing yet and need the same wait for the same."""
-        known: dict[tuple[Signature, object], Why] = {}
+        known: dict[tuple[GangTemplate, object], Why] = {}
         whys: dict[Job, Why] = {}
         for job, (run, verdict) in self._jobs.items():
             if verdict is not None:
@@ -115,7 +115,7 @@ class WaitingJobs:
                 verdict = self._lines.get(line)
                 kept_out = verdict is None and signature in self._whys
                 for place, entry in enumerate(line.entries):
-                    if kept_out and (not place or not self._session.lines_are_alike):
+                    if kept_out and (not place or not self._session.can_group_equivalent_jobs):
                         verdict = self._kept_out(entry, line)
                     if entry.job in self._jobs:
                         yield self._job_row(entry)
@@ -141,7 +141,7 @@ class WaitingJobs:
 
     def pending(self) -> list[Pending]:
         standing = [(self._session.job_key(run), run, row) for run, row in self.standing()]
-        heads: dict[AccountBook, tuple[Key, Micros]] = {}
+        heads: dict[NamespaceAccount, tuple[Key, Micros]] = {}
         for key, run, _ in standing:
             if run.account not in heads or key < heads[run.account][0]:
                 heads[run.account] = key, run.job.order[0]
@@ -195,7 +195,7 @@ class WaitingJobs:
             return False
         if arguments.only_if_overtaken:
             return job in self._overtaken
-        return is_overdue(job, patience(job), arguments, self._session.now)
+        return is_overdue(job, starvation_override(job), arguments, self._session.now)
 
     def reason(self, row: Row) -> tuple[Reason, str, dict[str, int]]:
         reason, message, nodes = self._bare_reason(row)
@@ -283,7 +283,7 @@ def _planned_note(planned: PlannedStart) -> str:
     return f"it {sure} to start at {format_rfc3339(planned.start)}{mark}"
 
 
-def _sample(session: Session, signature: Signature, lines: dict[LineKey, Line]) -> JobRun:
+def _sample(session: Session, signature: GangTemplate, lines: dict[ClassKey, Line]) -> JobRun:
     """Any job of the signature: they are alike."""
     line = next(iter(lines.values()))
     return session.job_run(line.entries[0], signature, line)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fairway.clock import Micros
-from fairway.scheduler.framework.accounts import AccountBook, QueueBook
+from fairway.scheduler.framework.accounts import NamespaceAccount, QueueAccount
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.plan import Released
 from fairway.state.queues import Amounts, add
@@ -46,7 +46,7 @@ class Hold:
         return f"<Hold {self.task.key} {self.state.name} row={self.row}>"
 
 
-class HoldBook:
+class Reservations:
     """All holds of a session, by task."""
 
     def __init__(self, session: Session) -> None:
@@ -75,12 +75,12 @@ class HoldBook:
         """Rows that carry a nomination."""
         return {hold.row for hold in self._holds.values() if hold.state is TaskState.PIPELINED}
 
-    def set_aside(self) -> dict[QueueBook | AccountBook, Amounts]:
+    def set_aside(self) -> dict[QueueAccount | NamespaceAccount, Amounts]:
         """By queue, with those above it, and by namespace: what is reserved or nominated and not allocated yet."""
-        found: dict[QueueBook | AccountBook, Amounts] = {}
+        found: dict[QueueAccount | NamespaceAccount, Amounts] = {}
         for hold in self._holds.values():
             if hold.state is not TaskState.ALLOCATED:
-                books: list[QueueBook | AccountBook] = [*hold.job.queue.line, hold.job.account]
+                books: list[QueueAccount | NamespaceAccount] = [*hold.job.queue.line, hold.job.account]
                 for book in books:
                     add(found.setdefault(book, []), hold.task.shape.vector)
         return found
@@ -255,7 +255,7 @@ class HoldBook:
     def _be_there(self, hold: Hold, by: int) -> None:
         """To rules between pods a nominated one counts as being on its node already."""
         shape = hold.task.shape
-        if shape.minds_pods or shape.ports:
+        if shape.has_pod_rules or shape.ports:
             self._session.pods.place(shape, np.array([hold.row]), self._session.snapshot.size, by)
 
     def _owed(self, row: int, dimension: int) -> int:

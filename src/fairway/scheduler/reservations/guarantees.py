@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from fairway.scheduler.framework.accounts import QueueBook
+from fairway.scheduler.framework.accounts import QueueAccount
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.plugins.queue_limits import QueueLimits
 from fairway.scheduler.reservations.book import Hold
@@ -35,11 +35,11 @@ class Guarantees:
                 for book in hold.job.queue.line:
                     add(self._reserved.setdefault(book.name, []), hold.task.shape.vector)
 
-    def leave(self, queue: QueueBook, need: Mapping[int, int]) -> bool:
+    def leave(self, queue: QueueAccount, need: Mapping[int, int]) -> bool:
         """Whether the queue may set aside so much more."""
         return self._limits is None or self._limits.leaves_guarantees(queue, need)
 
-    def hold(self, queue: QueueBook, made: Iterable[Hold]) -> bool:
+    def hold(self, queue: QueueAccount, made: Iterable[Hold]) -> bool:
         """Whether the nodes that are left with these reservations suffice for what other queues still ask for."""
         if self._limits is None or not any(hold.state is TaskState.RESERVED for hold in made):
             return True

@@ -26,7 +26,7 @@ from fairway.scheduler.topology.domains import Domains
 from fairway.scheduler.verdict import Reason
 from fairway.state.shapes import Shape
 from fairway.state.tasks import ON_NODE, Task, TaskState
-from fairway.state.waiting import Signature
+from fairway.state.waiting import GangTemplate
 
 TEN = 10.0
 
@@ -39,7 +39,7 @@ class Places:
         self._tens = scoring_nodes(session, arguments)
         self._most = most_reserved(session, arguments)
         self._open = reservable_nodes(session, arguments)
-        self._hopeless: set[Signature] = set()
+        self._hopeless: set[GangTemplate] = set()
         """What fits nowhere: the more is reserved the less there is left, so nobody like it needs to be tried again."""
         self._left: list[int] | None = None
         self._guarantees = Guarantees(session)
@@ -125,7 +125,7 @@ class Places:
         session = self._session
         for hold in holds:
             shape = hold.task.shape
-            if hold.state is TaskState.RESERVED and (shape.minds_pods or shape.ports):
+            if hold.state is TaskState.RESERVED and (shape.has_pod_rules or shape.ports):
                 session.pods.place(shape, np.array([hold.row]), session.snapshot.size, by)
 
     def within_deserved(self, job: JobRun) -> bool:
@@ -178,7 +178,7 @@ class Places:
         for row, amount in task.shape.vector:
             large &= whole[row] >= amount
         session, shape = self._session, task.shape
-        if session.devices.minds(shape) and large.any():
+        if session.devices.uses_devices(shape) and large.any():
             rows = map(int, np.flatnonzero(large))
             if not any(session.device_fit.serves_when_empty(shape, row) for row in rows):
                 return f"nothing is reserved: no node has devices that would serve {task.key}"
@@ -215,7 +215,7 @@ class _Search:
 
     def promise(self, hold: Hold) -> None:
         self._take(hold.row, hold.task.shape.vector)
-        if self._session.devices.minds(hold.task.shape):
+        if self._session.devices.uses_devices(hold.task.shape):
             self._promised.setdefault(hold.row, []).append(hold.task.shape)
 
     def fits(self, shape: Shape) -> BoolColumn:
@@ -226,7 +226,7 @@ class _Search:
             fits &= self._taken[row] + amount <= whole[row]
         fit = self._session.device_fit
         doubtful = self._promised if fit.is_told_by_columns(shape) else np.flatnonzero(fits)
-        for found in map(int, doubtful) if self._session.devices.minds(shape) else ():
+        for found in map(int, doubtful) if self._session.devices.uses_devices(shape) else ():
             fits[found] &= fit.serves_when_empty(shape, found, self._promised.get(found, ()))
         return fits
 
@@ -235,10 +235,10 @@ class _Search:
         room = ~self._others
         for row, amount in shape.vector:
             room &= idle[row] >= amount
-        return room & predicates(self._session, shape) if self._session.devices.minds(shape) else room
+        return room & predicates(self._session, shape) if self._session.devices.uses_devices(shape) else room
 
     def _predicates(self, shape: Shape) -> BoolColumn:
-        if shape.minds_pods or shape.ports:
+        if shape.has_pod_rules or shape.ports:
             return predicates(self._session, shape, but=Reason.DEVICE_UNAVAILABLE)
         if shape not in self._passes:
             self._passes[shape] = predicates(self._session, shape, but=Reason.DEVICE_UNAVAILABLE)

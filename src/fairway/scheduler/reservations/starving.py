@@ -14,7 +14,7 @@ from fairway.scheduler.reservations.overtaken import overtakers
 from fairway.state.cluster import ClusterState
 from fairway.state.jobs import Job
 from fairway.state.tasks import TaskState
-from fairway.state.waiting import Line, WaitingIndex, patience
+from fairway.state.waiting import Line, WaitingIndex, starvation_override
 
 
 def threshold(arguments: ReserveArguments, own: Micros | None) -> Micros:
@@ -34,7 +34,7 @@ def is_overdue(job: Job, own: Micros | None, arguments: ReserveArguments, now: M
 
 def is_starving(state: ClusterState, job: Job, arguments: ReserveArguments, now: Micros) -> bool:
     """Whether it has, and was overtaken where the policy asks for that."""
-    if not is_overdue(job, patience(job), arguments, now):
+    if not is_overdue(job, starvation_override(job), arguments, now):
         return False
     return not arguments.only_if_overtaken or overtakers(state).has_overtaken(job)
 
@@ -63,7 +63,10 @@ def overdue(state: ClusterState, arguments: ReserveArguments, now: Micros) -> li
     """All that have waited longer than they should (and were overtaken, where that matters), whatever else is true."""
     waiting = state.waiting
     waiting.ages.advance(now - threshold(arguments, None))
-    found = [*waiting.ages.old, *(job for job in waiting.patient if is_overdue(job, patience(job), arguments, now))]
+    found = [
+        *waiting.ages.old,
+        *(job for job in waiting.patient if is_overdue(job, starvation_override(job), arguments, now)),
+    ]
     if not arguments.only_if_overtaken or not found:
         return found
     index = overtakers(state)
@@ -84,7 +87,7 @@ def next_starving(session: Session, line: Line, place: int, arguments: ReserveAr
             return None
         if is_starving(session.state, job.job, arguments, session.now):
             return job
-        if session.now - job.job.created <= threshold(arguments, line.key.patience):
+        if session.now - job.job.created <= threshold(arguments, line.key.starvation_override):
             return None  # those behind are younger still
         place = job.place + 1
     return None
@@ -107,6 +110,6 @@ def next_starvation(waiting: WaitingIndex, arguments: ReserveArguments, now: Mic
     waiting.ages.advance(now - policy)
     since = waiting.ages.next()
     moments = [] if since is None else [since + policy + 1]
-    own = ((job.waits_since, threshold(arguments, patience(job))) for job in waiting.patient)
+    own = ((job.waits_since, threshold(arguments, starvation_override(job))) for job in waiting.patient)
     moments += [began + limit + 1 for began, limit in own if began is not None]
     return min((moment for moment in moments if moment > now), default=None)

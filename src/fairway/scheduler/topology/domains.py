@@ -16,7 +16,7 @@ import numpy as np
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
-from fairway.scheduler.placement.candidates import only_shrinks
+from fairway.scheduler.placement.candidates import feasibility_is_monotone
 from fairway.scheduler.placement.kernel import INFEASIBLE
 from fairway.scheduler.topology.levels import Level, levels_of
 from fairway.state.labels import ABSENT
@@ -165,7 +165,9 @@ class Domains:
             if run.left:
                 left[run.shape] += run.left
         total = sum(left.values())
-        return [(shape, self.needed - (total - count)) for shape, count in left.items() if only_shrinks(shape)]
+        return [
+            (shape, self.needed - (total - count)) for shape, count in left.items() if feasibility_is_monotone(shape)
+        ]
 
     def _may_take(self, domain: Domain, least: list[tuple[Shape, int]]) -> bool:
         return all(

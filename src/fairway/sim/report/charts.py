@@ -10,7 +10,7 @@ from fairway.sim.metrics import Recorder
 from fairway.sim.metrics.recorder import BILLION
 from fairway.sim.metrics.tenants import ONE
 from fairway.sim.metrics.timeline import WANTED, Snapshot
-from fairway.sim.node_timeline import Hold, Story
+from fairway.sim.node_timeline import Hold, NodeTimeline
 from fairway.sim.report.model import Charts, Line
 
 MAX_NAMESPACES = 12
@@ -18,7 +18,7 @@ MAX_HOLDS = 16
 _DIGITS = 5
 
 
-def charts_of(recorder: Recorder, story: Story) -> Charts:
+def charts_of(recorder: Recorder, story: NodeTimeline) -> Charts:
     """The charts of a run that is closed."""
     snapshots = _thinned(recorder.timeline.snapshots)
     series = _Series(snapshots, recorder.sum_columns, recorder.stand_columns, recorder.start)
