@@ -95,7 +95,7 @@ class PodIntake:
         key = reader.key_of(pod)
         known = self._state.tasks.get(key)
         if known is not None and known.state not in FINISHED and pod.status.phase == "Succeeded":
-            self._state.history.note(pod, (reader.group_of(pod) or key).split("/", 1)[1])
+            self._learn(belonging(pod)[0], pod)
         self._forget(key)
 
     def forget_remembered(self) -> None:
