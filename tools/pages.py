@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+SHOWN = {"NO_COLOR": "1", "COLUMNS": "80"}
 sys.path.insert(0, str(ROOT / "tests"))
 
 from support.pages import CUT, PAGES, Documented, documented, plain  # noqa: E402 - found only now
@@ -42,9 +43,9 @@ def _refresh(lines: list[str], command: Documented) -> None:
 
 
 def _run(command: Documented) -> list[str]:
-    kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "FORCE_COLOR")}
+    kept = {name: value for name, value in os.environ.items() if name != "FORCE_COLOR"}
     arguments = [sys.executable, "-m", "fairway.cli.main", *command.arguments]
-    done = subprocess.run(arguments, capture_output=True, text=True, cwd=ROOT, env={**kept, "NO_COLOR": "1"})
+    done = subprocess.run(arguments, capture_output=True, text=True, cwd=ROOT, env={**kept, **SHOWN})
     if done.returncode:
         raise SystemExit(f"{command}: exit status {done.returncode}\n{done.stderr}")
     return plain(done.stdout)

@@ -51,7 +51,8 @@ def test_the_deciding_dimensions_in_json_and_yaml(fairway):
     assert yaml.safe_load(fairway(*arguments, "-o", "yaml").out) == as_json
 
 
-def test_a_table_fits_80_columns_however_many_dimensions(fairway):
+def test_a_table_fits_80_columns_however_many_dimensions(fairway, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     wide = json.dumps({f"example.com/resource-number-{n}": str(n) for n in range(30)})
     result = fairway("compare", wide, "{}")
     assert max(map(len, result.out.splitlines())) <= 80

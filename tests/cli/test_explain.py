@@ -41,7 +41,8 @@ def cluster(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_why_what_would_help_and_when(fairway: Fairway, cluster: str) -> None:
+def test_why_what_would_help_and_when(fairway: Fairway, cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     result = fairway("explain", "train", "-f", cluster, "--now", "2026-01-01T00:30:00Z")
     assert (result.code, result.err) == (0, "")
     lines = [line.rstrip() for line in result.out.splitlines()]

@@ -39,7 +39,7 @@ def test_standard_output_on_a_full_disk(arguments: str) -> None:
 
 def test_a_report_that_does_not_fit(tmp_path: Path) -> None:
     folder = str(tmp_path / "report")
-    code, said = fairway("simulate", "examples/scenarios/starving.yaml", "-o", folder, most_bytes=1000)
+    code, said = fairway("simulate", "examples/scenarios/starving.yaml", "--out", folder, most_bytes=1000)
     assert code == 2, said
     assert "File too large" in said
     assert "Traceback" not in said

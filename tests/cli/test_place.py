@@ -250,10 +250,13 @@ def test_no_binding_selects_nothing_and_says_so(fairway: Any, tmp_path: Path) ->
     assert placement["conditions"][0]["reason"] == "NoManagedClusterSetBindings"
 
 
-def test_the_table_has_the_cut_and_every_reason_in_80_columns(fairway: Any, tmp_path: Path) -> None:
+def test_the_table_has_the_cut_and_every_reason_in_80_columns(
+    fairway: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     long = "ResourceAllocatable:example.com/a-resource-with-a-long-name"
     many = [{"name": name} for name in ("ResourceRatioCPU", "ResourceRatioMemory", "ResourceAllocatableCPU", long)]
-    tainted = managed("tainted-cluster-with-a-long-name-in-eu-central-1", {}, {})
+    tainted = managed("tainted-eu-1", {}, {})
     tainted["spec"]["taints"] = [{"key": "example.com/maintenance", "value": "planned", "effect": "NoSelect"}]
     file = tmp_path / "fleet.yaml"
     file.write_text(yaml.safe_dump_all([*FLEET, *FIVE, tainted, seed("p", 2, *many)]))

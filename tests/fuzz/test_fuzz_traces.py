@@ -113,7 +113,7 @@ def scenario(format: str) -> str:
 def test_the_files_themselves_run(format: str, tmp_path: Path) -> None:
     (tmp_path / "t").write_text(FILES[format])
     (tmp_path / "s.yaml").write_text(scenario(format))
-    result = invoke("simulate", str(tmp_path / "s.yaml"), "--strict", "--json")
+    result = invoke("simulate", str(tmp_path / "s.yaml"), "--strict", "-o", "json")
     if format == "recording":
         assert "a/y" not in result.err
     assert result.code == 0, result.err
@@ -204,7 +204,7 @@ def test_a_giant_number_is_refused_before_anything_is_made(
 def test_one_giant_job_is_left_out_and_the_others_run(tmp_path: Path) -> None:
     (tmp_path / "t").write_text(SWF + "\n9 99 0 5 1 -1 -1 2147483648 9 64 1 1 1 1 1 1 -1 -1\n")
     (tmp_path / "s.yaml").write_text(scenario("swf"))
-    result = invoke("simulate", str(tmp_path / "s.yaml"), "--json")
+    result = invoke("simulate", str(tmp_path / "s.yaml"), "-o", "json")
     assert result.code == 0
     report = json.loads(result.out)
     assert report["metrics"]["submitted"] == 6

@@ -157,7 +157,7 @@ def test_simulate_sets_aside(tmp_path):
     refused = invoke("simulate", str(scenario))
     assert refused.code == 2
     assert "--skip-invalid" in refused.err
-    result = invoke("simulate", str(scenario), "--skip-invalid", "--json")
+    result = invoke("simulate", str(scenario), "--skip-invalid", "-o", "json")
     assert result.code == 1, result.err
     assert "2 objects set aside" in result.err
     assert json.loads(result.out)

@@ -31,7 +31,15 @@ workload:
 def jobs(folder: Path, *flags: str, scenario: str = SCENARIO) -> dict[str, dict[str, str]]:
     (folder / "s.yaml").write_text(scenario)
     (folder / "p.yaml").write_text(EASY)
-    given = ("simulate", str(folder / "s.yaml"), "--policy", str(folder / "p.yaml"), "-o", str(folder / "out"), *flags)
+    given = (
+        "simulate",
+        str(folder / "s.yaml"),
+        "--policy",
+        str(folder / "p.yaml"),
+        "--out",
+        str(folder / "out"),
+        *flags,
+    )
     result = invoke(*given)
     assert result.code == 0, result.err
     with (folder / "out" / "jobs.csv").open() as file:

@@ -27,9 +27,9 @@ sys.exit(run(fairway, sys.argv[2:]))
 """No file may grow beyond so many bytes: what a full disk does, where one cannot be had."""
 
 COMMANDS = [
-    ("simulate", "-o"),
+    ("simulate", "--out"),
     ("simulate", "--record"),
-    ("diff", "--workers", "1", "--policy", "default", "--policy", "default", "-o"),
+    ("diff", "--workers", "1", "--policy", "default", "--policy", "default", "--out"),
 ]
 
 
@@ -99,9 +99,9 @@ def test_a_folder_in_the_place_of_a_file_is_refused(
 
 
 def test_results_of_an_earlier_run_stay_where_a_later_one_fails(scenario: str, tmp_path: Path) -> None:
-    assert invoke("simulate", scenario, "-o", str(tmp_path / "out")).code == 0
+    assert invoke("simulate", scenario, "--out", str(tmp_path / "out")).code == 0
     before = (tmp_path / "out" / "jobs.csv").read_text()
     Path(scenario).write_text(SCENARIO.replace("run: 5s", "run: 6s").replace("every: 1s", "every: 30000d"))
-    assert invoke("simulate", scenario, "-o", str(tmp_path / "out")).code == 2
+    assert invoke("simulate", scenario, "--out", str(tmp_path / "out")).code == 2
     assert (tmp_path / "out" / "jobs.csv").read_text() == before
     assert left(tmp_path / "out") == ["jobs.csv", "report.html", "report.json", "speed.json"]

@@ -92,7 +92,7 @@ class Checker(HTMLParser):
 
 
 def test_the_files_of_a_report(scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert call("simulate", scenario, "-o", str(tmp_path / "out"), "--json") == 0
+    assert call("simulate", scenario, "--out", str(tmp_path / "out"), "-o", "json") == 0
     printed = capsys.readouterr().out
     assert (tmp_path / "out" / "report.json").read_text() == printed
     report = json.loads(printed)
@@ -114,7 +114,7 @@ def test_diff_says_who_gains(scenario: str, tmp_path: Path, capsys: pytest.Captu
     policy = tmp_path / "p.yaml"
     policy.write_text("actions: [enqueue, allocate]\n")
     arguments = ("diff", scenario, "--policy", "default", "--policy", str(policy), "--seeds", "2", "--workers", "1")
-    assert call(*arguments, "-o", str(tmp_path / "out")) == 0
+    assert call(*arguments, "--out", str(tmp_path / "out")) == 0
     out = capsys.readouterr().out
     assert "2 seeds" in " ".join(out.split())
     assert "mean wait by namespace" in out
@@ -183,7 +183,7 @@ def test_what_stands_side_by_side_is_drawn_on_one_scale_and_named(scenario: str,
     policy = tmp_path / "longer.yaml"
     policy.write_text("actions: [enqueue, allocate]\n")
     arguments = ("diff", scenario, "--policy", "default", "--policy", str(policy), "--seeds", "2", "--workers", "1")
-    assert call(*arguments, "-o", str(tmp_path / "out")) == 0
+    assert call(*arguments, "--out", str(tmp_path / "out")) == 0
     page = (tmp_path / "out" / "diff.html").read_text()
     assert "<h3>A: default</h3>" in page
     assert "<h3>B: longer.yaml</h3>" in page
@@ -209,7 +209,7 @@ def test_a_scenario_that_cannot_be_meant_leaves_nothing_behind(
     scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], more: str, fault: str
 ) -> None:
     Path(scenario).write_text(SCENARIO + more + "\n")
-    assert call("simulate", scenario, "-o", str(tmp_path / "out")) == 2
+    assert call("simulate", scenario, "--out", str(tmp_path / "out")) == 2
     assert fault in capsys.readouterr().err
     assert not list((tmp_path / "out").glob("*")) if (tmp_path / "out").exists() else True
 
@@ -220,9 +220,9 @@ def test_a_folder_that_cannot_be_written_is_said_before_anything_runs(
     (tmp_path / "file").write_text("mine")
     policies = ("--policy", "default", "--policy", "default")
     for arguments in (
-        ("simulate", scenario, "-o"),
+        ("simulate", scenario, "--out"),
         ("simulate", scenario, "--record"),
-        ("diff", scenario, *policies, "-o"),
+        ("diff", scenario, *policies, "--out"),
     ):
         assert call(*arguments, str(tmp_path / "file")) == 2
         captured = capsys.readouterr()

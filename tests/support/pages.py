@@ -102,9 +102,9 @@ def in_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in ("COLUMNS", "FORCE_COLOR"):
-        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
     monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
 
 
 def plain(text: str) -> list[str]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from fairway.cli.output import console, echo, print_json
+from fairway.cli.output import console, echo, output_option, print_structured
 
 
 @click.command(
     epilog="""\b
 Examples:
   fairway diff day.yaml --policy now.yaml --policy candidate.yaml
-  fairway diff day.yaml --policy default --policy candidate.yaml --seeds 10 -o out/"""
+  fairway diff day.yaml --policy default --policy candidate.yaml --seeds 10 --out out/"""
 )
 @click.argument("scenario", metavar="SCENARIO")
 @click.option(
@@ -25,15 +25,15 @@ Examples:
 @click.option(
     "--seeds", type=click.IntRange(1, 1000), help="Runs of each; default 5 where the scenario is random, else 1."
 )
-@click.option("-o", "--output", "folder", metavar="DIR", help="Write the comparison and the page there.")
-@click.option("--json", "as_json", is_flag=True, help="Print the comparison as JSON instead of tables.")
+@click.option("--out", "folder", metavar="DIR", help="Write the comparison and the page there.")
+@output_option
 @click.option("--workers", type=click.IntRange(1, 256), help="Processes to use; default one for each core.")
 def command(
     scenario: str,
     policies: tuple[str, ...],
     seeds: int | None,
     folder: str | None,
-    as_json: bool,
+    output: str,
     workers: int | None,
 ) -> None:
     """Run SCENARIO under two policies and say who gains, who loses and by how much.
@@ -66,8 +66,8 @@ def command(
     tasks = [Task(str(path.absolute()), text, name, policy, seed) for name, policy in texts for seed in chosen]
     reports = list(run_all(tasks, workers=workers))
     comparison = compare(reports[:count], reports[count:])
-    if as_json:
-        print_json(msgspec.json.format(msgspec.json.encode(comparison), indent=1))
+    if output != "table":
+        print_structured(comparison, output)
     else:
         out = console()
         for part in comparison_tables(comparison):

@@ -95,11 +95,15 @@ def json_escape(character: str) -> str:
 
 
 def console(*, err: bool = False) -> Console:
-    """Where tables go: as wide as the terminal, 80 columns where there is none, colour only if wanted."""
+    """Where tables go: as wide as COLUMNS or the terminal says, without limit if neither does; colour if wanted."""
     import os
+    import sys
 
     from rich.console import Console
     from rich.segment import Segment
+    from rich.table import Table
+
+    from fairway.cli.columns import UNLIMITED, fit
 
     class SafeConsole(Console):
         """Escapes what it is given: texts before they are measured, so that columns stay straight, and whatever comes
@@ -116,6 +120,16 @@ def console(*, err: bool = False) -> Console:
                 else:
                     yield Segment(escaped(segment.text), segment.style)
 
+        def print(self, *things: Any, **rest: Any) -> None:
+            """A table that cannot be as narrow as the terminal is printed as wide as it must be."""
+            widest = max((fit(thing, self.width, escaped) for thing in things if isinstance(thing, Table)), default=0)
+            before = self._width, self._height
+            self._width, self._height = max(widest, self.width), self.height
+            try:
+                super().print(*things, **rest)
+            finally:
+                self._width, self._height = before
+
         def on_broken_pipe(self) -> None:
             raise  # the pipe error itself: rich would leave with 1, which means that a check failed
 
@@ -123,7 +137,15 @@ def console(*, err: bool = False) -> Console:
     options = context.find_object(Options) if context else None
     plain = bool(os.environ.get("NO_COLOR")) or (options is not None and not options.color)
     color = None if plain else "auto"
-    return SafeConsole(color_system=color, highlight=False, emoji=False, markup=False, stderr=err)  # type: ignore[arg-type]
+    terminal = (sys.stderr if err else sys.stdout).isatty() or os.environ.get("COLUMNS", "").isdecimal()
+    return SafeConsole(
+        color_system=color,  # type: ignore[arg-type]
+        highlight=False,
+        emoji=False,
+        markup=False,
+        stderr=err,
+        width=None if terminal else UNLIMITED,
+    )
 
 
 def amount_text(allocated: str, reserved: str = "0") -> str:

@@ -60,7 +60,6 @@ def _print_tables(plan: FleetPlan) -> None:
     from fairway.clock import format_rfc3339
 
     out = console()
-    out.width = min(out.width, WIDTH)
     if not plan.outcomes:
         out.print("There is no Placement in the files.")
     for number, outcome in enumerate(plan.outcomes):
@@ -80,7 +79,7 @@ def _print_outcome(out: Console, outcome: Outcome) -> None:
         out.print(f"Warning: {warning}")
     below = [item for item in outcome.filtered if item.score is not None]
     if outcome.decisions or below:
-        scores, legend = _scores(outcome, below)
+        scores, legend = _scores(outcome, below, out.width)
         out.print()
         out.print(scores)
         if legend:
@@ -90,7 +89,7 @@ def _print_outcome(out: Console, outcome: Outcome) -> None:
         out.print(_reasons(outcome.filtered))
 
 
-def _scores(outcome: Outcome, below: list[Filtered]) -> tuple[Table, str]:
+def _scores(outcome: Outcome, below: list[Filtered], width: int) -> tuple[Table, str]:
     """Clusters by prioritizers: the chosen above the cut, the others that were scored under it.
 
     Where the names of the prioritizers do not fit they become letters, and the text says what they stand for.
@@ -102,7 +101,7 @@ def _scores(outcome: Outcome, below: list[Filtered]) -> tuple[Table, str]:
     titles = [_title(name, weights.get(name, 1)) for name in names]
     legend = ""
     widest = max((len(cluster) for cluster, _, _ in rows), default=0)
-    if sum(len(title) + GAP for title in titles) + min(max(widest, len(CUT)), NAME) + ROOM > WIDTH:
+    if sum(len(title) + GAP for title in titles) + min(max(widest, len(CUT)), NAME) + ROOM > width:
         letters = [chr(ord("A") + number % 26) * (1 + number // 26) for number in range(len(names))]
         legend = "\n".join(f"{letter} = {title}" for letter, title in zip(letters, titles, strict=True))
         titles = letters

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fairway.cli import inputs
-from fairway.cli.output import console, echo, print_json, warn
+from fairway.cli.output import console, echo, output_option, print_json, print_structured, warn
 
 if TYPE_CHECKING:
     from fairway.api.policy import Policy
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     epilog="""\b
 Examples:
   fairway simulate examples/scenarios/starving.yaml
-  fairway simulate day.yaml --policy candidate.yaml -o out/     report.html, report.json, jobs.csv
+  fairway simulate day.yaml --policy candidate.yaml --out out/  report.html, report.json, jobs.csv
   fairway simulate day.yaml --assert                            a policy test: exits with 1 if one fails"""
 )
 @click.argument("scenario", metavar="SCENARIO")
 @inputs.policy_option
 @inputs.skip_invalid_option
-@click.option("-o", "--output", "folder", metavar="DIR", help="Write the report, the page and the jobs there.")
+@click.option("--out", "folder", metavar="DIR", help="Write the report, the page and the jobs there.")
 @click.option("--seed", type=click.IntRange(-(2**63), 2**63 - 1), help="Instead of the scenario's own seed.")
 @click.option(
     "--estimate",
@@ -37,7 +37,7 @@ Examples:
 )
 @click.option("--assert", "check", is_flag=True, help="Exit with 1 if an assertion fails, and say which and when.")
 @click.option("--strict", is_flag=True, help="Refuse a trace that has a wrong row.")
-@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON instead of tables.")
+@output_option
 @click.option("--record", metavar="DIR", help="Log every cycle's inputs there, for: fairway replay.")
 def command(
     scenario: str,
@@ -47,7 +47,7 @@ def command(
     estimate: str | None,
     check: bool,
     strict: bool,
-    as_json: bool,
+    output: str,
     record: str | None,
 ) -> None:
     """Run SCENARIO through virtual time under a policy and report waits, use, fairness and starvation.
@@ -72,12 +72,14 @@ def command(
             from fairway.sim.report.write import write_report
 
             write_report(files, result.report, result.speed)
-    if as_json:
+    if output == "table":
+        print_report(result)
+    elif output == "json":
         from fairway.sim.report import to_json
 
         print_json(to_json(result.report))
     else:
-        print_report(result)
+        print_structured(result.report, output)
     if files is not None:
         echo(f"Written: {', '.join(map(str, files.paths))}", err=True)
     if result.report.partial:

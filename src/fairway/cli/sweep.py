@@ -12,8 +12,6 @@ from fairway.cli.output import console, output_option, print_structured
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rich.table import Table
-
     from fairway.sim.report import RunReport
 
 
@@ -121,18 +119,8 @@ def _print(rows: Sequence[dict[str, Any]], settings: list[str]) -> None:
             clear_time(row["belowShare"]),
             f"{row['evictions']:g}",
         )
-    _print_unbroken(table)
-
-
-def _print_unbroken(table: Table) -> None:
-    """Headers break between words, nothing breaks within one: rather a line that is longer than the terminal."""
     table.padding = (0, 1, 0, 0)
-    for column in table.columns:
-        words = [*str(column.header).split(), *map(str, column.cells)]
-        column.width = max(map(len, words))
-    out = console()
-    out.width = max(out.width, sum((column.width or 0) + 2 for column in table.columns))
-    out.print(table)
+    console().print(table)
 
 
 def _words(name: str) -> str:
