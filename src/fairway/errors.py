@@ -7,7 +7,6 @@
     │   ├── ManifestError     one or more faults in manifest files
     │   └── PolicyError       one or more faults in a policy file
     ├── ResourceUnderflow     a subtraction would go below zero; names the dimension
-    ├── IllegalMove           a task state machine was asked for a move that is not in its table
     └── InvariantError        the state contradicts itself: a fault of ours, never of the user
 
 "Does not fit" is never an error: it is a verdict, a value (see scheduler.verdict).
@@ -91,16 +90,6 @@ class ResourceUnderflow(FairwayError):  # noqa: N818 - it reads as what happened
         self.dimension = dimension
         self.have = have
         self.take = take
-
-
-class IllegalMove(FairwayError):  # noqa: N818 - it reads as what happened
-    """A task was asked to move between states in a way the table does not know."""
-
-    def __init__(self, task: str, story: Sequence[str], to: str) -> None:
-        super().__init__(f"task {task} cannot become {to}; its story: {' -> '.join(story)}")
-        self.task = task
-        self.story = tuple(story)
-        self.to = to
 
 
 class InvariantError(FairwayError):

@@ -8,11 +8,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairway.api.kinds import ApiObject
+from fairway.api.pods import Pod
 from fairway.api.policy import Policy
+from fairway.drive.objects import bound
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import Plan
 from fairway.state.cluster import ClusterState
-from fairway.state.events import Assumed, Deleted, Upserted
+from fairway.state.events import Deleted, Upserted
 from support import objects as make
 from support.clusters import clusters, policies
 from support.contended import contended, evicting_policies
@@ -63,8 +65,8 @@ def happen(state: ClusterState, policy: Policy, objects: list[ApiObject], plan: 
             state.upsert([make.node("later", cpu=64), make.pod("later", cpu=1, created=0)])
         case "assume":
             name = f"{thing.metadata.namespace}/{thing.metadata.name}"
-            if name in state.tasks and state.tasks[name].state.name == "PENDING":
-                state.apply(Assumed(name, next(iter(state.nodes.rows), "elsewhere")))
+            if isinstance(thing, Pod) and name in state.tasks and state.tasks[name].state.name == "PENDING":
+                state.apply(Upserted(bound(thing, next(iter(state.nodes.rows), "elsewhere"), make.NOW, {})))
         case _:
             decide(state, policy, make.NOW + 10**9, reasons=what == "decide")
 

@@ -14,11 +14,10 @@ from fairway.api.policy import Policy
 from fairway.resources.algebra import Resource
 from fairway.scheduler.plan import Plan
 from fairway.scheduler.verdict import Reason
-from fairway.state.events import Assumed
 from oracles.cluster import Cluster, Job, add_up
 from oracles.places import Places
 from support.clusters import clusters, policies
-from support.engine import decided, policy, state_of
+from support.engine import carry_out_bindings, decided, policy, state_of
 
 REASONS = {reason.value for reason in Reason}
 modest = settings(
@@ -156,8 +155,7 @@ def test_with_lending_nobody_waits_while_a_whole_task_would_fit(objects):
 def test_what_is_bound_stays_bound_and_a_second_cycle_takes_nothing_back(objects, policy: Policy):
     state = state_of(objects)
     first = decided(state, policy)
-    for binding in first.bindings:
-        state.apply(Assumed(binding.pod, binding.node))
+    carry_out_bindings(state, objects, first)
     second = decided(state, policy)
     assert not {binding.pod for binding in first.bindings} & {binding.pod for binding in second.bindings}
     assert second.evictions == ()

@@ -17,10 +17,13 @@ from fairway.api import kinds
 from fairway.api.kinds import ApiObject
 from fairway.api.policy import Policy
 from fairway.api.scheduling import NetworkTopology, PodGroup
-from fairway.scheduler.plan import Plan
+from fairway.drive.change import Bind
+from fairway.drive.changes import pod_key
+from fairway.drive.store import ObjectStore
+from fairway.scheduler.plan import Binding, Plan
 from fairway.state import invariants
 from fairway.state.cluster import ClusterState
-from fairway.state.events import Assumed, Confirmed, Deleted, Forgotten, Upserted
+from fairway.state.events import Deleted
 from support import clusters, engine
 from support import objects as make
 from support.contention import reservation
@@ -47,14 +50,16 @@ def of_uid(thing: Any, uid: str) -> Any:
     return replace(thing, metadata=replace(thing.metadata, uid=uid))
 
 
-class NodeTimeline(RuleBasedStateMachine):
-    """`objects` is what an API server would hold, `binding` what a driver has under way: pod to (node, confirmed)."""
+class StateHistory(RuleBasedStateMachine):
+    """`objects` is what an API server would hold. What happens there reaches the state through the store of the drive
+    layer, with the bindings on top that are under way.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.state = ClusterState()
         self.objects: dict[kinds.ObjectKey, ApiObject] = {}
-        self.binding: dict[str, tuple[str, bool]] = {}
+        self.store = ObjectStore()
 
     @initialize(
         node=clusters.node("n0"),
@@ -72,11 +77,20 @@ class NodeTimeline(RuleBasedStateMachine):
 
     def upsert(self, thing: ApiObject) -> None:
         self.objects[kinds.key(thing)] = thing
-        self.state.apply(Upserted(thing))
+        self.store.seen(thing)
+        self.tell()
 
     def delete(self, thing: ApiObject) -> None:
-        self.objects.pop(kinds.key(thing), None)
-        self.state.apply(Deleted(thing))
+        known = self.objects.pop(kinds.key(thing), None)
+        if known is None:
+            self.state.apply(Deleted(thing))  # news of an object that was never seen
+        else:
+            self.store.gone(known)
+            self.tell()
+
+    def tell(self) -> None:
+        for event in self.store.drain().events:
+            self.state.apply(event)
 
     # -- objects ----------------------------------------------------------------------------------------------
 
@@ -175,8 +189,6 @@ class NodeTimeline(RuleBasedStateMachine):
         template = self.kind(kind, ours)
         if claim is not None:
             template["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]
-        if not ours and self.names:
-            self.binding.pop(f"{namespace}/{name}", None)
         self.upsert(of_uid(make.pod(name, namespace, **template, **fields, **more), uid))
 
     @rule(
@@ -194,11 +206,10 @@ class NodeTimeline(RuleBasedStateMachine):
     def upsert_placed_pod(
         self, name: str, namespace: str, kind: int, node: str, ours: bool, claim: str | None, **fields: Any
     ) -> None:
-        chosen, confirmed = self.binding.pop(f"{namespace}/{name}", (node, False))
         template = self.kind(kind, ours)
         if claim is not None:
             template["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": claim}}]
-        self.upsert(make.pod(name, namespace, **template, node=chosen if confirmed else node, **fields))
+        self.upsert(make.pod(name, namespace, **template, node=node, **fields))
 
     def kind(self, index: int, ours: bool) -> dict[str, Any]:
         template = dict(self.kinds[index % len(self.kinds)])
@@ -207,7 +218,6 @@ class NodeTimeline(RuleBasedStateMachine):
 
     @rule(name=pods, namespace=namespaces)
     def delete_pod(self, name: str, namespace: str) -> None:
-        self.binding.pop(f"{namespace}/{name}", None)
         self.delete(make.pod(name, namespace))
 
     @rule(namespace=namespaces, weight=st.sampled_from((1, 2, "3", "none", -1)), name=st.sampled_from(("x", "y")))
@@ -282,29 +292,31 @@ class NodeTimeline(RuleBasedStateMachine):
     # -- bindings ---------------------------------------------------------------------------------------------
 
     def waiting(self) -> list[str]:
-        return sorted(
-            key for key, task in self.state.tasks.items() if task.state.name == "PENDING" and key not in self.binding
-        )
+        return sorted(key for key, task in self.state.tasks.items() if task.state.name == "PENDING")
+
+    def bind(self, pod: str, node: str) -> None:
+        known = self.objects[pod_key(pod)]
+        self.store.sent([Bind(pod_key(pod), known.metadata.uid, Binding(pod, node), make.NOW)])
+        self.tell()
 
     @precondition(lambda self: self.waiting())
     @rule(index=st.integers(0, 9), node=nodes)
-    def assume(self, index: int, node: str) -> None:
+    def begin_binding(self, index: int, node: str) -> None:
         waiting = self.waiting()
-        pod = waiting[index % len(waiting)]
-        self.binding[pod] = (node, False)
-        self.state.apply(Assumed(pod, node))
+        self.bind(waiting[index % len(waiting)], node)
 
-    @precondition(lambda self: self.binding)
+    @precondition(lambda self: any(self.store.under_way()))
     @rule(index=st.integers(0, 9), accepted=st.booleans())
     def answer(self, index: int, accepted: bool) -> None:
-        """Of what is under way one is answered; an answer may be given twice."""
-        pod = sorted(self.binding)[index % len(self.binding)]
-        node, confirmed = self.binding[pod]
-        self.state.apply(Confirmed(pod) if accepted else Forgotten(pod))
-        if accepted:
-            self.binding[pod] = (node, True)
-        elif not confirmed:
-            del self.binding[pod]
+        """Of what is under way one is made, or refused."""
+        under_way = sorted(self.store.under_way(), key=lambda change: change.key)
+        change = under_way[index % len(under_way)]
+        made = change.onto(self.objects.get(change.key)) if accepted else None
+        if made is None:
+            self.store.refused(change)
+            self.tell()
+        else:
+            self.upsert(made)
 
     # -- what must hold ---------------------------------------------------------------------------------------
 
@@ -314,13 +326,7 @@ class NodeTimeline(RuleBasedStateMachine):
 
     @rule()
     def decide_as_from_a_new_state(self) -> None:
-        fresh = engine.state_of(list(self.objects.values()), scheduler_names=self.names)
-        for pod, (node, confirmed) in sorted(self.binding.items()):
-            if pod not in fresh.tasks:
-                continue
-            fresh.apply(Assumed(pod, node))
-            if confirmed:
-                fresh.apply(Confirmed(pod))
+        fresh = engine.state_of(list(self.store.objects()), scheduler_names=self.names)
         assert text(engine.decided(self.state, self.policy)) == text(engine.decided(fresh, self.policy))
 
     def teardown(self) -> None:
@@ -330,15 +336,14 @@ class NodeTimeline(RuleBasedStateMachine):
     @rule()
     def carry_a_plan_out(self) -> None:
         for binding in engine.decided(self.state, self.policy).bindings[:3]:
-            self.binding[binding.pod] = (binding.node, False)
-            self.state.apply(Assumed(binding.pod, binding.node))
+            self.bind(binding.pod, binding.node)
 
 
 def text(plan: Plan) -> str:
     return json.dumps(plan.document(), indent=1)
 
 
-TestStory = NodeTimeline.TestCase
+TestStory = StateHistory.TestCase
 TestStory.settings = settings(
     max_examples=40,
     stateful_step_count=40,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from fairway.state.events import Assumed, Confirmed, Deleted, Upserted
+from fairway.state.events import Deleted, Upserted
 from support import objects as make
-from support.engine import bound, decided, order, plan, policy, reasons, state_of, waiting
+from support.engine import bound, carry_out_bindings, decided, order, plan, policy, reasons, state_of, waiting
 from support.scenario import Scenario, nobody_waits, nothing_placed, only, placed, scenarios, waits
 
 NONE = policy(proportion={"lending": "none"})
@@ -385,12 +385,11 @@ def test_a_leaving_pod_no_longer_counts_in_queue_and_namespace():
     assert [queue.allocated["cpu"] for queue in made.queues] == ["1"]
 
 
-def test_assumed_and_confirmed_bindings_are_not_decided_again():
-    state = state_of(make.node("n1", cpu=2), make.pods("p", 3, cpu=1))
-    for pod, node in bound(decided(state)).items():
-        state.apply(Assumed(f"default/{pod}", node))
+def test_bindings_that_were_carried_out_are_not_decided_again():
+    pods = make.pods("p", 3, cpu=1)
+    state = state_of(make.node("n1", cpu=2), pods)
+    carry_out_bindings(state, pods, decided(state))
     assert bound(decided(state)) == {}
-    state.apply(Confirmed("default/p-0"))
     assert reasons(decided(state)) == {"p-2": "InsufficientResources"}
 
 
@@ -405,11 +404,12 @@ def test_fractions_never_lose_or_invent_a_milli_cpu(cpus):
 
 
 def test_a_plan_read_late_tells_of_the_state_it_was_made_from():
-    objects = [make.node("n1", cpu=3), make.gang("g", members=4, minimum=2, cpu=1), make.pods("p", 2, cpu=1)]
+    gang = make.gang("g", members=4, minimum=2, cpu=1)
+    objects = [make.node("n1", cpu=3), gang, make.pods("p", 2, cpu=1)]
     state, other = state_of(objects), state_of(objects)
     expected, late = decided(other).document(), decided(state)
-    for pod, node in [("default/g-0", "n1"), ("default/g-1", "n1")]:
-        state.apply(Assumed(pod, node))
+    for member in gang[1:3]:
+        state.apply(Upserted(make.placed(member, "n1")))
     state.apply(Upserted(make.group("g", minimum=1, queue="elsewhere")))
     state.refresh()
     assert late.document() == expected

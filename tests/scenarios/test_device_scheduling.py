@@ -8,7 +8,7 @@ import pytest
 
 from fairway.api.policy import Policy
 from fairway.scheduler.plan import Plan
-from fairway.state.events import Assumed, Deleted, Upserted
+from fairway.state.events import Deleted, Upserted
 from support.devices import (
     DRIVER,
     PREFIX,
@@ -24,7 +24,7 @@ from support.devices import (
     standings,
     term,
 )
-from support.engine import bound, decided, order, reasons, state_of, waiting
+from support.engine import bound, carry_out_bindings, decided, order, reasons, state_of, waiting
 from support.engine import policy as make_policy
 from support.objects import gang, made, pod, queue
 
@@ -285,9 +285,9 @@ def test_without_the_plugin_nobody_is_given_devices() -> None:
 
 
 def test_what_was_chosen_stays_chosen_while_the_binding_is_on_its_way() -> None:
-    state = state_of(ANY, device_node("n1", gpu("a"), gpu("b")), asking("p", classes={"any": 1}))
-    (binding,) = decided(state, policy()).bindings
-    state.apply(Assumed(binding.pod, binding.node, tuple(binding.annotations.items())))
+    pod = asking("p", classes={"any": 1})
+    state = state_of(ANY, device_node("n1", gpu("a"), gpu("b")), pod)
+    carry_out_bindings(state, [pod], decided(state, policy()))
     assert held(state) == {"n1/a": [("p", 1)]}
     state.apply(Upserted(asking("q", classes={"any": 1})))
     assert given(decided(state, policy())) == {"q": [("any", "b", 1)]}

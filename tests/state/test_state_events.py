@@ -1,15 +1,13 @@
-"""Events in any order leave a state that equals a recomputation: objects come, change and go, bindings are assumed."""
+"""Events in any order leave a state that equals a recomputation: objects come, change and go."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from fairway.api.kinds import ApiObject
-from fairway.errors import IllegalMove
 from fairway.state import invariants
 from fairway.state.cluster import CPU, ClusterState
-from fairway.state.events import Assumed, Confirmed, Deleted, Event, Forgotten, Upserted
-from fairway.state.tasks import TaskState
+from fairway.state.events import Deleted, Event, Upserted
 from support import objects as make
 
 WEB = {"app": "web"}
@@ -160,89 +158,6 @@ def test_a_gated_pod_waits_and_a_terminating_one_without_a_node_does_not(state):
     assert state.tasks["default/a"].job.pending == 1
 
 
-class TestBindings:
-    """A driver assumes a binding, then hears that it was accepted or refused, perhaps late."""
-
-    @pytest.fixture(autouse=True)
-    def cluster(self, state):
-        state.upsert([make.node("n1", cpu=4), make.node("n2", cpu=4), make.pod("a", cpu=1)])
-
-    def test_assumed_room_is_taken(self, state):
-        state.apply(Assumed("default/a", "n1"))
-        assert used(state, "n1") == held(state) == 1000
-
-    def test_a_refused_binding_gives_the_room_back(self, state):
-        state.apply(Assumed("default/a", "n1"))
-        state.apply(Forgotten("default/a"))
-        assert used(state, "n1") == held(state) == 0
-        assert state.tasks["default/a"].job.pending == 1
-
-    def test_a_refused_binding_leaves_the_nomination_that_the_pod_carries(self, state):
-        state.upsert([make.pod("b", cpu=1, nominated="n2")])
-        state.apply(Assumed("default/b", "n1"))
-        state.apply(Forgotten("default/b"))
-        assert state.tasks["default/b"].state is TaskState.PIPELINED
-        assert state.nodes.names[state.tasks["default/b"].node] == "n2"
-
-    def test_news_of_an_assumed_pod_that_still_waits_change_nothing(self, state):
-        state.apply(Assumed("default/a", "n1"))
-        state.upsert([make.pod("a", cpu=1, labels={"x": "y"})])
-        assert state.tasks["default/a"].state is TaskState.BINDING
-        assert used(state, "n1") == 1000
-
-    def test_news_from_before_a_confirmed_binding_change_nothing_until_the_pod_says_so_itself(self, state):
-        state.apply(Assumed("default/a", "n1"))
-        state.apply(Confirmed("default/a"))
-        for label in ("x", "y"):
-            state.upsert([make.pod("a", cpu=1, labels={label: "z"})])
-            assert state.tasks["default/a"].state is TaskState.BOUND
-            assert used(state, "n1") == 1000
-        state.upsert([make.pod("a", cpu=1, node="n1")])
-        state.upsert([make.pod("a", cpu=1)])  # the next of the same name
-        assert state.tasks["default/a"].state is TaskState.PENDING
-
-    def test_the_pod_itself_says_where_it_runs(self, state):
-        state.apply(Assumed("default/a", "n1"))
-        state.upsert([make.pod("a", cpu=1, node="n2")])
-        assert (used(state, "n1"), used(state, "n2")) == (0, 1000)
-
-    def test_confirmed(self, state):
-        state.apply(Assumed("default/a", "n1"))
-        state.apply(Confirmed("default/a"))
-        assert state.tasks["default/a"].state is TaskState.BOUND
-
-    @pytest.mark.parametrize("answer", [Confirmed, Forgotten])
-    def test_an_answer_that_comes_after_the_pod_runs_is_no_news(self, state, answer):
-        state.apply(Assumed("default/a", "n1"))
-        state.upsert([make.pod("a", cpu=1, node="n1")])
-        state.apply(answer("default/a"))
-        assert state.tasks["default/a"].state is TaskState.RUNNING
-
-    @pytest.mark.parametrize("answer", [Confirmed, Forgotten])
-    def test_an_answer_about_a_pod_that_is_gone_is_no_news(self, state, answer):
-        state.apply(Assumed("default/a", "n1"))
-        state.delete(make.pod("a"))
-        state.apply(answer("default/a"))
-
-    def test_a_running_pod_cannot_be_assumed_elsewhere(self, state):
-        state.upsert([make.pod("a", cpu=1, node="n1")])
-        with pytest.raises(IllegalMove, match="default/a cannot become BINDING"):
-            state.apply(Assumed("default/a", "n9"))
-        assert "n9" not in state.nodes.rows
-
-    def test_a_bound_claim_does_not_make_a_confirmed_pod_wait_again(self, state):
-        claim = make.made("PersistentVolumeClaim", "c", "default", spec={"storageClassName": "late"})
-        late = make.made("StorageClass", "late", provisioner="x", volumeBindingMode="WaitForFirstConsumer")
-        volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
-        state.upsert([late, claim, make.pod("b", cpu=1, spec={"volumes": volumes})])
-        state.apply(Assumed("default/b", "n1"))
-        state.upsert([claim])
-        assert state.tasks["default/b"].state is TaskState.BINDING
-        state.apply(Confirmed("default/b"))
-        state.upsert([claim])
-        assert state.tasks["default/b"].state is TaskState.BOUND  # type: ignore[comparison-overlap]
-
-
 class TestTerms:
     """Selectors over pods find everybody they mean, whoever came first."""
 
@@ -258,14 +173,6 @@ class TestTerms:
         state.delete(owner)
         assert len(state.terms) == 0
         assert state.terms.owners == {}
-
-    def test_a_term_that_appears_while_a_binding_is_under_way_is_known_when_it_fails(self, state):
-        state.upsert([make.node("n1", cpu=4), make.pod("a", cpu=1, labels=WEB)])
-        state.apply(Assumed("default/a", "n1"))
-        state.upsert([make.pod("b", cpu=1, spec=make.anti_affinity(app="web"))])
-        state.apply(Forgotten("default/a"))
-        task = state.tasks["default/a"]
-        assert task.shape.matched == task.matched != ()
 
     def test_namespace_labels_decide_whom_a_term_means(self, state):
         term = {

@@ -1,49 +1,18 @@
-"""The one table of task states: which moves are legal, and what a state means."""
-
-import itertools
+"""What the states of a task mean, and how annotations are read."""
 
 import pytest
 
-from fairway.errors import IllegalMove
 from fairway.state.annotations import parse_span
-from fairway.state.jobs import Job
 from fairway.state.namespaces import weight_of
 from fairway.state.tasks import (
     ACCOUNTED,
     FINISHED,
     HOLDING,
-    LEGAL_MOVES,
     ON_NODE,
     READY,
     WAITING,
-    Task,
     TaskState,
-    Traits,
 )
-
-
-def task(state: TaskState) -> Task:
-    made = Task("ns/p", Job("ns/p", "ns", "q"), None, priority=0, created=None, traits=Traits(), labels={})
-    made.state = state
-    return made
-
-
-def test_every_state_is_in_the_table():
-    assert set(LEGAL_MOVES) == set(TaskState)
-
-
-@pytest.mark.parametrize(("before", "after"), list(itertools.product(TaskState, TaskState)))
-def test_a_move_is_legal_or_told_with_its_story(before, after):
-    moved = task(before)
-    if after is before or after in LEGAL_MOVES[before]:
-        moved.check_move(after)
-        return
-    with pytest.raises(IllegalMove, match=f"ns/p cannot become {after.name}; its story: {before.name}"):
-        moved.check_move(after)
-
-
-def test_what_has_ended_stays_ended():
-    assert not any(LEGAL_MOVES[state] for state in FINISHED)
 
 
 def test_who_takes_room_who_holds_and_who_waits():

@@ -5,12 +5,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fairway.api.kinds import ApiObject
+from fairway.api.pods import Pod
 from fairway.api.policy import Policy, parse_policy
+from fairway.drive.objects import bound as bound_pod
 from fairway.scheduler.decide import decide
 from fairway.scheduler.framework.registry import Registry, default_registry
 from fairway.scheduler.placement.paranoid import check
 from fairway.scheduler.plan import Pending, Plan
 from fairway.state.cluster import ClusterState
+from fairway.state.events import Upserted
 from support.objects import NOW
 
 Objects = Iterable[Any]
@@ -85,3 +88,12 @@ def reasons(plan: Plan) -> dict[str, str]:
 
 def _short(key: str) -> str:
     return key.removeprefix("default/")
+
+
+def carry_out_bindings(state: ClusterState, objects: Objects, plan: Plan) -> None:
+    """The pods of a plan have their nodes now, and what else their bindings say."""
+    pods = {
+        f"{thing.metadata.namespace}/{thing.metadata.name}": thing for thing in flat(objects) if isinstance(thing, Pod)
+    }
+    for binding in plan.bindings:
+        state.apply(Upserted(bound_pod(pods[binding.pod], binding.node, NOW, binding.annotations)))

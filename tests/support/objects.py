@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from fairway.api import kinds
 from fairway.api.kinds import ApiObject
 from fairway.api.manifests import parse_object
+from fairway.api.pods import Pod
 from fairway.clock import SECOND, format_rfc3339, parse_rfc3339
 
 BEGIN = parse_rfc3339("2026-01-01T00:00:00Z")
@@ -271,3 +273,9 @@ def spread(key: str, *, skew: int = 1, hard: bool = True, **labels: str) -> Mani
         "labelSelector": {"matchLabels": labels},
     }
     return {"topologySpreadConstraints": [constraint]}
+
+
+def placed(thing: ApiObject, node: str) -> ApiObject:
+    """A pod that has its node and does not run yet."""
+    assert isinstance(thing, Pod)
+    return replace(thing, spec=replace(thing.spec, node_name=node))

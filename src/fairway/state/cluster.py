@@ -28,7 +28,7 @@ from fairway.state import reader
 from fairway.state.aside import SetAside
 from fairway.state.attachments import VolumeUse
 from fairway.state.compaction import Compaction
-from fairway.state.events import Assumed, Confirmed, Deleted, Event, Forgotten, Upserted
+from fairway.state.events import Deleted, Event, Upserted
 from fairway.state.facts import DeviceFact, DeviceFacts, fact_key
 from fairway.state.faults import SHOWN, AnnotationFaults
 from fairway.state.history import RunHistory
@@ -133,12 +133,6 @@ class ClusterState:
                     self.compaction.suspect(small=True)
                     handlers[1](thing)
                     self.aside.forget(lambda: kinds.key(thing))
-            case Assumed(pod, node, record):
-                self._pods.assume(pod, node, record)
-            case Confirmed(pod):
-                self._pods.confirm(pod)
-            case Forgotten(pod):
-                self._pods.unassume(pod)
 
     def before_change(self, freeze: Callable[[], None]) -> None:
         """Have a method called before anything changes, unless its object is gone by then: a plan is read from the

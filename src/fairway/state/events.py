@@ -21,30 +21,4 @@ class Deleted:
     object: ApiObject
 
 
-@dataclass(frozen=True, slots=True)
-class Assumed:
-    """A driver has begun to bind a pod: from now on the room counts as taken.
-
-    `record` are the plan's annotations for the pod, which say what devices it was given.
-    """
-
-    pod: str
-    node: str
-    record: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Confirmed:
-    """The binding of an assumed pod was accepted."""
-
-    pod: str
-
-
-@dataclass(frozen=True, slots=True)
-class Forgotten:
-    """The binding of an assumed pod failed: it waits again and its room is free."""
-
-    pod: str
-
-
-Event = Upserted | Deleted | Assumed | Confirmed | Forgotten
+Event = Upserted | Deleted

@@ -1,18 +1,15 @@
-"""Tasks (one per pod), the states they go through, and which moves are legal.
+"""Tasks (one per pod), and the states they go through. A pod's own object says its state; nothing moves it but that.
 
-                         +--> Reserved --+            (reserve: no room yet)
+                         +--> Reserved --+            (reserve: no free capacity yet)
                          |       |       |
                          |       v       v
-    Pending --------> Allocated -----> Binding --> Bound --> Running --> Succeeded | Failed
-       ^  |              ^               |           |          |
-       |  +--> Pipelined +               |           +----------+--> Releasing --> (gone)
-       |          |                      |
-       +----------+----- forgotten ------+
+    Pending --------> Allocated -----> Bound --> Running --> Succeeded | Failed
+          |              ^               |          |
+          +--> Pipelined +               +----------+--> Releasing --> (gone)
 
-`Allocated` holds room until its gang is ready; `Pipelined` waits on a node for room that is being released;
-`Reserved` waits on a node for room that is not even being released. `Unknown` is what an unreachable node's
-pods report: they keep their room. `Gated` pods have scheduling gates: they wait for whoever takes those off, which
-makes a new pod of them as far as this table is concerned.
+`Allocated` keeps capacity until its gang is ready; `Pipelined` waits on a node for capacity that is being released;
+`Reserved` waits on a node for capacity that is not even being released. `Unknown` is what an unreachable node's
+pods report: they keep their capacity. `Gated` pods have scheduling gates and wait until these are removed.
 """
 
 from __future__ import annotations
@@ -21,7 +18,6 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairway.clock import Micros
-from fairway.errors import IllegalMove
 from fairway.state.membership import NOTHING_SAID, PodSays
 
 if TYPE_CHECKING:
@@ -37,51 +33,24 @@ class TaskState(IntEnum):
     ALLOCATED = 1
     PIPELINED = 2
     RESERVED = 3
-    BINDING = 4
-    BOUND = 5
-    RUNNING = 6
-    RELEASING = 7
-    SUCCEEDED = 8
-    FAILED = 9
-    UNKNOWN = 10
-    GATED = 11
+    BOUND = 4
+    RUNNING = 5
+    RELEASING = 6
+    SUCCEEDED = 7
+    FAILED = 8
+    UNKNOWN = 9
+    GATED = 10
 
 
 _S = TaskState
 
-LEGAL_MOVES: dict[TaskState, frozenset[TaskState]] = {
-    _S.PENDING: frozenset(
-        {_S.ALLOCATED, _S.PIPELINED, _S.RESERVED, _S.BINDING, _S.BOUND, _S.RUNNING, _S.FAILED, _S.SUCCEEDED}
-        | {_S.RELEASING, _S.UNKNOWN}
-    ),
-    _S.ALLOCATED: frozenset(
-        {_S.PENDING, _S.RESERVED, _S.BINDING, _S.BOUND, _S.RUNNING, _S.RELEASING, _S.FAILED, _S.UNKNOWN}
-    ),
-    _S.PIPELINED: frozenset(
-        {_S.PENDING, _S.ALLOCATED, _S.RESERVED, _S.BINDING, _S.BOUND, _S.RUNNING, _S.RELEASING, _S.FAILED}
-        | {_S.UNKNOWN}
-    ),
-    _S.RESERVED: frozenset(
-        {_S.PENDING, _S.ALLOCATED, _S.PIPELINED, _S.BINDING, _S.BOUND, _S.RUNNING, _S.RELEASING, _S.FAILED}
-        | {_S.UNKNOWN}
-    ),
-    _S.BINDING: frozenset({_S.PENDING, _S.BOUND, _S.RUNNING, _S.RELEASING, _S.SUCCEEDED, _S.FAILED, _S.UNKNOWN}),
-    _S.BOUND: frozenset({_S.RUNNING, _S.RELEASING, _S.SUCCEEDED, _S.FAILED, _S.UNKNOWN}),
-    _S.RUNNING: frozenset({_S.BOUND, _S.RELEASING, _S.SUCCEEDED, _S.FAILED, _S.UNKNOWN}),
-    _S.RELEASING: frozenset({_S.SUCCEEDED, _S.FAILED}),
-    _S.SUCCEEDED: frozenset(),
-    _S.FAILED: frozenset(),
-    _S.UNKNOWN: frozenset({_S.BOUND, _S.RUNNING, _S.RELEASING, _S.SUCCEEDED, _S.FAILED}),
-    _S.GATED: frozenset(),
-}
-
-ON_NODE = frozenset({_S.ALLOCATED, _S.BINDING, _S.BOUND, _S.RUNNING, _S.RELEASING, _S.UNKNOWN})
+ON_NODE = frozenset({_S.ALLOCATED, _S.BOUND, _S.RUNNING, _S.RELEASING, _S.UNKNOWN})
 """States that take room on their node."""
 
-ACCOUNTED = frozenset({_S.ALLOCATED, _S.PIPELINED, _S.RESERVED, _S.BINDING, _S.BOUND, _S.RUNNING, _S.UNKNOWN})
+ACCOUNTED = frozenset({_S.ALLOCATED, _S.PIPELINED, _S.RESERVED, _S.BOUND, _S.RUNNING, _S.UNKNOWN})
 """States that count as held by queue, namespace and job. Releasing pods count on their node only."""
 
-READY = frozenset({_S.ALLOCATED, _S.BINDING, _S.BOUND, _S.RUNNING, _S.SUCCEEDED})
+READY = frozenset({_S.ALLOCATED, _S.BOUND, _S.RUNNING, _S.SUCCEEDED})
 """States that count towards a gang's minimum."""
 
 STARTED = ACCOUNTED | READY
@@ -158,11 +127,6 @@ class Task:
         """What it says for its job."""
         self.state = TaskState.PENDING
         self.node = NOWHERE
-
-    def check_move(self, to: TaskState) -> None:
-        """Refuse a change of state that the table does not know."""
-        if to is not self.state and to not in LEGAL_MOVES[self.state]:
-            raise IllegalMove(self.key, [self.state.name], to.name)
 
     def __repr__(self) -> str:
         return f"<Task {self.key} {self.state.name} node={self.node}>"

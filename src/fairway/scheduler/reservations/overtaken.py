@@ -14,7 +14,7 @@ from fairway.state.tasks import Task, TaskState
 JUST_NOW: Micros = 1 << 62
 """When a pod was placed of which only the binding is known."""
 
-_PLACED = frozenset({TaskState.BINDING, TaskState.BOUND, TaskState.RUNNING, TaskState.UNKNOWN})
+_PLACED = frozenset({TaskState.BOUND, TaskState.RUNNING, TaskState.UNKNOWN})
 
 
 class Overtakers:
@@ -102,7 +102,7 @@ def _placed_at(task: Task) -> Micros:
     """A pod that runs was placed before it started; of one that is being bound only that is known."""
     if task.started is not None:
         return task.started
-    if task.state in (TaskState.BINDING, TaskState.BOUND) or task.created is None:
+    if task.state is TaskState.BOUND or task.created is None:
         return JUST_NOW
     return task.created
 

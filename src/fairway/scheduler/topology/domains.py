@@ -23,7 +23,7 @@ from fairway.state.labels import ABSENT
 from fairway.state.shapes import Shape
 from fairway.state.tasks import HOLDING, NOWHERE, TaskState
 
-PLACED = frozenset({TaskState.BINDING, TaskState.BOUND, TaskState.RUNNING, TaskState.UNKNOWN})
+PLACED = frozenset({TaskState.BOUND, TaskState.RUNNING, TaskState.UNKNOWN})
 """States of pods that fix where the rest of their job goes."""
 
 

@@ -36,8 +36,6 @@ class PodIntake:
         self._shaper = shaper
         self._groups = groups
         self._traits = reader.TraitReader()
-        self._confirmed: set[str] = set()
-        """Pods whose binding was accepted, but whose own object does not say so yet."""
         self._with_volumes: dict[str, Pod] = {}
         self._claim_users: dict[str, dict[str, None]] = {}
         self._with_claims: dict[str, Pod] = {}
@@ -46,14 +44,9 @@ class PodIntake:
 
     def upsert(self, pod: Pod) -> None:
         """What can be wrong with a pod is found while it is drafted, before anything is changed."""
-        key, tasks, nodes = reader.key_of(pod), self._state.tasks, self._state.nodes
+        key, nodes = reader.key_of(pod), self._state.nodes
         state = reader.observed_state(pod)
         draft = self._shaper.draft(pod)
-        old = tasks.get(key)
-        assumed_on, record = "", device_record(pod.metadata.annotations)
-        bound = TaskState.BINDING
-        if old is not None and state is TaskState.PENDING and self._has_binding(old):
-            assumed_on, record, bound = nodes.names[old.node], old.record, old.state
         self._forget(key)
         if self._is_foreign(pod):
             if pod.spec.node_name and state not in FINISHED:
@@ -66,12 +59,8 @@ class PodIntake:
             return
         task = self._read(key, pod, job, belongs, draft)
         task.job.tasks.append(task)
-        task.record = record
-        if assumed_on:
-            self._ledger.enter(task, bound, nodes.row(assumed_on))
-            if bound is TaskState.BOUND:
-                self._confirmed.add(key)
-        elif pod.spec.node_name and state not in FINISHED:
+        task.record = device_record(pod.metadata.annotations)
+        if pod.spec.node_name and state not in FINISHED:
             self._ledger.enter(task, state, nodes.row(pod.spec.node_name))
         elif state is TaskState.PENDING:
             self._groups.enter_waiting(task)
@@ -100,44 +89,6 @@ class PodIntake:
 
     def forget_remembered(self) -> None:
         self._traits.clear()
-
-    # -- what a driver does --------------------------------------------------------------------------------------
-
-    def assume(self, pod: str, node: str, record: tuple[tuple[str, str], ...]) -> None:
-        task = self._state.tasks[pod]
-        task.record = record
-        self._relocate(task, TaskState.BINDING, node)
-
-    def confirm(self, pod: str) -> None:
-        task = self._binding(pod)
-        if task is not None:
-            self._relocate(task, TaskState.BOUND, self._state.nodes.names[task.node])
-            self._confirmed.add(pod)
-
-    def unassume(self, pod: str) -> None:
-        """The binding failed: it waits again, with the claim to room that its objects carry."""
-        task = self._binding(pod)
-        if task is not None:
-            task.record = ()
-            self._relocate(task, TaskState.PENDING, "")
-            self._ledger.leave(task)
-            self._groups.enter_waiting(task)
-
-    def _binding(self, pod: str) -> Task | None:
-        """The task, if its binding is still under way: a pod that runs or is gone needs no answer any more."""
-        task = self._state.tasks.get(pod)
-        return task if task is not None and task.state is TaskState.BINDING else None
-
-    def _has_binding(self, task: Task) -> bool:
-        """Whether its binding is under way, or made but not yet to be seen in its object."""
-        return task.state is TaskState.BINDING or task.key in self._confirmed
-
-    def _relocate(self, task: Task, state: TaskState, node: str) -> None:
-        task.check_move(state)
-        self._ledger.leave(task)
-        if task.matched != task.shape.matched:  # terms that came while it was on its node
-            task.shape = self._shaper.rematched(task.shape, task.matched)
-        self._ledger.enter(task, state, self._state.nodes.row(node) if node else NOWHERE)
 
     # -- reading and forgetting ----------------------------------------------------------------------------------
 
@@ -212,7 +163,6 @@ class PodIntake:
             self._groups.hear(task.job, task.says, -1)
         state.terms.leave(task)
         self._shaper.release(task.shape)
-        self._confirmed.discard(key)
         self._forget_volumes(key)
         self._with_claims.pop(key, None)
         state.nominations.pop(key, None)
