@@ -309,3 +309,9 @@ def test_a_policy_may_leave_a_plugin_out(plugin):
     made = plan(make.node("n1", cpu=2), make.gang("g", members=3, cpu=1), policy=policy(plugins=kept))
     assert len(made.bindings) == (2 if plugin == "gang" else 0)
     assert list(waiting(made)) == ["g"]
+
+
+def test_a_gated_member_is_named_in_the_cycle_that_places_the_others() -> None:
+    gated = make.pod("g-1", group="g", cpu=1, spec={"schedulingGates": [{"name": "hold"}]})
+    made = plan(make.node("n1", cpu=4), make.group("g", minimum=1), make.pod("g-0", group="g", cpu=1), gated)
+    assert [(row.job, row.reason, row.waiting) for row in made.pending] == [("default/g", "SchedulingGated", 1)]

@@ -257,8 +257,12 @@ def _gated_tasks(session: Session) -> Iterator[Task]:
 
 
 def _gated(session: Session) -> Iterator[Row]:
-    """Jobs of which nothing waits but pods with scheduling gates."""
-    for job in session.state.waiting.gated:
+    """Jobs of which nothing waits, after this cycle, but pods with scheduling gates."""
+    placed: dict[Job, int] = {}
+    for bound, bound_tasks, _ in session.bindings:
+        if bound.job.gated:
+            placed[bound.job] = placed.get(bound.job, 0) + len(bound_tasks)
+    for job in [*session.state.waiting.gated, *(job for job, count in placed.items() if count == job.pending)]:
         tasks = sorted((task for task in job.tasks if task.state is TaskState.GATED), key=lambda task: task.key)
         run = session.job_run(Entry(job, tasks), _NO_SIGNATURE, _NO_LINE)
         yield Row(Entry(job, tasks), run, gated_verdict(session, run), None)
