@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -16,7 +17,8 @@ from fairway.scheduler.decide import decide
 from fairway.state.cluster import ClusterState
 from fairway.state.compaction import CYCLES
 from fairway.state.events import Deleted, Upserted
-from fairway.state.names import MAX_NAMES
+from fairway.state.invariants import check
+from fairway.state.names import MAX_NAMES, arrival_order
 from support import objects as make
 from support.clusters import clusters, policies
 from support.devices import asking, kind_class, published, resource_slice
@@ -196,7 +198,39 @@ def test_a_namespace_brings_only_so_many_resource_names() -> None:
     assert [binding.pod for binding in plan.bindings] == ["default/good"]
     assert len(plan.pending) == MAX_NAMES
     [warning] = [text for text in plan.warnings if "evil/p064" in text]
-    assert f"namespace evil already uses {MAX_NAMES} resource names" in warning
+    assert f"namespace evil has brought {MAX_NAMES} such names, expected at most {MAX_NAMES} in all" in warning
+
+
+@pytest.mark.parametrize("scheduler", ["fairway", "other"])
+def test_a_pod_on_a_node_counts_there_whatever_resources_it_names(scheduler: str) -> None:
+    odd = {f"odd.example.com/r{i}": 1 for i in range(MAX_NAMES + 1)}
+    runs = make.pod("runs", "evil", node="n", cpu=8, spec={"schedulerName": scheduler}, **odd)
+    state = ClusterState(["fairway"])
+    state.upsert([make.node("n", cpu=8), runs, make.pod("good", cpu=8), make.pod("waits", "evil", cpu=8, **odd)])
+    plan = decide(state, POLICY, make.NOW)
+    assert not plan.bindings
+    assert reasons(plan)["good"] == "InsufficientResources"
+    [warning] = plan.warnings
+    assert "evil/waits is set aside: requests 65 resource names that nothing else here has" in warning
+    check(state)
+
+
+def test_which_names_a_namespace_has_brought_does_not_depend_on_the_order_of_files() -> None:
+    odd = [
+        make.pod(f"p{i}", "evil", cpu=1, **{f"odd.example.com/r{i}-{j}": 1 for j in range(MAX_NAMES - 10)})
+        for i in range(3)
+    ]
+    whole = [make.node("n", cpu=8, **{f"odd.example.com/r1-{j}": 1 for j in range(MAX_NAMES - 10)}), *odd]
+    found = set()
+    for objects in permutations(whole):
+        state = ClusterState()
+        state.upsert(arrival_order(objects))
+        plan = decide(state, POLICY, make.NOW)
+        found.add((tuple(plan.warnings), tuple(b.pod for b in plan.bindings), tuple(reasons(plan).items())))
+    [(warnings, bindings, waiting)] = found
+    assert bindings == ("evil/p1",)
+    assert waiting == (("evil/p0", "InsufficientResources"),)
+    assert "pod evil/p2 is set aside" in warnings[0]
 
 
 def test_names_that_are_gone_do_not_count() -> None:

@@ -42,6 +42,7 @@ def submission(
     from fairway.errors import InputError
     from fairway.scheduler.decide import decide
     from fairway.state.cluster import ClusterState
+    from fairway.state.names import arrival_order
     from fairway.state.reader import job_of, key_of
 
     there = inputs.read_objects(files)
@@ -55,7 +56,7 @@ def submission(
 
     def plan_of(objects: list[ApiObject]) -> Plan:
         state = ClusterState(scheduler_names)
-        state.upsert(objects)
+        state.upsert(arrival_order(objects))
         return decide(state, policy, now)
 
     before = plan_of(there)

@@ -83,8 +83,10 @@ class Requests:
         known = self._known.get(request)
         if known is None:
             amounts = {name: min(amount, MAX_REQUEST) for name, amount in request.amounts.items()}
-            vector = self._names.vector(namespace, Resource.of({**amounts, "pods": 1}))
-            known = self._known[request] = (vector, request.is_empty())
+            vector = self._names.vector(namespace, Resource.of({**amounts, "pods": 1}), on_node=bool(spec.node_name))
+            known = (vector, request.is_empty())
+            if len(vector) == 1 + sum(amount > 0 for name, amount in amounts.items() if name != "pods"):
+                self._known[request] = known  # not where names were left out: a pod that waits may not do without
         return known
 
 

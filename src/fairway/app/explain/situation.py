@@ -32,6 +32,7 @@ from fairway.sim.objects import is_ended, running
 from fairway.state.cluster import ClusterState
 from fairway.state.events import Deleted, Upserted
 from fairway.state.facts import fact_key
+from fairway.state.names import arrival_order
 from fairway.state.queues import DEFAULT_QUEUE
 from fairway.state.reader import job_of
 
@@ -61,7 +62,7 @@ class Situation:
         self.scheduler_names = None if scheduler_names is None else tuple(scheduler_names)
         self.objects: dict[ObjectKey, ApiObject] = {kinds.key(thing): thing for thing in objects}
         self.state = ClusterState(self.scheduler_names)
-        self.state.upsert(self.objects.values())
+        self.state.upsert(arrival_order(self.objects.values()))
         self.past = tuple(past)
         for run in self.past:
             self.state.history.add(*run)
