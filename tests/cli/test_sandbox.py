@@ -141,7 +141,7 @@ def test_the_verbs_work_from_a_second_terminal(start: Start, fairway: Fairway, m
     assert why.code == 0
     assert "raise the capability in nvidia.com/gpu of students from 2 to 4" in why.out
     jobs = fairway("get")
-    assert re.search(r"^vision/four +students +waiting +1 +QueueCapability", jobs.out, re.MULTILINE), jobs.out
+    assert re.search(r"^vision/four +students +waiting +1 +0s +QueueCapability", jobs.out, re.MULTILINE), jobs.out
     assert json.loads(fairway("get", "jobs", "four", "-o", "json").out)["items"][0]["reason"] == "QueueCapability"
     assert re.search(r"^gpu-2 +Ready", fairway("get", "nodes").out, re.MULTILINE)
     assert re.search(r"^students +1 +Open", fairway("get", "queues").out, re.MULTILINE)

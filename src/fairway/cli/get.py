@@ -2,153 +2,160 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
-from fairway.cli.output import amount_text, console, output_option, print_structured, table
+from fairway.cli.output import console, echo, print_structured, table
 from fairway.cli.sandbox_options import sandbox_option
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
-    from fairway.app.records import SandboxEvent
-    from fairway.app.sandbox.client import Client
-    from fairway.app.view.frame import NodeUse
-    from fairway.app.view.jobs import JobRow
-    from fairway.scheduler.plan import QueueStanding
+    from fairway.cli.listing import Entry
 
 EVENTS = 30
 """Events that are shown; -o json has all that are kept."""
+RHYTHM = 1.0
+"""Seconds between two questions of `--watch`."""
+NUMBERS = ("pods", "weight", "share", "reserved", "allocated", "age")
 
 
 @click.command(
     epilog="""\b
 Examples:
   fairway get                              jobs: waiting, running and finished
-  fairway get queues -o yaml
-  fairway get pods -n vision
+  fairway get q -o yaml                    queues; also po, no, pg, ns, pc, rsv, resclass, ...
+  fairway get pods -n vision -l app=web --sort-by age
   fairway get podgroup language/pretrain -o yaml
+  fairway get jobs -w                      again whenever one changes
   fairway get reservations                 nodes that are kept for starving jobs
   fairway get events"""
 )
 @click.argument("kind", default="jobs")
 @click.argument("name", required=False, metavar="[[NAMESPACE/]NAME]")
 @click.option("-n", "--namespace", metavar="NAMESPACE", help="Only what is in this namespace.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="What is in any namespace; that is the default.")
+@click.option("-l", "--selector", metavar="LABELS", help="Only what has these labels, as app=web,tier!=cache.")
+@click.option("--sort-by", metavar="COLUMN", help="By a column of the table, or by a field as .metadata.name.")
+@click.option("-w", "--watch", is_flag=True, help="Go on, and print what is new or has changed; Ctrl-C ends it.")
 @sandbox_option
-@output_option
-def command(kind: str, name: str | None, namespace: str | None, sandbox: str | None, output: str) -> None:
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(("table", "wide", "name", "json", "yaml")),
+    default="table",
+    show_default=True,
+    help="How to print the result.",
+)
+def command(
+    kind: str,
+    name: str | None,
+    namespace: str | None,
+    all_namespaces: bool,
+    selector: str | None,
+    sort_by: str | None,
+    watch: bool,
+    sandbox: str | None,
+    output: str,
+) -> None:
     """List jobs, queues, nodes, events, or objects of a KIND, of the sandbox."""
     from fairway.app.sandbox.client import Client
+    from fairway.cli.listing import entries, is_meant
+    from fairway.cli.selecting import label_selector, ordered
 
+    if all_namespaces and namespace is not None:
+        raise click.UsageError("-A and -n exclude each other")
+    word = _kind(kind)
+    has_labels = None if selector is None else label_selector(selector)
+    if has_labels is not None and word == "Event":
+        raise click.UsageError("-l: events have no labels")
     client = Client.find(sandbox)
-    rows, made = _listed(client, kind.lower(), name, namespace)
-    if output == "table":
-        out = console()
-        out.print(made) if rows else out.print("None.")
+
+    def ask() -> list[Entry]:
+        found = [entry for entry in entries(client, word) if is_meant(entry.key, name, namespace)]
+        if has_labels is not None:
+            found = [entry for entry in found if has_labels(entry.labels)]
+        return found if sort_by is None else ordered(found, sort_by)
+
+    found = ask()
+    if name is not None and not found and word != "Event":
+        from fairway.cli.errors import CheckFailed
+
+        where = f" in namespace {namespace}" if namespace else ""
+        raise CheckFailed(f"Error: there is no {word} {name}{where}")
+    if watch:
+        _watch(word, found, ask, output)
     else:
-        print_structured({"items": rows}, output)
+        _print(word, found, output)
 
 
-def _listed(client: Client, kind: str, name: str | None, namespace: str | None) -> tuple[Sequence[Any], Table]:
-    """The rows that are meant, and the table of them."""
-    if kind in ("job", "jobs"):
-        jobs = [row for row in client.jobs() if _is_meant(row.job, name, namespace)]
-        return jobs, _jobs(jobs)
-    if kind in ("queue", "queues") and name is None:
-        queues = client.frame().queues
-        return queues, _queues(queues)
-    if kind in ("node", "nodes") and name is None:
-        nodes = client.nodes()
-        return nodes, _nodes(nodes)
-    if kind in ("event", "events"):
-        events = [row for row in client.events() if name is None or _is_meant(row.job, name, namespace)]
-        return events, _events(events[-EVENTS:])
-    parts = [] if name is None else name.split("/", 1)
-    if len(parts) == 1 and namespace is not None:
-        parts = [namespace, *parts]
-    objects = [
-        thing
-        for thing in client.objects(kind, *parts)
-        if namespace is None or thing["metadata"].get("namespace", namespace) == namespace
-    ]
-    if objects and objects[0]["kind"] == "Reservation":
-        return objects, _reservations(objects)
-    return objects, _objects(objects)
+def _kind(word: str) -> str:
+    from fairway.app.sandbox.api import SHORT_NAMES, kind_named
+    from fairway.cli.listing import ROWS
+
+    lower = word.lower()
+    rows = {name for row in ROWS for name in (row.lower(), f"{row.lower()}s")}
+    full = SHORT_NAMES.get(lower, lower)
+    return full.rstrip("s").capitalize() if full in rows else kind_named(lower).name
 
 
-def _is_meant(key: str, name: str | None, namespace: str | None) -> bool:
-    own_namespace, _, own_name = key.partition("/")
-    if namespace is not None and own_namespace != namespace:
-        return False
-    return name is None or name in (key, own_name)
+def _print(kind: str, found: Sequence[Entry], output: str) -> None:
+    if output == "name":
+        for entry in found:
+            echo(f"{kind.lower()}/{entry.key}")
+    elif output in ("json", "yaml"):
+        print_structured({"items": [entry.data for entry in found]}, output)
+    elif not found:
+        console().print("None.")
+    else:
+        _rows(found[-EVENTS:] if kind == "Event" else found, output == "wide")
 
 
-def _jobs(jobs: Sequence[JobRow]) -> Table:
-    rows = table("job", "queue", "phase", "pods", "since", "why, or where", numbers=("pods",))
-    for job in jobs:
-        pods = str(job.pods) if job.phase != "running" else f"{job.placed}/{job.pods}"
-        since = {"running": job.started, "finished": job.ended}.get(job.phase) or ""
-        mark = ", starving" if job.starving else ""
-        why = f"{job.reason}{mark}" if job.phase == "waiting" else ", ".join(job.nodes)
-        rows.add_row(job.job, job.queue, job.phase, pods, _time(since), why)
-    return rows
+def _watch(kind: str, found: Sequence[Entry], ask: Callable[[], list[Entry]], output: str) -> None:
+    """The list, then each entry again when it is new or other than it was; an age that goes on is no change."""
+    widths: dict[str, int] = {}
+    seen: dict[str, object] = {}
+    try:
+        for listed in _again(found, ask):
+            new = [entry for number, entry in enumerate(listed) if seen.get(_name(entry, number)) != _state(entry)]
+            seen = {_name(entry, number): _state(entry) for number, entry in enumerate(listed)}
+            if not new:
+                continue
+            if output in ("table", "wide"):
+                _rows(new, output == "wide", widths, header=not widths)
+            else:
+                _print(kind, new, output)
+    except KeyboardInterrupt:
+        return
 
 
-def _queues(queues: Sequence[QueueStanding]) -> Table:
-    rows = table("queue", "weight", "state", "share", "allocated of deserved", numbers=("weight", "share"))
-    for queue in queues:
-        amounts = ", ".join(
-            f"{amount_text(queue.allocated[name], queue.reserved.get(name, '0'))}/{due} {name}"
-            for name, due in queue.deserved.items()
-        )
-        rows.add_row(queue.name, str(queue.weight), queue.state, f"{queue.dominant_share:.0%}", amounts)
-    return rows
+def _again(found: Sequence[Entry], ask: Callable[[], list[Entry]]) -> Iterator[Sequence[Entry]]:
+    yield found
+    while True:
+        time.sleep(RHYTHM)
+        yield ask()
 
 
-def _nodes(nodes: Sequence[NodeUse]) -> Table:
-    rows = table("node", "state", "pods", "in use", numbers=("pods",))
-    for node in nodes:
-        use = ", ".join(f"{used}/{node.allocatable[name]} {name}" for name, used in node.used.items())
-        rows.add_row(node.name, node.state, str(node.pods), use)
-    return rows
+def _name(entry: Entry, number: int) -> str:
+    """By which an entry is known again; an event is itself."""
+    return repr(entry.cells) if "event" in entry.cells else entry.key
 
 
-def _events(events: Sequence[SandboxEvent]) -> Table:
-    from fairway.clock import format_rfc3339
-
-    rows = table("time", "event", "job", "what")
-    for event in events:
-        rows.add_row(_time(format_rfc3339(event.at)), event.kind, event.job, event.text)
-    return rows
+def _state(entry: Entry) -> object:
+    return {name: text for name, text in (entry.cells | entry.wide).items() if name != "age"}
 
 
-def _objects(objects: Sequence[dict[str, Any]]) -> Table:
-    rows = table("namespace", "name", "status", "node")
-    for thing in objects:
-        meta, spec, status = thing["metadata"], thing.get("spec", {}), thing.get("status", {})
-        phase = status.get("phase", "Pending") if thing["kind"] == "Pod" else status.get("state", "")
-        rows.add_row(meta.get("namespace", ""), meta["name"], phase, spec.get("nodeName", ""))
-    return rows
-
-
-def _reservations(objects: Sequence[dict[str, Any]]) -> Table:
-    rows = table("namespace", "name", "job", "reserved", "allocated", "nodes", "planned start", "since")
-    for thing in objects:
-        meta, spec = thing["metadata"], thing["spec"]
-        places = spec.get("places", [])
-        states = [place["state"] for place in places]
-        nodes = ", ".join(sorted({place["node"] for place in places}))
-        start = _time(spec.get("plannedStart", "")) + (
-            "" if spec.get("hard") or "plannedStart" not in spec else " (soft)"
-        )
-        since = min((place["since"] for place in places if "since" in place), default="")
-        job = f"{spec['jobRef']['kind']} {spec['jobRef']['name']}"
-        counts = [str(states.count(state)) for state in ("reserved", "allocated")]
-        rows.add_row(meta["namespace"], meta["name"], job, *counts, nodes, start, _time(since))
-    return rows
-
-
-def _time(text: str) -> str:
-    return text[11:19]
+def _rows(found: Sequence[Entry], wide: bool, widths: dict[str, int] | None = None, *, header: bool = True) -> None:
+    """A table; `widths` are those of the rows before, which later ones keep to."""
+    columns = list(found[0].cells | found[0].wide if wide else found[0].cells)
+    rows = table(*columns, numbers=[name for name in columns if name in NUMBERS])
+    rows.show_header = header
+    for entry in found:
+        cells = entry.cells | entry.wide
+        rows.add_row(*(cells[name] for name in columns))
+    widths = {} if widths is None else widths
+    for name, column in zip(columns, rows.columns, strict=True):
+        column.min_width = widths.get(name)
+    console().print(rows)
+    widths.update((name, column.width or 0) for name, column in zip(columns, rows.columns, strict=True))

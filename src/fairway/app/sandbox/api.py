@@ -33,6 +33,24 @@ MOST_OBJECTS = 10_000
 MOST_ROWS = 1_000
 """Events and outcomes of one answer."""
 PREFIX = "/v1/"
+SHORT_NAMES = {
+    "po": "pod",
+    "no": "node",
+    "ns": "namespace",
+    "pg": "podgroup",
+    "q": "queue",
+    "pc": "priorityclass",
+    "pdb": "poddisruptionbudget",
+    "quota": "resourcequota",
+    "pv": "persistentvolume",
+    "pvc": "persistentvolumeclaim",
+    "sc": "storageclass",
+    "hn": "hypernode",
+    "rsv": "reservation",
+    "resclass": "resourceclass",
+    "ev": "event",
+}
+"""As kubectl and Volcano have them where they have one."""
 
 
 class Answer(NamedTuple):
@@ -147,8 +165,8 @@ class BusyError(InputError):
 
 
 def kind_named(name: str) -> kinds.Kind:
-    """The kind that a word means, as kubectl takes it: `Pod`, `pods`, `queue`."""
-    word = name.lower()
+    """The kind that a word means, as kubectl takes it: `Pod`, `pods`, `po`, `queue`."""
+    word = SHORT_NAMES.get(name.lower(), name.lower())
     for kind in kinds.KINDS:
         lower = kind.name.lower()
         plural = f"{lower}es" if lower.endswith("s") else f"{lower}s"

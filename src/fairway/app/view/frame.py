@@ -77,6 +77,8 @@ class Frame(Shown, frozen=True):
     reservations: tuple[Reservation, ...]
     happenings: tuple[SandboxEvent, ...]
     warnings: tuple[str, ...] = ()
+    created: dict[str, str] = {}
+    """When jobs were created that wait or start."""
 
 
 class ClusterView:
@@ -108,6 +110,7 @@ class ClusterView:
             reservations=plan.reservations,
             happenings=tuple(happenings),
             warnings=plan.warnings,
+            created=self._created_of({*(row.job for row in plan.pending), *(row.job for row in plan.bindings)}),
         )
 
     def nodes(self) -> list[NodeUse]:
@@ -179,8 +182,6 @@ class ClusterView:
         return since
 
     def _row(self, job: Job, placed: Sequence[Task], since: Micros | None) -> RunningJob:
-        created = [task.created for task in job.tasks if task.created is not None]
-        first = job.created if job.created is not None else min(created, default=self._now)
         names = self._state.nodes.names
         return RunningJob(
             job=job.key,
@@ -188,10 +189,18 @@ class ClusterView:
             pods=len(job.tasks),
             placed=len(placed),
             nodes=tuple(sorted({names[task.node] for task in placed})),
-            created=format_rfc3339(first),
+            created=format_rfc3339(self._created(job)),
             started=None if since is None else format_rfc3339(since),
             since=0 if since is None else self._now - since,
         )
+
+    def _created_of(self, jobs: set[str]) -> dict[str, str]:
+        return {job.key: format_rfc3339(self._created(job)) for job in self._state.jobs() if job.key in jobs}
+
+    def _created(self, job: Job) -> Micros:
+        if job.created is not None:
+            return job.created
+        return min((task.created for task in job.tasks if task.created is not None), default=self._now)
 
     def _starting(self, placed: Mapping[str, tuple[Job, list[Task]]]) -> list[StartingJob]:
         pods: dict[str, int] = {}

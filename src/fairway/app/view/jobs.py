@@ -29,7 +29,7 @@ class JobRow(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
 
 
 def job_rows(frame: Frame, outcomes: Sequence[Outcome]) -> list[JobRow]:
-    """Waiting in the order of their lines, starting, running, then finished, the latest first."""
+    """Waiting in the order of consideration, starting, running, then finished, the latest first."""
     waiting = {pending.job: pending for pending in frame.waiting}
     running = {job.job: job for job in frame.running}
     starting = {job.job for job in frame.starting}
@@ -43,11 +43,15 @@ def job_rows(frame: Frame, outcomes: Sequence[Outcome]) -> list[JobRow]:
             reason=job.reason,
             message=job.message,
             starving=job.starving,
+            created=frame.created.get(job.job, ""),
         )
         for job in frame.waiting
         if job.job not in running and job.job not in starting
     ]
-    rows += [JobRow(job=job.job, queue=job.queue, phase="starting", pods=job.pods) for job in frame.starting]
+    rows += [
+        JobRow(job=job.job, queue=job.queue, phase="starting", pods=job.pods, created=frame.created.get(job.job, ""))
+        for job in frame.starting
+    ]
     for job in frame.running:
         more = waiting.get(job.job)
         rows.append(
