@@ -30,6 +30,7 @@ OTHERS = {
     "preempt": "",
     "devices": "",
     "simulation": "",
+    "reports": "500",
 }
 """The other benchmarks, and the smaller size to give each in a hurry."""
 
