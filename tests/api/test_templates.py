@@ -11,7 +11,8 @@ import yaml
 from fairway.api.manifests import Manifests, load
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
-from fairway.api.templates import MAX_PODS
+from fairway.api.shape import path_text
+from fairway.api.templates import MAX_PODS, expand
 from fairway.errors import ManifestError
 
 TEMPLATE = {
@@ -134,3 +135,21 @@ def test_what_is_wrong_is_named_where_it_stands(spec: Any, place: str, message: 
     assert "w.yaml:" in str(error.value)
     assert place in str(error.value)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "spec", "place"),
+    [
+        ("batch.volcano.sh/v1alpha1", "Job", {"tasks": [ROLES, {"replicas": 10**9}]}, "spec.tasks[1].replicas"),
+        ("batch.volcano.sh/v1alpha1", "Job", {"tasks": [{"replicas": 1}]}, "spec.tasks[0].template"),
+        (
+            "kubeflow.org/v1",
+            "PyTorchJob",
+            {"pytorchReplicaSpecs": {"Worker": {"replicas": -1}}},
+            "spec.pytorchReplicaSpecs.Worker.replicas",
+        ),
+    ],
+)
+def test_an_error_says_where_it_is(version: str, kind: str, spec: dict[str, Any], place: str) -> None:
+    [(path, _)] = expand(workload(version, kind, **spec)).errors
+    assert path_text(path) == place

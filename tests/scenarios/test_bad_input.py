@@ -117,7 +117,7 @@ def test_a_weight_that_is_none_counts_as_one_with_a_warning(tmp_path):
     objects = [make.node("n1", cpu=1), make.quota("a", "many"), make.pod("p", "a", cpu=1)]
     result = run_plan(objects, tmp_path)
     assert [row["weight"] for row in result.plan["namespaces"]] == [1]
-    assert "resourcequota a/quota: volcano.sh/namespace.weight 'many' is not a positive whole number" in result.err
+    assert "resourcequota a/quota: volcano.sh/namespace.weight 'many' is not a whole number from 1 to" in result.err
 
 
 def test_a_pod_on_a_node_that_nobody_knows_holds_its_share_and_harms_nobody():

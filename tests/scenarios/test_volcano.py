@@ -59,6 +59,16 @@ class TestGroupsBeforeTheirPods:
         before = [group("a", queue="q", resources={"cpu": 3}, created=9, phase="Inqueue"), groups[1]]
         assert phases(plan(node("n", cpu=9), capped, before)) == {"a": "Inqueue", "b": "Pending"}
 
+    def test_one_that_is_not_let_in_says_which_capability_is_too_small(self):
+        capped = queue("q", capability={"cpu": 4})
+        groups = [group(name, queue="q", resources={"cpu": 3}, created=i) for i, name in enumerate("ab")]
+        found = plan(node("n", cpu=9), capped, groups)
+        assert engine.reasons(found) == {"a": "GangTooFewPods", "b": "NotEnqueued"}
+        assert engine.waiting(found)["b"].message == (
+            "queue q has 0 of 4 cpu allocated and 3 admitted for groups without pods; its minResources of 3 more would "
+            "exceed the capability"
+        )
+
     def test_a_closed_or_missing_queue_lets_none_in(self):
         closed = queue("q", state="Closed")
         found = plan(node("n", cpu=9), closed, group("g", queue="q"), group("h", queue="none"))

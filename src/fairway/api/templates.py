@@ -143,11 +143,12 @@ def _at(data: Data, path: Path, default: Any = None) -> Any:
     return default if found is None else found
 
 
-def _mapping(data: Data, path: Path, default: Data | None = None) -> Data:
+def _mapping(data: Data, path: Path, default: Data | None = None, under: Path = ()) -> Data:
+    """`under` is where the data itself is, for the error."""
     found = _at(data, path, default)
     if isinstance(found, Mapping):
         return found
-    raise _TemplateError(path, f"is {'missing' if found is None else describe(found)}, expected an object")
+    raise _TemplateError((*under, *path), f"is {'missing' if found is None else describe(found)}, expected an object")
 
 
 def _text(data: Data, path: Path) -> str:
@@ -157,11 +158,11 @@ def _text(data: Data, path: Path) -> str:
     raise _TemplateError(path, f"is {'missing' if found is None else describe(found)}, expected a name")
 
 
-def _count(data: Data, path: Path, default: int, least: int = 0) -> int:
+def _count(data: Data, path: Path, default: int, least: int = 0, under: Path = ()) -> int:
     found = _at(data, path, default)
     if isinstance(found, int) and not isinstance(found, bool) and least <= found <= MAX_PODS:
         return found
-    raise _TemplateError(path, f"is {describe(found)}, expected a whole number from {least} to {MAX_PODS}")
+    raise _TemplateError((*under, *path), f"is {describe(found)}, expected a whole number from {least} to {MAX_PODS}")
 
 
 def _entries(data: Data, path: Path) -> Iterator[tuple[Path, Data]]:
@@ -208,7 +209,7 @@ def _job_set(document: Data, name: str) -> Workload:
     parts: list[Part] = []
     for path, entry in _entries(document, ("spec", "replicatedJobs")):
         role = _text(entry, (*path, "name"))
-        replicas = _count(entry, ("replicas",), 1)
+        replicas = _count(entry, ("replicas",), 1, under=path)
         marks = {"jobset.sigs.k8s.io/jobset-name": name, "jobset.sigs.k8s.io/replicatedjob-name": role}
         for index in range(replicas):
             made = _job_parts(entry, f"{name}-{role}-{index}", ("template",), marks)
@@ -221,11 +222,11 @@ def _volcano_job(document: Data, name: str) -> Workload:
     parts, least = [], {}
     for path, task in tasks:
         role = task.get("name") or f"default{path[-1]}"
-        replicas = _count(task, ("replicas",), 1)
-        least[role] = _count(task, ("minAvailable",), replicas)
+        replicas = _count(task, ("replicas",), 1, under=path)
+        least[role] = _count(task, ("minAvailable",), replicas, under=path)
         notes = {"scheduling.k8s.io/group-name": name, "volcano.sh/task-spec": role}
         marks = {"volcano.sh/job-name": name}
-        template = _mapping(task, ("template",))
+        template = _mapping(task, ("template",), under=path)
         at = (*path, "template")
         parts.append(Part(f"{name}-{role}", replicas, template, at, (*path, "replicas"), marks, notes))
     minimum = _count(document, ("spec", "minAvailable"), sum(part.count or 0 for part in parts))
@@ -250,8 +251,8 @@ def _training_job(field: str) -> Callable[[Data, str], Workload]:
                 "training.kubeflow.org/job-name": name,
                 "training.kubeflow.org/replica-type": str(role).lower(),
             }
-            count = _count(entry, ("replicas",), 1)
-            template = _mapping(entry, ("template",))
+            count = _count(entry, ("replicas",), 1, under=path)
+            template = _mapping(entry, ("template",), under=path)
             at = (*path, "template")
             parts.append(Part(f"{name}-{str(role).lower()}", count, template, at, (*path, "replicas"), marks))
         return Workload(parts)
@@ -265,9 +266,9 @@ def _ray_parts(document: Data, name: str, spec: Path) -> list[Part]:
     parts = [Part(f"{name}-head", None, _mapping(document, at), at, at, {**marks, "ray.io/node-type": "head"})]
     for path, entry in _entries(document, (*spec, "workerGroupSpecs")):
         role = _text(entry, (*path, "groupName"))
-        count = _count(entry, ("replicas",), 1) * _count(entry, ("numOfHosts",), 1, least=1)
+        count = _count(entry, ("replicas",), 1, under=path) * _count(entry, ("numOfHosts",), 1, least=1, under=path)
         labels = {**marks, "ray.io/node-type": "worker", "ray.io/group": role}
-        template = _mapping(entry, ("template",))
+        template = _mapping(entry, ("template",), under=path)
         parts.append(Part(f"{name}-{role}-worker", count, template, (*path, "template"), (*path, "replicas"), labels))
     return parts
 

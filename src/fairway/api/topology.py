@@ -52,7 +52,10 @@ def check_hyper_node(hyper_node: HyperNode, findings: list[Finding]) -> None:
         if len(given) != 1:
             findings.append((path, f"has {len(given)} of exactMatch, regexMatch and labelMatch, expected exactly one"))
         if selector.regex_match is not None and not _is_pattern(selector.regex_match.pattern):
-            expected = f"a regular expression of at most {_LONGEST_PATTERN} characters"
+            expected = (
+                f"a regular expression of at most {_LONGEST_PATTERN} characters without repeated repetitions "
+                "and back references"
+            )
             findings.append(((*path, "regexMatch", "pattern"), f"cannot be used, expected {expected}"))
         if selector.label_match is not None:
             check_selector(selector.label_match, (*path, "labelMatch"), findings)

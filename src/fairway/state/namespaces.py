@@ -12,6 +12,7 @@ from fairway.state.membership import queue_named
 DEFAULT_WEIGHT = 1
 _NANO = 10**9
 _MAX_WEIGHT = 1 << 31
+_LONGEST = 64
 
 
 def weight_of(text: str) -> int | None:
@@ -22,6 +23,10 @@ def weight_of(text: str) -> int | None:
         return None
     weight, rest = divmod(nanos, _NANO)
     return weight if weight > 0 and not rest and weight <= _MAX_WEIGHT else None
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _LONGEST else text[:_LONGEST] + "...")
 
 
 class Namespaces:
@@ -69,8 +74,8 @@ class Namespaces:
 
     def warnings(self) -> list[str]:
         return [
-            f"resourcequota {namespace}/{name}: {NAMESPACE_WEIGHT} {text!r} is not a positive whole number, "
-            f"counted as {DEFAULT_WEIGHT}"
+            f"resourcequota {namespace}/{name}: {NAMESPACE_WEIGHT} {_shown(text)} is not a whole number from 1 to "
+            f"{_MAX_WEIGHT}, counted as {DEFAULT_WEIGHT}"
             for namespace, texts in sorted(self._weights.items())
             for name, text in sorted(texts.items())
             if weight_of(text) is None

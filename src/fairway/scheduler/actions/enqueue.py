@@ -7,9 +7,11 @@ its request. Without this action every job is in.
 from __future__ import annotations
 
 from fairway.api.settings import Arguments
+from fairway.resources.quantity import format_amount
 from fairway.scheduler.framework.admission import queue_verdict
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
+from fairway.scheduler.verdict import Reason, Verdict
 from fairway.state.jobs import Job
 from fairway.state.queues import Amounts, add
 from fairway.state.waiting import Line
@@ -43,19 +45,32 @@ def _admit_empty(session: Session) -> None:
     for job in (job for job in empty if job.phase == INQUEUE):
         _count(session, job, ahead)
     for job in (job for job in empty if job.phase in ("", "Pending")):
-        if queue_verdict(session, job.queue).ok and _fits(session, job, ahead):
+        if not queue_verdict(session, job.queue).ok:
+            continue
+        if why := _too_large(session, job, ahead):
+            session.outcomes.refused[job] = Verdict(False, Reason.NOT_ENQUEUED, detail=why)
+        else:
             session.outcomes.admitted.add(job)
             _count(session, job, ahead)
 
 
-def _fits(session: Session, job: Job, ahead: dict[str, Amounts]) -> bool:
+def _too_large(session: Session, job: Job, ahead: dict[str, Amounts]) -> str:
+    """Which capability its `minResources` would exceed; "" if none."""
+    names = session.state.axis.names
     for book in session.queues[job.queue].line:
         counted = ahead.get(book.name, [])
         for row, amount in job.minimum_resources or ():
-            more = amount + (counted[row] if row < len(counted) else 0)
-            if amount and book.held[row] + more > book.capability[row]:
-                return False
-    return True
+            before = counted[row] if row < len(counted) else 0
+            if amount and book.held[row] + before + amount > book.capability[row]:
+                name = names[row]
+                amounts = (book.held[row], book.capability[row], before, amount)
+                have, most, admitted, more = (str(format_amount(name, one)) for one in amounts)
+                others = f" and {admitted} admitted for groups without pods" if before else ""
+                return (
+                    f"queue {book.name} has {have} of {most} {name} allocated{others}; its minResources of {more} more "
+                    "would exceed the capability"
+                )
+    return ""
 
 
 def _count(session: Session, job: Job, ahead: dict[str, Amounts]) -> None:

@@ -200,8 +200,8 @@ class WaitingJobs:
     def reason(self, row: Row) -> tuple[Reason, str, dict[str, int]]:
         reason, message, nodes = self._bare_reason(row)
         kept = (self._session.notes, self._places, self._gates)
-        notes = [message, *(texts.get(row.entry.job, "") for texts in kept)]
-        return reason, "; ".join(note for note in notes if note), nodes
+        notes = [texts.get(row.entry.job, "") for texts in kept]
+        return reason, "; ".join([message, *(note for note in notes if note and note not in message)]), nodes
 
     def _bare_reason(self, row: Row) -> tuple[Reason, str, dict[str, int]]:
         if row.verdict is not None:
@@ -248,6 +248,8 @@ def _without_pods(session: Session) -> Iterator[Row]:
             continue
         run = session.job_run(Entry(job, []), _NO_SIGNATURE, _NO_LINE)
         verdict = admission(session, run)
+        if verdict.reason is Reason.GANG_TOO_FEW_PODS:
+            verdict = session.outcomes.refused.get(job, verdict)
         if not verdict.ok:
             yield Row(Entry(job, []), run, verdict, None)
 
