@@ -20,6 +20,7 @@ VERBS = {
     "plan": "decide once on manifests, and say why the rest waits",
     "explain": "why a job waits, what would start it now, and when it starts",
     "queue": "jobs that wait: position, reason and estimated start",
+    "order": "why a job stands where it stands, key by key",
     "queues": "the shares of queues and namespaces after one cycle",
     "classes": "which devices classes select, who holds them, what nearly fits",
     "place": "choose clusters for placements, and say why",

@@ -7,6 +7,8 @@ speed (its snapshot and columns) never changes an answer.
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
+from typing import TypeVar
 
 from fairway.api.policy import Policy
 from fairway.clock import Micros
@@ -18,8 +20,11 @@ from fairway.scheduler.framework.registry import Registry, default_registry
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.placement.quiet import quiet_plan
 from fairway.scheduler.plan import Plan
+from fairway.scheduler.report.order import ConsideredJob, considered
 from fairway.scheduler.report.plan_maker import make_plan
 from fairway.state.cluster import ClusterState
+
+T = TypeVar("T")
 
 
 def decide(
@@ -40,14 +45,34 @@ def decide(
         plan = quiet_plan(state, policy, now)
         if plan is not None:
             return plan
-    plugins = default_registry() if registry is None else registry
+    return _with_plugins_that_work(
+        lambda dropped: _decide(state, policy, now, registry or default_registry(), dropped, meter, reasons=reasons)
+    )
+
+
+def consider(
+    state: ClusterState, policy: Policy, now: Micros, *, registry: Registry | None = None
+) -> list[ConsideredJob]:
+    """The jobs that wait after one cycle, in order of consideration, each with the keys that put it there."""
+    state.freeze_plan()
+
+    def ask(dropped: dict[tuple[str, str], str]) -> list[ConsideredJob]:
+        session = _cycle(state, policy, now, registry or default_registry(), dropped, NO_METER)
+        make_plan(session, reasons=True)
+        return considered(session)
+
+    return _with_plugins_that_work(ask)
+
+
+def _with_plugins_that_work(ask: Callable[[dict[tuple[str, str], str]], T]) -> T:
+    """An answer without the hooks of plugins that fail on the way; (plugin, hook) and what is said of each."""
     dropped: dict[tuple[str, str], str] = {}
     collecting = gc.isenabled()
     gc.disable()  # it would walk the whole state several times per cycle and find nothing
     try:
         while True:
             try:
-                return _decide(state, policy, now, plugins, dropped, meter, reasons=reasons)
+                return ask(dropped)
             except PluginDroppedError as failure:
                 dropped[failure.plugin, failure.hook] = f"{failure}: left out of this cycle"
     finally:
@@ -65,13 +90,7 @@ def _decide(
     *,
     reasons: bool,
 ) -> Plan:
-    session = Session(state, policy, now, registry, frozenset(dropped))
-    session.warnings.extend(dropped.values())
-    meter.mark("open")
-    for action in policy.actions:
-        ACTIONS[action.name](session, action.arguments)
-        meter.mark(action.name)
-    spare_needless(session)
+    session = _cycle(state, policy, now, registry, dropped, meter)
     plan = make_plan(session, reasons=reasons)
     if reasons and session.plugins.has_external:
         len(plan.pending)  # asks them for keys, which may fail: better here than in the hands of a reader
@@ -79,3 +98,22 @@ def _decide(
         state.before_change(plan.freeze)
     meter.mark("explain")
     return plan
+
+
+def _cycle(
+    state: ClusterState,
+    policy: Policy,
+    now: Micros,
+    registry: Registry,
+    dropped: dict[tuple[str, str], str],
+    meter: Meter,
+) -> Session:
+    """All actions of the policy, carried out in a session."""
+    session = Session(state, policy, now, registry, frozenset(dropped))
+    session.warnings.extend(dropped.values())
+    meter.mark("open")
+    for action in policy.actions:
+        ACTIONS[action.name](session, action.arguments)
+        meter.mark(action.name)
+    spare_needless(session)
+    return session

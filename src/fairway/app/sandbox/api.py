@@ -5,6 +5,7 @@
     GET  /v1/waiting                            jobs that wait, with reason and estimated start
     GET  /v1/objects/KIND[/[NAMESPACE/]NAME]    objects as manifests
     GET  /v1/explain/NAMESPACE/NAME             why, what would help, when (or just NAME)
+    GET  /v1/order/NAMESPACE/NAME               where it stands, key by key (or just NAME)
     POST /v1/apply   {"objects": [...]}         all or none
     POST /v1/delete  {"objects": [{"kind", "namespace", "name"}]}
 
@@ -86,6 +87,7 @@ class Api:
             "outcomes": lambda _: {"items": sandbox.outcomes(MOST_ROWS)},
             "objects": self._objects,
             "explain": self._explain,
+            "order": self._order,
             "waiting": lambda _: {"items": self._looking_ahead(sandbox.waiting)},
         }
         self._writes: dict[str, Callable[[bytes], Any]] = {"apply": self._apply, "delete": self._delete}
@@ -129,6 +131,11 @@ class Api:
         if not 1 <= len(rest) <= 2:
             raise NotFoundError("expected /v1/explain/NAMESPACE/NAME or /v1/explain/NAME")
         return self._looking_ahead(lambda: self._sandbox.explain("/".join(rest)))
+
+    def _order(self, rest: list[str]) -> Any:
+        if not 1 <= len(rest) <= 2:
+            raise NotFoundError("expected /v1/order/NAMESPACE/NAME or /v1/order/NAME")
+        return self._looking_ahead(lambda: self._sandbox.order("/".join(rest)))
 
     def _looking_ahead(self, ask: Callable[[], Any]) -> Any:
         """Questions that decide many times on a copy: a few at once, so that the sandbox itself goes on."""

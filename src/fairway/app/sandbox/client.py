@@ -16,6 +16,7 @@ from fairway.app.sandbox.api import ObjectName
 from fairway.app.sandbox.place import running_url
 from fairway.app.view.frame import Frame, NodeUse
 from fairway.app.view.jobs import JobRow
+from fairway.app.view.order import JobOrder
 from fairway.app.view.waiting import WaitingJob
 from fairway.errors import InputError
 
@@ -75,6 +76,9 @@ class Client:
 
     def explain(self, job: str) -> Explanation:
         return self._ask("GET", "explain/" + "/".join(quote(part, safe="") for part in job.split("/")), Explanation)
+
+    def order(self, job: str) -> JobOrder:
+        return self._ask("GET", "order/" + "/".join(quote(part, safe="") for part in job.split("/")), JobOrder)
 
     def waiting(self) -> list[WaitingJob]:
         return self._rows("waiting", WaitingJob)

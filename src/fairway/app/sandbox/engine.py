@@ -28,6 +28,7 @@ from fairway.app.sandbox.runtimes import run_time
 from fairway.app.sandbox.store import Store
 from fairway.app.sandbox.world import World, demo_round
 from fairway.app.view.frame import ClusterView, Frame, NodeUse
+from fairway.app.view.order import JobOrder, job_order
 from fairway.app.view.waiting import WaitingJob, waiting_jobs
 from fairway.clock import SECOND, Micros
 from fairway.devices.track.ledger import DeviceLedger, device_ledger
@@ -185,6 +186,10 @@ class Sandbox:
     def explain(self, job: str) -> Explanation:
         """Asked of a copy: the sandbox goes on meanwhile."""
         return explain(self._situation(), job)
+
+    def order(self, job: str) -> JobOrder:
+        """Where a job stands, key by key; asked of a copy."""
+        return job_order(self._situation(), job)
 
     def waiting(self) -> list[WaitingJob]:
         """The jobs that wait, with estimated starts; asked of a copy."""

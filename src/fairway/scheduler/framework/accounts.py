@@ -30,6 +30,11 @@ def share(held: Amounts, total: Amounts, weight: int, skip: int) -> int:
     return most
 
 
+def share_text(units: int) -> str:
+    """A share for people: `0.25`."""
+    return f"{units / (1 << SHARE_BITS):.6g}"
+
+
 class NamespaceAccount:
     """What a namespace holds in a queue. Priority and creation are those of the job at its head."""
 

@@ -31,6 +31,16 @@ Key = Any
 """Anything sortable; small first. All keys of one hook must be comparable with each other."""
 
 
+class KeyText(NamedTuple):
+    """A part of a key for people. Built-in plugins say these of their keys (`queue_key_texts` and so on): the values of
+    all parts, in order, compare as the key does.
+    """
+
+    key: str
+    value: Any
+    text: str
+
+
 class Check(NamedTuple):
     """One test of a filter: where it passes, and what to say of the nodes where it does not."""
 

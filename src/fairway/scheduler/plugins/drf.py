@@ -6,7 +6,8 @@ A namespace's share is that of what it holds *in this queue*, divided by its wei
 from __future__ import annotations
 
 from fairway.api.arguments import DrfArguments
-from fairway.scheduler.framework.accounts import NamespaceAccount, share
+from fairway.scheduler.framework.accounts import NamespaceAccount, share, share_text
+from fairway.scheduler.framework.hooks import KeyText
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
 from fairway.state.cluster import PODS
@@ -26,5 +27,16 @@ class Drf:
         first = -account.top_priority if self.priority_first else 0
         return first, share(account.held, self._total, account.weight, PODS)
 
+    def namespace_key_texts(self, account: NamespaceAccount) -> list[KeyText]:
+        first, weighted = self.namespace_key(account)
+        whole = share_text(share(account.held, self._total, 1, PODS))
+        text = f"{share_text(weighted)} = dominant share {whole} / weight {account.weight}"
+        priority = KeyText("priority of the job", first, str(account.top_priority))
+        return [*([priority] if self.priority_first else []), KeyText("weighted share", weighted, text)]
+
     def job_key(self, job: JobRun) -> int:
         return share(job.held, self._total, 1, PODS) if job.started or job.ready else 0
+
+    def job_key_texts(self, job: JobRun) -> list[KeyText]:
+        own = self.job_key(job)
+        return [KeyText("dominant share", own, share_text(own))]

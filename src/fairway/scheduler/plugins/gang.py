@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fairway.api.settings import Arguments
 from fairway.scheduler.framework.admission import gates_of
+from fairway.scheduler.framework.hooks import KeyText
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.verdict import YES, Reason, Verdict
@@ -22,6 +23,10 @@ class Gang:
     def job_key(self, job: JobRun) -> bool:
         """Jobs that are not ready go before those that only want more."""
         return self.job_ready(job)
+
+    def job_key_texts(self, job: JobRun) -> list[KeyText]:
+        ready = self.job_ready(job)
+        return [KeyText("ready", ready, f"{'ready' if ready else 'not ready'}, {job.ready} of {job.minimum} pods")]
 
     def job_valid(self, job: JobRun) -> Verdict:
         if is_valid(job.job):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fairway.api.settings import Arguments
+from fairway.scheduler.framework.hooks import KeyText
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.state.tasks import Task
 
@@ -14,6 +15,9 @@ class Priority:
 
     def job_key(self, job: JobRun) -> int:
         return -job.priority
+
+    def job_key_texts(self, job: JobRun) -> list[KeyText]:
+        return [KeyText("priority", -job.priority, str(job.priority))]
 
     def task_key(self, task: Task) -> int:
         return -task.priority

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 
 from fairway.resources.columns import Vector
 from fairway.resources.quantity import INT64_MAX, format_amount
-from fairway.scheduler.framework.accounts import SHARE_BITS, UNLIMITED, QueueAccount
+from fairway.scheduler.framework.accounts import SHARE_BITS, UNLIMITED, QueueAccount, share_text
+from fairway.scheduler.framework.hooks import KeyText
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.verdict import YES, Reason, Verdict
@@ -37,6 +38,23 @@ class QueueLimits:
 
     def queue_key(self, queue: QueueAccount) -> tuple[int, int]:
         return -queue.info.priority, queue_share(queue)
+
+    def queue_key_texts(self, queue: QueueAccount) -> list[KeyText]:
+        own = queue_share(queue)
+        return [
+            KeyText("queue priority", -queue.info.priority, str(queue.info.priority)),
+            KeyText("share of deserved", own, f"{share_text(own)}{self._share_of(queue, own)}"),
+        ]
+
+    def _share_of(self, queue: QueueAccount, own: int) -> str:
+        """The dimension, first by name, in which the queue has that part of what it deserves."""
+        due_of = queue.deserved or []
+        for row in sorted(queue.shared, key=self._name) if own and due_of else ():
+            deserved = due_of[row]
+            if deserved and (queue.held[row] << SHARE_BITS) // deserved == own:
+                have, due = self._texts(row, queue.held[row], deserved)
+                return f" = {have} of {due} {self._name(row)}"
+        return ""
 
     def overused(self, queue: QueueAccount) -> bool:
         """Nothing it deserves is left to take."""

@@ -139,7 +139,8 @@ class WaitingJobs:
             return None if _is_allowed(self._session, run) else _final(self._session, run, QUEUE_LIMITED)
         return _final(self._session, run, verdict)
 
-    def pending(self) -> list[Pending]:
+    def ordered(self) -> list[tuple[Key, JobRun, Row]]:
+        """Queue by queue, in order of consideration."""
         standing = [(self._session.job_key(run), run, row) for run, row in self.standing()]
         heads: dict[NamespaceAccount, tuple[Key, Micros]] = {}
         for key, run, _ in standing:
@@ -147,10 +148,12 @@ class WaitingJobs:
                 heads[run.account] = key, run.job.order[0]
         for account, (_, created) in heads.items():
             account.top_created = created
-        ordered = sorted(((self._key(run, key), run, row) for key, run, row in standing), key=lambda found: found[0])
+        return sorted(((self._key(run, key), run, row) for key, run, row in standing), key=lambda found: found[0])
+
+    def pending(self) -> list[Pending]:
         found: list[Pending] = []
         position, queue = 0, None
-        for _, run, row in ordered:
+        for _, run, row in self.ordered():
             position = position + 1 if run.queue is queue else 1
             queue = run.queue
             found.append(self._entry(run, row, position))

@@ -1,0 +1,100 @@
+"""Why waiting jobs stand where they stand: every key of every level, plugin by plugin, in the order of comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from fairway.clock import Micros, format_rfc3339
+from fairway.scheduler.framework.accounts import NamespaceAccount, QueueAccount
+from fairway.scheduler.framework.hooks import KeyText
+from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.session import Session
+from fairway.scheduler.report.waiting_jobs import WaitingJobs
+from fairway.state.jobs import LAST
+
+TIE = "tie rule"
+
+
+class KeyPart(NamedTuple):
+    """One comparison on the way from the cluster to a job."""
+
+    level: str
+    """queue, namespace or job."""
+    of: str
+    plugin: str
+    """Whose key it is; `tie rule` where all plugins are equal."""
+    key: str
+    value: Any
+    text: str
+
+
+class ConsideredJob(NamedTuple):
+    job: str
+    queue: str
+    namespace: str
+    position: int
+    """In its queue."""
+    parts: tuple[KeyPart, ...]
+
+
+def considered(session: Session) -> list[ConsideredJob]:
+    """The jobs that wait after the plan of a session, in order of consideration over all queues."""
+    found: list[ConsideredJob] = []
+    position, queue = 0, None
+    for _, run, _ in WaitingJobs(session).ordered():
+        position = position + 1 if run.queue is queue else 1
+        queue = run.queue
+        run.account.top_priority = run.priority
+        parts = tuple(_parts(session, run))
+        found.append(ConsideredJob(run.key, run.queue.name, run.namespace, position, parts))
+    return sorted(found, key=lambda job: [part.value for part in job.parts])
+
+
+def _parts(session: Session, run: JobRun) -> Iterator[KeyPart]:
+    for book in reversed(run.queue.line):
+        yield from _level(session, "queue", book, book.name, _queue_ties(book))
+    account = run.account
+    yield from _level(session, "namespace", account, account.namespace, _namespace_ties(account))
+    yield from _level(session, "job", run, run.key, _job_ties(run))
+
+
+def _level(session: Session, level: str, thing: object, name: str, ties: list[KeyText]) -> Iterator[KeyPart]:
+    """What each plugin says, in the order of the tiers, then the tie rule."""
+    hook = f"{level}_key"
+    for plugin, key in zip(session.plugins.names_with(hook), session.hooks(hook), strict=True):
+        for part in _texts(session, plugin, key, hook, thing):
+            yield KeyPart(level, name, plugin, *part)
+    for part in ties:
+        yield KeyPart(level, name, TIE, *part)
+
+
+def _texts(session: Session, plugin: str, key: Callable[[Any], Any], hook: str, thing: object) -> list[KeyText]:
+    """A key in readable parts where the plugin is built in and has them, else as it is."""
+    own = next((one for one in session.plugins.able(f"{hook}_texts") if one.name == plugin), None)
+    if own is not None:
+        texts: list[KeyText] = getattr(own, f"{hook}_texts")(thing)
+        return texts
+    value = key(thing)
+    return [KeyText(hook, value, repr(value))]
+
+
+def _queue_ties(queue: QueueAccount) -> list[KeyText]:
+    return [_created("created", queue.info.created), KeyText("name", queue.name, queue.name)]
+
+
+def _namespace_ties(account: NamespaceAccount) -> list[KeyText]:
+    return [
+        KeyText("weight", -account.weight, str(account.weight)),
+        _created("first job created", account.top_created),
+        KeyText("name", account.namespace, account.namespace),
+    ]
+
+
+def _job_ties(run: JobRun) -> list[KeyText]:
+    created, *name = run.job.order
+    return [_created("created", created), KeyText("name", name, run.key)]
+
+
+def _created(key: str, at: Micros) -> KeyText:
+    return KeyText(key, at, "unknown, so last" if at >= LAST else format_rfc3339(at))
