@@ -14,6 +14,7 @@ from fairway.clock import SECOND, Micros
 from fairway.drive.change import Bind, Change
 from fairway.drive.loop import Cycle, Rhythm, SchedulerLoop
 from fairway.scheduler.framework.registry import default_registry
+from fairway.scheduler.plan import Plan
 from fairway.state.events import Event
 from support.engine import policy
 from support.objects import NOW, node, pod
@@ -176,8 +177,19 @@ def test_reasons_come_at_their_own_rhythm_and_are_never_owed_for_long() -> None:
     assert len(with_reasons) < len(given.world.cycles) / 3
     assert all(b - a >= SECOND for a, b in pairwise(with_reasons))
     assert given.world.cycles[-1].has_reasons
-    assert given.loop.explained is not None
-    assert len(given.loop.explained.plan.pending) == 40
+    assert len(given.world.cycles[-1].plan.pending) == 40
+
+
+def test_a_plan_that_no_reader_holds_is_not_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reasons cost more than decisions: a plan whose reader has let go of it is forgotten, not frozen."""
+    frozen: list[Plan] = []
+    monkeypatch.setattr(Plan, "freeze", lambda plan: frozen.append(plan))
+    given = Loop(node("n1", cpu=1), pod("big", cpu=4), rhythm=Rhythm(min_interval=0, reasons_interval=0))
+    for step in range(1, 5):
+        given.clock.advance(step * SECOND)
+        given.world.cycles.clear()
+        given.loop.seen(pod(f"p{step}", cpu=4))
+    assert frozen == []
 
 
 def test_decisions_do_not_depend_on_the_rhythm_of_reasons() -> None:

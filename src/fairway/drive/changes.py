@@ -19,21 +19,23 @@ from fairway.drive.change import AllocateClaim, Bind, Change, DeleteReservation,
 from fairway.drive.claims import allocate
 from fairway.drive.store import ObjectStore
 from fairway.scheduler.plan import Plan
-from fairway.scheduler.reservations.objects import reservation_objects
+from fairway.scheduler.reservations.objects import ReservationWriter
 
 RESERVATION = "Reservation"
 
 T = TypeVar("T", ResourceClaim, ResourceClaimTemplate, DeviceClass)
 
 
-def changes_of(plan: Plan, store: ObjectStore, now: Micros) -> list[Change]:
-    """What has to be written for the plan, claims before their pods."""
+def changes_of(plan: Plan, store: ObjectStore, now: Micros, writer: ReservationWriter | None = None) -> list[Change]:
+    """What has to be written for the plan, claims before their pods. A driver that carries out one plan after the
+    other gives its `writer`, so that reservations which stay as they are are not made again.
+    """
     found: list[Change] = []
     if plan.placed:
         found += _bindings(plan, store, now)
     if plan.evictions:
         found += _evictions(plan, store, now)
-    found += _reservations(plan, store)
+    found += _reservations(plan, store, ReservationWriter() if writer is None else writer)
     found += _nominations(plan, store, now)
     return found
 
@@ -104,14 +106,13 @@ def _evictions(plan: Plan, store: ObjectStore, now: Micros) -> Iterator[Change]:
             yield Evict(pod_key(eviction.pod), pod.metadata.uid, eviction, until)
 
 
-def _reservations(plan: Plan, store: ObjectStore) -> Iterator[Change]:
+def _reservations(plan: Plan, store: ObjectStore, writer: ReservationWriter) -> Iterator[Change]:
     """Those of the plan, and no others, whoever wrote them."""
     known = {key: thing for key, thing in store.of_kind(RESERVATION) if isinstance(thing, Reservation)}
     if not known and not plan.reservations and not plan.overruns:
         return
-    wanted = {
-        (RESERVATION, *key): thing for key, thing in reservation_objects(plan.reservations, plan.overruns).items()
-    }
+    made = writer.objects(plan.reservations, plan.overruns)
+    wanted = {(RESERVATION, *key): thing for key, thing in made.items()}
     for key, thing in known.items():
         if key not in wanted:
             yield DeleteReservation(key, thing.metadata.uid)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from fairway.api.kinds import ApiObject
 from fairway.api.policy import Policy
@@ -24,6 +24,7 @@ from fairway.drive.world import Handle, Timer, World
 from fairway.scheduler.decide import decide
 from fairway.scheduler.framework.registry import Registry
 from fairway.scheduler.plan import Plan
+from fairway.scheduler.reservations.objects import ReservationWriter
 from fairway.state.cluster import ClusterState
 from fairway.state.events import Event
 
@@ -84,6 +85,16 @@ class Rhythm:
 LIVE = Rhythm()
 
 
+class _Last(NamedTuple):
+    """What the loop has to know of its last cycle. It does not hold the plan: one that no reader holds is not worked
+    out to the end when the state changes.
+    """
+
+    now: Micros
+    recheck_at: Micros | None
+    has_reasons: bool
+
+
 @dataclass(slots=True)
 class _Planned:
     """The cycle that is planned, if any."""
@@ -112,9 +123,6 @@ class SchedulerLoop:
         self.policy = policy
         self.listeners = list(listeners)
         self.cycles = 0
-        self.last: Cycle | None = None
-        self.explained: Cycle | None = None
-        """The last cycle whose plan has reasons."""
         self._world = world
         self._timer = timer
         self._rhythm = rhythm
@@ -124,6 +132,10 @@ class SchedulerLoop:
         self._leads = True
         self._must_decide = True
         self._planned: _Planned | None = None
+        self._last: _Last | None = None
+        self._explained: Micros | None = None
+        """When a plan had reasons last."""
+        self._reservations = ReservationWriter()
 
     # -- the sink --------------------------------------------------------------------------------------------
 
@@ -176,7 +188,7 @@ class SchedulerLoop:
             self._wake()
 
     def _wake(self) -> None:
-        last = None if self.last is None else self.last.now
+        last = None if self._last is None else self._last.now
         self._plan(self._rhythm.after_event(self._timer.now(), self._start, last))
 
     def _plan(self, at: Micros) -> None:
@@ -227,9 +239,9 @@ class SchedulerLoop:
 
     def _is_due(self, now: Micros) -> bool:
         """Whether the last plan asked to be looked at again by now, or left the reasons out."""
-        if self.last is None:
+        if self._last is None:
             return True
-        recheck = self.last.plan.recheck_at
+        recheck = self._last.recheck_at
         return (recheck is not None and recheck <= now) or self._owes_reasons(now)
 
     def _decide(self, now: Micros) -> Cycle:
@@ -237,14 +249,14 @@ class SchedulerLoop:
         begin = self._stopwatch()
         plan = decide(self.state, self.policy, now, registry=self._registry, reasons=reasons)
         spent = self._stopwatch() - begin
-        changes = changes_of(plan, self.store, now)
+        changes = changes_of(plan, self.store, now, self._reservations)
         return Cycle(self.cycles, now, plan, changes, reasons, spent)
 
     def _carry_out(self, cycle: Cycle) -> None:
         self.cycles += 1
-        self.last = cycle
+        self._last = _Last(cycle.now, cycle.plan.recheck_at, cycle.has_reasons)
         if cycle.has_reasons:
-            self.explained = cycle
+            self._explained = cycle.now
         self.store.sent(cycle.changes)
         for listener in self.listeners:
             listener.decided(cycle)
@@ -255,12 +267,12 @@ class SchedulerLoop:
         if self.store.is_dirty:
             self._plan(self._rhythm.after_event(now, self._start, now))
             return
-        if self.last is None or not self._leads:
+        if self._last is None or not self._leads:
             return
-        recheck = self.last.plan.recheck_at
+        recheck = self._last.recheck_at
         if recheck is not None and recheck > now and self._has_work():
             self._plan(recheck if self._rhythm.every is None else self._rhythm.fixed(recheck, self._start))
-        if self._rhythm.reasons_interval > 0 and not self.last.has_reasons:
+        if self._rhythm.reasons_interval > 0 and not self._last.has_reasons:
             self._plan(self._next_reasons(now))
 
     # -- reasons ---------------------------------------------------------------------------------------------
@@ -269,11 +281,11 @@ class SchedulerLoop:
         interval = self._rhythm.reasons_interval
         if interval <= 0:
             return interval == 0
-        return self.explained is None or now >= self.explained.now + interval
+        return self._explained is None or now >= self._explained + interval
 
     def _next_reasons(self, now: Micros) -> Micros:
-        assert self.explained is not None
-        return max(now, self.explained.now + self._rhythm.reasons_interval)
+        assert self._explained is not None
+        return max(now, self._explained + self._rhythm.reasons_interval)
 
     def _owes_reasons(self, now: Micros) -> bool:
-        return self.last is not None and not self.last.has_reasons and self._reasons_due(now)
+        return self._last is not None and not self._last.has_reasons and self._reasons_due(now)

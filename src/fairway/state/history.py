@@ -7,6 +7,7 @@ that of a job: its pods that ran at the same time are one run, and hearing of a 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from fairway.api.pods import Pod
@@ -24,6 +25,7 @@ MAX_NAMES = 100_000
 _NUMBER = re.compile(r"[-_.]?\d+$")
 
 
+@lru_cache(maxsize=1 << 16)
 def stem(name: str) -> str:
     return _NUMBER.sub("", name) or name
 

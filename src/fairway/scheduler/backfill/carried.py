@@ -99,7 +99,7 @@ class CarriedStarts:
         places = []
         for task in tasks:
             row = session.state.nodes.find(record.nodes[task.key])
-            if row is None or row >= session.snapshot.size or session.kernel.column(task.shape).base[row] >= INFEASIBLE:
+            if row is None or row >= session.snapshot.size or session.kernel.base(task.shape)[row] >= INFEASIBLE:
                 return None
             places.append((task, row))
         return tuple(places)

@@ -133,9 +133,9 @@ class Planner:
                 self._keep(job, *self._carried.places(job))
                 line.head_is_found()
                 continue
-            if not self._session.holds.of(job):
+            if not self._session.holds.has(job):
                 self._timeline.drop(job)
-            step = self._step(job)
+            step = Step.NO_ROOM if self._placer.is_too_large(job) else self._step(job)
             if step is Step.PLACED:
                 self._timeline.drop(job)
                 line.replace_top(*self._placer.next_in_line(job))
@@ -200,7 +200,7 @@ class Planner:
     def _plan(self, job: JobRun) -> None:
         """A job that cannot start; the first for which a start is in sight is the head of the queue."""
         session = self._session
-        if (session.planned and not self._every) or session.holds.of(job):
+        if (session.planned and not self._every) or session.holds.has(job):
             return
         if job.job.topology is not None and job.job.topology.hard:
             return  # when the nodes of one domain are free together is not planned

@@ -251,7 +251,7 @@ class Timeline:
     def _may_plan(self, shape: Shape) -> BoolColumn:
         """Where every rule but that of free capacity holds now, and the future is known."""
         kernel = self._session.kernel
-        open_: BoolColumn = (kernel.column(shape).base < INFEASIBLE) & ~self._unknown
+        open_: BoolColumn = (kernel.base(shape) < INFEASIBLE) & ~self._unknown
         if kernel.reserved is not None:
             open_ &= ~kernel.reserved
         for feasible in kernel.hooks.feasible:

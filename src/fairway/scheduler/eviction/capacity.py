@@ -20,7 +20,7 @@ class Rooms:
         self._session = session
         self._shape = shape
         kernel = session.kernel
-        self.open: BoolColumn = kernel.column(shape).base < INFEASIBLE
+        self.open: BoolColumn = kernel.base(shape) < INFEASIBLE
         if kernel.reserved is not None:
             self.open &= ~kernel.reserved
         if kernel.domain is not None:

@@ -88,10 +88,10 @@ class Order:
             heappop(heap)
         for depth in range(len(path) - 1, 0, -1):
             node, above = path[depth], path[depth - 1].heap
-            if node.heap:
-                heapreplace(above, (self._key(node), node))
-            else:
+            if not node.heap:
                 heappop(above)
+            elif len(above) > 1:  # the only child of its parent is compared with nothing
+                heapreplace(above, (self._key(node), node))
 
     def jobs(self) -> list[JobRun]:
         """All that are left, in no order."""

@@ -244,7 +244,8 @@ class Session:
         return all(pipelined(job) for pipelined in self.hooks("job_pipelined"))
 
     def job_valid(self, job: JobRun) -> Verdict:
-        return _first_no(valid(job) for valid in self._job_valid)
+        refusals = [verdict for valid in self._job_valid if not (verdict := valid(job)).ok]
+        return _first_no(refusals) if refusals else YES
 
     def enqueueable(self, job: JobRun) -> Verdict:
         return _first_no(enqueueable(job) for enqueueable in self._enqueueable)

@@ -104,13 +104,21 @@ class Kernel:
     def looks_around(self, shape: Shape) -> bool:
         return any(looks(shape) for looks in self.hooks.looks_around)
 
-    def column(self, shape: Shape) -> Column:
-        """The shape's column, up to date."""
+    def base(self, shape: Shape) -> IntColumn:
+        """What does not depend on free capacity: where the shape is infeasible whatever is free, and fixed scores."""
+        return self._based(shape).base
+
+    def _based(self, shape: Shape) -> Column:
         column = self._columns.get(shape)
         if column is None:
             column = self._new_column(shape)
         elif column.reshaped != self.snapshot.reshaped.end:
             self._rebase(shape, column)
+        return column
+
+    def column(self, shape: Shape) -> Column:
+        """The shape's column, up to date."""
+        column = self._based(shape)
         if column.touched != self.snapshot.touched.end or (column.around and column.pods != self.pods.changes):
             self._catch_up(shape, column)
         return column
@@ -120,7 +128,7 @@ class Kernel:
 
         A shape that looks around gets one row at a time: ask again after the first was written down.
         """
-        if self.snapshot.size <= FEW_NODES and not self._may_fit(shape):
+        if self.snapshot.size <= FEW_NODES and not self.may_fit(shape):
             return []
         column = self.column(shape)
         if self.cap_for is not None:
@@ -143,10 +151,15 @@ class Kernel:
             self._most = self.snapshot.idle.max(axis=1, initial=-1, where=~self.reserved).tolist()
         return self._most
 
-    def _may_fit(self, shape: Shape) -> bool:
+    def may_fit(self, shape: Shape) -> bool:
         """Whether it asks for no more of anything than one node at most has free."""
+        if not self.snapshot.size:
+            return False
         most = self.most(shape)
-        return bool(self.snapshot.size) and all(amount <= most[row] for row, amount in shape.vector)
+        for row, amount in shape.vector:  # noqa: SIM110 - asked of everything that waits
+            if amount > most[row]:
+                return False
+        return True
 
     def _capped(self, shape: Shape, column: Column) -> Column:
         """The column with those nodes out of reach that promises to others leave nothing of."""

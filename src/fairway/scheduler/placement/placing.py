@@ -45,6 +45,19 @@ class Placer:
             statement.rollback()
         return step
 
+    def is_too_large(self, job: JobRun) -> bool:
+        """Whether one look at the largest free amounts shows that a step of the job would find no room. False where
+        that takes more than a look; most jobs that wait behind others are sorted out here.
+        """
+        session, runs = self._session, job.runs
+        if len(runs) != 1 or job.job.topology is not None or job.role_ready is not None or session.holds.has(job):
+            return False
+        shape, left = runs[0].shape, runs[0].left
+        if session.kernel.may_fit(shape):
+            return False
+        count = 1 if session.job_ready(job) else min(job.minimum - job.ready, left)
+        return 0 < count == session.allocatable(job.queue, shape, count)
+
     def would_fit_if_lent(self, job: JobRun) -> bool:
         """Whether a job that its share does not allow could start on what others leave idle. Nothing is placed."""
         session, statement = self._session, self._session.statement()

@@ -67,6 +67,10 @@ class Reservations:
     def of(self, job: JobRun) -> list[Hold]:
         return list(self._by_job.get(job, ()))
 
+    def has(self, job: JobRun) -> bool:
+        """Whether there is any hold of the job."""
+        return bool(self._by_job.get(job))
+
     def rows(self) -> set[int]:
         """Rows that carry a reservation."""
         return {hold.row for hold in self._holds.values() if hold.state is not TaskState.PIPELINED}
