@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from fairway.api.meta import Condition
 from fairway.api.pods import Pod
 from fairway.clock import SECOND, to_datetime
+from fairway.state.events import Deleted
 from support import engine
 from support.cli import run_plan
 from support.contention import DAY, annotated, cycle, evicted, notes, plan, running, waiting
@@ -146,6 +147,16 @@ def test_runs_that_are_seen_to_end_are_learnt_from():
     state = engine.state_of(node("n1", cpu=2), running("train-0", "n1", started=100, cpu=1))
     state.upsert([finished("train-0", 40), begun(), head()])
     assert promises(cycle(state, ESTIMATING))["head"].promised_start == at(DAY + 30)
+
+
+def test_a_run_that_is_deleted_with_its_end_counts_for_its_user():
+    """A pod may be gone before it is seen to have succeeded: its last version says so, and whose it is."""
+    user: dict[str, Any] = {"annotations": {"fairway.dev/user": "ann"}}
+    state = engine.state_of(node("n1", cpu=2), running("train-0", "n1", started=100, cpu=1, **user))
+    state.apply(Deleted(finished("train-0", 40, **user)))
+    state.upsert([begun(**user), head()])
+    found = cycle(state, ESTIMATING)
+    assert promises(found)["head"].planned_start == at(DAY + 30)
 
 
 def test_the_pods_of_a_group_make_one_run():
