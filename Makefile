@@ -1,4 +1,4 @@
-# One command per verb, the same for people and for CI. `make help` lists them.
+# The same targets for people and for CI. `make help` lists them.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 .DEFAULT_GOAL := help
 .PHONY: help sandbox test fuzz lint check bench experiments docs lock clean
 
-help:  ## list the verbs
+help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 $(READY): requirements.lock pyproject.toml
@@ -35,6 +35,7 @@ check: $(READY)  ## style, types and layers, changing nothing
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tools.walk
 
 bench: $(READY)  ## run the benchmarks and print their ratios
 	$(BIN)/python -m benchmarks
@@ -44,6 +45,7 @@ experiments: $(READY)  ## measure published results again (data from FAIRWAY_DAT
 
 docs: $(READY)  ## write the generated reference pages in docs/, and what documented commands print
 	$(BIN)/python -m fairway.cli.main policy reference > docs/policy-reference.md
+	$(BIN)/python -m tools.fields
 	$(BIN)/python -m tools.pages
 
 lock: $(READY)  ## resolve the dependencies again into requirements.lock

@@ -9,31 +9,42 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SHOWN = {"NO_COLOR": "1", "COLUMNS": "80"}
 sys.path.insert(0, str(ROOT / "tests"))
 
-from support.pages import CUT, PAGES, Documented, documented, plain  # noqa: E402 - found only now
+from support.pages import CUT, PAGES, Documented, blocks, documented, plain  # noqa: E402 - found only now
 
 
 def main() -> None:
     for page in PAGES:
         lines = page.read_text().splitlines()
-        for command in reversed(list(documented(page))):
-            if command.prints is not None and not command.not_run:
-                _refresh(lines, command)
+        with tempfile.TemporaryDirectory() as folder:
+            _prepare(Path(folder), page)
+            for command in reversed(list(documented(page))):
+                if command.prints is not None and not command.not_run:
+                    _refresh(lines, command, folder)
         text = "\n".join(lines) + "\n"
         if text != page.read_text():
             page.write_text(text)
             print(f"{page.relative_to(ROOT)}: written")
 
 
-def _refresh(lines: list[str], command: Documented) -> None:
+def _prepare(folder: Path, page: Path) -> None:
+    """What the commands of a page find: the files that it shows, and the examples."""
+    (folder / "examples").symlink_to(ROOT / "examples")
+    for block in blocks(page):
+        if block.file:
+            (folder / block.file).write_text("\n".join(block.text) + "\n")
+
+
+def _refresh(lines: list[str], command: Documented, folder: str) -> None:
     """Replace the lines below the command's own; from the last command up, so that line numbers stay true."""
     shown = command.prints or ()
-    printed = _run(command)
+    printed = _run(command, folder)
     if shown[-1] == CUT:
         printed = [*printed[: len(shown) - 1], CUT]
     indent = (
@@ -42,10 +53,10 @@ def _refresh(lines: list[str], command: Documented) -> None:
     lines[command.line : command.line + len(shown)] = [(indent + line).rstrip() for line in printed]
 
 
-def _run(command: Documented) -> list[str]:
+def _run(command: Documented, folder: str) -> list[str]:
     kept = {name: value for name, value in os.environ.items() if name != "FORCE_COLOR"}
     arguments = [sys.executable, "-m", "fairway.cli.main", *command.arguments]
-    done = subprocess.run(arguments, capture_output=True, text=True, cwd=ROOT, env={**kept, **SHOWN})
+    done = subprocess.run(arguments, capture_output=True, text=True, cwd=folder, env={**kept, **SHOWN})
     if done.returncode:
         raise SystemExit(f"{command}: exit status {done.returncode}\n{done.stderr}")
     return plain(done.stdout)

@@ -81,7 +81,7 @@ class TestResources:
 
     def test_slots_cannot_be_asked_for(self) -> None:
         assert resources("limits: {pods: 1}") == [
-            "limits.pods: cannot be asked for, expected a resource: every pod takes one slot"
+            "limits.pods: cannot be requested, expected a resource: every pod takes one slot"
         ]
 
     def test_of_the_whole_pod(self) -> None:
@@ -94,7 +94,7 @@ class TestResources:
     def test_the_sum_must_be_a_number_too(self) -> None:
         large = "resources: {requests: {memory: 8000000000000000000}}"
         assert faults("Pod", f"spec: {{containers: [{{name: a, {large}}}, {{name: b, {large}}}]}}") == [
-            "spec.containers: ask for too much together, "
+            "spec.containers: request too much together, "
             "expected amounts that can be added up: amount of memory does not fit an int64"
         ]
 

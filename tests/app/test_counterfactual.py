@@ -18,32 +18,32 @@ def test_the_largest_request_that_would_start_now() -> None:
     said = explained("big", node("n", gpu=8, cpu=64), pod("a", node="n", gpu=3, cpu=1), pod("big", gpu=6, cpu=4))
     assert said.standing is Standing.WAITING
     assert (said.reason, said.nodes) == ("InsufficientResources", {"insufficient nvidia.com/gpu": 1})
-    assert "ask for at most 5 nvidia.com/gpu instead of 6" in texts(said)
+    assert "request at most 5 nvidia.com/gpu instead of 6" in texts(said)
     assert "less cpu per pod" in tried(said)
 
 
 def test_a_request_is_searched_finely_enough_to_be_used() -> None:
     said = explained("a", node("n", cpu="3500m", memory="5000Mi"), pod("a", cpu=4, memory="1Gi"))
-    assert texts(said, "request") == ["ask for at most 3500m cpu instead of 4"]
+    assert texts(said, "request") == ["request at most 3500m cpu instead of 4"]
     said = explained("a", node("n", cpu=8, memory="5000Mi"), pod("a", cpu=4, memory="6Gi"))
-    assert texts(said, "request") == ["ask for at most 5000Mi memory instead of 6Gi"]
+    assert texts(said, "request") == ["request at most 5000Mi memory instead of 6Gi"]
 
 
 def test_a_request_of_several_containers_is_cut_as_a_whole() -> None:
     resources = {"resources": {"requests": {"cpu": "3"}}}
     two = pod("a", spec={"containers": [{"name": "x", **resources}, {"name": "y", **resources}]})
-    assert texts(explained("a", node("n", cpu=4), two), "request") == ["ask for at most 4 cpu instead of 6"]
+    assert texts(explained("a", node("n", cpu=4), two), "request") == ["request at most 4 cpu instead of 6"]
 
 
 def test_a_gang_would_start_with_fewer_members() -> None:
     said = explained("g", node("n", cpu=5), gang("g", members=4, cpu=2))
-    assert "be content to start with 2 of its pods instead of 4" in texts(said)
-    assert "ask for at most 1250m cpu per pod instead of 2" in texts(said)
+    assert "lower minMember from 4 to 2" in texts(said)
+    assert "request at most 1250m cpu per pod instead of 2" in texts(said)
 
 
 def test_the_smallest_change_comes_first() -> None:
     said = explained("g", node("n", cpu=7), gang("g", members=4, cpu=2))
-    assert texts(said)[0] == "ask for at most 1750m cpu per pod instead of 2"
+    assert texts(said)[0] == "request at most 1750m cpu per pod instead of 2"
     sizes = [change.size for change in said.counterfactual.changes] if said.counterfactual else []
     assert sizes == sorted(sizes)
 
@@ -80,7 +80,7 @@ def test_how_much_more_capability_a_queue_would_need() -> None:
     said = explained("a", node("n", cpu=64, memory="64Gi"), capped, busy, pod("a", queue="q", cpu=4, memory="1Gi"))
     assert said.reason == "QueueCapability"
     assert texts(said, "capability") == ["raise the capability in cpu of q from 4 to 7"]
-    assert "ask for at most 1 cpu instead of 4" in texts(said)
+    assert "request at most 1 cpu instead of 4" in texts(said)
 
 
 def test_capability_is_raised_in_every_dimension_and_queue_that_needs_it() -> None:
@@ -152,7 +152,7 @@ def test_a_higher_priority_just_above_those_in_the_way() -> None:
     ahead = pod("ahead", cpu=4, created=0, spec={"priorityClassName": "mid"})
     other = pod("other", node="m", cpu=1, spec={"priorityClassName": "high"})
     said = explained("a", node("n", cpu=4), node("m", cpu=1), classes, ahead, other, pod("a", cpu=4, created=1))
-    assert texts(said, "priority") == ["have priority 51 instead of 0"]
+    assert texts(said, "priority") == ["raise its priority from 0 to 51"]
 
 
 def test_a_group_with_a_priority_class_is_tried_as_a_whole() -> None:
@@ -162,7 +162,7 @@ def test_a_group_with_a_priority_class_is_tried_as_a_whole() -> None:
         pod("ahead", cpu=4, created=0, spec={"priority": 7}),
         gang("g", members=2, created=1, cpu=2, priority_class="low"),
     ]
-    assert texts(explained("g", objects), "priority") == ["have priority 8 instead of 1"]
+    assert texts(explained("g", objects), "priority") == ["raise its priority from 1 to 8"]
 
 
 def test_when_nothing_helps_that_is_said_with_what_was_tried() -> None:
@@ -242,4 +242,4 @@ def test_where_a_job_stands() -> None:
 def test_a_group_without_enough_pods_could_be_content_with_less() -> None:
     said = explained("g", node("n", cpu=4), group("g", minimum=3), pods("p", 2, group="g", cpu=1))
     assert said.reason == "GangTooFewPods"
-    assert texts(said, "members") == ["be content to start with 2 of its pods instead of 3"]
+    assert texts(said, "members") == ["lower minMember from 3 to 2"]

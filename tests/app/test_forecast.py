@@ -97,7 +97,7 @@ def test_runs_with_no_known_end_are_counted_even_where_a_start_is_in_sight() -> 
     there = [pod("a", node="n", cpu=1), since(pod("b", node="n", cpu=3, **ends(10)), 0)]
     found = foreseen("w", node("n", cpu=4), there, pod("w", cpu=3))
     assert (found.start, found.unknown_count) == (after(10), 1)
-    assert found.text.endswith("; 1 run has no known end, taken to go on")
+    assert found.text.endswith("; 1 run has no known end, assumed to keep running")
 
 
 def test_a_gang_starts_when_all_it_needs_is_free_at_once() -> None:

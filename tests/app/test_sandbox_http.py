@@ -209,7 +209,7 @@ def test_a_fault_of_ours_is_said_to_be_one(server: Server, sandbox: Sandbox, mon
     monkeypatch.setattr(sandbox, "nodes", lambda: 1 // 0)
     status, answer = ask(server, "GET", "/v1/nodes")
     assert status == 500
-    assert "a fault in Fairway, please report it: ZeroDivisionError" in answer["error"]
+    assert "an error in Fairway, please report it: ZeroDivisionError" in answer["error"]
 
 
 def test_no_sandbox_and_no_such_address() -> None:

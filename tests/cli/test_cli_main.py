@@ -10,7 +10,7 @@ import pytest
 
 from fairway import __version__
 from fairway.cli import errors
-from fairway.cli.main import VERBS
+from fairway.cli.main import COMMANDS
 from fairway.cli.main import fairway as group
 from fairway.errors import InputError, InvariantError
 
@@ -28,14 +28,14 @@ def test_help_lists_every_verb(fairway):
     for option in ("--help", "-h"):
         result = fairway(option)
         assert result.code == 0
-        assert all(f"  {verb} " in result.out and text in result.out for verb, text in VERBS.items())
+        assert all(f"  {verb} " in result.out and text in result.out for verb, text in COMMANDS.items())
 
 
 def test_version(fairway):
     assert fairway("--version").out == f"fairway {__version__}\n"
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", COMMANDS)
 def test_each_verb_has_help_with_examples(fairway, verb):
     result = fairway(verb, "--help")
     assert result.code == 0
@@ -46,8 +46,8 @@ def test_each_verb_has_help_with_examples(fairway, verb):
 def test_a_misspelt_verb(fairway):
     result = fairway("compar")
     assert (result.code, result.out) == (2, "")
-    assert result.err.endswith("Error: there is no verb 'compar', did you mean 'compare'?\n")
-    assert f"expected one of {', '.join(VERBS)}" in fairway("zzz").err
+    assert result.err.endswith("Error: there is no command 'compar', did you mean 'compare'?\n")
+    assert f"expected one of {', '.join(COMMANDS)}" in fairway("zzz").err
 
 
 def test_wrong_usage_is_2(fairway):
@@ -69,7 +69,7 @@ def test_help_and_start_import_nothing_heavy(arguments):
     assert done.stderr.strip() == "[]"
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("verb", COMMANDS)
 def test_a_verbs_module_imports_nothing_heavy_by_itself(verb):
     program = f"import sys, fairway.cli.{verb}; print([m for m in {HEAVY!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -93,7 +93,7 @@ def raising(error: BaseException) -> click.Command:
         (
             ZeroDivisionError("division by zero"),
             70,
-            "This is a fault in Fairway, please report it (run it again with -v for the traceback).\n"
+            "This is an error in Fairway, please report it (run it again with -v for the traceback).\n"
             "ZeroDivisionError: division by zero\n",
         ),
     ],
@@ -152,6 +152,6 @@ def test_completing_a_verb_and_an_option():
 
 
 def test_every_verb_in_the_table_is_there():
-    for verb in VERBS:
+    for verb in COMMANDS:
         assert isinstance(import_module(f"fairway.cli.{verb}").command, click.Command)
     assert isinstance(group, click.Group)

@@ -106,10 +106,10 @@ def _read(terminal: int) -> bytes:
 def test_every_command_takes_o_for_the_format() -> None:
     import click
 
-    from fairway.cli.main import VERBS, fairway
+    from fairway.cli.main import COMMANDS, fairway
 
     context = click.Context(fairway)
-    for verb in VERBS:
+    for verb in COMMANDS:
         command = fairway.get_command(context, verb)
         assert command is not None
         below = list(command.commands.values()) if isinstance(command, click.Group) else [command]

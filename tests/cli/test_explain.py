@@ -48,8 +48,8 @@ def test_why_what_would_help_and_when(fairway: Fairway, cluster: str, monkeypatc
     lines = [line.rstrip() for line in result.out.splitlines()]
     assert lines[0] == "team/train waits in queue default"
     assert lines[1] == "  InsufficientResources: 0/1 nodes fit: 1 insufficient nvidia.com/gpu"
-    assert "  in line                 place 1 of 1 in its queue, priority 0" in lines
-    assert "  1. ask for at most 1 nvidia.com/gpu instead of 2" in lines
+    assert "  queue position          1 of 1 in its queue, priority 0" in lines
+    assert "  1. request at most 1 nvidia.com/gpu instead of 2" in lines
     assert "  2. wait for the end of team/busy (known to end by 2026-01-01T01:10:00Z)" in lines
     assert "  starts at 2026-01-01T01:10:00Z (in 40m) if nothing else arrives." in lines
     assert max(map(len, lines)) <= 80

@@ -172,7 +172,7 @@ def test_files_of_ones_own_begin_a_sandbox_and_are_not_mixed_into_another(
     program.end(signal.SIGINT)
     mixed = fairway("sandbox", "-f", str(mine), "--state", str(tmp_path / "s.db"))
     assert mixed.code == 2
-    assert "holds a sandbox already: leave out -f to go on with it, or begin anew with --fresh" in mixed.err
+    assert "has a sandbox already: leave out -f to resume it, or start again with --fresh" in mixed.err
     fresh = start("--fresh", "--speed", "0.001")
     assert len(fresh.client.nodes()) == 5
 

@@ -57,7 +57,7 @@ def test_what_is_on_the_screen(frame: Frame) -> None:
     reserved = lines.index("Reserved")
     assert lines[reserved + 1].split() == ["language/big", "gpu-0,", "gpu-1"]
     assert "Events" in lines
-    assert lines[-1].startswith("Ctrl-C leaves")
+    assert lines[-1].startswith("Ctrl-C stops")
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 50), (60, 20), (40, 12), (300, 100)])
@@ -65,7 +65,7 @@ def test_it_fits_whatever_the_size(frame: Frame, width: int, height: int) -> Non
     lines = lines_of(frame, width, height)
     assert len(lines) == height
     assert max(map(len, lines)) <= width
-    assert lines[-1].startswith("Ctrl-C leaves")
+    assert lines[-1].startswith("Ctrl-C stops")
 
 
 def test_an_empty_cluster_has_a_screen_too() -> None:

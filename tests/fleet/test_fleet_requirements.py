@@ -90,7 +90,7 @@ def test_room_taken_by_others_is_told_and_nobody_is_moved() -> None:
     assert condition(outcome, "PlacementOverdrawn") == (
         "True",
         "RoomTaken",
-        "one lacks 5 of cpu for what is held there",
+        "one lacks 5 of cpu for what is reserved there",
     )
     state.upsert(roomy("one", cpu="16"))
     [outcome] = run(state).outcomes
@@ -178,7 +178,7 @@ def test_replicas_are_divided(strategy: dict[str, Any], expected: dict[str, int]
 def test_replicas_without_room_are_told_and_running_ones_count() -> None:
     spec = placement(replicas=9, replicaStrategy={"type": "Free", "perReplica": {"cpu": "4"}})
     outcome = decide(roomy("a", cpu="8"), roomy("b", cpu="16"), spec)
-    assert outcome.warnings == ("3 of 9 replicas have no room",)
+    assert outcome.warnings == ("3 of 9 replicas do not fit",)
     running = [roomy("a", cpu="0", usage={"ns/p": {"cpu": "8"}}), roomy("b", cpu="4", usage={"ns/p": {"cpu": "12"}})]
     outcome = decide(*running, placement(replicas=6, replicaStrategy={"type": "Free", "perReplica": {"cpu": "4"}}))
     assert {item.cluster: item.replicas for item in outcome.decisions} == {"a": 2, "b": 4}

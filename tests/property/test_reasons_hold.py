@@ -124,7 +124,7 @@ WITHOUT_NUMBERS = (
     r".*\bgate.*",
     r"none of the policy's actions \(.*\) places it",
     r"a limit stopped it when it was its turn, and does so no more; the next cycle considers it again",
-    r"its queue had too little left when the cycle began; the next cycle asks again",
+    r"its queue had too little left when the cycle began; the next cycle considers it again",
 )
 NOTES = r"(?:; .*)?"
 

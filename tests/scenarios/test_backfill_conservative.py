@@ -14,7 +14,7 @@ def test_every_waiting_job_has_a_promise():
     found = plan(node("n1", cpu=2), busy("r", "n1", 30), jobs, policy=CONSERVATIVE)
     starts = {pod: held.promised_start for pod, held in promises(found).items()}
     assert starts == {f"j{i}": at(DAY + 30 + 10 * i) for i in range(4)}
-    assert f"it is promised to start at {at(DAY + 60)}" in notes(found, "j3")
+    assert f"it is planned to start at {at(DAY + 60)}" in notes(found, "j3")
     assert found.document()["recheckAt"] == at(DAY + 30)
 
 

@@ -23,7 +23,7 @@ def test_the_head_is_promised_the_time_at_which_its_node_is_free():
     assert held.anew, "nothing that a driver should carry: it is made anew"
     assert found.recheck_at is not None
     assert found.document()["recheckAt"] == at(DAY + 30)
-    assert f"it is promised to start at {at(DAY + 30)}" in notes(found, "head")
+    assert f"it is planned to start at {at(DAY + 30)}" in notes(found, "head")
 
 
 def test_the_earliest_nodes_are_taken_and_ties_fall_by_name():

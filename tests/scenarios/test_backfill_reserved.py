@@ -1,4 +1,4 @@
-"""Reservations of starving jobs and run times: promised starts, and who may use a reserved node until then."""
+"""Reservations of starving jobs and run times: planned starts, and who may use a reserved node until then."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ def test_the_earliest_time_at_which_there_is_enough_is_promised(cpu: int, start:
     found = plan(node("n1", cpu=3), runs, starving(cpu), policy=reserving("easy"))
     assert promises(found)["big"].promised_start == at(DAY + start)
     assert found.document()["recheckAt"] == at(DAY + start)
-    assert f"it is promised to start at {at(DAY + start)}" in notes(found, "big")
+    assert f"it is planned to start at {at(DAY + start)}" in notes(found, "big")
 
 
 def test_a_reservation_made_in_this_cycle_is_promised_too():

@@ -32,13 +32,13 @@ def test_a_group_that_says_so_is_never_evicted(name, text):
 def test_a_mark_that_is_neither_true_nor_false_protects_nobody_and_is_reported(name, text):
     found = plan(contended(marked(running("low", "n1", cpu=1), name, text)), policy=POLICY)
     assert evicted(found) == ["low"]
-    assert found.warnings == (f"pod default/low: {name} {text!r} protects nobody, expected 'true' or 'false'",)
+    assert found.warnings == (f"pod default/low: {name} {text!r} protects no pod, expected 'true' or 'false'",)
 
 
 def test_a_queue_is_reported_by_its_name_until_it_is_right_or_gone():
     queue = annotated(make.queue("q"), never_evict="on")
     found = plan(contended(queue), policy=POLICY)
-    assert found.warnings == ("queue q: fairway.dev/never-evict 'on' protects nobody, expected 'true' or 'false'",)
+    assert found.warnings == ("queue q: fairway.dev/never-evict 'on' protects no pod, expected 'true' or 'false'",)
     assert plan(contended(annotated(queue, never_evict="false")), policy=POLICY).warnings == ()
 
 
@@ -50,6 +50,6 @@ def test_a_threshold_that_is_no_time_leaves_that_of_the_policy(text):
     assert [entry.pod for entry in found.reservations] == ["default/big"]
     (warning,) = found.warnings
     assert warning == (
-        f"pod default/big: fairway.dev/starving-after {text!r} is no span of time: the threshold of the policy holds, "
-        "expected seconds (90, 1.5) or units (1h30m), a century at most"
+        f"pod default/big: fairway.dev/starving-after {text!r} is not a valid duration: the threshold of the "
+        "policy applies, expected seconds (90, 1.5) or units (1h30m), a century at most"
     )

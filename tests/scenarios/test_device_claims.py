@@ -416,7 +416,7 @@ def test_a_class_that_is_not_open_to_a_namespace_is_not_open_to_its_claims(alter
     world = [closed, NODE, template("t", asked), claiming("p", template="t")]
     found = waiting(plan(*world))["p"]
     assert found.reason == "NamespaceNotAllowed"
-    assert "may not ask for resource class closed" in found.message
+    assert "may not request resource class closed" in found.message
     assert bound(plan(*world, namespace(team="a"))) == {"p": "n1"}
 
 

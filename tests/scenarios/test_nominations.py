@@ -120,7 +120,7 @@ def test_a_claimant_does_not_evict_again():
         (None, "its node is gone"),
         (make.node("n1", cpu=1, unschedulable=True), "its node is cordoned"),
         (make.node("n1", cpu=1, ready=False), "its node is not ready"),
-        (make.node("n1", cpu="500m"), "its node no longer takes it"),
+        (make.node("n1", cpu="500m"), "it no longer fits its node"),
     ],
     ids=["gone", "cordoned", "not ready", "too small"],
 )

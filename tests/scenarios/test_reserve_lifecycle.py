@@ -156,8 +156,8 @@ def test_a_reservation_ends_with_its_job():
         (lambda node: None, "its node is gone"),
         (lambda node: replace(node, spec=replace(node.spec, unschedulable=True)), "its node is cordoned"),
         (lambda node: make.node("n1", cpu=4, pods=10, ready=False), "its node is not ready"),
-        (lambda node: make.node("n1", cpu=3, pods=10), "its node no longer takes it"),
-        (lambda node: make.node("n1", cpu=4, pods=10, taints=["gone=soon:NoSchedule"]), "its node no longer takes it"),
+        (lambda node: make.node("n1", cpu=3, pods=10), "it no longer fits its node"),
+        (lambda node: make.node("n1", cpu=4, pods=10, taints=["gone=soon:NoSchedule"]), "it no longer fits its node"),
     ],
     ids=["gone", "cordoned", "not ready", "too small", "tainted"],
 )
@@ -317,7 +317,7 @@ def test_a_pod_that_runs_needs_its_reservation_no_longer():
 
 def test_a_reservation_is_shown_with_the_reason_for_which_the_job_waits():
     found = plan(full(), big(), policy=POLICY)
-    assert "it has places on n1 and waits for room there" in notes(found, "big")
+    assert "it has places on n1 and waits for free capacity there" in notes(found, "big")
     assert pending(found)["big"].starving
 
 

@@ -60,7 +60,7 @@ def test_the_scenario_itself_runs(tmp_path: Path) -> None:
         ("run: 5s}", "run: 5s, namespace: x/y}", "s.yaml:9: workload.jobs[0].namespace: is 'x/y', expected at most 63"),
         ("run: 5s}", "run: 5s}\n  - {name: a, request: {cpu: 1}, run: 1s}", "s.yaml:10: workload.jobs[1].name: is 'a'"),
         ("run: 5s}", "run: 5s, nodeSelector: {a: b c}}", "s.yaml:9: workload.jobs[0].nodeSelector.a: is 'b c', expec"),
-        ("request: {cpu: 1}", "request: {pods: 1}", "s.yaml:9: workload.jobs[0].request.pods: cannot be asked for"),
+        ("request: {cpu: 1}", "request: {pods: 1}", "s.yaml:9: workload.jobs[0].request.pods: cannot be requested"),
         ("request: {cpu: 1}", "request: 1", "s.yaml:9: workload.jobs[0].request: is the number 1, expected amounts"),
         ("request: {cpu: 1}, ", "", "s.yaml:9: workload.jobs[0].request: is missing, expected amounts, for example"),
         ("tasks: 2", "tasks: 1.5", "s.yaml:9: workload.jobs[0].tasks: is the number 1.5, expected a whole number fro"),

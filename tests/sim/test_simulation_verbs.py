@@ -51,7 +51,7 @@ def test_a_broken_assertion_leaves_with_1_and_says_what_broke_and_when(
     error = capsys.readouterr().err
     assert "s.yaml:9: job y/big starts before 1s: it starts" in error
     assert "(at 2026-01-01T00:" in error
-    assert "1 of 2 assertions do not hold" in error
+    assert "1 of 2 assertions failed" in error
 
 
 def test_a_wrong_scenario_leaves_with_2(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -65,7 +65,7 @@ def test_strict_refuses_a_trace_with_a_wrong_row(tmp_path: Path, capsys: pytest.
     (tmp_path / "t.swf").write_text("1 0 0 5 1 -1 -1 1 9 -1 1 1 1 1 1 1 1 1\n2 0\n")
     (tmp_path / "s.yaml").write_text("cluster: {nodes: 1 x {cpu: 4}}\nworkload: {trace: {format: swf, file: t.swf}}\n")
     assert call("simulate", str(tmp_path / "s.yaml")) == 0
-    assert "1 wrong row was left out" in capsys.readouterr().err
+    assert "1 invalid row was left out" in capsys.readouterr().err
     assert call("simulate", str(tmp_path / "s.yaml"), "--strict") == 2
     assert "t.swf:2: 2 fields, expected 18" in capsys.readouterr().err
 

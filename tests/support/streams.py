@@ -99,7 +99,7 @@ class Pass:
 
     @property
     def promised(self) -> dict[str, int]:
-        """By job: its promised start."""
+        """By job: its planned start."""
         return {_short(held.job): seconds(held.promised_start) for held in self._promises()}
 
     @property

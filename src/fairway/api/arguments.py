@@ -21,13 +21,13 @@ class AllocateArguments(Arguments, frozen=True):
     blocked: Annotated[
         Literal["skip", "wait"],
         setting(
-            "What becomes of jobs behind one that cannot start. With `skip` they may start; with `wait` nothing starts "
+            "What happens to jobs behind one that cannot start. With `skip` they may start; with `wait` nothing starts "
             "behind it, which is strict order: first come first served, where the policy orders by nothing else."
         ),
     ] = "skip"
-    per_queue: Annotated[
-        bool, setting("With `blocked: wait`, a job that cannot start only holds up its own queue.")
-    ] = False
+    per_queue: Annotated[bool, setting("With `blocked: wait`, a job that cannot start only delays its own queue.")] = (
+        False
+    )
 
 
 class BackfillArguments(Arguments, frozen=True):
@@ -56,8 +56,8 @@ class BackfillArguments(Arguments, frozen=True):
         Literal["evict", "allow"],
         setting(
             "What happens to a job that outlives its expected run time. With `evict` it is evicted as soon as a "
-            "planned start needs what it holds, so that planned starts are hard. With `allow` it goes on: its end is "
-            "put off to twice its time, then to twice that, and planned starts that rest on it are soft."
+            "planned start needs its resources, so that planned starts are hard. With `allow` it keeps running: its "
+            "end is moved to twice its time, then to twice that, and planned starts that rest on it are soft."
         ),
     ] = "evict"
     estimate: Annotated[
@@ -127,7 +127,7 @@ class EvictionArguments(Arguments, frozen=True):
         setting("At most this many pods are evicted in one cycle; a job that needs more waits, and says so."),
     ] = None
     nomination_timeout: Annotated[
-        Seconds, setting("Room made by evictions is held this long for the job it was made for.")
+        Seconds, setting("Capacity freed by evictions is kept this long for the job that they were made for.")
     ] = 600
 
 
@@ -141,8 +141,8 @@ class ProportionArguments(Arguments, frozen=True):
     lending: Annotated[
         Literal["default", "none"],
         setting(
-            "`default` lends what a queue leaves idle to others, who give it back on demand; with `none` "
-            "each queue keeps its share, and no queue goes above its own."
+            "`default` lends what a queue leaves idle to other queues until it is claimed; with `none` "
+            "no queue goes above what it deserves."
         ),
     ] = "default"
 

@@ -109,11 +109,15 @@ def builtin_catalog() -> Catalog:
 
 
 _ACTIONS: tuple[tuple[str, type[Arguments], str], ...] = (
-    ("enqueue", Arguments, "Let a job in when its queue can admit its minimum."),
-    ("reserve", args.ReserveArguments, "Keep nodes for jobs that have waited too long to fit anywhere."),
+    ("enqueue", Arguments, "Admit a job when its queue can take its minimum."),
+    ("reserve", args.ReserveArguments, "Reserve nodes for jobs that have waited too long and fit nowhere."),
     ("allocate", args.AllocateArguments, "Place pending jobs: fair between queues, then namespaces, then jobs."),
-    ("preempt", args.EvictionArguments, "Make room inside a queue for those who are entitled to it."),
-    ("reclaim", args.EvictionArguments, "Take back what other queues hold above what they deserve."),
+    ("preempt", args.EvictionArguments, "Evict inside a queue for jobs that are entitled to the capacity."),
+    (
+        "reclaim",
+        args.EvictionArguments,
+        "Evict in queues that have more allocated than they deserve, for queues that have less.",
+    ),
     ("backfill", args.BackfillArguments, "Fill gaps with pods that request nothing, and with short jobs."),
 )
 

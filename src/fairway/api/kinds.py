@@ -147,7 +147,7 @@ def _scheduling_kinds() -> Iterator[Kind]:
     )
     queue_fields = {
         "affinity": "node affinity of pods decides where they run",
-        "dequeueStrategy": "jobs that do not fit never hold up others, see the argument `blocked` of allocate",
+        "dequeueStrategy": "jobs that do not fit never delay others, see the argument `blocked` of allocate",
         "extendClusters": "see fairway place for fleets",
         "type": "all queues are alike",
     }

@@ -10,7 +10,7 @@ _INSTEAD = {
     "overcommit": "enqueue admits a job when its queue can take its minimum",
     "deviceshare": "see the devices plugin",
     "pdb": "disruption budgets are always respected",
-    "rescheduling": "reclaim and preempt move room to those entitled to it",
+    "rescheduling": "reclaim and preempt evict for jobs that are entitled to the capacity",
     "enableHierarchy": "queues with a parent are always filled level by level",
     "enableJobStarving": "see the reserve action",
     "enabledVictim": "see enablePreemptable and enableReclaimable",

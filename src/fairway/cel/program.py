@@ -76,7 +76,7 @@ class Environment:
             raise _refused(text, f"gives {gives}, expected BOOL")
         program = Program(text, step)
         if self._probe is not None and program.run(self._probe).failed:
-            raise _refused(text, f"costs too much: more than {MAX_COST} steps, whatever it is asked about")
+            raise _refused(text, f"costs too much: more than {MAX_COST} steps for any input")
         return program
 
     @cached_property

@@ -49,9 +49,9 @@ Examples:
 @_count("--repeat", 5, "Repetitions; medians are printed.")
 @output_option
 def engine(score: str, repeat: int, output: str, min_member: int | None, **size: int) -> None:
-    """One whole cycle on a backlog of pods, against the limit kernel.
+    """One whole cycle on a backlog of pods, against the baseline kernel.
 
-    The limit kernel is a bare best-fit loop over all nodes for each pod: no plugins, no fairness, no gangs.
+    The baseline kernel is a bare best-fit loop over all nodes for each pod: no plugins, no fairness, no gangs.
     The ratio says what a decision costs in units of one such loop; below 1 is faster than the loop.
     """
     result = _run(score, repeat, {**size, "min_member": min_member or 0})
@@ -95,9 +95,9 @@ def _print_table(result: dict[str, Any]) -> None:
     )
     rows = table("what", "value", numbers=["value"])
     rows.add_row("decisions per second", f"{result['decisions_per_second']:,}")
-    rows.add_row("limit kernel, before", f"{limits['before']:,}")
-    rows.add_row("limit kernel, after", f"{limits['after']:,}")
-    rows.add_row("ratio to the limit kernel", f"{result['ratio']:.2f}")
+    rows.add_row("baseline kernel, before", f"{limits['before']:,}")
+    rows.add_row("baseline kernel, after", f"{limits['after']:,}")
+    rows.add_row("ratio to the baseline kernel", f"{result['ratio']:.2f}")
     rows.add_row("cycle", f"{result['cycle_seconds']:.3f} s")
     for name, seconds in result["phase_seconds"].items():
         rows.add_row(f"  {name}", f"{seconds:.3f} s")

@@ -29,7 +29,7 @@ Examples:
 @output_option
 @click.pass_context
 def command(context: click.Context, files: tuple[str, ...], output: str) -> None:
-    """List resource classes: what is there, what is in use and by whom, and what almost matches."""
+    """List resource classes: their devices, the pods that use them, and the devices that almost match."""
     if context.invoked_subcommand is not None:
         return
     if not files:

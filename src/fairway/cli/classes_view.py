@@ -29,10 +29,10 @@ def match_notes(known: CompiledClass, found: Found, result: MatchResult) -> list
     if known.nested:
         asked = ", ".join(f"{member.count} of {member.class_name}" for member in known.spec.includes)
         own = result.matched or not known.spec.resource_selector
-        serve = "serve" if found.selected else "do not serve" if own and device.members else "were not asked to serve"
+        serve = "serve" if found.selected else "do not serve" if own and device.members else "were not requested"
         notes.append(f"members: {', '.join(device.members) or 'none'} {serve} {asked}")
     if found.selected and found.unusable:
-        notes.append(f"not usable: {found.unusable}; it is not given to pods that ask by class")
+        notes.append(f"not usable: {found.unusable}; pods that request it by class do not get it")
     return notes
 
 
@@ -129,14 +129,14 @@ def print_reports(reports: list[ClassReport]) -> None:
         for warning in report.warnings:
             out.print(f"  {warning.reason}: {warning.message}")
         for fault in report.faults:
-            out.print(f"  fault: {fault}")
+            out.print(f"  error: {fault}")
 
 
 def _print_devices(report: ClassReport) -> None:
     if not report.devices:
         console().print("  selects nothing")
         return
-    rows = table("  device", "kind", "units", "held by", numbers=("units",))
+    rows = table("  device", "kind", "units", "in use by", numbers=("units",))
     for selected in report.devices:
         unusable = [f"not usable: {selected.unusable}"] if selected.unusable else []
         who = ", ".join(map(_holder, selected.holders))

@@ -31,8 +31,8 @@ Examples:
 def command(left: str, right: str, default: str, output: str) -> None:
     """Compare the resource lists L and R, given as JSON objects, in all nine ways.
 
-    A plain comparison asks for every dimension, one that ends in _partly for some dimension.
-    "Decided by" are the dimensions that hold where the answer is yes, that fail where it is no.
+    A plain comparison is about every dimension, one that ends in _partly about some dimension.
+    "Decided by" are the dimensions that make the answer yes or no.
     """
     from fairway.resources import Default
 

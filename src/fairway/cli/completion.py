@@ -1,4 +1,4 @@
-"""`fairway completion`: the script that lets a shell complete verbs and options."""
+"""`fairway completion`: the script that lets a shell complete commands and options."""
 
 from __future__ import annotations
 

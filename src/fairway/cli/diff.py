@@ -36,7 +36,7 @@ def command(
     output: str,
     workers: int | None,
 ) -> None:
-    """Run SCENARIO under two policies and say who gains, who loses and by how much.
+    """Run SCENARIO under two policies and print what gains, what loses and by how much.
 
     Where the scenario is random, both run on the same several seeds, and a change that the spread over the
     seeds can explain is not called better or worse.

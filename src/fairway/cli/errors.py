@@ -3,7 +3,7 @@
 0    done; jobs that wait are not an error
 1    a check failed, or objects were set aside (--skip-invalid)
 2    bad input, wrong usage, or a file or disk that cannot be used; nothing was done
-70   a fault in Fairway itself
+70   an error in Fairway itself
 130  stopped by the user (Ctrl-C)
 141  whoever read our output went away, as `head` does
 """
@@ -103,7 +103,7 @@ def _report(error: Exception, options: Options) -> int:
         echo("".join(traceback.format_exception(error)), err=True, nl=False)
     hint = "the traceback is above" if options.verbose else "run it again with -v for the traceback"
     text = f"{type(error).__name__}: {error}".splitlines()[0]
-    echo(f"This is a fault in Fairway, please report it ({hint}).\n{text}", err=True)
+    echo(f"This is an error in Fairway, please report it ({hint}).\n{text}", err=True)
     return OUR_FAULT
 
 

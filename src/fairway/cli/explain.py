@@ -23,7 +23,7 @@ Examples:
   fairway explain train-7                  a job of the sandbox that runs"""
 )
 @click.argument("job", metavar="JOB")
-@click.option("-f", "--file", "files", multiple=True, metavar="FILE", help="Manifests; without any, ask the sandbox.")
+@click.option("-f", "--file", "files", multiple=True, metavar="FILE", help="Manifests; default the sandbox that runs.")
 @inputs.strict_option
 @inputs.skip_invalid_option
 @inputs.policy_option
@@ -41,7 +41,7 @@ def command(
     sandbox: str | None,
     output: str,
 ) -> None:
-    """Say why JOB waits, which smallest change would start it now, and when it starts as things are.
+    """Print why JOB waits, which smallest change would start it now, and when it will start.
 
     JOB is namespace/name, or a name alone where only one job has it. The cluster is that of the manifests, else that
     of the sandbox that runs. Every answer is confirmed by deciding on a copy; nothing is changed.

@@ -43,7 +43,7 @@ def print_explanation(said: Explanation) -> None:
 
 def _standing(said: Explanation) -> Iterator[tuple[str, str]]:
     if said.position:
-        yield "in line", f"place {said.position} of {said.line} in its queue, priority {said.priority}"
+        yield "queue position", f"{said.position} of {said.line} in its queue, priority {said.priority}"
     needs = "" if said.minimum <= 1 else f", needs {said.minimum} at once"
     yield "pods", f"{said.ready} ready, {said.waiting} waiting{needs}"
     if said.since:

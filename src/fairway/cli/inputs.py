@@ -1,4 +1,4 @@
-"""What several verbs read: manifests into a state, a policy, the time."""
+"""What several commands read: manifests into a state, a policy, the time."""
 
 from __future__ import annotations
 

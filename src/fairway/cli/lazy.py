@@ -1,4 +1,4 @@
-"""A click group whose verbs are modules that are imported only when used.
+"""A click group whose commands are modules that are imported only when used.
 
 What `fairway --help` and shell completion show comes from a table of names and one-line texts, so neither
 costs an import of anything but click.
@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem
 
 
 class Options:
-    """What the options that every verb takes were set to."""
+    """What the options that every command takes were set to."""
 
     def __init__(self) -> None:
         self.verbose = False
@@ -37,7 +37,7 @@ def _set_color(context: click.Context, _: click.Parameter, given: bool) -> None:
 
 
 def _common_options() -> list[click.Option]:
-    verbose_help = "Say more; show the traceback of an unexpected fault."
+    verbose_help = "Print more; show the traceback of an unexpected error."
     color_help = "Print without colour, as NO_COLOR=1 does."
     return [
         click.Option(["-v", "--verbose"], is_flag=True, expose_value=False, callback=_set_verbose, help=verbose_help),
@@ -46,7 +46,7 @@ def _common_options() -> list[click.Option]:
 
 
 def accept_common_options(command: click.Command) -> click.Command:
-    """Let a command, and those below it, take what every verb takes; doing so twice changes nothing."""
+    """Let a command, and those below it, take what every command takes; doing so twice changes nothing."""
     if not any(parameter.name == "no_color" for parameter in command.params):
         command.params.extend(_common_options())
     if isinstance(command, click.Group):
@@ -56,19 +56,19 @@ def accept_common_options(command: click.Command) -> click.Command:
 
 
 class LazyGroup(click.Group):
-    """`verbs` maps a verb to its one-line text; the module `<package>.<verb>` has it as `command`."""
+    """`texts` maps the name of a command to its one-line text; the module `<package>.<name>` has it as `command`."""
 
-    def __init__(self, *, package: str, verbs: Mapping[str, str], **rest: object) -> None:
+    def __init__(self, *, package: str, texts: Mapping[str, str], **rest: object) -> None:
         super().__init__(**rest)  # type: ignore[arg-type]
         self._package = package
-        self._verbs = verbs
+        self._texts = texts
         accept_common_options(self)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self._verbs)
+        return list(self._texts)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self._verbs:
+        if cmd_name not in self._texts:
             return None
         command = import_module(f"{self._package}.{cmd_name}").command
         assert isinstance(command, click.Command)
@@ -77,16 +77,17 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in self._verbs and not args[0].startswith("-"):
-            near = difflib.get_close_matches(args[0], self._verbs, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(self._verbs)}"
-            ctx.fail(f"there is no verb {args[0]!r}, {hint}")
+        if args and args[0] not in self._texts and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], self._texts, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(self._texts)}"
+            ctx.fail(f"there is no command {args[0]!r}, {hint}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Verbs"):
-            formatter.write_dl(list(self._verbs.items()))
+        with formatter.section("Commands"):
+            formatter.write_dl(list(self._texts.items()))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        verbs = [CompletionItem(verb, help=text) for verb, text in self._verbs.items() if verb.startswith(incomplete)]
-        return verbs + click.Command.shell_complete(self, ctx, incomplete)
+        known = self._texts.items()
+        names = [CompletionItem(name, help=text) for name, text in known if name.startswith(incomplete)]
+        return names + click.Command.shell_complete(self, ctx, incomplete)

@@ -1,6 +1,6 @@
-"""The `fairway` command: a table of verbs, and what is shown when none is given.
+"""The `fairway` command: a table of commands, and what is shown when none is given.
 
-A new verb is one line in VERBS and a module `fairway.cli.<verb>` with a click command named `command`. Such a
+A new command is one line in COMMANDS and a module `fairway.cli.<name>` with a click command named `command`. Such a
 module imports what it needs inside the command, so that `--help` stays instant.
 """
 
@@ -16,20 +16,20 @@ from fairway.cli.errors import run
 from fairway.cli.lazy import LazyGroup
 from fairway.cli.output import echo
 
-VERBS = {
+COMMANDS = {
     "plan": "decide once on manifests, and say why the rest waits",
     "explain": "why a job waits, what would start it now, and when it starts",
     "queue": "jobs that wait: position, reason and estimated start",
     "order": "why a job stands where it stands, key by key",
     "queues": "the shares of queues and namespaces after one cycle",
-    "classes": "which devices classes select, who holds them, what nearly fits",
+    "classes": "the devices that classes select, and the pods that use them",
     "place": "choose clusters for placements, and say why",
     "sandbox": "an embedded cluster and the real scheduler, live; no Kubernetes",
-    "apply": "make or change objects of the sandbox that runs",
+    "apply": "create or change objects of the sandbox that runs",
     "delete": "delete jobs and other objects of the sandbox",
     "get": "list jobs, queues, nodes, events and objects of the sandbox",
-    "simulate": "run a scenario or trace through time and report what came of it",
-    "diff": "the same jobs under two policies: who gains, who loses",
+    "simulate": "run a scenario or trace through time and report the results",
+    "diff": "the same jobs under two policies: what gains, what loses",
     "sweep": "many policies on one scenario, in parallel, as one table",
     "replay": "decide a logged cycle again, as it was or under another policy",
     "bench": "measure how fast the engine is, from a checkout",
@@ -44,23 +44,23 @@ waits, when it will start and what a change of policy would do.
 
 Try:
   fairway plan -f examples/cluster
-      what would be placed where, what waits and why, who has how much
+      what would be placed where, what waits and why, what queues have
   fairway explain team-vision/sweep -f examples/cluster
       why that job waits, what would start it now, and when it starts
   fairway policy show
       the policy that applies when you give none, setting by setting
 
-fairway --help lists the verbs, fairway VERB --help shows examples.\
+fairway --help lists the commands, fairway COMMAND --help shows examples.\
 """
 
 
 @click.command(
     cls=LazyGroup,
     package="fairway.cli",
-    verbs=VERBS,
+    texts=COMMANDS,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="fairway VERB --help shows examples of a verb.",
+    epilog="fairway COMMAND --help shows examples of a command.",
 )
 @click.version_option(__version__, "-V", "--version", message="fairway %(version)s")
 @click.pass_context

@@ -23,7 +23,7 @@ Examples:
   fairway order train-7                    a job of the sandbox that runs"""
 )
 @click.argument("job", metavar="JOB")
-@click.option("-f", "--file", "files", multiple=True, metavar="FILE", help="Manifests; without any, ask the sandbox.")
+@click.option("-f", "--file", "files", multiple=True, metavar="FILE", help="Manifests; default the sandbox that runs.")
 @inputs.strict_option
 @inputs.skip_invalid_option
 @inputs.policy_option

@@ -26,7 +26,7 @@ Examples:
     "--only",
     multiple=True,
     metavar="FILE",
-    help="Say only what would happen if these objects were submitted, and what would change for others. Repeatable.",
+    help="Print only what would happen if these objects were submitted, and what would change for others. Repeatable.",
 )
 @click.option("--paranoid", is_flag=True, help="Check every sum and cross-reference before and after.")
 @output_option

@@ -59,7 +59,7 @@ def _print_changes(out: Console, plan: Plan) -> None:
         _print_rest(out, len(plan.evictions))
     if plan.reservations:
         out.print("Reserved")
-        rows = table("job", "pod", "node", "state", "promised start")
+        rows = table("job", "pod", "node", "state", "planned start")
         for held in plan.reservations[:MOST_ROWS]:
             rows.add_row(held.job, held.pod, held.node, held.state, _promise(held))
         out.print(rows)

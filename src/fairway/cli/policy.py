@@ -33,7 +33,7 @@ Examples:
 )
 @click.argument("file")
 def check(file: str) -> None:
-    """Check the policy FILE: leaves with 0 if it can be used, with 1 and every fault if not."""
+    """Check the policy FILE and print every error; exits with status 1 if there is one."""
     from fairway.api.policy import load_policy
     from fairway.cli.errors import CheckFailed
     from fairway.errors import PolicyError
@@ -44,7 +44,7 @@ def check(file: str) -> None:
         policy = load_policy(file, default_registry().catalog)
     except PolicyError as error:
         count = len(error.faults)
-        raise CheckFailed(f"{error}\n{count} fault{'s' * (count > 1)} in {file}") from None
+        raise CheckFailed(f"{error}\n{count} error{'s' * (count > 1)} in {file}") from None
     for warning in (*policy.warnings, *backfill_warnings(policy)):
         warn(warning)
     plugins = sum(1 for _ in policy.plugins())

@@ -25,7 +25,7 @@ Examples:
   fairway queue                            the sandbox that runs"""
 )
 @click.argument("queue", required=False, metavar="[QUEUE]")
-@click.option("-f", "--file", "files", multiple=True, metavar="FILE", help="Manifests; without any, ask the sandbox.")
+@click.option("-f", "--file", "files", multiple=True, metavar="FILE", help="Manifests; default the sandbox that runs.")
 @inputs.skip_invalid_option
 @inputs.policy_option
 @inputs.now_option

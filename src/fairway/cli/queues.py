@@ -29,7 +29,7 @@ def command(
     all_pods: bool,
     output: str,
 ) -> None:
-    """Show what queues and namespaces deserve and hold, after one cycle."""
+    """Show what queues deserve, and what queues and namespaces have allocated, after one cycle."""
     from fairway.scheduler.decide import decide
 
     policy = inputs.read_policy(policy_file)

@@ -15,11 +15,11 @@ INTRODUCTION = """\
 
 <!-- Written by `make docs` from the declarations in src/fairway/api. Change those, not this page. -->
 
-A policy says which actions run in each cycle, in which order, and which plugins they ask, tier by tier.
+A policy says which actions run in each cycle, in which order, and which plugins they use, tier by tier.
 
 ```yaml
 actions: "enqueue, reserve, allocate, backfill"   # or a list of names and of {name, arguments}
-configurations:                                   # arguments of actions may also stand here
+configurations:                                   # arguments of actions may also be here
 - name: reserve
   arguments:
     reservedNodePercent: 30
@@ -49,7 +49,7 @@ def reference_page(catalog: Catalog) -> str:
 
 def _lines(catalog: Catalog) -> Iterator[str]:
     yield INTRODUCTION
-    yield f"The built-in policy runs {', '.join(DEFAULT_ACTIONS)} and asks"
+    yield f"The built-in policy runs {', '.join(DEFAULT_ACTIONS)} and uses"
     yield f"{'; then '.join(', '.join(tier) for tier in DEFAULT_TIERS)}."
     yield from (f"`{one}` and `{other}` cannot be used together." for one, other in EXCLUSIVE)
     yield "\n## Actions\n"

@@ -27,19 +27,21 @@ FRAMES = 0.25
 @click.command(
     epilog="""\b
 Examples:
-  fairway sandbox                                two teams on a small GPU cluster, 60 times as fast as life
+  fairway sandbox                                two teams on a small GPU cluster, 60 times real time
   fairway sandbox -f examples/cluster --speed 600
   fairway sandbox --once                         the demo to its end, at once, and its report
   fairway apply -f job.yaml                      in another terminal; also: get, delete, explain JOB"""
 )
-@click.option("-f", "--file", "files", multiple=True, metavar="FILE", help="Begin with these manifests, not the demo.")
+@click.option(
+    "-f", "--file", "files", multiple=True, metavar="FILE", help="Start with these manifests instead of the demo."
+)
 @inputs.strict_option
-@click.option("--speed", type=float, default=60.0, show_default=True, help="Seconds that pass there in one of ours.")
+@click.option("--speed", type=float, default=60.0, show_default=True, help="Simulated seconds per real second.")
 @inputs.policy_option
-@click.option("--once", is_flag=True, help="Run the demo to its end at once, print the report and leave.")
-@click.option("--state", metavar="FILE", help="Where it is kept; default in your state folder.")
-@click.option("--fresh", is_flag=True, help="Forget what is kept there and begin anew.")
-@click.option("--port", type=click.IntRange(0, 65535), help="Where the other verbs find it; 0 is any free one.")
+@click.option("--once", is_flag=True, help="Run the demo to its end at once, print the report and exit.")
+@click.option("--state", metavar="FILE", help="The file that keeps its state; default in your state folder.")
+@click.option("--fresh", is_flag=True, help="Delete the saved state and start again.")
+@click.option("--port", type=click.IntRange(0, 65535), help="The port for the other commands; 0 is any free one.")
 def command(
     files: tuple[str, ...],
     speed: float,
@@ -51,8 +53,8 @@ def command(
 ) -> None:
     """Run a cluster and the real scheduler in scaled real time, and watch them.
 
-    It is kept in a file and goes on where it was, even after a kill. From another terminal, apply, delete, get and
-    explain work on it. Ctrl-C leaves it.
+    Its state is kept in a file; it resumes where it was, even after a kill. From another terminal, apply, delete, get
+    and explain work on it. Ctrl-C stops it.
     """
     if once:
         if files or state or fresh or port is not None:
@@ -94,7 +96,7 @@ def _open(files: tuple[str, ...], policy_file: str | None, state: str | None, fr
     store = Store(str(path), fresh=fresh)
     with store.closed_on_error():
         if files and store.now is not None:
-            text = f"{path} holds a sandbox already: leave out -f to go on with it, or begin anew with --fresh"
+            text = f"{path} has a sandbox already: leave out -f to resume it, or start again with --fresh"
             raise InputError(text)
         if store.now is None:
             create(store, *make())

@@ -1,4 +1,4 @@
-"""What the verbs have in common that speak to a sandbox."""
+"""What the commands that use a sandbox have in common."""
 
 from __future__ import annotations
 

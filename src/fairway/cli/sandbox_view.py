@@ -24,7 +24,7 @@ FEWEST = 3
 def screen(frame: Frame, speed: str, url: str, width: int, height: int) -> Text:
     """Exactly `height` lines of at most `width` columns."""
     head = [_title(frame, speed, url, width), _use(frame), *_queues(frame.queues, width, height // 4)]
-    foot = [Text("Ctrl-C leaves; elsewhere: fairway get, apply -f, delete, explain JOB", style="dim")]
+    foot = [Text("Ctrl-C stops; in another terminal: fairway get, apply -f, delete, explain JOB", style="dim")]
     reserved = _reserved(frame, width)
     room = max(3 * (FEWEST + 1), height - len(head) - len(reserved) - len(foot))
     running = _listed(f"Running: {_jobs(len(frame.running))}", _running(frame.running, width))

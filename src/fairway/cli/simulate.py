@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Examples:
   fairway simulate examples/scenarios/starving.yaml
   fairway simulate day.yaml --policy candidate.yaml --out out/  report.html, report.json, jobs.csv
-  fairway simulate day.yaml --assert                            a policy test: exits with 1 if one fails"""
+  fairway simulate day.yaml --assert                            a policy test: exits with status 1 if one fails"""
 )
 @click.argument("scenario", metavar="SCENARIO")
 @inputs.policy_option
@@ -35,7 +35,9 @@ Examples:
     metavar="HOW",
     help="What backfill takes for run times: requested, user-history, clairvoyant, or a factor of the true ones.",
 )
-@click.option("--assert", "check", is_flag=True, help="Exit with 1 if an assertion fails, and say which and when.")
+@click.option(
+    "--assert", "check", is_flag=True, help="Exit with status 1 if an assertion fails, and print which and when."
+)
 @click.option("--strict", is_flag=True, help="Refuse a trace that has a wrong row.")
 @output_option
 @click.option("--record", metavar="DIR", help="Log every cycle's inputs there, for: fairway replay.")
@@ -88,7 +90,7 @@ def command(
         from fairway.cli.errors import CheckFailed
 
         lines = [f"{scenario}:{breach.line}: {breach}" for breach in result.breaches]
-        raise CheckFailed("\n".join([*lines, f"{len(lines)} of {len(loaded.assertions)} assertions do not hold"]))
+        raise CheckFailed("\n".join([*lines, f"{len(lines)} of {len(loaded.assertions)} assertions failed"]))
 
 
 def with_estimate(scenario: Scenario, given: str | None) -> Scenario:

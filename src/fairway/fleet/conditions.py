@@ -67,7 +67,9 @@ def _satisfied(outcome: Outcome) -> Condition:
 def _overdrawn(outcome: Outcome) -> Condition:
     if outcome.overdrawn:
         return Condition(OVERDRAWN, "True", "RoomTaken", "; ".join(outcome.overdrawn))
-    held = f"the room is there in {_clusters(len(outcome.chosen))}" if outcome.chosen.size else "nothing is held"
+    held = (
+        f"the capacity is there in {_clusters(len(outcome.chosen))}" if outcome.chosen.size else "nothing is reserved"
+    )
     return Condition(OVERDRAWN, "False", "RoomHeld", held)
 
 

@@ -174,7 +174,7 @@ def _stopped(outcome: Outcome, ranking: Ranking, slot: int) -> tuple[str, str]:
     if standing.blocked:
         return FILTER_TAINTS, standing.blocked
     if not outcome.view.available[slot] and not chosen:
-        return FILTER_AVAILABLE, "the cluster is not available, so it is not chosen anew"
+        return FILTER_AVAILABLE, "the cluster is not available, so it is not newly chosen"
     assert ranking.room is not None
     return FILTER_REQUIREMENTS, ranking.room.missing(slot)
 
@@ -185,7 +185,7 @@ def _set_reason(outcome: Outcome) -> str:
     if not sets.bound:
         return f"no ManagedClusterSet is bound to namespace {namespace}"
     if not sets.names:
-        return f"none of the cluster sets asked for is bound to namespace {namespace}"
+        return f"none of the requested cluster sets is bound to namespace {namespace}"
     return f"in none of the cluster sets [{', '.join(sets.names)}]"
 
 
@@ -264,5 +264,5 @@ def warnings(outcome: Outcome) -> tuple[str, ...]:
                 problems = part.addon.problems
                 made += [f"{part.name} {problems[name]} for {name}" for name in passed if name in problems]
     if outcome.replicas_left:
-        made.append(f"{outcome.replicas_left} of {outcome.rules.placement.spec.replicas} replicas have no room")
+        made.append(f"{outcome.replicas_left} of {outcome.rules.placement.spec.replicas} replicas do not fit")
     return tuple(made)

@@ -75,7 +75,7 @@ def overdrawn(rules: Rules, table: ClusterTable, ledger: Ledger, chosen: Sequenc
         concerned = {name: amount for name, amount in short.amounts.items() if entry.remaining.get(name)}
         if concerned:
             amounts = ", ".join(f"{text} of {name}" for name, text in Resource(concerned).format().items())
-            problems.append(f"{table.names[slot]} lacks {amounts} for what is held there")
+            problems.append(f"{table.names[slot]} lacks {amounts} for what is reserved there")
     return problems
 
 

@@ -78,7 +78,7 @@ def parse_assertion(text: str, line: int = 0) -> Assertion:
             check, jobs = make(match)
             return Assertion(text, line, check, jobs)
     known = "; ".join(_EXAMPLES)
-    raise InputError(f"{text!r} is not an assertion that is understood, expected for example: {known}")
+    raise InputError(f"{text!r} is not an assertion, expected for example: {known}")
 
 
 Made = tuple[Check, tuple[str, ...]]

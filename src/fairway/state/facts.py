@@ -48,7 +48,9 @@ class DeviceFacts:
         known = book.get(key)
         if isinstance(thing, ResourceClass):
             if known is not None and known.spec != thing.spec:
-                self._refused[key] = f"resourceclass {key}: its spec was changed, which is refused: the old one stands"
+                self._refused[key] = (
+                    f"resourceclass {key}: its spec was changed, which is refused: the old one stays in force"
+                )
                 return False
             self._refused.pop(key, None)
         if known == thing:

@@ -28,14 +28,14 @@ def _is_yes_or_no(text: str) -> bool:
 _RULES: Mapping[str, _Rule] = {
     names.EXPECTED_RUNTIME: _Rule(
         lambda text: names.parse_runtime(text) is not None,
-        f"is no run time: taken as unknown, expected seconds above zero (90, 1.5) {_SPAN}",
+        f"is not a valid run time: ignored, expected seconds above zero (90, 1.5) {_SPAN}",
     ),
     names.STARVING_AFTER: _Rule(
         lambda text: names.parse_span(text) is not None,
-        f"is no span of time: the threshold of the policy holds, expected seconds (90, 1.5) {_SPAN}",
+        f"is not a valid duration: the threshold of the policy applies, expected seconds (90, 1.5) {_SPAN}",
     ),
-    names.NEVER_EVICT: _Rule(_is_yes_or_no, "protects nobody, expected 'true' or 'false'"),
-    names.PREEMPTABLE: _Rule(_is_yes_or_no, "protects nobody, expected 'true' or 'false'"),
+    names.NEVER_EVICT: _Rule(_is_yes_or_no, "protects no pod, expected 'true' or 'false'"),
+    names.PREEMPTABLE: _Rule(_is_yes_or_no, "protects no pod, expected 'true' or 'false'"),
     names.MIN_AVAILABLE: _Rule(
         lambda text: names.parse_count(text) is not None,
         "is not a number of pods: counted as 1, expected a whole number of at least 1",
@@ -51,7 +51,7 @@ def _never(text: str) -> bool:
     return False
 
 
-_NOT_HONOURED = {
+NOT_HONOURED = {
     "sla-waiting-time": "the reserve action serves jobs that wait long, see fairway.dev/starving-after",
     "volcano.sh/sla-waiting-time": "the reserve action serves jobs that wait long, see fairway.dev/starving-after",
     "volcano.sh/revocable-zone": "time windows of nodes are not read",
@@ -66,7 +66,7 @@ _NOT_HONOURED = {
 
 _RULES = {
     **_RULES,
-    **{name: _Rule(_never, f"is not honoured: {instead}") for name, instead in _NOT_HONOURED.items()},
+    **{name: _Rule(_never, f"is not honoured: {instead}") for name, instead in NOT_HONOURED.items()},
 }
 
 

@@ -68,7 +68,7 @@ def _check_tasks(state: ClusterState) -> None:
     for key, task in [*state.tasks.items(), *state.foreign.items()]:
         same(f"key of task {key}", task.key, key)
         same(f"whether task {key} is on a node", task.node != NOWHERE, task.state in _PLACED)
-    same("pods that are ours and foreign", state.tasks.keys() & state.foreign.keys(), set())
+    same("pods that are both scheduled by Fairway and foreign", state.tasks.keys() & state.foreign.keys(), set())
     for key, task in state.tasks.items():
         holds(f"job {task.job.key} does not know its task {key}", task.job.tasks.count(task) == 1)
         if task.job.alone:
@@ -200,14 +200,14 @@ def _check_queues(state: ClusterState) -> None:
         by_queue.setdefault(task.job.queue, []).append(task)
     for queue in state.queues:
         accounted = [task for task in by_queue.get(queue.name, ()) if task.state in ACCOUNTED]
-        same(f"held by queue {queue.name}", _amounts(queue.held), _sum(accounted))
+        same(f"allocated to queue {queue.name}", _amounts(queue.held), _sum(accounted))
         by_namespace: dict[str, list[Task]] = {}
         for task in accounted:
             by_namespace.setdefault(task.job.namespace, []).append(task)
-        same(f"namespaces holding in queue {queue.name}", set(queue.accounts), set(by_namespace))
+        same(f"namespaces with allocations in queue {queue.name}", set(queue.accounts), set(by_namespace))
         for namespace, tasks in by_namespace.items():
             account, what = queue.accounts[namespace], f"namespace {namespace} in queue {queue.name}"
-            same(f"held by {what}", _amounts(account.held), _sum(tasks))
+            same(f"allocated to {what}", _amounts(account.held), _sum(tasks))
             same(f"tasks of {what}", account.tasks, len(tasks))
         same(f"requested by queue {queue.name}", _amounts(queue.requested), _requested(state, queue))
         children = {child.name for child in state.queues if child.parent == queue.name}
@@ -244,7 +244,7 @@ def _check_waiting(state: ClusterState) -> None:
             same(f"waiting tasks of job {job.key}", waiting.started[job][1].tasks, job.waiting())
     same("templates in use", set(waiting._signatures.values()), set(users))
     same(
-        "jobs that only gates hold", set(waiting.gated), {job for job in state.jobs() if job.gated and not job.pending}
+        "jobs that only gates delay", set(waiting.gated), {job for job in state.jobs() if job.gated and not job.pending}
     )
     same("gated pods", set(state.gates), {key for key, task in state.tasks.items() if task.state is TaskState.GATED})
     same("groups without pods", set(waiting.empty), {job for job in state.groups.values() if not job.tasks})
@@ -320,7 +320,7 @@ def _check_term_columns(state: ClusterState) -> None:
     same("pods that own anti-affinities", _nonzero(state.terms.owners), dict(owners))
     same("terms with a column", set(state.terms.present), set(state.terms._terms))
     repelled = {(term, key) for term, keys in state.terms.repelling.items() for key in keys}
-    same("owners of anti-affinities that nobody has", set(state.terms.owners) - repelled, set())
+    same("owners of anti-affinities that no pod has", set(state.terms.owners) - repelled, set())
 
 
 def _nonzero(columns: dict[Any, Any]) -> dict[tuple[Any, int], int]:

@@ -202,7 +202,7 @@ def test_a_wrong_row_is_counted_and_shown_or_refused(
     jobs, faults = read(tmp_path, good + bad + "\n", format)
     assert len(jobs) == 2
     assert faults.count == 1
-    assert faults.summary()[0] == "trace: 1 wrong row was left out:"
+    assert faults.summary()[0] == "trace: 1 invalid row was left out:"
     assert faults.summary()[1].startswith(message)
     with pytest.raises(InputError, match=r"^trace:"):
         list(open_trace(tmp_path / "trace", format, TraceFaults("trace", strict=True)))
@@ -220,7 +220,7 @@ def test_batsim_names_the_job_that_is_wrong(tmp_path: Path) -> None:
 def test_only_the_first_examples_are_kept(tmp_path: Path) -> None:
     _, faults = read(tmp_path, PHILLY + "x,1,1,1,c\n" * 20, "philly")
     assert (faults.count, len(faults.examples)) == (20, 5)
-    assert faults.summary()[0] == "trace: 20 wrong rows were left out; the first 5:"
+    assert faults.summary()[0] == "trace: 20 invalid rows were left out; the first 5:"
 
 
 def test_compressed_files_are_read_whatever_their_name(tmp_path: Path) -> None:

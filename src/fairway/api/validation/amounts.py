@@ -56,7 +56,7 @@ def _requirements_findings(requests: _Texts, limits: _Texts) -> tuple[Finding, .
     for field, texts in ("requests", requests), ("limits", limits):
         findings += [((field, *path), message) for path, message in _amounts_findings(texts)]
         findings += [
-            ((field, name), "cannot be asked for, expected a resource: every pod takes one slot")
+            ((field, name), "cannot be requested, expected a resource: every pod takes one slot")
             for name, _ in texts
             if name == "pods"
         ]

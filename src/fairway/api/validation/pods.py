@@ -75,7 +75,7 @@ def _check_sum(spec: PodSpec, findings: list[Finding]) -> None:
         pod_request(spec)
     except QuantityError as error:
         expected = f"amounts that can be added up: {error.reason}"
-        findings.append((("spec", "containers"), f"ask for too much together, expected {expected}"))
+        findings.append((("spec", "containers"), f"request too much together, expected {expected}"))
 
 
 def _check_containers(spec: PodSpec, findings: list[Finding]) -> None:

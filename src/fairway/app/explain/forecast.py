@@ -41,14 +41,14 @@ class _Teller:
         start = self._start or 0
         estimate = self._ahead.rests_on_estimates
         sure = " (an estimate: it rests on run times that are not enforced)" if estimate else ""
-        taken = f"; {_runs(unknown)} no known end, taken to go on" if unknown else ""
+        taken = f"; {_runs(unknown)} no known end, assumed to keep running" if unknown else ""
         text = f"starts {self._when(start, 'at ')}{sure} if nothing else arrives{taken}"
         return Forecast(text, start=format_rfc3339(start), estimate=estimate)
 
     def _not_started(self, unknown: int) -> Forecast:
         seen = self._ahead.now
         if self._ahead.goes_on:
-            text = f"not before {self._when(seen)}, which is as far as was looked"
+            text = f"not before {self._when(seen)}, where the forecast ends"
         elif unknown and self._would_wait_alone():
             text = "not at all as things are: it would wait even if nothing else were here"
         elif unknown:

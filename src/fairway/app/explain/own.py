@@ -40,7 +40,7 @@ def _less_of(question: Question, name: str, most: int) -> Change | None:
         return None
     less = found * step
     each = "" if len(question.pods) == 1 else " per pod"
-    text = f"ask for at most {format_amount(name, less)} {name}{each} instead of {format_amount(name, most)}"
+    text = f"request at most {format_amount(name, less)} {name}{each} instead of {format_amount(name, most)}"
     return question.found("request", text, (most - less) / most)
 
 
@@ -90,13 +90,13 @@ def _fewer_members(question: Question) -> Change | None:
     found = largest(1, minimum - 1, works)
     if found is None:
         return None
-    roles = ", whatever their roles" if group.spec.min_task_member else ""
-    text = f"be content to start with {found} of its pods instead of {minimum}{roles}"
+    roles = " and drop minTaskMember" if group.spec.min_task_member else ""
+    text = f"lower minMember from {minimum} to {found}{roles}"
     return question.found("members", text, (minimum - found) / minimum)
 
 
 def _higher_priority(question: Question) -> Change | None:
-    """The smallest priority, among those just above somebody's, at which it would start."""
+    """The smallest priority, among those just above that of another job, at which it would start."""
     jobs = {job.key: job.priority for job in question.situation.state.jobs()}
     own = jobs[question.job]
     steps = sorted({priority + 1 for priority in jobs.values() if priority >= own})
@@ -107,7 +107,7 @@ def _higher_priority(question: Question) -> Change | None:
     found = smallest(0, len(steps) - 1, works)
     if found is None:
         return None
-    return question.found("priority", f"have priority {steps[found]} instead of {own}", 1.0)
+    return question.found("priority", f"raise its priority from {own} to {steps[found]}", 1.0)
 
 
 def _prioritised(question: Question, priority: int) -> list[ApiObject]:

@@ -108,7 +108,7 @@ class Commands:
         self._check_classes([thing for thing in things if isinstance(thing, ResourceClass)])
         new = sum(kinds.key(thing) not in self._cluster.objects for thing in things)
         if len(self._cluster.objects) + new > MOST_OBJECTS:
-            raise InputError(f"a sandbox holds at most {MOST_OBJECTS} objects, there would be more")
+            raise InputError(f"a sandbox can have at most {MOST_OBJECTS} objects, there would be more")
 
     def _check_classes(self, classes: Iterable[ResourceClass]) -> None:
         """A class is immutable: pods hold devices that were chosen by its spec."""

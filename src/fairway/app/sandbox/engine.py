@@ -79,7 +79,7 @@ class Sandbox:
     def __init__(self, store: Store, policy: Policy | None = None, timing: TimingPart = TIMING) -> None:
         now = store.now
         if now is None:
-            raise InputError(f"{store.path}: holds no sandbox yet")
+            raise InputError(f"{store.path}: has no sandbox yet")
         store.check()
         self._store = store
         self._failed: StoreError | None = None
@@ -357,5 +357,5 @@ def _past_run(outcome: Outcome) -> PastRun:
 def _kept_policy(store: Store) -> Policy:
     text = store.setting("policy")
     if text is None:
-        raise InputError(f"{store.path}: holds no policy")
+        raise InputError(f"{store.path}: has no policy")
     return parse_policy(text, str(Path(store.path)), default_registry().catalog)

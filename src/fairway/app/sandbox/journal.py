@@ -44,7 +44,8 @@ class Journal:
         for job, pods in placed.items():
             self.note(at, "placed", f"{_count(len(pods))} on {_nodes(pods)}", job, pods)
         for eviction in plan.evictions:
-            text = f"{eviction.pod} leaves {eviction.node} for {eviction.for_} ({eviction.action}: {eviction.reason})"
+            why = f"for {eviction.for_} ({eviction.action}: {eviction.reason})"
+            text = f"{eviction.pod} evicted from {eviction.node} {why}"
             self.note(at, "evicted", text, pods={eviction.pod: eviction.node})
         for released in plan.released:
             self.note(at, "released", f"{released.node} no longer reserved for {released.pod}: {released.reason}")

@@ -28,7 +28,7 @@ def default_state() -> Path:
 
 
 def announce(running: Running) -> None:
-    """Let the other verbs find it. Whoever cannot write there names the sandbox by hand."""
+    """Let the other commands find it; where that file cannot be written, they take --sandbox."""
     try:
         state_folder().mkdir(parents=True, exist_ok=True)
         draft = _file().with_suffix(f".{running.pid}")

@@ -134,7 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             answer = self.api.answer(method, path, body)
         except Exception as error:  # one request that finds a fault must not end the sandbox
-            answer = Answer(500, {"error": f"a fault in Fairway, please report it: {type(error).__name__}: {error}"})
+            answer = Answer(500, {"error": f"an error in Fairway, please report it: {type(error).__name__}: {error}"})
         self._send(answer)
 
     def _refusal(self, method: str) -> Answer | None:
@@ -144,10 +144,10 @@ class _Handler(BaseHTTPRequestHandler):
         if sum(len(name) + len(value) for name, value in headers.items()) > MOST_HEADER_BYTES:
             return Answer(431, {"error": f"headers of more than {MOST_HEADER_BYTES} bytes"})
         if headers.get("Host", "") not in names:
-            return Answer(403, {"error": "asked for by another name, expected the loopback address"})
+            return Answer(403, {"error": "requested under another host name, expected the loopback address"})
         origin = headers.get("Origin")
         if origin is not None and origin not in {f"http://{name}" for name in names}:
-            return Answer(403, {"error": "asked for by a page of another origin"})
+            return Answer(403, {"error": "requested by a page of another origin"})
         if method != "POST":
             return None
         if headers.get_content_type() != "application/json":

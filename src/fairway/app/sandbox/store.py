@@ -30,7 +30,7 @@ KEPT_OUTCOMES = 10_000
 _STRUCTS = {kind.name: kind.struct for kind in KINDS}
 _KINDS = {kind.name: kind for kind in KINDS}
 _TABLES = ("settings", "objects", "arrivals", "happenings", "outcomes")
-_HINT = "begin anew with --fresh"
+_HINT = "start again with --fresh"
 _SCHEMA = """
 CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE objects (kind TEXT, namespace TEXT, name TEXT, body BLOB NOT NULL, PRIMARY KEY (kind, namespace, name));

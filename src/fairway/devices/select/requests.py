@@ -196,7 +196,7 @@ def _too_many(claim: str, asked: DeviceClaim) -> Iterator[Missing]:
         options = request.first_available or (request.exactly,)
         least += min(option.count or 1 for option in options if option is not None)
     if least > MOST_DEVICES:
-        text = f"asks for {least} devices, at most {MOST_DEVICES} can be allocated to one claim"
+        text = f"requests {least} devices, at most {MOST_DEVICES} can be allocated to one claim"
         yield Missing(CLAIM_MISSING, f"resource claim {claim} {text}")
 
 

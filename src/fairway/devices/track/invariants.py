@@ -24,7 +24,7 @@ def check(state: ClusterState) -> None:
     _same("rows with devices", sorted(kept.nodes), sorted(fresh.nodes))
     for row, node in kept.nodes.items():
         name, other = nodes.names[row], fresh.nodes[row]
-        _same(f"holders of devices on {name}", sorted(node.holdings), sorted(other.holdings))
+        _same(f"users of devices on {name}", sorted(node.holdings), sorted(other.holdings))
         _same(f"classes of devices on {name}", node.takes, other.takes)
         _same(f"what is taken of devices on {name}", node.room.key(), other.room.key())
     _same("classes' sums", dict(kept.columns.copy_of_sums()), dict(fresh.columns.copy_of_sums()))

@@ -318,8 +318,8 @@ class DeviceLedger:
 
     def warnings(self) -> list[str]:
         unserved = [
-            f"deviceclass {name}: whoever asks for its extendedResourceName {known.spec.extended_resource_name} is not "
-            "given its devices, ask by claim"
+            f"deviceclass {name}: pods that request its extendedResourceName {known.spec.extended_resource_name} "
+            "do not get its devices, request them by claim"
             for name, known in sorted(self._state.devices.device_classes.items())
             if known.spec.extended_resource_name
         ]

@@ -18,7 +18,7 @@ from fairway.scheduler.framework.session import Session
 from fairway.scheduler.plan import Eviction
 from fairway.state.tasks import Task, TaskState
 
-REASON = "it has outlived its expected run time, and a planned start needs what it holds"
+REASON = "it has outlived its expected run time, and a planned start needs its resources"
 
 
 def evict_overdue(session: Session, runtimes: Runtimes, timeline: Timeline) -> None:

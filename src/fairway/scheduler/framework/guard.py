@@ -106,7 +106,7 @@ class Failures:
         if watch is None:
             return call()
         if watch.slow_cycles.get(key, 0) >= watch.strikes:
-            raise TooSlowError(f"it took {watch.said()}, {watch.strikes} times, and is not asked any more")
+            raise TooSlowError(f"it took {watch.said()}, {watch.strikes} times, and is switched off")
         begin = watch.clock()
         answer = call()
         spent = self._spent[key] = self._spent.get(key, 0) + watch.clock() - begin

@@ -54,7 +54,7 @@ class Devices:
         for option in (option for need in needs.needs for option in need.options):
             known = book.class_of(option.wish)
             if known is not None and not known.admits(labels):
-                return f"namespace {namespace} may not ask for resource class {known.name}"
+                return f"namespace {namespace} may not request resource class {known.name}"
         if needs.admin and labels.get(ADMIN_ACCESS) != "true":
             return f"namespace {namespace} is not labelled {ADMIN_ACCESS}=true, which adminAccess needs"
         return ""

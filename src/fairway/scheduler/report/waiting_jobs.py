@@ -27,7 +27,9 @@ _NO_LINE = Line(ClassKey("", "", 0, False, "", True), _NO_SIGNATURE)
 
 
 _ADMITTED_LATER = Verdict(
-    False, Reason.NOT_ENQUEUED, detail="its queue had too little left when the cycle began; the next cycle asks again"
+    False,
+    Reason.NOT_ENQUEUED,
+    detail="its queue had too little left when the cycle began; the next cycle considers it again",
 )
 
 _FREE_BY_NOW = "a limit stopped it when it was its turn, and does so no more; the next cycle considers it again"
@@ -281,13 +283,13 @@ def _place_note(session: Session, run: JobRun) -> str:
     nodes = ", ".join(sorted({session.snapshot.names[hold.row] for hold in holds}))
     if all(hold.state is TaskState.PIPELINED for hold in holds):
         return f"it is nominated to {nodes} and starts when the pods evicted for it are gone"
-    note = f"it has places on {nodes} and waits for room there"
+    note = f"it has places on {nodes} and waits for free capacity there"
     promise = next((hold.promise for hold in holds if hold.promise is not None), None)
     return note if promise is None else f"{note}; {_planned_note(promise)}"
 
 
 def _planned_note(planned: PlannedStart) -> str:
-    sure = "is promised" if planned.hard else "is expected"
+    sure = "is planned" if planned.hard else "is expected"
     mark = " (an estimate)" if planned.estimated else ""
     return f"it {sure} to start at {format_rfc3339(planned.start)}{mark}"
 

@@ -107,7 +107,7 @@ def _nomination_broken(session: Session, hold: Hold) -> str:
     timeout = session.nomination_timeout
     if session.now - hold.since >= timeout * SECOND:
         return f"not bound within {timeout} s"
-    return "" if session.kernel.fits_when_empty(hold.task.shape, hold.row) else "its node no longer takes it"
+    return "" if session.kernel.fits_when_empty(hold.task.shape, hold.row) else "it no longer fits its node"
 
 
 def _reservation_broken(session: Session, hold: Hold) -> str:
@@ -118,4 +118,4 @@ def _reservation_broken(session: Session, hold: Hold) -> str:
     if timeout and session.now - hold.since >= timeout * SECOND:
         session.holds.given_up.setdefault(hold.job, set()).add(hold.row)
         return f"not used within {timeout} s"
-    return "" if session.kernel.fits_when_empty(hold.task.shape, hold.row) else "its node no longer takes it"
+    return "" if session.kernel.fits_when_empty(hold.task.shape, hold.row) else "it no longer fits its node"

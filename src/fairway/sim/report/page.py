@@ -12,10 +12,13 @@ from fairway.sim.report.svg import clear_time, counted, escape, percent
 
 _HERE = Path(__file__).parent
 _SECTIONS = (
-    ("Use of the cluster", "The share that each queue held, stacked, and how much of each resource was in use."),
-    ("Shares and entitlements", "What each namespace held, against what weight and demand entitled it to."),
-    ("Waits by size", "Jobs by the share of the cluster that they ask for; time on a logarithmic scale."),
-    ("Who waited", "Jobs waiting over time, those that starved, and the nodes reserved for them."),
+    (
+        "Use of the cluster",
+        "The dominant share that each queue had allocated, stacked, and how much of each resource was in use.",
+    ),
+    ("Shares and entitlements", "What each namespace had allocated, against what weight and demand entitled it to."),
+    ("Waits by size", "Jobs by the share of the cluster that they request; time on a logarithmic scale."),
+    ("Waiting jobs", "Jobs waiting over time, those that starved, and the nodes reserved for them."),
     ("Fragmentation", "The idle part of the most used resource while jobs waited."),
     ("Reservations", "While a bar lasts, nodes were kept for that starving job."),
     ("Preemptions", "Pods evicted in each span of time."),

@@ -59,7 +59,7 @@ def utilisation(charts: Charts, scale: Scale) -> str:
         names.append((f"rule dash{index % 4}", f"{name} in use"))
     shown = {**charts.queues, **{f"{name} in use": values for name, values in used.items()}}
     hover = svg.hover(frame, charts.times, shown, as_percent=True)
-    label = "Share of the cluster that each queue held, over time"
+    label = "Share of the cluster that each queue had allocated, over time"
     return svg.plot(frame, "".join(body), as_percent=True, label=label, hover=hover) + svg.legend(names)
 
 
@@ -80,7 +80,7 @@ def namespaces(charts: Charts, scale: Scale) -> str:
         hover = svg.hover(frame, charts.times, {"held": line.share, "entitled": line.entitled}, as_percent=True)
         plot = svg.plot(frame, body, as_percent=True, label=f"Share of namespace {name}", hover=hover)
         found.append(f"<figure><figcaption>{svg.escape(name)}</figcaption>{plot}</figure>")
-    names = [("dot c0", "held (mean)"), ("rule c5", "entitled by weight and demand")]
+    names = [("dot c0", "allocated (mean)"), ("rule c5", "entitled by weight and demand")]
     more = f"<p class=note>{charts.more_namespaces} more with less service.</p>" if charts.more_namespaces else ""
     return f'<div class="multiples">{"".join(found)}</div>{svg.legend(names)}{more}'
 

@@ -188,7 +188,7 @@ def _check_job(job: JobTemplate, path: Path, findings: list[Finding]) -> None:
     check_dns_label(job.namespace, (*path, "namespace"), findings)
     check_labels(job.node_selector, (*path, "nodeSelector"), findings)
     if "pods" in job.request:
-        text = "cannot be asked for, expected a resource: every pod takes one slot"
+        text = "cannot be requested, expected a resource: every pod takes one slot"
         findings.append(((*path, "request", "pods"), text))
     for name, amount in job.request.amounts.items():
         if amount * job.tasks > INT64_MAX:

@@ -37,7 +37,7 @@ class TraceFaults:
             return noted
         rows = "row was" if self.count == 1 else "rows were"
         shown = "" if self.count == len(self.examples) else f"; the first {len(self.examples)}"
-        return [*noted, f"{self.source}: {self.count} wrong {rows} left out{shown}:", *map(str, self.examples)]
+        return [*noted, f"{self.source}: {self.count} invalid {rows} left out{shown}:", *map(str, self.examples)]
 
     def nothing_left(self, format: str) -> InputError:
         """A file of which no row can be used is another file than it is said to be: a run of it would say nothing."""

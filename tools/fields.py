@@ -1,0 +1,165 @@
+"""`python -m tools.fields`: docs/supported-fields.md, from the tables that the reader of manifests works with.
+
+A field is *honoured* if it is decoded (the structs of `fairway.api` have only fields that are used), *warned* about if
+its kind declares that it has no effect here, and otherwise *without effect*: its API has it (`api.field_names`), and
+Fairway does not look at it. Adding a field to a struct or to a table changes the page.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import inspect
+
+import fairway.state.annotations as names
+from fairway.api.field_names import TABLE
+from fairway.api.kinds import KINDS, OTHER_FORMS, Kind
+from fairway.state.device_requests import STRATEGY
+from fairway.state.faults import NOT_HONOURED
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "supported-fields.md"
+UNDERSTOOD = (
+    names.GROUP_NAME,
+    *names.GROUP_LABELS,
+    *names.QUEUE_NAMES,
+    *names.AS_LABELS,
+    names.EXPECTED_RUNTIME,
+    names.STARVING_AFTER,
+    names.USER,
+    names.NEVER_EVICT,
+    STRATEGY,
+)
+WARNED = {"DeviceClass": {"spec.extendedResourceName": "pods that request it do not get its devices; use a claim"}}
+"""Fields that are read for a warning only, besides those that kinds declare."""
+LEFT_OUT = {"apiVersion", "kind", "metadata", "initContainers"}
+"""Described once, at the top of the page."""
+FLEET = "cluster.open-cluster-management.io"
+HEAD = """\
+# Supported fields
+
+<!-- Written by `make docs` from the tables in src/fairway/api. Change those, not this page. -->
+
+What Fairway does with each field of the objects that it reads:
+
+- **honoured**: read and used;
+- **warned**: the field is known to have no effect here, and a warning says so, and what to use instead;
+- **without effect**: the API has the field, and Fairway does not use it; there is no warning;
+- **refused**: an object that its API server would not accept, and a value that cannot be read, are errors with file and
+  line, and nothing is decided. `--skip-invalid` sets such objects aside. A field that the API does not have is a
+  warning, with `--strict` an error. The spec of a ResourceClass may not change.
+
+`metadata` is read for names, namespaces, labels, annotations, owners, creation and deletion times, in every kind. What
+is said of containers is true of init containers too.
+Kinds that are not listed are skipped, with a warning that counts them. Templates of workloads (Job, JobSet, Volcano Job
+and others) are expanded to the pods that their controllers would create, see [workloads.md](workloads.md).
+"""
+
+
+def page() -> str:
+    parts = [HEAD]
+    for title, kinds in (
+        ("Kubernetes", [kind for kind in KINDS if _group(kind) == "Kubernetes"]),
+        ("Volcano", [kind for kind in KINDS if _group(kind) == "Volcano"]),
+        ("Other forms of PodGroup", list(OTHER_FORMS)),
+        ("Fairway", [kind for kind in KINDS if _group(kind) == "Fairway"]),
+        ("Open Cluster Management", [kind for kind in KINDS if _group(kind) == "Fleet"]),
+    ):
+        parts.append(f"## {title}\n")
+        parts += [_section(kind) for kind in kinds]
+    return "\n".join([*parts, *_annotations()])
+
+
+def _group(kind: Kind) -> str:
+    version = kind.api_versions[0]
+    if "volcano.sh" in version:
+        return "Volcano"
+    if "fairway.dev" in version:
+        return "Fairway"
+    return "Fleet" if FLEET in version else "Kubernetes"
+
+
+def _section(kind: Kind) -> str:
+    info = inspect.type_info(kind.struct)
+    assert isinstance(info, inspect.StructType)
+    table = kind.name if kind not in OTHER_FORMS else ""
+    honoured, unused = _fields(info, table)
+    lines = [f"### {kind.name}\n", f"`{'`, `'.join(kind.api_versions)}`\n"]
+    if honoured:
+        lines.append(f"- honoured: {_listed(honoured)}")
+    warned = {f"spec.{name}": instead for name, instead in kind.not_honoured.items()} | WARNED.get(kind.name, {})
+    lines += [f"- warned: `{name}` ({instead})" for name, instead in sorted(warned.items())]
+    unused = [name for name in unused if name not in warned]
+    if unused:
+        lines.append(f"- without effect: {_listed(unused)}")
+    return "\n".join(lines) + "\n"
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _fields(info: inspect.StructType, table: str) -> tuple[list[str], list[str]]:
+    """The honoured fields of a kind, and those of its API that are without effect; `metadata` is described once."""
+    honoured, unused = _walk(info, table, "", (info.cls,))
+    return [name for name in honoured if name not in WARNED.get(table, {})], unused
+
+
+def _walk(info: inspect.StructType, name: str, path: str, above: tuple[type, ...]) -> tuple[list[str], list[str]]:
+    """Where all fields below one are honoured, that one stands for them."""
+    honoured: list[str] = []
+    unused: list[str] = []
+    closed, known = _types().get(name, (False, {}))
+    decoded = {part.encode_name: part.type for part in info.fields}
+    for part in sorted({*known, *decoded} - LEFT_OUT):
+        if part not in decoded:
+            unused.append(path + part)
+        elif part in known or not closed or not path:
+            many, inner = _inner(decoded[part])
+            if inner is None or inner.cls in above:
+                honoured.append(path + part)
+                continue
+            below = known.get(part, "").strip("[]{}")
+            used, not_used = _walk(inner, below, f"{path}{part}{many}.", (*above, inner.cls))
+            honoured += used if not_used or not path else [path + part]
+            unused += not_used
+    return honoured, unused
+
+
+def _inner(kind: inspect.Type) -> tuple[str, inspect.StructType | None]:
+    """The struct that a field holds, and how its path is written: `[]` for a list, `.*` for a map."""
+    if isinstance(kind, inspect.UnionType):
+        choices = [choice for choice in kind.types if not isinstance(choice, inspect.NoneType)]
+        return _inner(choices[0]) if len(choices) == 1 else ("", None)
+    if isinstance(kind, inspect.StructType):
+        return "", kind
+    if isinstance(kind, inspect.VarTupleType) and isinstance(kind.item_type, inspect.StructType):
+        return "[]", kind.item_type
+    if isinstance(kind, inspect.DictType) and isinstance(kind.value_type, inspect.StructType):
+        return ".*", kind.value_type
+    return "", None
+
+
+def _types() -> dict[str, tuple[bool, dict[str, str]]]:
+    """The table of field names: by type, whether it is closed, and what each of its fields holds."""
+    found: dict[str, tuple[bool, dict[str, str]]] = {}
+    for line in re.sub(r"\n  +", " ", TABLE).strip().splitlines():
+        if line:
+            name, _, fields = line.partition(":")
+            parts = (text.partition("=") for text in fields.split())
+            found[name.rstrip("!")] = name.endswith("!"), {part: holds for part, _, holds in parts}
+    return found
+
+
+def _annotations() -> Iterator[str]:
+    yield "## Labels and annotations\n"
+    yield "Of pods, PodGroups and queues. One with a value that cannot be read is named in a warning.\n"
+    yield f"- honoured: {_listed(sorted(UNDERSTOOD))}"
+    yield from (f"- warned: `{name}` ({instead})" for name, instead in sorted(NOT_HONOURED.items()))
+    yield ""
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
