@@ -11,7 +11,7 @@ from pathlib import Path
 from experiments.gang_bound import mean_wait, small_jobs
 from fairway.clock import SECOND, Micros
 from fairway.sim.compare import Comparison, compare
-from fairway.sim.parallel import Task, run_all
+from fairway.sim.parallel import Task, run_all, run_task
 from fairway.sim.report import RunReport, svg
 from fairway.sim.report.svg import Frame
 
@@ -52,7 +52,7 @@ def compared(seeds: int = 3) -> tuple[Comparison, Sequence[RunReport]]:
         for name in POLICIES
         for seed in range(seeds)
     ]
-    reports = list(run_all(tasks))
+    reports = list(run_all(tasks, run_task))
     return compare(reports[:seeds], reports[seeds:]), (reports[0], reports[seeds])
 
 

@@ -47,6 +47,11 @@ def parse_rfc3339(text: str) -> Micros:
         raise InputError(f"{text!r} is not a time: {error}") from None
 
 
+def to_the_second(moment: Micros) -> str:
+    """A time for people: in RFC 3339, the next whole second."""
+    return format_rfc3339(-(-moment // SECOND) * SECOND)
+
+
 def format_rfc3339(moment: Micros) -> str:
     """The shortest RFC 3339 text in UTC: `2026-01-01T00:00:00Z`, with a fraction only where there is one."""
     text = to_datetime(moment).strftime("%Y-%m-%dT%H:%M:%S")

@@ -56,6 +56,27 @@ def test_why_what_would_help_and_when(fairway: Fairway, cluster: str, monkeypatc
     assert any("Tried without effect: " in line for line in lines)
 
 
+def test_pods_of_the_cluster_itself_are_not_among_those_without_a_known_end(
+    fairway: Fairway, cluster: str, tmp_path: Path
+) -> None:
+    daemon = CLUSTER.split("---")[1].replace("busy, namespace: team", "proxy, namespace: kube-system")
+    daemon = daemon.replace("  activeDeadlineSeconds: 3600\n", "").replace('nvidia.com/gpu: "3"', "cpu: 1")
+    service = daemon.replace("proxy, namespace: kube-system", "service, namespace: team")
+    path = tmp_path / "all.yaml"
+    path.write_text(f"{CLUSTER}---{daemon}---{service}")
+    given = ("explain", "train", "-f", str(path), "--now", "2026-01-01T00:30:00Z")
+    assert "No known end: team/service." in fairway(*given).out
+    assert json.loads(fairway(*given, "-o", "json").out)["forecast"]["unknownCount"] == 1
+
+
+def test_times_are_round_for_people_and_exact_for_programs(fairway: Fairway, cluster: str) -> None:
+    given = ("explain", "train", "-f", cluster, "--now", "2026-01-01T00:30:00.123456Z")
+    assert "starts at 2026-01-01T01:10:00Z (in 40m) if nothing else arrives." in fairway(*given).out
+    Path(cluster).write_text(CLUSTER.replace("startTime: 2026-01-01T00:10:00Z", "startTime: 2026-01-01T00:10:00.4Z"))
+    assert "starts at 2026-01-01T01:10:01Z (in 40m)" in fairway(*given).out
+    assert json.loads(fairway(*given, "-o", "json").out)["forecast"]["start"] == "2026-01-01T01:10:00.400000Z"
+
+
 def test_for_programs(fairway: Fairway, cluster: str) -> None:
     arguments = ("explain", "team/train", "-f", cluster, "--now", "2026-01-01T00:30:00Z", "-o")
     said = json.loads(fairway(*arguments, "json").out)

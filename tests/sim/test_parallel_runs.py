@@ -6,7 +6,7 @@ from multiprocessing import active_children
 from multiprocessing.connection import wait
 from pathlib import Path
 
-from fairway.sim.parallel import Task, run_all
+from fairway.sim.parallel import Task, run_all, run_task
 
 POLICY = "actions: [enqueue, allocate]\ntiers: [{plugins: [{name: gang}, {name: predicates}]}]\n"
 
@@ -19,14 +19,14 @@ def task(path: Path, jobs: int, seed: int = 1) -> Task:
 
 def test_reports_come_in_the_order_of_the_tasks(tmp_path: Path) -> None:
     tasks = [task(tmp_path, 300), task(tmp_path, 2, seed=2), task(tmp_path, 3, seed=3)]
-    found = list(run_all(tasks, workers=2))
+    found = list(run_all(tasks, run_task, workers=2))
     assert [(report.seed, report.metrics.finished) for report in found] == [(1, 300), (2, 2), (3, 3)]
-    assert [report.metrics for report in run_all(tasks, workers=1)] == [report.metrics for report in found]
+    assert [report.metrics for report in run_all(tasks, run_task, workers=1)] == [report.metrics for report in found]
 
 
 def test_who_leaves_early_does_not_wait_for_the_other_runs(tmp_path: Path) -> None:
     before = set(active_children())
-    runs = run_all([task(tmp_path, 2), task(tmp_path, 100_000_000)], workers=2)
+    runs = run_all([task(tmp_path, 2), task(tmp_path, 100_000_000)], run_task, workers=2)
     assert next(runs).metrics.finished == 2
     children = set(active_children()) - before
     assert children

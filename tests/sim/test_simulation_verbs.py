@@ -127,6 +127,65 @@ def test_diff_says_who_gains(scenario: str, tmp_path: Path, capsys: pytest.Captu
     assert call("diff", scenario, "--policy", "default") == 2
 
 
+def test_the_page_says_how_it_was_made_and_leaves_nothing_out(scenario: str, tmp_path: Path) -> None:
+    policy = tmp_path / "p.yaml"
+    policy.write_text("actions: [enqueue, allocate]\n")
+    Path(scenario).write_text(SCENARIO.replace("  - no evictions", "  - no evictions\n  - job y/big starts before 1s"))
+    assert call("simulate", scenario, "--policy", str(policy), "--out", str(tmp_path / "out"), "--seed", "3") == 0
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert f"fairway simulate {scenario} --policy {policy} --seed 3 --out {tmp_path / 'out'}" in page
+    assert f"Policy {policy}" in page
+    assert "<pre>" in page
+    assert "enqueue" in page
+    for section in ("Waits by queue", "Waits by namespace"):
+        assert section in page
+    assert "<td>x</td><td>12</td>" in page
+    assert "Holds: job y/big starts before 10h" in page
+    assert "Holds: no evictions" in page
+    assert 'class="alarm">job y/big starts before 1s: it starts' in page
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert report["passed"] == ["job y/big starts before 10h", "no evictions"]
+
+
+def test_a_long_name_in_a_plot_is_there_in_full() -> None:
+    from fairway.sim.report.rows import _label
+
+    name = "team/a-job-with-a-name-that-is-too-long-for-a-row"
+    assert _label("team/short") == "team/short"
+    assert f"<title>{name}</title>" in _label(name)
+
+
+def test_diff_lists_jobs_that_gain_and_jobs_that_lose(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Most wanted first, against first come, first served: the wanted job gains what the others lose."""
+    (tmp_path / "s.yaml").write_text(
+        "cluster: {nodes: 1 x {cpu: 1}}\nworkload:\n  jobs:\n"
+        "  - {name: a, count: 3, every: 1s, request: {cpu: 1}, run: 60s}\n"
+        "  - {name: wanted, priority: 9, request: {cpu: 1}, run: 60s, arrive: 5s}\n"
+    )
+    plugins = "[{name: gang}, {name: predicates}, {name: proportion}, {name: nodeorder}]"
+    (tmp_path / "fifo.yaml").write_text(f"tiers: [{{plugins: {plugins}}}]\n")
+    given = ("diff", str(tmp_path / "s.yaml"), "--policy", str(tmp_path / "fifo.yaml"), "--policy", "default")
+    assert call(*given, "--workers", "1") == 0
+    out = capsys.readouterr().out
+    assert "wait of jobs that gain" in out
+    assert "wait of jobs that lose" in out
+    assert call(*given, "--workers", "1", "-o", "json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [(row["name"], row["change"]) for row in found["gaining"]] == [("default/wanted", -120.0)]
+    assert {row["name"]: row["change"] for row in found["losing"]} == {"default/a-1": 60.0, "default/a-2": 60.0}
+    assert (found["gainingJobs"], found["losingJobs"]) == (1, 2)
+
+
+def test_rows_that_are_left_out_are_counted() -> None:
+    from fairway.sim.compare import Comparison, Difference
+    from fairway.sim.report.comparison import comparison_html
+
+    rows = [Difference(f"n{number}", "s", 1.0, 2.0, 1.0, 0.0, True) for number in range(30)]
+    html = comparison_html(Comparison("s", "A", "B", [0], rows[:1], [], rows, [], rows[:10], 25))
+    assert "Mean wait by namespace (the 20 that change most, of 30)" in html
+    assert "Wait of jobs that gain (the first 10 of 25)" in html
+
+
 def test_sweep_runs_every_combination(scenario: str, capsys: pytest.CaptureFixture[str]) -> None:
     given = ("sweep", scenario, "--workers", "1", "-o", "json", "--set", "reserve.reservedNodePercent=10,100")
     assert call(*given, "--set", "reserve.starvingJobTimeThreshold=5,9000") == 0

@@ -46,8 +46,9 @@ def command(
     import msgspec
 
     from fairway.cli.inputs import folder_to_write, read_policy
+    from fairway.cli.simulate import origin
     from fairway.sim.compare import compare
-    from fairway.sim.parallel import Task, run_all
+    from fairway.sim.parallel import Task, run_all, run_with_waits
     from fairway.sim.policies import policy_text
     from fairway.sim.report.comparison import comparison_html, comparison_tables
     from fairway.sim.report.files import OutputFiles
@@ -59,13 +60,15 @@ def command(
     path = Path(scenario)
     loaded = load_scenario(path)
     count = seeds or (5 if loaded.is_random else 1)
-    texts = [(name, policy_text(read_policy(None if name == "default" else name))) for name in policies]
+    chosen_policies = [read_policy(None if name == "default" else name) for name in policies]
+    texts = [(name, policy_text(policy)) for name, policy in zip(policies, chosen_policies, strict=True)]
     text = path.read_text(encoding="utf-8-sig")
     chosen = [loaded.file.seed + index for index in range(count)]
     target = None if folder is None else folder_to_write(folder)
     tasks = [Task(str(path.absolute()), text, name, policy, seed) for name, policy in texts for seed in chosen]
-    reports = list(run_all(tasks, workers=workers))
-    comparison = compare(reports[:count], reports[count:])
+    runs = list(run_all(tasks, run_with_waits, workers=workers))
+    reports, waits = [run.report for run in runs], [run.waits for run in runs]
+    comparison = compare(reports[:count], reports[count:], (waits[:count], waits[count:]))
     if output != "table":
         print_structured(comparison, output)
     else:
@@ -75,6 +78,8 @@ def command(
     if target is not None:
         with OutputFiles(target) as files:
             files.write("diff.json", msgspec.json.format(msgspec.json.encode(comparison), indent=1) + b"\n")
-            html = page([reports[0], reports[count]], comparison_html(comparison))
+            given = [*(("--policy", name) for name in policies), ("--seeds", seeds), ("--out", folder)]
+            made_by = origin("diff", scenario, given, chosen_policies)
+            html = page([reports[0], reports[count]], comparison_html(comparison), made_by)
             files.write("diff.html", html.encode())
         echo(f"Written: {target / 'diff.json'}, {target / 'diff.html'}", err=True)

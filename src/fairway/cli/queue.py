@@ -100,29 +100,20 @@ def _of_sandbox(queue: str | None, sandbox: str | None, given: bool) -> Sequence
 
 
 def _print(rows: Sequence[WaitingJob]) -> None:
-    from fairway.sim.spans import format_span
+    from fairway.sim.spans import rounded_span
 
     made = table("queue", "#", "job", "pods", "waiting", "starts in", "reason", numbers=("#", "pods", "priority"))
     for row in rows:
-        waiting = "" if row.waiting_for is None else format_span(_rounded(row.waiting_for))
+        waiting = "" if row.waiting_for is None else rounded_span(row.waiting_for)
         mark = ", starving" if row.starving else ""
         made.add_row(row.queue, str(row.position), row.job, str(row.pods), waiting, _start(row), f"{row.reason}{mark}")
     console().print(made)
 
 
 def _start(row: WaitingJob) -> str:
-    from fairway.sim.spans import format_span
+    from fairway.sim.spans import rounded_span
 
     if row.starts_in is None:
         return "unknown"
-    text = "now" if row.starts_in <= 0 else format_span(_rounded(row.starts_in))
+    text = "now" if row.starts_in <= 0 else rounded_span(row.starts_in)
     return f"{text}, planned" if row.planned_start else text
-
-
-def _rounded(span: int) -> int:
-    """A span as a person reads it: to the second, the minute or the hour, whatever its length."""
-    second = 1_000_000
-    for limit, unit in ((600 * second, second), (86_400 * second, 60 * second)):
-        if span < limit:
-            return -(-span // unit) * unit
-    return -(-span // (3_600 * second)) * 3_600 * second

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from fairway.cli.output import console, echo, output_option, print_json, print_s
 if TYPE_CHECKING:
     from fairway.api.policy import Policy
     from fairway.sim.report.files import OutputFiles
+    from fairway.sim.report.page import Origin
     from fairway.sim.run import Progress, RunResult
     from fairway.sim.scenario import Scenario
 
@@ -73,7 +74,8 @@ def command(
         if files is not None:
             from fairway.sim.report.write import write_report
 
-            write_report(files, result.report, result.speed)
+            given = {"--policy": policy_file, "--seed": seed, "--estimate": estimate, "--out": folder}
+            write_report(files, result.report, result.speed, origin("simulate", scenario, given.items(), [policy]))
     if output == "table":
         print_report(result)
     elif output == "json":
@@ -91,6 +93,18 @@ def command(
 
         lines = [f"{scenario}:{breach.line}: {breach}" for breach in result.breaches]
         raise CheckFailed("\n".join([*lines, f"{len(lines)} of {len(loaded.assertions)} assertions failed"]))
+
+
+def origin(command: str, scenario: str, given: Iterable[tuple[str, object]], policies: Sequence[Policy]) -> Origin:
+    """The command as a page tells it, with the policies that were used."""
+    import shlex
+
+    from fairway.sim.policies import policy_text
+    from fairway.sim.report.page import Origin
+
+    options = [str(word) for name, value in given if value is not None for word in (name, value)]
+    texts = [(policy.source, policy_text(policy)) for policy in policies]
+    return Origin(shlex.join(["fairway", command, scenario, *options]), texts)
 
 
 def with_estimate(scenario: Scenario, given: str | None) -> Scenario:

@@ -50,7 +50,7 @@ def command(
 
     from fairway.cli.simulate import read_policy
     from fairway.scheduler.framework.registry import default_registry
-    from fairway.sim.parallel import Task, run_all
+    from fairway.sim.parallel import Task, run_all, run_task
     from fairway.sim.policies import combinations, parse_settings, policy_text, with_settings
     from fairway.sim.scenario import load_scenario
 
@@ -65,7 +65,7 @@ def command(
         for policy in [with_settings(base, values, catalog) for values in chosen]
         for index in range(seeds)
     ]
-    reports = list(run_all(tasks, workers=workers, dask=dask))
+    reports = list(run_all(tasks, run_task, workers=workers, dask=dask))
     rows = [_row(values, reports[index * seeds : (index + 1) * seeds]) for index, values in enumerate(chosen)]
     if output == "table":
         _print(rows, list(chosen[0]))

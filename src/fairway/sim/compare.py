@@ -51,10 +51,28 @@ class Comparison(msgspec.Struct, frozen=True, rename="camel"):
     """Mean wait of the jobs of each queue; likewise below."""
     namespaces: Sequence[Difference]
     sizes: Sequence[Difference]
+    gaining: Sequence[Difference] = ()
+    """Waits of the jobs that wait less under the second policy, the largest change first."""
+    gaining_jobs: int = 0
+    """How many there are; `gaining` has the first of them. Likewise below."""
+    losing: Sequence[Difference] = ()
+    losing_jobs: int = 0
 
 
-def compare(first: Sequence[RunReport], second: Sequence[RunReport]) -> Comparison:
-    """Reports of the same seeds under two policies."""
+MOST_JOBS = 10
+"""Jobs that gain, and jobs that lose, that are listed."""
+
+Waits = Sequence[Mapping[str, float]]
+"""Of each run, by job."""
+
+
+def compare(
+    first: Sequence[RunReport], second: Sequence[RunReport], waits: tuple[Waits, Waits] = ((), ())
+) -> Comparison:
+    """Reports of the same seeds under two policies, and what each job waited."""
+    jobs = _jobs(*waits)
+    gaining = sorted((job for job in jobs if job.change < 0), key=lambda job: (job.change, job.name))
+    losing = sorted((job for job in jobs if job.change > 0), key=lambda job: (-job.change, job.name))
     a, b = [report.metrics for report in first], [report.metrics for report in second]
     size_order = {name: index for index, (_, name) in enumerate(SIZE_CLASSES)}
     sizes = sorted(_groups(a, b, lambda metrics: metrics.by_size), key=lambda d: size_order.get(d.name, 0))
@@ -67,7 +85,22 @@ def compare(first: Sequence[RunReport], second: Sequence[RunReport]) -> Comparis
         queues=_groups(a, b, lambda metrics: metrics.by_queue),
         namespaces=_groups(a, b, lambda metrics: metrics.by_namespace),
         sizes=sizes,
+        gaining=gaining[:MOST_JOBS],
+        gaining_jobs=len(gaining),
+        losing=losing[:MOST_JOBS],
+        losing_jobs=len(losing),
     )
+
+
+def _jobs(a: Waits, b: Waits) -> list[Difference]:
+    """The mean wait of each job that finished in every run."""
+    if not a:
+        return []
+    names = set.intersection(*(set(waits) for waits in (*a, *b)))
+    return [
+        _difference(name, "s", True, [waits[name] for waits in a], [waits[name] for waits in b])
+        for name in sorted(names)
+    ]
 
 
 def _overall(a: Sequence[Metrics], b: Sequence[Metrics]) -> Iterator[Difference]:

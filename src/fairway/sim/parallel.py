@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from importlib import import_module
 from multiprocessing import active_children, get_context
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from fairway.api.policy import parse_policy
+from fairway.clock import SECOND
 from fairway.errors import InputError
 from fairway.scheduler.framework.registry import default_registry
+from fairway.sim.metrics import JobOutcome
 from fairway.sim.report.model import RunReport
 from fairway.sim.run import Simulation
 from fairway.sim.scenario import parse_scenario
 
+T = TypeVar("T")
 CONNECT_SECONDS = 10
 """How long a Dask scheduler has to answer."""
 
@@ -37,25 +41,45 @@ class Task(msgspec.Struct, frozen=True):
 
 
 def run_task(task: Task) -> RunReport:
+    return _run(task)
+
+
+def _run(task: Task, on_finish: Callable[[JobOutcome], None] | None = None) -> RunReport:
     scenario = parse_scenario(task.scenario_text, Path(task.scenario_path))
     policy = parse_policy(task.policy_text, task.policy_name, default_registry().catalog)
-    return Simulation(scenario, policy, seed=task.seed).run().report
+    return Simulation(scenario, policy, seed=task.seed, on_finish=on_finish).run().report
+
+
+class WaitsOfRun(msgspec.Struct, frozen=True):
+    """A run with the wait of each finished job, in seconds."""
+
+    report: RunReport
+    waits: dict[str, float]
+
+
+def run_with_waits(task: Task) -> WaitsOfRun:
+    waits: dict[str, float] = {}
+
+    def finished(job: JobOutcome) -> None:
+        waits[job.key] = (job.start - job.submit) / SECOND
+
+    return WaitsOfRun(_run(task, finished), waits)
 
 
 def run_all(
-    tasks: Sequence[Task], *, workers: int | None = None, dask: str | None = None
-) -> Generator[RunReport, None, None]:
-    """Each task's report, in order, as they become known."""
+    tasks: Sequence[Task], run: Callable[[Task], T], *, workers: int | None = None, dask: str | None = None
+) -> Generator[T, None, None]:
+    """What `run` makes of each task, in order, as they become known."""
     if dask is not None:
-        yield from _on_dask(tasks, dask)
+        yield from _on_dask(tasks, dask, run)
         return
     size = min(len(tasks), workers or os.cpu_count() or 1)
     if size <= 1:
-        yield from map(run_task, tasks)
+        yield from map(run, tasks)
         return
     pool = ProcessPoolExecutor(size, mp_context=get_context("spawn"), initializer=_leave_interrupts_to_parent)
     with _stopped_early(pool):
-        futures = [pool.submit(run_task, task) for task in tasks]
+        futures = [pool.submit(run, task) for task in tasks]
         for future in futures:
             yield future.result()
 
@@ -79,7 +103,7 @@ def _stopped_early(pool: ProcessPoolExecutor) -> Iterator[None]:
     pool.shutdown()
 
 
-def _on_dask(tasks: Sequence[Task], address: str) -> Iterator[RunReport]:
+def _on_dask(tasks: Sequence[Task], address: str, run: Callable[[Task], T]) -> Iterator[T]:
     try:
         distributed = import_module("distributed")
     except ImportError:
@@ -91,7 +115,7 @@ def _on_dask(tasks: Sequence[Task], address: str) -> Iterator[RunReport]:
         raise InputError(f"--dask {address}: {what}") from error
     with client:
         try:
-            for future in client.map(run_task, list(tasks), pure=False):
+            for future in client.map(run, list(tasks), pure=False):
                 yield future.result()
         except ImportError as error:
             what = f"a worker cannot run it ({error}), expected Fairway and its plugins to be installed there too"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import resource
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from random import Random
@@ -341,6 +341,7 @@ class Simulation:
             nodes=self.nodes,
             warnings=warnings,
             breaches=[str(breach) for breach in breaches],
+            passed=_passed(self.scenario, breaches),
         )
         return RunResult(report, self._speed(seconds), breaches, self.faults)
 
@@ -367,6 +368,12 @@ class Simulation:
             cycle_p99=spent.percentile(99) / 1e9,
             peak_memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         )
+
+
+def _passed(scenario: Scenario, breaches: Iterable[Breach]) -> list[str]:
+    """The assertions that hold."""
+    broken = {(breach.assertion, breach.line) for breach in breaches}
+    return [one.text for one in scenario.assertions if (one.text, one.line) not in broken]
 
 
 def _waits(thing: ApiObject) -> bool:

@@ -58,6 +58,13 @@ def format_span(span: Micros) -> str:
     raise AssertionError
 
 
+def rounded_span(span: Micros) -> str:
+    """The span as people say it: to the second, the minute or the hour, by its length."""
+    unit = next((unit for limit, unit in ((600, "s"), (86_400, "m")) if abs(span) < limit * SECOND), "h")
+    whole = (span + _UNITS[unit] // 2) // _UNITS[unit]
+    return format_span((whole or (1 if span > 0 else 0)) * _UNITS[unit])
+
+
 class Drawn:
     """A span that may be drawn anew each time."""
 

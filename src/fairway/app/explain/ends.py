@@ -11,7 +11,7 @@ from fairway.app.explain.model import Change
 from fairway.app.explain.question import Attempt, Attempts, Question
 from fairway.app.explain.runs import Runs
 from fairway.app.explain.search import smallest_set
-from fairway.clock import Micros, format_rfc3339
+from fairway.clock import Micros, to_the_second
 from fairway.sim.live import FOREVER
 from fairway.state.reader import key_of
 
@@ -54,5 +54,5 @@ def _text(keys: list[str], last: Micros) -> str:
     if last >= FOREVER:
         when = "not all have a known end" if len(keys) > 1 else "its end is not known"
     else:
-        when = f"{'all known' if len(keys) > 1 else 'known'} to end by {format_rfc3339(last)}"
+        when = f"{'all known' if len(keys) > 1 else 'known'} to end by {to_the_second(last)}"
     return f"wait for the end of {named} ({when}{fewer})"

@@ -11,9 +11,11 @@ from msgspec.structs import replace
 from fairway.app.explain.look_ahead import LookAhead
 from fairway.app.explain.model import Forecast, UnknownEnd
 from fairway.app.explain.situation import Situation, effect_on
-from fairway.clock import Micros, format_rfc3339
-from fairway.sim.spans import format_span
+from fairway.clock import Micros, format_rfc3339, to_the_second
+from fairway.sim.spans import rounded_span
 
+SYSTEM = "kube-system"
+"""Pods there run for as long as the cluster does: nobody waits for their end."""
 NAMED = 10
 """Runs of unknown end that are listed; the rest are counted."""
 
@@ -70,11 +72,11 @@ class _Teller:
 
     def _when(self, moment: Micros, word: str = "") -> str:
         now = self._situation.now
-        return "now" if moment <= now else f"{word}{format_rfc3339(moment)} (in {format_span(moment - now)})"
+        return "now" if moment <= now else f"{word}{to_the_second(moment)} (in {rounded_span(moment - now)})"
 
     def _unknown(self) -> list[UnknownEnd]:
-        """Runs that go on for ever, at the end of the look ahead."""
-        others = [pod for pod in self._ahead.endless() if pod.job.key != self._job]
+        """Runs that go on for ever, at the end of the look ahead; those of the cluster itself are left out."""
+        others = [pod for pod in self._ahead.endless() if pod.job.key != self._job and pod.job.namespace != SYSTEM]
         return [UnknownEnd(pod.key, pod.node) for pod in others]
 
 

@@ -54,7 +54,15 @@ def _parts(comparison: Comparison) -> Iterator[tuple[str, Sequence[Difference]]]
         ("Mean wait by namespace", comparison.namespaces),
     ):
         if rows:
-            yield title, rows[:MAX_ROWS]
+            cut = f" (the {MAX_ROWS} that change most, of {len(rows)})" if len(rows) > MAX_ROWS else ""
+            yield f"{title}{cut}", rows[:MAX_ROWS]
+    for what, rows, count in (
+        ("gain", comparison.gaining, comparison.gaining_jobs),
+        ("lose", comparison.losing, comparison.losing_jobs),
+    ):
+        if rows:
+            cut = f" (the first {len(rows)} of {count})" if count > len(rows) else ""
+            yield f"Wait of jobs that {what}{cut}", rows
 
 
 def _table(title: str, rows: Sequence[Difference], with_margin: bool) -> Table:

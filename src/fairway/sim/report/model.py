@@ -63,6 +63,8 @@ class RunReport(msgspec.Struct, frozen=True, rename="camel"):
     ties: str = "creation, then namespace/name; nodes by name"
     warnings: Sequence[str] = ()
     breaches: Sequence[str] = ()
+    passed: Sequence[str] = ()
+    """Assertions that hold."""
 
 
 class Speed(msgspec.Struct, frozen=True, rename="camel"):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+from fairway.sim.metrics import WaitMetrics
 from fairway.sim.metrics.summary import PlannedMetrics
 from fairway.sim.report import plots, rows
 from fairway.sim.report.model import RunReport
@@ -26,7 +28,15 @@ _SECTIONS = (
 )
 
 
-def page(reports: Sequence[RunReport], comparison: str = "") -> str:
+class Origin(NamedTuple):
+    """How a page came about, so that whoever gets it can make it again."""
+
+    command: str
+    policies: Sequence[tuple[str, str]]
+    """Name and text of each."""
+
+
+def page(reports: Sequence[RunReport], comparison: str = "", origin: Origin | None = None) -> str:
     """One report, or several side by side; `comparison` is HTML that goes before the plots."""
     first = reports[0]
     title = f"{first.scenario} under {' and '.join(report.policy for report in reports)}"
@@ -42,8 +52,9 @@ def page(reports: Sequence[RunReport], comparison: str = "") -> str:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<title>{escape(title)}</title><style>{style}</style></head><body><main>"
-        f"<header><h1>{escape(first.scenario)}</h1>{_subtitle(first)}</header>"
-        f"{heads}{comparison}{sections}</main><div id=tip></div><script>{script}</script></body></html>\n"
+        f"<header><h1>{escape(first.scenario)}</h1>{_subtitle(first)}{_origin(origin)}</header>"
+        f"{heads}{comparison}{_waits(reports)}{sections}</main>"
+        f"<div id=tip></div><script>{script}</script></body></html>\n"
     )
 
 
@@ -54,6 +65,37 @@ def _subtitle(report: RunReport) -> str:
         f"{escape(report.end)} · seed {report.seed}<br>At one instant: {escape(report.order)}. "
         f"Ties: {escape(report.ties)}.</p>"
     )
+
+
+def _origin(origin: Origin | None) -> str:
+    if origin is None:
+        return ""
+    policies = "".join(
+        f"<details><summary>Policy {escape(name)}</summary><pre>{escape(text)}</pre></details>"
+        for name, text in origin.policies
+    )
+    return f"<p class=note>Made by <code>{escape(origin.command)}</code></p>{policies}"
+
+
+def _waits(reports: Sequence[RunReport]) -> str:
+    """Waits by queue and by namespace, of all of them."""
+    sections = []
+    for what in ("queue", "namespace"):
+        groups = [getattr(report.metrics, f"by_{what}") for report in reports]
+        tables = _side_by_side(reports, [_wait_table(what, group) for group in groups])
+        sections.append(f"<section><h2>Waits by {what}</h2>{tables}</section>")
+    return "".join(sections)
+
+
+def _wait_table(what: str, groups: Mapping[str, WaitMetrics]) -> str:
+    head = "".join(f"<th>{name}</th>" for name in (what, "jobs", "mean wait", "median", "95 %", "longest", "slowdown"))
+    body = "".join(
+        f"<tr><td>{escape(name)}</td><td>{waits.jobs}</td>"
+        + "".join(f"<td>{clear_time(span)}</td>" for span in (waits.mean, waits.p50, waits.p95, waits.max))
+        + f"<td>{waits.slowdown_mean:.2f}</td></tr>"
+        for name, waits in sorted(groups.items(), key=lambda item: (-item[1].jobs, item[0]))
+    )
+    return f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
 
 
 def _side_by_side(reports: Sequence[RunReport], parts: Sequence[str]) -> str:
@@ -94,6 +136,7 @@ def _head(report: RunReport) -> str:
     notices = [f'<p class="alarm">{escape(breach)}</p>' for breach in report.breaches]
     if report.partial:
         notices.insert(0, '<p class="alarm">The run was cut short: this report covers only what had happened.</p>')
+    notices += [f'<p class="passed">Holds: {escape(text)}</p>' for text in report.passed]
     notices += [f'<p class="warning">{escape(warning)}</p>' for warning in report.warnings]
     use = " · ".join(
         f"{escape(name)} {percent(u.to_last_end)} ({percent(u.to_last_start)} to the last start)"

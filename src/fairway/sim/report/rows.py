@@ -66,7 +66,7 @@ def _rows(scale: Scale, rows: Sequence[tuple[str, Sequence[Entry]]], label: str)
         parts.append(f'<rect class="band" x="{left}" y="{number(y)}" width="{room}" height="{height}"/>')
         parts.append(
             f'<text class="tick" x="{left - 6}" y="{number(y + height / 2)}" text-anchor="end" '
-            f'dominant-baseline="middle">{svg.escape(name if len(name) < 22 else name[:20] + "…")}</text>'
+            f'dominant-baseline="middle">{_label(name)}</text>'
         )
         for lane, text, start, finish, css in entries:
             x0, x1 = (left + room * (time / SECOND) / end for time in (start, finish))
@@ -83,6 +83,11 @@ def _rows(scale: Scale, rows: Sequence[tuple[str, Sequence[Entry]]], label: str)
         for tick in svg.time_ticks(end, max(2, room // 80))
     )
     return svg.drawing(scale.width, height, f"{ticks}{''.join(parts)}", label=label)
+
+
+def _label(name: str) -> str:
+    """As much of a name as there is space for; the whole one is shown where the pointer is."""
+    return svg.escape(name) if len(name) < 22 else f"{svg.escape(name[:20])}…<title>{svg.escape(name)}</title>"
 
 
 def _lane(ends: list[Micros], start: Micros, end: Micros) -> int:

@@ -30,6 +30,9 @@ def tables(report: RunReport, speed: Speed | None = None) -> Iterator[Renderable
         if len(groups) > 1:
             yield ""
             yield _groups(name, groups)
+    if report.passed:
+        yield ""
+        yield f"{counted(len(report.passed), 'assertion')} held"
     if speed is not None:
         yield ""
         yield _speed_line(speed)

@@ -10,7 +10,7 @@ from fairway.clock import SECOND, Micros
 from fairway.sim.metrics import JobOutcome
 from fairway.sim.report.files import OutputFiles
 from fairway.sim.report.model import RunReport, Speed, to_json
-from fairway.sim.report.page import page
+from fairway.sim.report.page import Origin, page
 
 COLUMNS = (
     "job",
@@ -33,10 +33,10 @@ COLUMNS = (
 """Times are seconds; `limit` is the requested run time; `planned` is hard or soft, `plannedResult` kept or missed."""
 
 
-def write_report(files: OutputFiles, report: RunReport, speed: Speed) -> None:
+def write_report(files: OutputFiles, report: RunReport, speed: Speed, origin: Origin | None = None) -> None:
     """Everything but the jobs, which were written while the run went on."""
     files.write("report.json", to_json(report))
-    files.write("report.html", page([report]).encode())
+    files.write("report.html", page([report], origin=origin).encode())
     files.write("speed.json", msgspec.json.format(msgspec.json.encode(speed), indent=1) + b"\n")
 
 
