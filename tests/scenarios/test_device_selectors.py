@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
+from fairway.api.kinds import ApiObject
 from fairway.scheduler.plan import Plan
 from support.claims import claim, claiming, device_class, exactly
 from support.devices import DRIVER, device_node, published, resource_slice
 from support.engine import decided, reasons, state_of, waiting
 from support.engine import policy as make_policy
+from support.objects import node
 
 POLICY = make_policy(devices={})
 A = published(
@@ -35,12 +39,12 @@ OWN = f'device.attributes["{DRIVER}"]'
 CAPACITY = f'device.capacity["{DRIVER}"]'
 
 
-def chosen(text: str, *more: str) -> Plan:
-    node = [device_node("n1"), resource_slice("s1", "n1", A, B, C)]
+def chosen(text: str, *more: str, others: Sequence[ApiObject] = ()) -> Plan:
+    devices = [device_node("n1"), resource_slice("s1", "n1", A, B, C)]
     found = claim("c", exactly(selectors=[text, *more]))
     spare = claim("d", exactly(selectors=[f'{OWN}.model == "spare"']))
     other = [spare, claiming("other", "d", created=9)]
-    return decided(state_of(device_class(), node, found, claiming("p", "c"), other), POLICY)
+    return decided(state_of(device_class(), devices, found, claiming("p", "c"), other, list(others)), POLICY)
 
 
 def given(plan: Plan) -> dict[str, list[str]]:
@@ -82,6 +86,18 @@ def test_an_expression_that_fails_on_a_device_does_not_select_it() -> None:
 
 def test_all_expressions_have_to_agree() -> None:
     assert reasons(chosen(f"{OWN}.index == 0", f'{OWN}.model == "H100"')) == {"p": "DeviceUnavailable"}
+
+
+def test_nodes_without_a_device_that_is_selected_say_so() -> None:
+    """No node "has devices that cannot serve": one has none at all, the other none that the request selects."""
+    found = waiting(chosen(f'{OWN}.model == "none"', others=[node("bare", cpu=8)]))["p"]
+    assert found.message == "0/2 nodes fit: 2 nodes have no device that request r selects"
+
+
+def test_an_expression_that_fails_on_all_devices_of_a_node_says_what_went_wrong() -> None:
+    found = waiting(chosen(f"{OWN}.index / 0 == 1"))["p"]
+    assert found.message.startswith("0/1 nodes fit: 1 node has no device that request r selects (CEL: ")
+    assert "zero" in found.message
 
 
 TEN = "[1,2,3,4,5,6,7,8,9,10]"

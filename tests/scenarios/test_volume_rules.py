@@ -38,6 +38,7 @@ class TestOnePod:
         found = plan(NODES, self.DATA, user("a", "data"), user("b", "data"))
         assert list(bound(found)) == ["a"]
         assert waiting(found)["b"].nodes == {"a volume claim that another pod uses (ReadWriteOncePod)": 2}
+        assert "2 nodes cannot be used: another pod uses the pod's volume claim" in waiting(found)["b"].message
 
     def test_a_running_pod_keeps_its_claim(self) -> None:
         assert bound(plan(NODES, self.DATA, user("r", "data", node="n1"), user("b", "data"))) == {}

@@ -55,6 +55,14 @@ def no_devices(class_name: str) -> str:
     return f"no devices of class {class_name}"
 
 
+_NONE_SELECTED = "no device that request "
+
+
+def no_device_selected(request: str, error: str = "") -> str:
+    """`error` is what the request's expression says went wrong with a device there."""
+    return f"{_NONE_SELECTED}{request} selects" + (f" (CEL: {error})" if error else "")
+
+
 def devices_in_use(class_name: str) -> str:
     return f"devices of class {class_name} in use"
 
@@ -82,6 +90,7 @@ _SENTENCES: dict[str, tuple[str, str]] = {
     POD_AFFINITY_TEXT: ("didn't match the pod's affinity rules",) * 2,
     POD_ANTI_AFFINITY_TEXT: ("didn't match the pod's anti-affinity rules",) * 2,
     EXISTING_ANTI_AFFINITY_TEXT: ("didn't match the anti-affinity rules of pods already there",) * 2,
+    CLAIM_IN_USE_TEXT: ("cannot be used: another pod uses the pod's volume claim (ReadWriteOncePod)",) * 2,
     SPREAD_TEXT: ("didn't match the pod's topology spread constraints",) * 2,
     DEVICES_TEXT: (
         "has devices that cannot serve the whole request together",
@@ -106,6 +115,8 @@ def causes_text(causes: Mapping[str, int]) -> str:
 
 
 def _counted(said: str, count: int, singular: str | None) -> str:
+    if said.startswith(_NONE_SELECTED):
+        return f"1 node has {said}" if count == 1 else f"{count} nodes have {said}"
     if singular is None:
         return f"{count} {said}"
     return f"1 node {singular}" if count == 1 else f"{count} nodes {said}"

@@ -89,6 +89,14 @@ class ClaimMatcher:
                 return ""
         return ""
 
+    def error(self, wish: ByClaim, device: Device) -> str:
+        """What the first expression that does not hold for a device says went wrong; "" if it is simply not true."""
+        for text in () if self.fault(wish) else self._expressions(wish):
+            answer = compiled(text).answer(device)
+            if answer.value is not True:
+                return answer.error
+        return ""
+
     def _expressions(self, wish: ByClaim) -> tuple[str, ...]:
         known = self._device_classes.get(wish.device_class)
         own = tuple(s.cel.expression for s in known.spec.selectors if s.cel) if known else ()

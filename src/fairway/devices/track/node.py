@@ -169,6 +169,11 @@ class NodeDevices:
         failures = (self._matcher.failure(wish, slot.device) for slot in self.inventory.slots)
         return next(filter(None, failures), "")
 
+    def error(self, wish: ByClaim) -> str:
+        """What an expression says went wrong with a device here that it does not select; "" if nothing did."""
+        errors = (self._matcher.error(wish, slot.device) for slot in self.inventory.slots if slot.device.driver)
+        return next(filter(None, errors), "")
+
     def is_plain(self, slot: int) -> bool:
         """Whether a slot counts as units of an extended resource."""
         return self.inventory.slots[slot].device.kind in self.plain and slot not in self.far

@@ -16,10 +16,12 @@ from fairway.api.affinity import NodeSelector
 from fairway.devices.match.capacity import Room
 from fairway.devices.match.slotbits import serves
 from fairway.devices.select.requests import DeviceNeeds
+from fairway.devices.select.selector_requests import ByClaim
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.devices.assignments import DeviceAssignments
 from fairway.scheduler.devices.requests import Asked
 from fairway.scheduler.placement.node_view import NodeView
+from fairway.scheduler.verdict import no_device_selected
 from fairway.state.labels import term_holds
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import Snapshot
@@ -71,6 +73,25 @@ class DeviceFit:
             node = self._allotments.book.nodes.get(row)
             text = next(filter(None, (node.failure(wish) for wish in wishes)), "") if node is not None else ""
             if text:
+                found.setdefault(text, np.zeros(view.size, dtype=np.bool_))[index] = True
+        return sorted(found.items(), key=itemgetter(0))
+
+    def unmatched(self, shape: Shape, view: NodeView) -> list[tuple[str, BoolColumn]]:
+        """Where no device is what a request of a claim selects, by request, free or not."""
+        if not self._allotments.uses_devices(shape) or shape.devices is None or not shape.devices.claims:
+            return []
+        found: dict[str, BoolColumn] = {}
+        nodes = self._allotments.book.nodes
+        for need in self._allotments.asks.of(shape).needs.needs:
+            wishes = [option.wish for option in need.options if isinstance(option.wish, ByClaim)]
+            if len(wishes) < len(need.options):
+                continue
+            for index, row in enumerate(view.all_rows().tolist()):
+                node = nodes.get(row)
+                if node is not None and any(map(node.candidates, wishes)):
+                    continue
+                error = "" if node is None else next(filter(None, map(node.error, wishes)), "")
+                text = no_device_selected(need.request, error)
                 found.setdefault(text, np.zeros(view.size, dtype=np.bool_))[index] = True
         return sorted(found.items(), key=itemgetter(0))
 

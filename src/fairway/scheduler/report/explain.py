@@ -235,6 +235,8 @@ def _checks(session: Session, shape: Shape) -> Iterable[Check]:
     if later:
         for text, rows in session.device_fit.failures(shape, view):
             yield Check(~rows, text, Reason.DEVICE_UNAVAILABLE)
+        for text, rows in session.device_fit.unmatched(shape, view):
+            yield Check(~rows, text, Reason.DEVICE_UNAVAILABLE)
     yield from later
     for name, row, amount in asked:
         yield Check(view.idle[row] >= amount, insufficient(name), Reason.INSUFFICIENT_RESOURCES)
