@@ -41,36 +41,38 @@ class Cluster:
         self.capability = {q.metadata.name: q.spec.capability for q in objects if isinstance(q, Queue)}
         self.standing = {queue.name: queue for queue in plan.queues}
 
-    def check_allocated(self, queue: str, resource: str, text: str) -> None:
-        shown = self.standing[queue].allocated
-        if resource in shown:
-            assert shown[resource] == text, (queue, resource, shown)
+    def check_allocated(self, words: Words) -> None:
+        """What is allocated, and what is reserved besides, are as the plan's table of queues has them."""
+        standing, resource = self.standing[words["queue"]], words["resource"]
+        if resource in standing.allocated:
+            assert standing.allocated[resource] == words["have"], (words[0], standing)
+            assert standing.reserved.get(resource, "0") == (words["reserved"] or "0"), (words[0], standing)
 
 
 def amounts(words: Words) -> Callable[[str], int]:
-    return lambda name: parse_amount(words["resource"], words[name])
+    return lambda name: parse_amount(words["resource"], words[name] or "0")
 
 
 def capability(words: Words, cluster: Cluster, _: Pending) -> None:
     amount = amounts(words)
-    assert amount("have") + amount("more") > amount("most")
+    assert amount("have") + amount("reserved") + amount("more") > amount("most")
     assert amount("more") > 0
     written = cluster.capability[words["queue"]][words["resource"]]
     assert parse_amount(words["resource"], written) == amount("most")
-    cluster.check_allocated(words["queue"], words["resource"], words["have"])
+    cluster.check_allocated(words)
 
 
 def deserved(words: Words, cluster: Cluster, _: Pending) -> None:
     amount = amounts(words)
-    assert amount("have") + amount("more") > amount("most")
-    cluster.check_allocated(words["queue"], words["resource"], words["have"])
+    assert amount("have") + amount("reserved") + amount("more") > amount("most")
+    cluster.check_allocated(words)
     assert cluster.standing[words["queue"]].deserved.get(words["resource"], "0") == words["most"]
 
 
 def rest(words: Words, cluster: Cluster, _: Pending) -> None:
     amount = amounts(words)
-    assert amount("others") + amount("have") + amount("more") > amount("most")
-    cluster.check_allocated(words["queue"], words["resource"], words["have"])
+    assert amount("others") + amount("have") + amount("reserved") + amount("more") > amount("most")
+    cluster.check_allocated(words)
 
 
 def guaranteed(words: Words, _: Cluster, __: Pending) -> None:
@@ -100,13 +102,16 @@ def nodes(words: Words, cluster: Cluster, row: Pending) -> None:
 
 
 AMOUNT = r"[0-9.]+[a-zA-Z]*"
+ASIDE = rf"(?: \+ (?P<reserved>{AMOUNT}) reserved)?"
 SENTENCES = {
-    rf"queue (?P<queue>\S+) has (?P<have>{AMOUNT}) of (?P<most>{AMOUNT}) (?P<resource>\S+) allocated; "
+    rf"queue (?P<queue>\S+) has (?P<have>{AMOUNT}) of (?P<most>{AMOUNT}) (?P<resource>\S+) allocated{ASIDE}; "
     rf"(?P<more>{AMOUNT}) more would exceed its capability": capability,
-    rf"queue (?P<queue>\S+) has (?P<have>{AMOUNT}) (?P<resource>\S+) allocated and deserves (?P<most>{AMOUNT}); "
+    rf"queue (?P<queue>\S+) has (?P<have>{AMOUNT}) (?P<resource>\S+) allocated{ASIDE} and deserves "
+    rf"(?P<most>{AMOUNT}); "
     rf"(?P<more>{AMOUNT}) more would exceed that": deserved,
     rf"other queues have or are guaranteed (?P<others>{AMOUNT}) of (?P<most>{AMOUNT}) (?P<resource>\S+); "
-    rf"queue (?P<queue>\S+) has (?P<have>{AMOUNT}) allocated, (?P<more>{AMOUNT}) more would exceed the rest": rest,
+    rf"queue (?P<queue>\S+) has (?P<have>{AMOUNT}) allocated{ASIDE}, "
+    rf"(?P<more>{AMOUNT}) more would exceed the rest": rest,
     rf"other queues are guaranteed (?P<others>{AMOUNT}) of (?P<most>{AMOUNT}) (?P<resource>\S+); "
     rf"the (?P<more>{AMOUNT}) of its minimum would cut into that": guaranteed,
     r"has (?P<have>\d+) of the (?P<most>\d+) pods it needs at least(?P<role> in role '.*')?": too_few,
@@ -206,3 +211,14 @@ def test_the_dimension_that_stops_a_job_is_the_one_that_is_named() -> None:
         "other queues have or are guaranteed 6 of 8 nvidia.com/gpu; "
         "queue q has 1 allocated, 2 more would exceed the rest"
     )
+
+
+def test_what_is_nominated_is_not_said_to_be_allocated() -> None:
+    found = said(
+        [make.node("n1", cpu=4)],
+        make.queue("q", capability={"cpu": 2}),
+        make.pods("r", 4, node="n1", cpu=1),
+        make.pods("p", 3, cpu=1, queue="q"),
+        policy=policy(actions="enqueue, allocate, reclaim"),
+    )
+    assert found["p-2"] == "queue q has 0 of 2 cpu allocated + 2 reserved; 1 more would exceed its capability"

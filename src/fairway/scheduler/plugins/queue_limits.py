@@ -201,25 +201,40 @@ class QueueLimits:
         over = [row for row, amount in enumerate(need) if amount and book.held[row] + amount > limits[row]]
         return min(over, key=self._name, default=None)
 
-    # Each sentence states an inequality that holds: what is allocated and what would be added exceed the limit.
+    # Each sentence states an inequality that holds: what is allocated or reserved and what would be added exceed the
+    # limit.
 
     def _above_capability(self, book: QueueAccount, row: int, more: int) -> str:
-        have, most, added = self._texts(row, book.held[row], book.capability[row], more)
+        have, aside = self._have(book, row)
+        most, added = self._texts(row, book.capability[row], more)
         name = self._name(row)
-        return f"queue {book.name} has {have} of {most} {name} allocated; {added} more would exceed its capability"
+        return (
+            f"queue {book.name} has {have} of {most} {name} allocated{aside}; {added} more would exceed its capability"
+        )
 
     def _above_deserved(self, book: QueueAccount, row: int, deserved: int, more: int) -> str:
-        have, due, added = self._texts(row, book.held[row], deserved, more)
+        have, aside = self._have(book, row)
+        due, added = self._texts(row, deserved, more)
         name = self._name(row)
-        return f"queue {book.name} has {have} {name} allocated and deserves {due}; {added} more would exceed that"
+        return (
+            f"queue {book.name} has {have} {name} allocated{aside} and deserves {due}; {added} more would exceed that"
+        )
 
     def _above_the_rest(self, book: QueueAccount, row: int, others: int, more: int) -> str:
         assert self._session is not None
-        theirs, total, have, added = self._texts(row, others, self._session.total[row], book.held[row], more)
+        have, aside = self._have(book, row)
+        theirs, total, added = self._texts(row, others, self._session.total[row], more)
         return (
             f"other queues have or are guaranteed {theirs} of {total} {self._name(row)}; "
-            f"queue {book.name} has {have} allocated, {added} more would exceed the rest"
+            f"queue {book.name} has {have} allocated{aside}, {added} more would exceed the rest"
         )
+
+    def _have(self, book: QueueAccount, row: int) -> tuple[str, str]:
+        """What a queue has allocated, and ` + 16 reserved` where something is reserved or nominated besides."""
+        assert self._session is not None
+        reserved = self._session.holds.set_aside_for(book, row)
+        have, aside = self._texts(row, book.held[row] - reserved, reserved)
+        return have, f" + {aside} reserved" if reserved else ""
 
     def _too_little_left(self, row: int, promised: int, more: int) -> str:
         assert self._session is not None

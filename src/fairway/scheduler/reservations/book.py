@@ -89,6 +89,12 @@ class Reservations:
                     add(found.setdefault(book, []), hold.task.shape.vector)
         return found
 
+    def set_aside_for(self, queue: QueueAccount, dimension: int) -> int:
+        """The same of one queue in one dimension."""
+        holds = [hold for hold in self._holds.values() if hold.state is not TaskState.ALLOCATED]
+        vectors = (hold.task.shape.vector for hold in holds if queue in hold.job.queue.line)
+        return sum(amount for vector in vectors for row, amount in vector if row == dimension)
+
     # -- changes: each keeps room, flags and counts together --------------------------------------------------
 
     def add(self, job: JobRun, task: Task, row: int, state: TaskState) -> Hold:
