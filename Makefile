@@ -18,7 +18,7 @@ $(READY): requirements.lock pyproject.toml
 	@touch $@
 
 sandbox: $(READY)  ## run an embedded cluster with the real scheduler; without a terminal, the demo and its report
-	@if [ -t 1 ]; then $(BIN)/python -m fairway.cli.main sandbox; else $(BIN)/python -m fairway.cli.main sandbox --once; fi
+	@once=; [ -t 1 ] || once=--once; exec $(BIN)/python -m fairway.cli.main sandbox $$once  # exec: Ctrl-C ends it quietly
 
 test: $(READY)  ## run the tests
 	$(BIN)/python -m pytest -q -n auto --dist loadfile

@@ -52,7 +52,7 @@ def _engine(quick: bool) -> None:
     for score in ("binpack", "least"):
         for title, (options, wanted) in CASES.items():
             text = _python(
-                *("fairway.cli.main", "bench", "engine", "--score", score, "-o", "json"),
+                *("benchmarks.measure", "--score", score, "-o", "json"),
                 *options,
                 *(QUICK if quick else []),
                 capture=True,

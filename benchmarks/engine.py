@@ -1,6 +1,6 @@
 """A whole `decide` on a made-up backlog, against the limit kernel on the same nodes and pods in the same process.
 
-`fairway bench engine` is this. Each repetition loads the cluster anew and runs limit kernel, decide, limit kernel.
+`python -m benchmarks.measure` is this. Each repetition loads the cluster anew: limit kernel, decide, limit kernel.
 Where the time goes inside is measured in one more repetition, for looking at the clock so often costs time itself.
 """
 
@@ -95,7 +95,7 @@ class MeteredRun(Run):
 
 
 def run(size: Size, score: str, repeat: int) -> dict[str, Any]:
-    """What `fairway bench engine -o json` prints."""
+    """What `python -m benchmarks.measure -o json` prints."""
     workload, policy = Workload(size), policy_for(score)
     runs = [Run(workload, policy) for _ in range(repeat)]
     cycle = statistics.median(run.cycle for run in runs)

@@ -162,7 +162,9 @@ def test_queues_and_priorities_take_effect() -> None:
     sandbox.apply([queue("q"), priority_class("high", 10)])
     sandbox.delete([("Pod", "default", "b")])
     assert phases(after(sandbox, 2))["a"] == "running"
-    sandbox.delete([("Queue", "", "q")])
+    with pytest.raises(InputError, match="Queue q is in use by Pod default/a: delete these first"):
+        sandbox.delete([("Queue", "", "q")])
+    sandbox.delete([("Queue", "", "q"), ("Pod", "default", "a")])
     after(sandbox, 3)
 
 

@@ -145,6 +145,22 @@ def test_watching_prints_what_is_new_or_has_changed(
     assert lines[-1].index("late") == lines[0].index("   name") + 3, "columns stay where they are"
 
 
+def test_a_queue_in_use_is_not_deleted(fairway: Fairway, sandbox: Any) -> None:
+    sandbox.apply([make.queue("team", parent="research"), make.group("idle", queue="team")])
+    refused = fairway("delete", "q", "research")
+    assert refused.code == 2
+    assert refused.err == (
+        "Error: Queue research is in use by Pod other/big, Pod team/web, Queue team: delete these first\n"
+    )
+    refused = fairway("delete", "q", "team")
+    assert refused.err == "Error: Queue team is in use by PodGroup default/idle: delete these first\n"
+    assert fairway("get", "q", "-o", "name").out.count("queue/") >= 2
+    assert fairway("delete", "pg", "idle").code == 0
+    assert fairway("delete", "q", "team").out == "Queue team deleted\n"
+    assert fairway("delete", "pods", "team/web", "other/big").code == 0
+    assert fairway("delete", "q", "research").out == "Queue research deleted\n"
+
+
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [(0, "0s"), (45, "45s"), (119, "119s"), (200, "3m20s"), (3600, "60m"), (7300, "2h1m"), (200_000, "2d7h"),

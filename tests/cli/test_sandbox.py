@@ -194,6 +194,13 @@ def test_a_speed_that_is_none(fairway: Fairway, speed: str, tmp_path: Path) -> N
     assert not (tmp_path / "x.db").exists()
 
 
+def test_a_state_folder_that_is_not_there_is_an_error(fairway: Fairway, tmp_path: Path) -> None:
+    result = fairway("sandbox", "--state", str(tmp_path / "tpyo" / "s.db"))
+    assert result.code == 2
+    assert f"there is no folder {tmp_path / 'tpyo'}, expected one that exists" in result.err
+    assert not (tmp_path / "tpyo").exists()
+
+
 def test_faults_of_files_are_told_before_anything_is_touched(fairway: Fairway, tmp_path: Path) -> None:
     bad = tmp_path / "bad.yaml"
     bad.write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {containers: 3}\n")

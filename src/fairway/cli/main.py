@@ -32,7 +32,6 @@ COMMANDS = {
     "diff": "the same jobs under two policies: what gains, what loses",
     "sweep": "many policies on one scenario, in parallel, as one table",
     "replay": "decide a logged cycle again, as it was or under another policy",
-    "bench": "measure how fast the engine is, from a checkout",
     "compare": "compare two resource lists in all nine ways",
     "policy": "check, show and explain policy files",
     "completion": "print the completion script for your shell",

@@ -91,6 +91,8 @@ def _open(files: tuple[str, ...], policy_file: str | None, state: str | None, fr
     from fairway.errors import InputError
 
     path = Path(state) if state else default_state()
+    if state and not path.parent.is_dir():
+        raise InputError(f"--state {state}: there is no folder {path.parent}, expected one that exists")
     policy = None if policy_file is None else inputs.read_policy(policy_file)
     make = _new_world(files, policy)
     store = Store(str(path), fresh=fresh)

@@ -16,7 +16,7 @@ from fairway.api.nodes import Node
 from fairway.api.pods import Pod
 from fairway.api.requests import pod_request
 from fairway.api.reservations import Reservation
-from fairway.api.scheduling import PodGroup
+from fairway.api.scheduling import PodGroup, Queue
 from fairway.app.sandbox.journal import Journal
 from fairway.app.sandbox.runtimes import DRAWN, drawn, run_time
 from fairway.clock import Micros, to_datetime
@@ -33,6 +33,8 @@ T = TypeVar("T", Pod, PodGroup)
 
 MOST_OBJECTS = 50_000
 """A sandbox holds no more objects than this."""
+NAMED = 5
+"""Objects that a message names."""
 FLEET_GROUP = "cluster.open-cluster-management.io"
 JOB = "Job"
 """Not a kind of object: a group with its pods, or a pod alone."""
@@ -190,9 +192,29 @@ class Commands:
 
     def delete(self, keys: Sequence[ObjectKey]) -> list[str]:
         found = dict.fromkeys(key for given in keys for key in self._meant(given))
+        self._check_queues(set(found))
         for key in found:
             self._delete(self._cluster.objects[key])
         return [title(key) for key in found]
+
+    def _check_queues(self, going: set[ObjectKey]) -> None:
+        """A queue goes only with, or after, the jobs and the queues in it."""
+        stay = [thing for key, thing in self._cluster.objects.items() if key not in going]
+        for name in (name for kind, _, name in going if kind == "Queue"):
+            within = sorted(title(kinds.key(thing)) for thing in stay if self._is_in(thing, name))
+            if within:
+                more = f" and {len(within) - NAMED} more" if len(within) > NAMED else ""
+                raise InputError(f"Queue {name} is in use by {', '.join(within[:NAMED])}{more}: delete these first")
+
+    def _is_in(self, thing: ApiObject, queue: str) -> bool:
+        if isinstance(thing, Queue):
+            return thing.spec.parent == queue
+        if isinstance(thing, PodGroup):
+            return thing.spec.queue == queue
+        if not isinstance(thing, Pod) or is_ended(thing):
+            return False
+        job = self._cluster.jobs.get(job_of(thing))
+        return job is not None and job.group is None and job.queue == queue
 
     def _meant(self, key: ObjectKey) -> list[ObjectKey]:
         """The objects that a user's words stand for; InputError if there are none."""

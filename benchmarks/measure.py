@@ -1,27 +1,18 @@
-"""`fairway bench`: how fast the engine is, as ratios to a bare loop in the same process.
-
-The benchmarks are no part of the package: the verb finds them beside it in a checkout of the repository.
-"""
+"""`python -m benchmarks.measure`: how fast the engine is, as ratios to a bare loop in the same process."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import click
 
+from benchmarks.engine import run
+from benchmarks.workload import Size
+from fairway.cli import errors
 from fairway.cli.output import F, console, output_option, print_structured, table
-
-
-@click.group(
-    epilog="""\b
-Examples:
-  fairway bench engine
-  fairway bench engine --nodes 1000 --pods 10000 --gang 1 -o json"""
-)
-def command() -> None:
-    """Measure the engine. Needs a checkout of the repository; make bench runs everything there is."""
-
+from fairway.errors import InputError
 
 MOST = 1_000_000
 """Of anything that a benchmark counts: more would measure the machine's memory."""
@@ -31,12 +22,12 @@ def _count(name: str, default: int, help: str) -> Callable[[F], F]:
     return click.option(name, type=click.IntRange(1, MOST), default=default, show_default=True, help=help)
 
 
-@command.command(
+@click.command(
     epilog="""\b
 Examples:
-  fairway bench engine
-  fairway bench engine --gang 100 --score least --repeat 3
-  fairway bench engine --gang 10 --min-member 1 -o json"""
+  python -m benchmarks.measure
+  python -m benchmarks.measure --gang 100 --score least --repeat 3
+  python -m benchmarks.measure --gang 10 --min-member 1 -o json"""
 )
 @_count("--nodes", 10_000, "Nodes of the cluster.")
 @_count("--pods", 100_000, "Pods that wait, all of which fit.")
@@ -54,35 +45,19 @@ def engine(score: str, repeat: int, output: str, min_member: int | None, **size:
     The baseline kernel is a bare best-fit loop over all nodes for each pod: no plugins, no fairness, no gangs.
     The ratio says what a decision costs in units of one such loop; below 1 is faster than the loop.
     """
-    result = _run(score, repeat, {**size, "min_member": min_member or 0})
+    result = _measured(score, repeat, {**size, "min_member": min_member or 0})
     if output == "table":
         _print_table(result)
     else:
         print_structured(result, output)
 
 
-def _run(score: str, repeat: int, size: dict[str, int]) -> dict[str, Any]:
-    import sys
-    from importlib import import_module
-    from pathlib import Path
-
-    import fairway
-    from fairway.errors import InputError
-
-    checkout = Path(fairway.__file__).parents[2]
-    if not (checkout / "benchmarks" / "engine.py").is_file():
-        raise InputError(f"no benchmarks beside {checkout}: they are run from a checkout of the repository")
+def _measured(score: str, repeat: int, size: dict[str, int]) -> dict[str, Any]:
     if size["pods"] < size["gang"]:
         raise InputError(f"--pods {size['pods']}: less than one gang, expected at least {size['gang']}")
     if size["min_member"] > size["gang"]:
         raise InputError(f"--min-member {size['min_member']}: more than --gang, expected at most {size['gang']}")
-    sys.path.insert(0, str(checkout))
-    try:
-        workload, benchmark = import_module("benchmarks.workload"), import_module("benchmarks.engine")
-    finally:
-        sys.path.remove(str(checkout))
-    result: dict[str, Any] = benchmark.run(workload.Size(**size), score, repeat)
-    return result
+    return run(Size(**size), score, repeat)
 
 
 def _print_table(result: dict[str, Any]) -> None:
@@ -104,3 +79,7 @@ def _print_table(result: dict[str, Any]) -> None:
     rows.add_row("peak memory of the process", f"{result['peak_memory_bytes'] / 2**20:,.0f} MiB")
     rows.add_row("a running pod in the state", f"{result['bytes_per_running_pod']} bytes")
     out.print(rows)
+
+
+if __name__ == "__main__":
+    sys.exit(errors.run(engine, sys.argv[1:]))
