@@ -10,10 +10,10 @@ from pathlib import Path
 
 from experiments.gang_bound import mean_wait, small_jobs
 from fairway.clock import SECOND, Micros
-from fairway.sim.compare import Comparison, compare
-from fairway.sim.parallel import Task, run_all, run_task
+from fairway.sim.compare import RunComparison, compare
+from fairway.sim.parallel import RunTask, run_all, run_task
 from fairway.sim.report import RunReport, svg
-from fairway.sim.report.svg import Frame
+from fairway.sim.report.svg import PlotFrame
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "examples" / "scenarios"
@@ -44,11 +44,11 @@ svg{font:12px system-ui,sans-serif;--ink:#1d2129;--soft:#667080;--rule:#dfe2e7;-
 """
 
 
-def compared(seeds: int = 3) -> tuple[Comparison, Sequence[RunReport]]:
+def compared(seeds: int = 3) -> tuple[RunComparison, Sequence[RunReport]]:
     """The comparison, and the first run under each policy."""
     path = FOLDER / "big-gang.yaml"
     tasks = [
-        Task(str(path), path.read_text(), name, (FOLDER / name).read_text(), seed)
+        RunTask(str(path), path.read_text(), name, (FOLDER / name).read_text(), seed)
         for name in POLICIES
         for seed in range(seeds)
     ]
@@ -94,7 +94,7 @@ def picture(reports: Sequence[RunReport]) -> str:
 
 
 def _panel(report: RunReport, end: float, height: int) -> str:
-    charts, frame = report.charts, Frame(height, end, 1.0)
+    charts, frame = report.charts, PlotFrame(height, end, 1.0)
     low, body = [0.0] * len(charts.times), []
     for index, queue in enumerate(("gangs", "stream")):
         high = [a + b for a, b in zip(low, charts.queues[queue], strict=True)]

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from fairway.app.explain import Standing, counterfactual, explain  # type: ignore[attr-defined]
+from fairway.app.explain import JobStanding, counterfactual, explain  # type: ignore[attr-defined]
 from fairway.app.explain.model import Effect
 from fairway.errors import InputError
 from fairway.state import invariants
@@ -16,7 +16,7 @@ RECLAIM = "enqueue, allocate, reclaim"
 
 def test_the_largest_request_that_would_start_now() -> None:
     said = explained("big", node("n", gpu=8, cpu=64), pod("a", node="n", gpu=3, cpu=1), pod("big", gpu=6, cpu=4))
-    assert said.standing is Standing.WAITING
+    assert said.standing is JobStanding.WAITING
     assert (said.reason, said.nodes) == ("InsufficientResources", {"insufficient nvidia.com/gpu": 1})
     assert "request at most 5 nvidia.com/gpu instead of 6" in texts(said)
     assert "less cpu per pod" in tried(said)
@@ -185,9 +185,9 @@ def test_the_search_ends_at_its_limit_and_says_so() -> None:
 def test_a_job_that_runs_or_starts_needs_no_help() -> None:
     objects = [node("n", cpu=4), pod("there", node="n", cpu=1), pod("new", cpu=1)]
     there, new = explained("there", objects), explained("new", objects)
-    assert (there.standing, there.counterfactual, there.forecast) == (Standing.RUNNING, None, None)
+    assert (there.standing, there.counterfactual, there.forecast) == (JobStanding.RUNNING, None, None)
     assert [(place.pod, place.node) for place in there.places] == [("default/there", "n")]
-    assert (new.standing, new.counterfactual) == (Standing.STARTING, None)
+    assert (new.standing, new.counterfactual) == (JobStanding.STARTING, None)
     assert [(place.pod, place.node) for place in new.places] == [("default/new", "n")]
 
 

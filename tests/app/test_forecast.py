@@ -13,7 +13,7 @@ from fairway.app.explain.forecast import forecast
 from fairway.app.explain.model import Forecast
 from fairway.app.sandbox.engine import Sandbox, create
 from fairway.app.sandbox.store import Store
-from fairway.app.sandbox.world import World
+from fairway.app.sandbox.world import InitialWorld
 from fairway.clock import SECOND, format_rfc3339, to_datetime
 from fairway.scheduler.framework.registry import default_registry
 from fairway.sim.scenario.model import TimingPart
@@ -182,7 +182,7 @@ def test_what_is_foreseen_is_what_happens(jobs: list[Job], there: list[tuple[int
     )
     foreseen = {f"default/g{i}": forecast(situation(objects), f"default/g{i}").start for i in range(len(jobs))}
     store = Store(":memory:")
-    create(store, World(NOW, objects, [], demo=False), policy())
+    create(store, InitialWorld(NOW, objects, [], demo=False), policy())
     sandbox = Sandbox(store, timing=TimingPart())
     sandbox.advance(NOW + 400 * MINUTE)
     placed: dict[str, str | None] = dict.fromkeys(foreseen)

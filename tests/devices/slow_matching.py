@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations, combinations_with_replacement
 
-from fairway.devices.match.matching import Apart, Line
+from fairway.devices.match.matching import Apart, MatchLine
 from fairway.devices.model.inventory import Inventory
 
 Choice = tuple[tuple[int, ...], ...]
 """For each line the slots of its units, in order."""
 
 
-def every_choice(lines: Sequence[Line]) -> Iterator[Choice]:
+def every_choice(lines: Sequence[MatchLine]) -> Iterator[Choice]:
     if not lines:
         yield ()
         return
@@ -23,7 +23,7 @@ def every_choice(lines: Sequence[Line]) -> Iterator[Choice]:
 
 
 def allowed(
-    inventory: Inventory, lines: Sequence[Line], apart: Sequence[Apart], choice: Choice, held: dict[int, int]
+    inventory: Inventory, lines: Sequence[MatchLine], apart: Sequence[Apart], choice: Choice, held: dict[int, int]
 ) -> bool:
     """`held` are whole units taken before."""
     units, milli = dict(held), dict[int, int]()
@@ -61,7 +61,7 @@ def allowed(
 
 
 def first(
-    inventory: Inventory, lines: Sequence[Line], apart: Sequence[Apart] = (), held: dict[int, int] | None = None
+    inventory: Inventory, lines: Sequence[MatchLine], apart: Sequence[Apart] = (), held: dict[int, int] | None = None
 ) -> Choice | None:
     """The first allowed choice: for each line one slot that serves it all, if there is one, else the first slots."""
 

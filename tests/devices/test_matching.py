@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from devices.slow_matching import Choice, first
 from fairway.devices.match.capacity import Portion, Room
 from fairway.devices.match.flow import can_serve
-from fairway.devices.match.matching import Apart, Line, Pick, assign
+from fairway.devices.match.matching import Apart, MatchLine, Pick, assign
 from fairway.devices.model.device import CounterUse, Device
 from fairway.devices.model.inventory import Inventory
 from fairway.resources.quantity import Quantity
@@ -23,7 +23,7 @@ def device(name: str, quantity: int = 1, **more: Any) -> Device:
     return Device("n1", "", "", name, "gpu", quantity=quantity, **more)
 
 
-def choice_of(picks: tuple[Pick, ...] | None, lines: list[Line]) -> Choice | None:
+def choice_of(picks: tuple[Pick, ...] | None, lines: list[MatchLine]) -> Choice | None:
     if picks is None:
         return None
     slots: list[list[int]] = [[] for _ in lines]
@@ -34,13 +34,13 @@ def choice_of(picks: tuple[Pick, ...] | None, lines: list[Line]) -> Choice | Non
 
 def test_one_device_that_serves_the_whole_count_is_preferred() -> None:
     room = Room(Inventory([device("a", 2), device("b", 4), device("c", 4)]))
-    assert assign(room, [Line((0, 1, 2), 3)]) == (Pick(0, 1, Portion(3)),)
-    assert assign(room, [Line((0, 1, 2), 6)]) == (Pick(0, 0, Portion(2)), Pick(0, 1, Portion(4)))
+    assert assign(room, [MatchLine((0, 1, 2), 3)]) == (Pick(0, 1, Portion(3)),)
+    assert assign(room, [MatchLine((0, 1, 2), 6)]) == (Pick(0, 0, Portion(2)), Pick(0, 1, Portion(4)))
 
 
 def test_first_fit_leaves_the_scarce_device_to_the_line_that_needs_it() -> None:
     room = Room(Inventory([device("a"), device("b")]))
-    assert choice_of(assign(room, [Line((0, 1)), Line((0,))]), [Line(()), Line(())]) == ((1,), (0,))
+    assert choice_of(assign(room, [MatchLine((0, 1)), MatchLine((0,))]), [MatchLine(()), MatchLine(())]) == ((1,), (0,))
 
 
 def test_devices_are_in_stable_order_whatever_the_order_of_the_input() -> None:
@@ -93,36 +93,36 @@ def test_a_group_that_cannot_be_is_never_taken(groups: list[Device]) -> None:
 
 def test_a_fraction_leaves_the_rest_and_no_whole() -> None:
     room = Room(Inventory([device("a", shareable=True)]))
-    half = Line((0,), milli=500)
+    half = MatchLine((0,), milli=500)
     assert assign(room, [half, half]) is not None
     assert assign(room, [half, half, half]) is None
     room.take(0, Portion(milli=500))
     assert assign(room, [half]) is not None
-    assert assign(room, [Line((0,), milli=501)]) is None
-    assert assign(room, [Line((0,))]) is None
+    assert assign(room, [MatchLine((0,), milli=501)]) is None
+    assert assign(room, [MatchLine((0,))]) is None
 
 
 def test_a_fraction_needs_a_device_that_allows_it() -> None:
-    assert assign(Room(Inventory([device("a")])), [Line((0,), milli=500)]) is None
+    assert assign(Room(Inventory([device("a")])), [MatchLine((0,), milli=500)]) is None
 
 
 def test_each_unit_of_a_shareable_device_is_cut_by_itself() -> None:
     room = Room(Inventory([device("a", 2, shareable=True)]))
-    part = Line((0, 1), milli=600)
+    part = MatchLine((0, 1), milli=600)
     assert assign(room, [part, part]) is not None
     assert assign(room, [part, part, part]) is None
-    assert assign(room, [part, part, Line((0, 1), milli=400)]) is not None
+    assert assign(room, [part, part, MatchLine((0, 1), milli=400)]) is not None
 
 
 def test_capacity_is_consumed_and_never_exceeded() -> None:
     capacity = {"memory": Quantity(40 * NANO)}
     room = Room(Inventory([device("a", shareable=True, capacity=capacity)]))
-    thirty = Line((0,), portions={0: Portion(capacity=(30 * NANO,))})
-    ten = Line((0,), portions={0: Portion(capacity=(10 * NANO,))})
+    thirty = MatchLine((0,), portions={0: Portion(capacity=(30 * NANO,))})
+    ten = MatchLine((0,), portions={0: Portion(capacity=(10 * NANO,))})
     assert assign(room, [thirty, ten]) is not None
     assert assign(room, [thirty, thirty]) is None
-    assert assign(room, [thirty, Line((0,), milli=250)]) is not None, "a quarter takes a quarter of the memory"
-    assert assign(room, [thirty, Line((0,), milli=251)]) is None
+    assert assign(room, [thirty, MatchLine((0,), milli=250)]) is not None, "a quarter takes a quarter of the memory"
+    assert assign(room, [thirty, MatchLine((0,), milli=251)]) is None
 
 
 def counted(name: str, amount: int) -> Device:
@@ -134,24 +134,24 @@ BOARD = {("", "", "board", "slices"): 7 * NANO}
 
 def test_shared_counters_are_never_exceeded() -> None:
     room = Room(Inventory([counted("big", 4), counted("mid", 3), counted("tiny", 1)], BOARD))
-    assert assign(room, [Line((0,)), Line((1,))]) is not None
-    assert assign(room, [Line((0,)), Line((1,)), Line((2,))]) is None
-    assert assign(room, [Line((0, 1)), Line((2,))]) is not None
+    assert assign(room, [MatchLine((0,)), MatchLine((1,))]) is not None
+    assert assign(room, [MatchLine((0,)), MatchLine((1,)), MatchLine((2,))]) is None
+    assert assign(room, [MatchLine((0, 1)), MatchLine((2,))]) is not None
 
 
 def test_more_of_like_devices_than_there_are_costs_no_more_than_all_of_them() -> None:
     """A search through subsets would not come back: there are 2^40 of them."""
     inventory = Inventory([device(f"g{i:02}") for i in range(40)])
-    lines = [Line(tuple(range(40)), 20), Line(tuple(range(40)), 21)]
+    lines = [MatchLine(tuple(range(40)), 20), MatchLine(tuple(range(40)), 21)]
     assert assign(Room(inventory), lines) is None
     partitions = Inventory([counted(f"g{i:02}", 1) for i in range(40)], BOARD)
-    assert assign(Room(partitions), [Line(tuple(range(40)), 8)]) is None
-    assert assign(Room(partitions), [Line(tuple(range(40)), 7)]) is not None
+    assert assign(Room(partitions), [MatchLine(tuple(range(40)), 8)]) is None
+    assert assign(Room(partitions), [MatchLine(tuple(range(40)), 7)]) is not None
 
 
 def test_units_of_a_giant_group_are_found_by_bisection() -> None:
     room = Room(Inventory([device("a", 10**9), device("b", 10**9)]))
-    lines = [Line((0, 1), 10**9 + 5), Line((0,), 7)]
+    lines = [MatchLine((0, 1), 10**9 + 5), MatchLine((0,), 7)]
     assert assign(room, lines) == (
         Pick(0, 0, Portion(10**9 - 7)),
         Pick(0, 1, Portion(12)),
@@ -163,9 +163,9 @@ def test_apart_lines_take_different_values() -> None:
     room = Room(Inventory([device(name) for name in "abcd"]))
     numa = {slot: frozenset({value}) for slot, value in ((0, "0"), (1, "0"), (2, "1"))}
     rule = Apart(frozenset({0}), numa)
-    lines = [Line((0, 1, 2, 3), 2)]
+    lines = [MatchLine((0, 1, 2, 3), 2)]
     assert choice_of(assign(room, lines, [rule]), lines) == ((0, 2),)
-    assert assign(room, [Line((0, 1, 2, 3), 3)], [rule]) is None
+    assert assign(room, [MatchLine((0, 1, 2, 3), 3)], [rule]) is None
 
 
 @st.composite
@@ -207,7 +207,7 @@ def test_feasible_exactly_when_trying_everything_finds_an_assignment_and_then_th
     for _ in range(data.draw(st.integers(1, 3))):
         candidates = tuple(sorted(data.draw(st.sets(st.sampled_from(slots)))))
         milli = data.draw(st.sampled_from([0, 0, 0, 400, 600]))
-        lines.append(Line(candidates, 1 if milli else data.draw(st.integers(1, 3)), milli))
+        lines.append(MatchLine(candidates, 1 if milli else data.draw(st.integers(1, 3)), milli))
     apart = []
     if data.draw(st.integers(0, 3)) == 0:
         values = data.draw(st.dictionaries(st.sampled_from(slots), st.frozensets(st.sampled_from("xyz"), min_size=1)))

@@ -8,27 +8,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairway.devices.track.record import PREFIX, Entry, escaped, key_of, read, unescaped, written
+from fairway.devices.track.record import PREFIX, DeviceUse, escaped, key_of, read, unescaped, written
 
 KEY = re.compile(r"scheduler\.alpha\.kubernetes\.io/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
 
 
 def test_the_seeds_own_example() -> None:
-    entries = (Entry("test-res-class", "nvidia-tesla-gpu", 4000),)
+    entries = (DeviceUse("test-res-class", "nvidia-tesla-gpu", 4000),)
     annotations = {"scheduler.alpha.kubernetes.io/resClass_test-res-class_nvidia-tesla-gpu": "4"}
     assert written(entries) == annotations
     assert read(annotations) == entries
 
 
 def test_a_device_name_with_underscores_comes_back() -> None:
-    entries = (Entry("c", "nvidia_tesla_0", 1000), Entry("nvidia.high.mem", "_", 500))
+    entries = (DeviceUse("c", "nvidia_tesla_0", 1000), DeviceUse("nvidia.high.mem", "_", 500))
     assert read(written(entries)) == entries
     assert f"{PREFIX}c_nvidia_tesla_0" in written(entries)
 
 
 def test_a_fraction_is_a_quantity() -> None:
-    assert list(written([Entry("c", "d", 500)]).values()) == ["500m"]
-    assert list(written([Entry("c", "d", 500), Entry("c", "d", 500)]).values()) == ["1"]
+    assert list(written([DeviceUse("c", "d", 500)]).values()) == ["500m"]
+    assert list(written([DeviceUse("c", "d", 500), DeviceUse("c", "d", 500)]).values()) == ["1"]
 
 
 def test_a_key_that_is_too_long_is_none() -> None:
@@ -38,14 +38,14 @@ def test_a_key_that_is_too_long_is_none() -> None:
     assert key_of("c", "/" * room) is None, "an escaped character takes more"
 
 
-LONG = Entry("c", "d" * 80, 2000)
+LONG = DeviceUse("c", "d" * 80, 2000)
 
 
 def test_a_long_name_is_written_as_its_hash_with_the_name_beside_it() -> None:
-    notes = written([LONG, LONG, Entry("c", "short", 1000)])
+    notes = written([LONG, LONG, DeviceUse("c", "short", 1000)])
     assert sorted(notes.values()) == ["1", "4", "c_" + "d" * 80]
     assert all(KEY.fullmatch(key) and len(key.split("/")[1]) <= 63 for key in notes)
-    assert read(notes) == (Entry("c", "d" * 80, 4000), Entry("c", "short", 1000))
+    assert read(notes) == (DeviceUse("c", "d" * 80, 4000), DeviceUse("c", "short", 1000))
 
 
 def test_a_hash_without_its_name_or_with_another_is_no_record() -> None:
@@ -79,7 +79,7 @@ def test_any_name_comes_back(name: str) -> None:
 @settings(max_examples=40)
 @given(st.lists(st.tuples(st.from_regex(r"[a-z][a-z0-9.-]{0,70}", fullmatch=True), AWKWARD, st.integers(1, 10**6))))
 def test_whatever_is_held_comes_back(holdings: list[tuple[str, str, int]]) -> None:
-    entries = {(name, device): Entry(name, device, milli) for name, device, milli in holdings}
+    entries = {(name, device): DeviceUse(name, device, milli) for name, device, milli in holdings}
     assert read(written(entries.values())) == tuple(sorted(entries.values()))
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fairway.devices.match.capacity import Portion
 from fairway.devices.match.flow import can_serve
-from fairway.devices.match.matching import Line, assign
+from fairway.devices.match.matching import MatchLine, assign
 from fairway.devices.match.slotbits import SlotBits, first_slots, serves
 from fairway.devices.model.device import Device
 from fairway.devices.model.inventory import Inventory
@@ -60,7 +60,7 @@ def test_the_first_way_by_bits_is_the_first_way_by_search(
     node = node_of(selected, taken)
     units = [data.draw(st.integers(1, 3)) for _ in names]
     found = first_slots(node.room.free_slots(), [node.mask(ByClass(name)) for name in names], units)
-    lines = [Line(node.candidates(ByClass(name)), wanted) for name, wanted in zip(names, units, strict=True)]
+    lines = [MatchLine(node.candidates(ByClass(name)), wanted) for name, wanted in zip(names, units, strict=True)]
     picks = assign(node.room, lines)
     assert (found is None) == (picks is None)
     if found is not None and picks is not None:

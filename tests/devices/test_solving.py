@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from devices.slow_matching import allowed, every_choice
 from fairway.api.devices import CapacityRange, CapacityRequestPolicy
 from fairway.devices.match.capacity import Portion, Room
-from fairway.devices.match.matching import Line
-from fairway.devices.match.solving import Taken, solve
+from fairway.devices.match.matching import MatchLine
+from fairway.devices.match.solving import TakenSlot, solve
 from fairway.devices.model.device import Device
 from fairway.devices.model.inventory import Inventory
 from fairway.devices.model.values import Text
@@ -39,7 +39,7 @@ def everything(room: Room) -> Any:
     return lambda wish: tuple(range(len(room.inventory)))
 
 
-def names(room: Room, taken: tuple[Taken, ...] | None) -> list[tuple[int, str, int]] | None:
+def names(room: Room, taken: tuple[TakenSlot, ...] | None) -> list[tuple[int, str, int]] | None:
     if taken is None:
         return None
     slots = room.inventory.slots
@@ -55,10 +55,10 @@ def test_the_first_option_that_can_be_served_is_taken() -> None:
     big, small = Option(ByClass("big"), 2), Option(ByClass("small"), 1)
     offers = {ByClass("big"): (0,), ByClass("small"): (0, 1)}
     needs = DeviceNeeds((Need((big, small)),))
-    assert solve(room, needs, lambda wish: offers[wish]) == (Taken(0, 1, 0, Portion(1)),)  # type: ignore[index]
+    assert solve(room, needs, lambda wish: offers[wish]) == (TakenSlot(0, 1, 0, Portion(1)),)  # type: ignore[index]
     offers[ByClass("big")] = (0, 1)
     taken = solve(room, needs, lambda wish: offers[wish])  # type: ignore[index]
-    assert taken == (Taken(0, 0, 0, Portion(1)), Taken(0, 0, 1, Portion(1)))
+    assert taken == (TakenSlot(0, 0, 0, Portion(1)), TakenSlot(0, 0, 1, Portion(1)))
 
 
 def test_every_device_means_all_of_them_and_at_least_one() -> None:
@@ -120,12 +120,12 @@ def test_a_claim_takes_of_a_shared_device_what_the_policy_makes_of_it(
     room = on(shared)
     option = Option(ByClaim("c"), capacity=(("memory", asked * NANO),) if asked else ())
     taken = solve(room, DeviceNeeds((Need((option,)),)), everything(room))
-    assert taken == (None if part is None else (Taken(0, 0, 0, Portion(capacity=(part * NANO,))),))
+    assert taken == (None if part is None else (TakenSlot(0, 0, 0, Portion(capacity=(part * NANO,))),))
 
 
 def test_a_claim_takes_a_device_that_is_not_shared_whole_if_it_is_large_enough() -> None:
     room = on(device("a", capacity={f"{DRIVER}/memory": Quantity(10 * NANO)}))
-    for asked, expected in ((10, (Taken(0, 0, 0, Portion(1)),)), (11, None)):
+    for asked, expected in ((10, (TakenSlot(0, 0, 0, Portion(1)),)), (11, None)):
         option = Option(ByClaim("c"), capacity=(("memory", asked * NANO),))
         assert solve(room, DeviceNeeds((Need((option,)),)), everything(room)) == expected
     unknown = Option(ByClaim("c"), capacity=(("tapes", NANO),))
@@ -194,7 +194,7 @@ def test_rules_hold_exactly_when_trying_everything_finds_an_assignment(
     rule = Rule(f"{DRIVER}/numa", together, frozenset((line, -1) for line in concerned))
     taken = solve(room, DeviceNeeds(tuple(map(need, units)), (rule,)), everything(room))
 
-    lines = [Line((0, 1, 2, 3), count) for count in units]
+    lines = [MatchLine((0, 1, 2, 3), count) for count in units]
 
     def fine(choice: tuple[tuple[int, ...], ...]) -> bool:
         slots = [slot for line in sorted(concerned) for slot in choice[line]]

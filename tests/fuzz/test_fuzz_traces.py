@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairway.errors import InputError
-from fairway.sim.traces import FORMATS, Columns, TraceFaults, TraceJob, open_nodes, open_trace
+from fairway.sim.traces import FORMATS, TraceColumns, TraceFaults, TraceJob, open_nodes, open_trace
 from fairway.sim.traces.formats import NODE_FORMATS
 from support.cli import invoke
 
@@ -141,7 +141,7 @@ def test_no_trace_makes_a_run_fail_as_an_error_of_ours(format: str, tmp_path: Pa
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_any_bytes_are_read_or_refused(format: str, tmp_path: Path) -> None:
-    columns = Columns(submit="when", run="seconds") if format == "csv" else None
+    columns = TraceColumns(submit="when", run="seconds") if format == "csv" else None
 
     @settings(max_examples=EXAMPLES, deadline=None)
     @given(st.binary(max_size=400), st.booleans())
@@ -156,7 +156,7 @@ def test_any_bytes_are_read_or_refused(format: str, tmp_path: Path) -> None:
     reads()
 
 
-def _streams(path: Path, format: str, columns: Columns | None) -> Iterator[Iterator[object]]:
+def _streams(path: Path, format: str, columns: TraceColumns | None) -> Iterator[Iterator[object]]:
     jobs: Iterator[TraceJob] = open_trace(path, format, TraceFaults("t"), columns)
     yield jobs
     if format in NODE_FORMATS:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from fairway.errors import QuantityError
 from fairway.resources.quantity import (
     INT64_MAX,
+    AmountUnit,
     Format,
     Quantity,
-    Unit,
     format_amount,
     parse_amount,
     parse_quantity,
@@ -160,12 +160,12 @@ def test_amounts_of_named_resources(name: str, value: str | int | float, amount:
 
 def test_the_unit_of_each_resource() -> None:
     assert [unit_of(name) for name in ("cpu", "memory", "storage", "hugepages-1Gi", "pods", "example.com/x")] == [
-        Unit.MILLI,
-        Unit.BYTE,
-        Unit.BYTE,
-        Unit.BYTE,
-        Unit.WHOLE,
-        Unit.MILLI,
+        AmountUnit.MILLI,
+        AmountUnit.BYTE,
+        AmountUnit.BYTE,
+        AmountUnit.BYTE,
+        AmountUnit.WHOLE,
+        AmountUnit.MILLI,
     ]
 
 

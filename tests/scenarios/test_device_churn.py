@@ -13,7 +13,7 @@ from fairway.devices.select.selector_requests import ByClaim
 from fairway.devices.track.invariants import check
 from fairway.devices.track.ledger import device_ledger
 from fairway.state.cluster import ClusterState
-from fairway.state.device_requests import ClaimAsk, DeviceAsks
+from fairway.state.device_requests import ClaimAsk, DeviceRequests
 from fairway.state.events import Deleted, Upserted
 from support.claims import allocated, claim, claiming, device_class, exactly, gpu
 from support.cli import write
@@ -42,7 +42,7 @@ def test_after_churn_the_book_is_as_small_as_a_new_one() -> None:
     state = state_of(*BASE)
     for i in range(1200):
         book = device_ledger(state)
-        book.resolve(DeviceAsks(claims=(ClaimAsk("c", f"default/c{i}", ""),)))
+        book.resolve(DeviceRequests(claims=(ClaimAsk("c", f"default/c{i}", ""),)))
         book.nodes[0].candidates(ByClaim(f"class-{i}"))
         book.layout(book.nodes[0])
         if i % 3 == 0:

@@ -7,7 +7,7 @@ import pytest
 from fairway.clock import SECOND
 from fairway.errors import InputError
 from fairway.sim.assertions import Evidence, parse_assertion
-from fairway.sim.metrics import JobFacts, Metrics, QueueFacts, Recorder, summarize
+from fairway.sim.metrics import JobFacts, Metrics, MetricsRecorder, QueueFacts, summarize
 
 START = 1_767_225_600 * SECOND
 """2026-01-01T00:00:00Z"""
@@ -21,7 +21,7 @@ def facts(key: str, cpu: int, queue: str) -> JobFacts:
 @pytest.fixture(name="run")
 def a_run() -> tuple[Evidence, Metrics]:
     """Queue r takes all until 60; a/train of q, whose guarantee is half, waits until 60 and runs to 90."""
-    recorder = Recorder(START, ["cpu"], {"cpu": 4000}, [QueueFacts("q", guarantee={"cpu": 2000})])
+    recorder = MetricsRecorder(START, ["cpu"], {"cpu": 4000}, [QueueFacts("q", guarantee={"cpu": 2000})])
     recorder.submitted(START, facts("b/big", 4, "r"))
     recorder.placed(START, "b/big", {"cpu": 4000})
     recorder.submitted(START, facts("a/train", 2, "q"))
@@ -104,7 +104,7 @@ def test_other_sentences_are_refused(text: str) -> None:
 
 def test_jobs_that_still_wait_count_with_their_wait_so_far() -> None:
     """One of two jobs never starts: waits of finished jobs alone would look fine."""
-    recorder = Recorder(START, ["cpu"], {"cpu": 4000}, [])
+    recorder = MetricsRecorder(START, ["cpu"], {"cpu": 4000}, [])
     recorder.submitted(START, facts("a/quick", 4, "q"))
     recorder.placed(START, "a/quick", {"cpu": 4000})
     recorder.submitted(START, facts("a/never", 8, "q"))

@@ -6,15 +6,15 @@ from multiprocessing import active_children
 from multiprocessing.connection import wait
 from pathlib import Path
 
-from fairway.sim.parallel import Task, run_all, run_task
+from fairway.sim.parallel import RunTask, run_all, run_task
 
 POLICY = "actions: [enqueue, allocate]\ntiers: [{plugins: [{name: gang}, {name: predicates}]}]\n"
 
 
-def task(path: Path, jobs: int, seed: int = 1) -> Task:
+def task(path: Path, jobs: int, seed: int = 1) -> RunTask:
     job = f"{{name: a, count: {jobs}, every: 1s, request: {{cpu: 1}}, run: 5s}}"
     text = f"cluster: {{nodes: 1 x {{cpu: 4}}}}\nworkload: {{jobs: [{job}]}}\n"
-    return Task(str(path / "s.yaml"), text, "p", POLICY, seed)
+    return RunTask(str(path / "s.yaml"), text, "p", POLICY, seed)
 
 
 def test_reports_come_in_the_order_of_the_tasks(tmp_path: Path) -> None:

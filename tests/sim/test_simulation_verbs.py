@@ -177,11 +177,11 @@ def test_diff_lists_jobs_that_gain_and_jobs_that_lose(tmp_path: Path, capsys: py
 
 
 def test_rows_that_are_left_out_are_counted() -> None:
-    from fairway.sim.compare import Comparison, Difference
+    from fairway.sim.compare import Difference, RunComparison
     from fairway.sim.report.comparison import comparison_html
 
     rows = [Difference(f"n{number}", "s", 1.0, 2.0, 1.0, 0.0, True) for number in range(30)]
-    html = comparison_html(Comparison("s", "A", "B", [0], rows[:1], [], rows, [], rows[:10], 25))
+    html = comparison_html(RunComparison("s", "A", "B", [0], rows[:1], [], rows, [], rows[:10], 25))
     assert "Mean wait by namespace (the 20 that change most, of 30)" in html
     assert "Wait of jobs that gain (the first 10 of 25)" in html
 

@@ -8,7 +8,7 @@ import pytest
 from msgspec import convert, structs
 
 from fairway.api.pods import PodClaimStatus
-from fairway.state.device_requests import ClaimAsk, ClassAsk, DeviceAsks, device_asks, device_record
+from fairway.state.device_requests import ClaimAsk, ClassAsk, DeviceRequests, device_asks, device_record
 from support.objects import pod
 
 PREFIX = "resourceclass.fairway.dev/"
@@ -19,14 +19,16 @@ def container(name: str, *, sidecar: bool = False, **classes: str) -> dict[str, 
     return {"name": name, "resources": {"limits": limits}, **({"restartPolicy": "Always"} if sidecar else {})}
 
 
-def asks(containers: list[dict[str, Any]], init: list[dict[str, Any]] | None = None, **more: Any) -> DeviceAsks | None:
+def asks(
+    containers: list[dict[str, Any]], init: list[dict[str, Any]] | None = None, **more: Any
+) -> DeviceRequests | None:
     found = pod("p", spec={"containers": containers, "initContainers": init or []}, **more)
     return device_asks(found, lambda claim: claim == "default/allocated")  # type: ignore[arg-type]
 
 
 def test_a_pod_that_asks_for_no_device() -> None:
     assert asks([container("a")]) is None
-    assert asks([container("a", c="0")]) == DeviceAsks()
+    assert asks([container("a", c="0")]) == DeviceRequests()
 
 
 @pytest.mark.parametrize(
@@ -51,7 +53,7 @@ def test_whole_units_and_fractions(
         [container(f"c{i}", k=text) for i, text in enumerate(containers)],
         [container(f"i{i}", k=text) for i, text in enumerate(init)],
     )
-    assert found == DeviceAsks((ClassAsk("k", *expected),))
+    assert found == DeviceRequests((ClassAsk("k", *expected),))
 
 
 def test_sidecars_run_beside_those_that_come_after_them() -> None:
@@ -75,7 +77,7 @@ def test_the_pods_own_strategy() -> None:
     assert strategy("pack,best") == (), "one that does not exist counts as none given"
 
 
-def claiming(entry: dict[str, str], status: dict[str, str] | None = None, **more: Any) -> DeviceAsks | None:
+def claiming(entry: dict[str, str], status: dict[str, str] | None = None, **more: Any) -> DeviceRequests | None:
     found = pod("p", spec={"resourceClaims": [{"name": "c", **entry}]}, **more)
     if status:
         statuses = (convert({"name": "c", **status}, PodClaimStatus),)
@@ -85,18 +87,18 @@ def claiming(entry: dict[str, str], status: dict[str, str] | None = None, **more
 
 def test_claims_by_name_and_by_template() -> None:
     named = claiming({"resourceClaimName": "mine"})
-    assert named == DeviceAsks(claims=(ClaimAsk("c", "default/mine", ""),))
+    assert named == DeviceRequests(claims=(ClaimAsk("c", "default/mine", ""),))
     by_template = claiming({"resourceClaimTemplateName": "t"})
-    assert by_template == DeviceAsks(claims=(ClaimAsk("c", "", "default/t"),))
+    assert by_template == DeviceRequests(claims=(ClaimAsk("c", "", "default/t"),))
 
 
 def test_a_claim_made_for_the_pod_counts_by_its_template_until_it_is_allocated() -> None:
     entry = {"resourceClaimTemplateName": "t"}
     assert claiming(entry, {"resourceClaimName": "p-c"}) == claiming(entry)
-    allocated = DeviceAsks(claims=(ClaimAsk("c", "default/allocated", ""),))
+    allocated = DeviceRequests(claims=(ClaimAsk("c", "default/allocated", ""),))
     assert claiming(entry, {"resourceClaimName": "allocated"}) == allocated
     bound = claiming(entry, {"resourceClaimName": "p-c"}, node="n1")
-    assert bound == DeviceAsks(claims=(ClaimAsk("c", "default/p-c", ""),))
+    assert bound == DeviceRequests(claims=(ClaimAsk("c", "default/p-c", ""),))
 
 
 def test_the_record_is_what_the_annotations_say_of_devices() -> None:

@@ -21,13 +21,13 @@ def read_arguments(
     kind: type[Arguments], given: Mapping[str, Marked], complain: Complain
 ) -> tuple[Arguments, dict[str, int]]:
     """The arguments with defaults filled in, and the line of each setting that was given."""
-    reader = _Reader(kind, complain)
+    reader = _ArgumentReader(kind, complain)
     for key, entry in given.items():
         reader.take(key, entry)
     return reader.arguments(), reader.lines
 
 
-class _Reader:
+class _ArgumentReader:
     """What has been read so far of one action's or plugin's arguments."""
 
     def __init__(self, kind: type[Arguments], complain: Complain) -> None:

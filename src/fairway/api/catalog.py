@@ -45,7 +45,7 @@ FLAG_ALIASES: Mapping[str, str] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CatalogEntry:
     """An action or a plugin as a policy author sees it."""
 
     name: str
@@ -63,35 +63,35 @@ class Catalog:
     """All actions and plugins that can be named."""
 
     def __init__(self) -> None:
-        self._actions: dict[str, Entry] = {}
-        self._plugins: dict[str, Entry] = {}
+        self._actions: dict[str, CatalogEntry] = {}
+        self._plugins: dict[str, CatalogEntry] = {}
         self.broken: dict[str, str] = {}
         """Plugins that are installed and cannot be used, with the reason."""
 
     @property
-    def actions(self) -> Mapping[str, Entry]:
+    def actions(self) -> Mapping[str, CatalogEntry]:
         return MappingProxyType(self._actions)
 
     @property
-    def plugins(self) -> Mapping[str, Entry]:
+    def plugins(self) -> Mapping[str, CatalogEntry]:
         return MappingProxyType(self._plugins)
 
     def register_action(self, name: str, arguments: type[Arguments], meaning: str) -> None:
-        _register(self._actions, "action", Entry(name, arguments, meaning))
+        _register(self._actions, "action", CatalogEntry(name, arguments, meaning))
 
     def register_plugin(self, name: str, arguments: type[Arguments], meaning: str, hooks: Collection[str] = ()) -> None:
         """`hooks` are the extension points it implements, those without a flag left out."""
         for hook in hooks:
             if hook not in FLAGS.values():
                 raise InputError(f"plugin {name!r}: unknown hook {hook!r}{did_you_mean(hook, FLAGS.values())}")
-        _register(self._plugins, "plugin", Entry(name, arguments, meaning, tuple(hooks)))
+        _register(self._plugins, "plugin", CatalogEntry(name, arguments, meaning, tuple(hooks)))
 
     def register_broken(self, name: str, why: str) -> None:
         """A plugin that a policy must not name, and what to say to one that does."""
         self.broken.setdefault(name, why)
 
 
-def _register(entries: dict[str, Entry], kind: str, entry: Entry) -> None:
+def _register(entries: dict[str, CatalogEntry], kind: str, entry: CatalogEntry) -> None:
     if entry.name in entries:
         raise InputError(f"the {kind} {entry.name!r} is registered twice")
     settings_of(entry.arguments)  # a declaration with a fault fails here, not when a policy is read

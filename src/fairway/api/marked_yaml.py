@@ -65,7 +65,7 @@ def read_marked(text: str, source: str, faults: list[Fault]) -> Marked | None:
     try:
         if len(text) > MAX_CHARACTERS:
             raise _Unreadable(0, f"{len(text)} characters, expected at most {MAX_CHARACTERS}")
-        return _Reader(text, source, faults).document()
+        return _YamlReader(text, source, faults).document()
     except _Unreadable as problem:
         faults.append(Fault(source, problem.line, "", problem.message))
     except yaml.MarkedYAMLError as error:
@@ -76,7 +76,7 @@ def read_marked(text: str, source: str, faults: list[Fault]) -> Marked | None:
     return None
 
 
-class _Reader:
+class _YamlReader:
     """Builds the value from the parser's events, one event at a time."""
 
     def __init__(self, text: str, source: str, faults: list[Fault]) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fairway.api.argument_reader import describe, read_arguments, shortened
-from fairway.api.catalog import FLAG_ALIASES, FLAGS, Catalog, Entry
+from fairway.api.catalog import FLAG_ALIASES, FLAGS, Catalog, CatalogEntry
 from fairway.api.marked_yaml import MAX_CHARACTERS, Marked, read_marked
 from fairway.api.peers import instead_of, peer_of, volcano_has
 from fairway.api.settings import Arguments, did_you_mean
@@ -110,7 +110,7 @@ def default_policy(catalog: Catalog) -> Policy:
 
 def parse_policy(text: str, source: str, catalog: Catalog) -> Policy:
     """The policy that `text` describes; PolicyError holds every fault in it, in the order of their lines."""
-    reader = _Reader(source, catalog)
+    reader = _PolicyReader(source, catalog)
     policy = reader.policy(text)
     if reader.faults:
         raise PolicyError(sorted(reader.faults, key=lambda fault: fault.line))
@@ -140,7 +140,7 @@ class _Named:
     arguments: Mapping[str, Marked]
 
 
-class _Reader:
+class _PolicyReader:
     """Reads one file; wherever something is wrong it notes the fault and reads on."""
 
     def __init__(self, source: str, catalog: Catalog) -> None:
@@ -273,7 +273,7 @@ class _Reader:
                 self._fault(entry.line, f"{named.path}.{key}", message)
         return PluginConfig(named.name, arguments, frozenset(disabled), named.line, lines)
 
-    def _arguments(self, entry: Entry, sources: list[_Named]) -> tuple[Arguments, dict[str, int]]:
+    def _arguments(self, entry: CatalogEntry, sources: list[_Named]) -> tuple[Arguments, dict[str, int]]:
         """From everywhere the file gives some; an argument may be given once."""
         given: dict[str, Marked] = {}
         places: dict[str, str] = {}

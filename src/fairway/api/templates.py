@@ -21,7 +21,7 @@ MAX_PODS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PodSet:
     """Like pods of one workload: `name-0` to `name-(count - 1)`, or `name` alone where `count` is None."""
 
     name: str
@@ -38,7 +38,7 @@ class Part:
 class Workload(NamedTuple):
     """What a workload stands for: its parts, and a PodGroup where its controller makes one."""
 
-    parts: list[Part]
+    parts: list[PodSet]
     group: Data | None = None
     scheduler: str = ""
     """The scheduler of pods whose template names none."""
@@ -88,11 +88,11 @@ def expand(document: Data) -> Expansion:
     return Expansion(made, [])
 
 
-def _indexes(part: Part) -> range:
+def _indexes(part: PodSet) -> range:
     return range(1 if part.count is None else part.count)
 
 
-def _check_size(parts: list[Part]) -> None:
+def _check_size(parts: list[PodSet]) -> None:
     total = 0
     for part in parts:
         total += len(_indexes(part))
@@ -100,7 +100,7 @@ def _check_size(parts: list[Part]) -> None:
             raise _TemplateError(part.counted, f"makes {total} pods, expected at most {MAX_PODS}")
 
 
-def _pod(part: Part, index: int, workload: Workload, base: Data, owner: Data) -> dict[str, Any]:
+def _pod(part: PodSet, index: int, workload: Workload, base: Data, owner: Data) -> dict[str, Any]:
     meta, spec = _mapping(part.template, ("metadata",), {}), dict(_mapping(part.template, ("spec",), {}))
     if workload.scheduler:
         spec.setdefault("schedulerName", workload.scheduler)
@@ -182,10 +182,10 @@ def _replicas(document: Data, name: str) -> Workload:
     """Deployment, ReplicaSet, StatefulSet and their like: equal pods."""
     path: Path = ("spec", "replicas")
     template: Path = ("spec", "template")
-    return Workload([Part(name, _count(document, path, 1), _mapping(document, template), template, path)])
+    return Workload([PodSet(name, _count(document, path, 1), _mapping(document, template), template, path)])
 
 
-def _job_parts(document: Data, name: str, job: Path = (), labels: dict[str, str] | None = None) -> list[Part]:
+def _job_parts(document: Data, name: str, job: Path = (), labels: dict[str, str] | None = None) -> list[PodSet]:
     spec = (*job, "spec")
     if _at(document, (*spec, "suspend"), False) is True:
         return []
@@ -193,7 +193,7 @@ def _job_parts(document: Data, name: str, job: Path = (), labels: dict[str, str]
     completions = _count(document, (*spec, "completions"), max(parallelism, 1))
     marks = {"batch.kubernetes.io/job-name": name, **(labels or {})}
     at = (*spec, "template")
-    return [Part(name, min(parallelism, completions), _mapping(document, at), at, (*spec, "parallelism"), marks)]
+    return [PodSet(name, min(parallelism, completions), _mapping(document, at), at, (*spec, "parallelism"), marks)]
 
 
 def _job(document: Data, name: str) -> Workload:
@@ -206,7 +206,7 @@ def _cron_job(document: Data, name: str) -> Workload:
 
 
 def _job_set(document: Data, name: str) -> Workload:
-    parts: list[Part] = []
+    parts: list[PodSet] = []
     for path, entry in _entries(document, ("spec", "replicatedJobs")):
         role = _text(entry, (*path, "name"))
         replicas = _count(entry, ("replicas",), 1, under=path)
@@ -228,7 +228,7 @@ def _volcano_job(document: Data, name: str) -> Workload:
         marks = {"volcano.sh/job-name": name}
         template = _mapping(task, ("template",), under=path)
         at = (*path, "template")
-        parts.append(Part(f"{name}-{role}", replicas, template, at, (*path, "replicas"), marks, notes))
+        parts.append(PodSet(f"{name}-{role}", replicas, template, at, (*path, "replicas"), marks, notes))
     minimum = _count(document, ("spec", "minAvailable"), sum(part.count or 0 for part in parts))
     spec: dict[str, Any] = {"minMember": minimum, "minTaskMember": least}
     for key in ("queue", "priorityClassName", "networkTopology"):
@@ -254,22 +254,22 @@ def _training_job(field: str) -> Callable[[Data, str], Workload]:
             count = _count(entry, ("replicas",), 1, under=path)
             template = _mapping(entry, ("template",), under=path)
             at = (*path, "template")
-            parts.append(Part(f"{name}-{str(role).lower()}", count, template, at, (*path, "replicas"), marks))
+            parts.append(PodSet(f"{name}-{str(role).lower()}", count, template, at, (*path, "replicas"), marks))
         return Workload(parts)
 
     return read
 
 
-def _ray_parts(document: Data, name: str, spec: Path) -> list[Part]:
+def _ray_parts(document: Data, name: str, spec: Path) -> list[PodSet]:
     marks = {"ray.io/cluster": name}
     at: Path = (*spec, "headGroupSpec", "template")
-    parts = [Part(f"{name}-head", None, _mapping(document, at), at, at, {**marks, "ray.io/node-type": "head"})]
+    parts = [PodSet(f"{name}-head", None, _mapping(document, at), at, at, {**marks, "ray.io/node-type": "head"})]
     for path, entry in _entries(document, (*spec, "workerGroupSpecs")):
         role = _text(entry, (*path, "groupName"))
         count = _count(entry, ("replicas",), 1, under=path) * _count(entry, ("numOfHosts",), 1, least=1, under=path)
         labels = {**marks, "ray.io/node-type": "worker", "ray.io/group": role}
         template = _mapping(entry, ("template",), under=path)
-        parts.append(Part(f"{name}-{role}-worker", count, template, (*path, "template"), (*path, "replicas"), labels))
+        parts.append(PodSet(f"{name}-{role}-worker", count, template, (*path, "template"), (*path, "replicas"), labels))
     return parts
 
 
@@ -294,9 +294,9 @@ def _leader_worker_set(document: Data, name: str) -> Workload:
     parts = []
     for group in range(groups):
         marks = {"leaderworkerset.sigs.k8s.io/name": name, "leaderworkerset.sigs.k8s.io/group-index": str(group)}
-        parts.append(Part(f"{name}-{group}", None, leader, leaders, ("spec", "replicas"), marks))
+        parts.append(PodSet(f"{name}-{group}", None, leader, leaders, ("spec", "replicas"), marks))
         parts += [
-            Part(f"{name}-{group}-{index}", None, worker, workers, (*template, "size"), marks)
+            PodSet(f"{name}-{group}-{index}", None, worker, workers, (*template, "size"), marks)
             for index in range(1, size)
         ]
     return Workload(parts)

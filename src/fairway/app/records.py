@@ -29,7 +29,7 @@ class SandboxEvent(msgspec.Struct, rename="camel", frozen=True, omit_defaults=Tr
     """The pods that it happened to, with their nodes."""
 
 
-class Outcome(msgspec.Struct, rename="camel", frozen=True):
+class FinishedJob(msgspec.Struct, rename="camel", frozen=True):
     """A job that ran to its end."""
 
     job: Annotated[str, msgspec.Meta(pattern="/")]
@@ -41,7 +41,7 @@ class Outcome(msgspec.Struct, rename="camel", frozen=True):
     ended: Instant
 
 
-class Arrival(NamedTuple):
+class LaterJob(NamedTuple):
     """The objects of a job that comes later."""
 
     at: Micros
@@ -50,7 +50,7 @@ class Arrival(NamedTuple):
     """By which it is known until it has come."""
 
 
-class _Named(msgspec.Struct, rename="camel"):
+class _NamedRecord(msgspec.Struct, rename="camel"):
     kind: str
     api_version: str = ""
 
@@ -65,7 +65,7 @@ def written(thing: ApiObject) -> msgspec.Raw:
 def read(raw: bytes | msgspec.Raw) -> ApiObject:
     """An object that `written` wrote; InputError if that is not what it is."""
     try:
-        head = msgspec.json.decode(raw, type=_Named)
+        head = msgspec.json.decode(raw, type=_NamedRecord)
         return cast(ApiObject, msgspec.json.decode(raw, type=_STRUCTS[head.api_version, head.kind]))
     except (msgspec.DecodeError, UnicodeDecodeError, KeyError) as error:
         raise InputError(f"an object of a job to come cannot be read: {error}") from None

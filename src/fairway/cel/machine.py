@@ -27,14 +27,14 @@ from fairway.cel.values import (
 )
 
 
-class Frame(NamedTuple):
+class Scope(NamedTuple):
     """What an evaluation knows: variables by name, and what it may still spend."""
 
     variables: dict[str, Any]
     budget: Budget
 
 
-Step = Callable[[Frame], Any]
+Step = Callable[[Scope], Any]
 
 _TYPE_NAMES = ("bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type", "optional_type")
 _CONSTANTS = {name: TypeValue(name) for name in (*_TYPE_NAMES, "google.protobuf.Timestamp", "google.protobuf.Duration")}
@@ -59,14 +59,14 @@ def build(node: Node) -> Step:
 
 
 def run(step: Step, variables: Mapping[str, Any], budget: Budget) -> Any:
-    found = step(Frame({**_CONSTANTS, **variables}, budget))
+    found = step(Scope({**_CONSTANTS, **variables}, budget))
     if isinstance(found, Failed):
         raise found.error
     return found
 
 
 def _name(name: str) -> Step:
-    def get(frame: Frame) -> Any:
+    def get(frame: Scope) -> Any:
         frame.budget.spend()
         try:
             found = frame.variables[name]
@@ -82,7 +82,7 @@ def _name(name: str) -> Step:
 def _select(node: Select) -> Step:
     operand, field, test = build(node.operand), node.field, node.test
 
-    def get(frame: Frame) -> Any:
+    def get(frame: Scope) -> Any:
         frame.budget.spend()
         found = operand(frame)
         if isinstance(found, OptionalValue):
@@ -137,7 +137,7 @@ def optional_index(found: Any, key: Any) -> OptionalValue:
 def _list(node: MakeList) -> Step:
     elements = [(build(element), index in node.optional) for index, element in enumerate(node.elements)]
 
-    def make(frame: Frame) -> Any:
+    def make(frame: Scope) -> Any:
         frame.budget.spend(1 + len(elements))
         found = []
         for element, optional in elements:
@@ -154,7 +154,7 @@ def _list(node: MakeList) -> Step:
 def _map(node: MakeMap) -> Step:
     entries = [(build(key), build(value), optional) for key, value, optional in node.entries]
 
-    def make(frame: Frame) -> Any:
+    def make(frame: Scope) -> Any:
         frame.budget.spend(1 + len(entries))
         found: dict[Any, Any] = {}
         for key, value, optional in entries:
@@ -175,14 +175,14 @@ def _loop(node: Loop) -> Step:
     step, result = build(node.step), build(node.result)
     variable, result_name = node.variable, node.result_name
 
-    def go(frame: Frame) -> Any:
+    def go(frame: Scope) -> Any:
         elements = over(frame)
         if isinstance(elements, dict):
             elements = keys(elements)
         if not isinstance(elements, list):
             raise EvaluationError(f"a {type_of(elements).name} has no elements")
         variables = dict(frame.variables)
-        inner = Frame(variables, frame.budget)
+        inner = Scope(variables, frame.budget)
         variables[result_name] = _tried(start, frame)
         for element in elements:
             frame.budget.spend()
@@ -196,7 +196,7 @@ def _loop(node: Loop) -> Step:
     return go
 
 
-def _tried(step: Step, frame: Frame) -> Any:
+def _tried(step: Step, frame: Scope) -> Any:
     try:
         return step(frame)
     except EvaluationError as error:
@@ -231,7 +231,7 @@ def _qualified(node: Node) -> str | None:
 
 
 def _with(call: Callable[[Budget, list[Any]], Any], arguments: list[Step]) -> Step:
-    def go(frame: Frame) -> Any:
+    def go(frame: Scope) -> Any:
         frame.budget.spend()
         return call(frame.budget, [argument(frame) for argument in arguments])
 
@@ -245,7 +245,7 @@ def _either(steps: list[Step], decides: bool) -> Step:
     """`||` (decided by true) and `&&` (decided by false), in which one side may fail if the other decides."""
     left, right = steps
 
-    def go(frame: Frame) -> Any:
+    def go(frame: Scope) -> Any:
         frame.budget.spend()
         error = None
         for side in (left, right):
@@ -264,7 +264,7 @@ def _either(steps: list[Step], decides: bool) -> Step:
 def _or_else(target: Step, other: Step, value: bool) -> Step:
     """`or` and `orValue` of an optional value: the other one is not looked at if it is there."""
 
-    def go(frame: Frame) -> Any:
+    def go(frame: Scope) -> Any:
         frame.budget.spend()
         found = target(frame)
         if not isinstance(found, OptionalValue):
@@ -279,7 +279,7 @@ def _or_else(target: Step, other: Step, value: bool) -> Step:
 def _choice(steps: list[Step]) -> Step:
     condition, then, otherwise = steps
 
-    def go(frame: Frame) -> Any:
+    def go(frame: Scope) -> Any:
         frame.budget.spend()
         return then(frame) if true_or_false(condition(frame)) else otherwise(frame)
 
@@ -294,7 +294,7 @@ def _not_false(steps: list[Step]) -> Step:
 def _same(steps: list[Step], wanted: bool) -> Step:
     left, right = steps
 
-    def go(frame: Frame) -> Any:
+    def go(frame: Scope) -> Any:
         one, other = left(frame), right(frame)
         frame.budget.spend_size(min(weight(one), weight(other)))
         return equal(one, other) is wanted

@@ -77,10 +77,10 @@ def read(serialized: bytes) -> Node:
         reference = _message(entry.get(2, [b""])[0])
         if 1 in reference and 3 not in reference:
             names[entry.get(1, [0])[0]] = reference[1][0].decode()
-    return _Reader(names).node(checked[4][0])
+    return _NodeReader(names).node(checked[4][0])
 
 
-class _Reader:
+class _NodeReader:
     """`names` are the variables that nodes stand for, by the number of the node: `device.driver` is one."""
 
     def __init__(self, names: dict[int, str]) -> None:
@@ -135,13 +135,13 @@ class _Reader:
 
 
 _KINDS = {
-    3: _Reader._literal,
-    4: _Reader._name,
-    5: _Reader._select,
-    6: _Reader._call,
-    7: _Reader._list,
-    8: _Reader._map,
-    9: _Reader._loop,
+    3: _NodeReader._literal,
+    4: _NodeReader._name,
+    5: _NodeReader._select,
+    6: _NodeReader._call,
+    7: _NodeReader._list,
+    8: _NodeReader._map,
+    9: _NodeReader._loop,
 }
 
 

@@ -3,7 +3,7 @@
 The library reads an expression and checks its types. It is evaluated here, because the library bounds nothing but the
 number of iterations: `cel.bind(b, a + a, cel.bind(c, b + b, ...` doubles a text at each step and takes all memory there
 is. An expression that is too long or does not compile is an `InputError` for whoever wrote it. One that fails while it
-runs gives an `Answer` with an error. Nothing that an expression says raises anything else.
+runs gives an `Evaluation` with an error. Nothing that an expression says raises anything else.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ABSTRACT = {
 }
 
 
-class Answer(NamedTuple):
+class Evaluation(NamedTuple):
     """What an expression gives. With an `error` there is no value."""
 
     value: Any = None
@@ -108,15 +108,15 @@ class Program:
         self.text = text
         self._step = step
 
-    def run(self, variables: Mapping[str, Any], most: int = MAX_COST) -> Answer:
+    def run(self, variables: Mapping[str, Any], most: int = MAX_COST) -> Evaluation:
         try:
-            return Answer(run(self._step, variables, Budget(most)))
+            return Evaluation(run(self._step, variables, Budget(most)))
         except EvaluationError as error:
-            return Answer(error=_line(str(error)))
+            return Evaluation(error=_line(str(error)))
         except (BudgetError, RecursionError, MemoryError) as error:
-            return Answer(error=_line(str(error)) or type(error).__name__, failed=True)
+            return Evaluation(error=_line(str(error)) or type(error).__name__, failed=True)
         except Exception as error:  # a mistake of ours must not be one tenant's way to stop the others
-            return Answer(error=f"{type(error).__name__}: {_line(str(error))}")
+            return Evaluation(error=f"{type(error).__name__}: {_line(str(error))}")
 
 
 _COMPARED = ("_<_", "_<=_", "_>_", "_>=_")

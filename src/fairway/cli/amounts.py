@@ -10,17 +10,17 @@ _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"), (1, "s"))
 def readable(name: str, text: str) -> str:
     """`65843172Ki` of memory as `62.8Gi`, `3900m` of cpu as `3.9`; another resource as it is."""
     from fairway.errors import InputError
-    from fairway.resources.quantity import Unit, parse_amount, unit_of
+    from fairway.resources.quantity import AmountUnit, parse_amount, unit_of
 
     try:
         amount = parse_amount(name, text)
     except InputError:
         return text
     unit = unit_of(name)
-    if unit is Unit.BYTE:
+    if unit is AmountUnit.BYTE:
         size, suffix = next(((size, suffix) for size, suffix in _STEPS if amount >= size), (1, ""))
         return f"{_short(amount / size)}{suffix}"
-    return _short(amount / 1000) if unit is Unit.MILLI else text
+    return _short(amount / 1000) if unit is AmountUnit.MILLI else text
 
 
 def _short(number: float) -> str:

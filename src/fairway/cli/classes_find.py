@@ -18,7 +18,7 @@ _MANY = 20
 """Names that are all listed where none is near the one that was given."""
 
 
-class Found(NamedTuple):
+class FoundDevice(NamedTuple):
     """A device, whether the class selects it, and what keeps it from being given all the same."""
 
     device: Device
@@ -33,13 +33,13 @@ def find_class(book: DeviceLedger, name: str) -> CompiledClass:
     return known
 
 
-def find_device(book: DeviceLedger, class_name: str, name: str, node: str | None) -> Found:
+def find_device(book: DeviceLedger, class_name: str, name: str, node: str | None) -> FoundDevice:
     """The one device that is meant; `name` may be NODE/DEVICE or NODE/POOL/DEVICE too."""
     nodes = book.nodes_by_name()
     if node is not None and node not in nodes:
         raise InputError(f"--node: {node} does not exist or has no devices{_instead(node, nodes)}")
     here = [
-        Found(device, class_name in there.selected[slot], unusable_because(there, slot, class_name))
+        FoundDevice(device, class_name in there.selected[slot], unusable_because(there, slot, class_name))
         for there, slot, device in devices(book, node)
     ]
     named = [found for found in here if name in names_of(found.device)]

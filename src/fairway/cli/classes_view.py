@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from fairway.cli.output import console, table
 
 if TYPE_CHECKING:
-    from fairway.cli.classes_find import Found
+    from fairway.cli.classes_find import FoundDevice
     from fairway.devices.model.device import Device
     from fairway.devices.select.classes import CompiledClass
     from fairway.devices.select.selectors import MatchResult, TermResult
-    from fairway.devices.track.report import ClassReport, Holder, Selected
+    from fairway.devices.track.report import ClassReport, DeviceUser, Selected
 
 
 def place(device: Device) -> str:
@@ -22,7 +22,7 @@ def place(device: Device) -> str:
 # -- one pair ------------------------------------------------------------------------------------------------
 
 
-def match_notes(known: CompiledClass, found: Found, result: MatchResult) -> list[str]:
+def match_notes(known: CompiledClass, found: FoundDevice, result: MatchResult) -> list[str]:
     """What there is to say besides the terms."""
     notes = [f"{warning.reason}: {warning.message}" for warning in known.matcher.warnings]
     device = found.device
@@ -36,7 +36,7 @@ def match_notes(known: CompiledClass, found: Found, result: MatchResult) -> list
     return notes
 
 
-def match_as_data(known: CompiledClass, found: Found, result: MatchResult) -> dict[str, Any]:
+def match_as_data(known: CompiledClass, found: FoundDevice, result: MatchResult) -> dict[str, Any]:
     return {
         "class": known.name,
         "node": found.device.node,
@@ -102,7 +102,7 @@ def _device_as_data(selected: Selected) -> dict[str, Any]:
     }
 
 
-def _holder_as_data(holder: Holder) -> dict[str, Any]:
+def _holder_as_data(holder: DeviceUser) -> dict[str, Any]:
     through = {"through": holder.through} if holder.through else {}
     return {"name": holder.name, "quantity": number(holder.milli), **through}
 
@@ -145,6 +145,6 @@ def _print_devices(report: ClassReport) -> None:
     console().print(rows)
 
 
-def _holder(holder: Holder) -> str:
+def _holder(holder: DeviceUser) -> str:
     of = f" of {holder.through}" if holder.through else ""
     return f"{holder.name} ({number(holder.milli)}{of})"

@@ -48,7 +48,7 @@ def command(
     from fairway.cli.inputs import folder_to_write, read_policy
     from fairway.cli.simulate import origin
     from fairway.sim.compare import compare
-    from fairway.sim.parallel import Task, run_all, run_with_waits
+    from fairway.sim.parallel import RunTask, run_all, run_with_waits
     from fairway.sim.policies import policy_text
     from fairway.sim.report.comparison import comparison_html, comparison_tables
     from fairway.sim.report.files import OutputFiles
@@ -65,7 +65,7 @@ def command(
     text = path.read_text(encoding="utf-8-sig")
     chosen = [loaded.file.seed + index for index in range(count)]
     target = None if folder is None else folder_to_write(folder)
-    tasks = [Task(str(path.absolute()), text, name, policy, seed) for name, policy in texts for seed in chosen]
+    tasks = [RunTask(str(path.absolute()), text, name, policy, seed) for name, policy in texts for seed in chosen]
     runs = list(run_all(tasks, run_with_waits, workers=workers))
     reports, waits = [run.report for run in runs], [run.waits for run in runs]
     comparison = compare(reports[:count], reports[count:], (waits[:count], waits[count:]))

@@ -8,7 +8,7 @@ from textwrap import wrap
 from rich.console import Console
 from rich.text import Text
 
-from fairway.app.explain.model import Counterfactual, Explanation, Forecast, Standing
+from fairway.app.explain.model import Counterfactual, Explanation, Forecast, JobStanding
 from fairway.cli.output import amount_text, console
 from fairway.cli.plan_table import bar, percent
 from fairway.scheduler.plan import QueueStanding
@@ -16,10 +16,10 @@ from fairway.scheduler.plan import QueueStanding
 MOST_PLACES = 12
 LABEL = 22
 _HEADS = {
-    Standing.WAITING: "waits",
-    Standing.STARTING: "starts with the next cycle",
-    Standing.EVICTING: "waits for pods that are evicted for it",
-    Standing.RUNNING: "has all its places",
+    JobStanding.WAITING: "waits",
+    JobStanding.STARTING: "starts with the next cycle",
+    JobStanding.EVICTING: "waits for pods that are evicted for it",
+    JobStanding.RUNNING: "has all its places",
 }
 
 

@@ -12,7 +12,7 @@ from fairway.cli.output import console, echo, print_structured, table
 from fairway.cli.sandbox_options import sandbox_option
 
 if TYPE_CHECKING:
-    from fairway.cli.listing import Entry
+    from fairway.cli.listing import ListedObject
 
 EVENTS = 30
 """Events that are shown; -o json has all that are kept."""
@@ -72,7 +72,7 @@ def command(
         raise click.UsageError("-l: events have no labels")
     client = Client.find(sandbox)
 
-    def ask() -> list[Entry]:
+    def ask() -> list[ListedObject]:
         found = [entry for entry in entries(client, word) if is_meant(entry.key, name, namespace)]
         if has_labels is not None:
             found = [entry for entry in found if has_labels(entry.labels)]
@@ -100,7 +100,7 @@ def _kind(word: str) -> str:
     return full.rstrip("s").capitalize() if full in rows else kind_named(lower).name
 
 
-def _print(kind: str, found: Sequence[Entry], output: str) -> None:
+def _print(kind: str, found: Sequence[ListedObject], output: str) -> None:
     if output == "name":
         for entry in found:
             echo(f"{kind.lower()}/{entry.key}")
@@ -112,7 +112,7 @@ def _print(kind: str, found: Sequence[Entry], output: str) -> None:
         _rows(found[-EVENTS:] if kind == "Event" else found, output == "wide")
 
 
-def _watch(kind: str, found: Sequence[Entry], ask: Callable[[], list[Entry]], output: str) -> None:
+def _watch(kind: str, found: Sequence[ListedObject], ask: Callable[[], list[ListedObject]], output: str) -> None:
     """The list, then each entry again when it is new or other than it was; an age that goes on is no change."""
     widths: dict[str, int] = {}
     seen: dict[str, object] = {}
@@ -130,23 +130,25 @@ def _watch(kind: str, found: Sequence[Entry], ask: Callable[[], list[Entry]], ou
         return
 
 
-def _again(found: Sequence[Entry], ask: Callable[[], list[Entry]]) -> Iterator[Sequence[Entry]]:
+def _again(found: Sequence[ListedObject], ask: Callable[[], list[ListedObject]]) -> Iterator[Sequence[ListedObject]]:
     yield found
     while True:
         time.sleep(RHYTHM)
         yield ask()
 
 
-def _name(entry: Entry, number: int) -> str:
+def _name(entry: ListedObject, number: int) -> str:
     """By which an entry is known again; an event is itself."""
     return repr(entry.cells) if "event" in entry.cells else entry.key
 
 
-def _state(entry: Entry) -> object:
+def _state(entry: ListedObject) -> object:
     return {name: text for name, text in (entry.cells | entry.wide).items() if name != "age"}
 
 
-def _rows(found: Sequence[Entry], wide: bool, widths: dict[str, int] | None = None, *, header: bool = True) -> None:
+def _rows(
+    found: Sequence[ListedObject], wide: bool, widths: dict[str, int] | None = None, *, header: bool = True
+) -> None:
     """A table; `widths` are those of the rows before, which later ones keep to."""
     columns = list(found[0].cells | found[0].wide if wide else found[0].cells)
     rows = table(*columns, numbers=[name for name in columns if name in NUMBERS])

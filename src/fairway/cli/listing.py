@@ -19,7 +19,7 @@ ROWS = ("Job", "Event")
 
 
 @dataclass(frozen=True)
-class Entry:
+class ListedObject:
     key: str
     """namespace/name, or a name alone."""
     data: Any
@@ -32,7 +32,7 @@ class Entry:
     created: str = ""
 
 
-def entries(client: Client, kind: str) -> list[Entry]:
+def entries(client: Client, kind: str) -> list[ListedObject]:
     """All there are of a kind."""
     if kind == "Event":
         return list(_events(client))
@@ -55,14 +55,14 @@ def is_meant(key: str, name: str | None, namespace: str | None) -> bool:
     return name is None or name in (key, own_name)
 
 
-def _jobs(client: Client, now: str) -> Iterator[Entry]:
+def _jobs(client: Client, now: str) -> Iterator[ListedObject]:
     labels = _job_labels(client)
     for job in client.jobs():
         pods = str(job.pods) if job.phase != "running" else f"{job.placed}/{job.pods}"
         cells = {"job": job.job, "queue": job.queue, "phase": job.phase, "pods": pods, "age": _age(job.created, now)}
         wide = {"started": _time(job.started or ""), "ended": _time(job.ended or ""), "message": job.message}
         why = {"why, or where": _why(job)}
-        yield Entry(job.job, _plain(job), cells | why, wide, labels.get(job.job, {}), job.created)
+        yield ListedObject(job.job, _plain(job), cells | why, wide, labels.get(job.job, {}), job.created)
 
 
 def _why(job: JobRow) -> str:
@@ -76,7 +76,7 @@ def _job_labels(client: Client) -> dict[str, Mapping[str, str]]:
     return {_key(thing): thing["metadata"].get("labels", {}) for thing in things}
 
 
-def _queues(client: Client, objects: Sequence[dict[str, Any]], now: str) -> Iterator[Entry]:
+def _queues(client: Client, objects: Sequence[dict[str, Any]], now: str) -> Iterator[ListedObject]:
     known = {thing["metadata"]["name"]: thing["metadata"] for thing in objects}
     for queue in client.frame().queues:
         meta = known.get(queue.name, {})
@@ -89,14 +89,14 @@ def _queues(client: Client, objects: Sequence[dict[str, Any]], now: str) -> Iter
         cells |= {"share": f"{queue.dominant_share:.0%}", "age": _age(created, now), "allocated of deserved": amounts}
         asked = ", ".join(f"{readable(name, amount)} {name}" for name, amount in queue.requested.items())
         wide = {"parent": queue.parent, "requested": asked}
-        yield Entry(queue.name, _plain(queue), cells, wide, meta.get("labels", {}), created)
+        yield ListedObject(queue.name, _plain(queue), cells, wide, meta.get("labels", {}), created)
 
 
 def _amount(name: str, allocated: str, reserved: str) -> str:
     return amount_text(readable(name, allocated), readable(name, reserved))
 
 
-def _nodes(nodes: Sequence[NodeUse], objects: Sequence[dict[str, Any]], now: str) -> Iterator[Entry]:
+def _nodes(nodes: Sequence[NodeUse], objects: Sequence[dict[str, Any]], now: str) -> Iterator[ListedObject]:
     known = {thing["metadata"]["name"]: thing["metadata"] for thing in objects}
     for node in nodes:
         meta = known.get(node.name, {})
@@ -106,19 +106,21 @@ def _nodes(nodes: Sequence[NodeUse], objects: Sequence[dict[str, Any]], now: str
             for name, used in node.used.items()
         )
         cells = {"node": node.name, "state": node.state, "pods": str(node.pods), "age": _age(created, now)}
-        yield Entry(node.name, _plain(node), cells | {"in use": use}, {"labels": _labels(labels)}, labels, created)
+        yield ListedObject(
+            node.name, _plain(node), cells | {"in use": use}, {"labels": _labels(labels)}, labels, created
+        )
 
 
-def _events(client: Client) -> Iterator[Entry]:
+def _events(client: Client) -> Iterator[ListedObject]:
     from fairway.clock import format_rfc3339
 
     for event in client.events():
         at = format_rfc3339(event.at)
         cells = {"time": _time(at), "event": event.kind, "job": event.job, "what": event.text}
-        yield Entry(event.job, _plain(event), cells, {}, {}, at)
+        yield ListedObject(event.job, _plain(event), cells, {}, {}, at)
 
 
-def _object(thing: dict[str, Any], now: str) -> Entry:
+def _object(thing: dict[str, Any], now: str) -> ListedObject:
     meta, spec, status = thing["metadata"], thing.get("spec", {}), thing.get("status", {})
     phase = status.get("phase", "Pending") if thing["kind"] == "Pod" else status.get("state", status.get("phase", ""))
     cells = {"namespace": meta["namespace"]} if "namespace" in meta else {}
@@ -127,10 +129,10 @@ def _object(thing: dict[str, Any], now: str) -> Entry:
     if thing["kind"] == "Pod":
         cells["node"] = spec.get("nodeName", "")
     labels = meta.get("labels", {})
-    return Entry(_key(thing), thing, cells, {"labels": _labels(labels)}, labels, created)
+    return ListedObject(_key(thing), thing, cells, {"labels": _labels(labels)}, labels, created)
 
 
-def _reservation(thing: dict[str, Any], now: str) -> Entry:
+def _reservation(thing: dict[str, Any], now: str) -> ListedObject:
     meta, spec = thing["metadata"], thing["spec"]
     places = spec.get("places", [])
     states = [place["state"] for place in places]
@@ -148,7 +150,7 @@ def _reservation(thing: dict[str, Any], now: str) -> Entry:
         "planned start": f"{start}{soft}",
         "age": _age(created, now),
     }
-    return Entry(_key(thing), thing, cells, {"since": _time(since)}, meta.get("labels", {}), created)
+    return ListedObject(_key(thing), thing, cells, {"since": _time(since)}, meta.get("labels", {}), created)
 
 
 def _key(thing: dict[str, Any]) -> str:

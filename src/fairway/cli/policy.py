@@ -10,7 +10,7 @@ import click
 from fairway.cli.output import console, echo, output_option, print_structured, table, warn
 
 if TYPE_CHECKING:
-    from fairway.api.catalog import Catalog, Entry
+    from fairway.api.catalog import Catalog, CatalogEntry
     from fairway.api.policy import ActionConfig, PluginConfig, Policy
 
 
@@ -114,7 +114,9 @@ def reference() -> None:
     echo(reference_page(builtin_catalog()), nl=False)
 
 
-def _settings(config: ActionConfig | PluginConfig, entry: Entry, policy: Policy) -> Iterator[tuple[str, Any, str, str]]:
+def _settings(
+    config: ActionConfig | PluginConfig, entry: CatalogEntry, policy: Policy
+) -> Iterator[tuple[str, Any, str, str]]:
     """Name, value, unit and origin of every argument."""
     from fairway.api.settings import settings_of
 
@@ -123,7 +125,7 @@ def _settings(config: ActionConfig | PluginConfig, entry: Entry, policy: Policy)
         yield setting.name, value, setting.unit, policy.origin(config.lines.get(setting.name, 0))
 
 
-def _flags(plugin: PluginConfig, entry: Entry, policy: Policy) -> Iterator[tuple[str, bool, str]]:
+def _flags(plugin: PluginConfig, entry: CatalogEntry, policy: Policy) -> Iterator[tuple[str, bool, str]]:
     """Name, value and origin of the flags that have an effect, and of those that were given without one."""
     from fairway.api.catalog import FLAGS
 
@@ -133,7 +135,7 @@ def _flags(plugin: PluginConfig, entry: Entry, policy: Policy) -> Iterator[tuple
 
 
 def _as_data(policy: Policy, catalog: Catalog) -> dict[str, Any]:
-    def arguments(config: ActionConfig | PluginConfig, entry: Entry) -> dict[str, Any]:
+    def arguments(config: ActionConfig | PluginConfig, entry: CatalogEntry) -> dict[str, Any]:
         return {
             name: {"value": value, "unit": unit, "from": origin}
             for name, value, unit, origin in _settings(config, entry, policy)
@@ -176,7 +178,9 @@ def _as_file(policy: Policy, catalog: Catalog) -> Iterator[str]:
             yield from _argument_lines(plugin, entry, policy, "    ")
 
 
-def _argument_lines(config: ActionConfig | PluginConfig, entry: Entry, policy: Policy, indent: str) -> Iterator[str]:
+def _argument_lines(
+    config: ActionConfig | PluginConfig, entry: CatalogEntry, policy: Policy, indent: str
+) -> Iterator[str]:
     settings = list(_settings(config, entry, policy))
     if settings:
         yield f"{indent}arguments:"

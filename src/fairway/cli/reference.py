@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from fairway.api.catalog import FLAG_ALIASES, FLAGS, Catalog, Entry
+from fairway.api.catalog import FLAG_ALIASES, FLAGS, Catalog, CatalogEntry
 from fairway.api.policy import DEFAULT_ACTIONS, DEFAULT_TIERS, EXCLUSIVE
 from fairway.api.settings import Setting, settings_of
 
@@ -66,7 +66,7 @@ def _lines(catalog: Catalog) -> Iterator[str]:
         yield f"| `{flag}` | {hook} | {', '.join(aliases)} |"
 
 
-def _entry(entry: Entry) -> Iterator[str]:
+def _entry(entry: CatalogEntry) -> Iterator[str]:
     yield f"### {entry.name}\n"
     yield f"{entry.meaning}\n"
     if entry.flags:

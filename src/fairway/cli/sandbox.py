@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fairway.api.policy import Policy
     from fairway.app.sandbox.engine import Sandbox
     from fairway.app.sandbox.pace import Runner
-    from fairway.app.sandbox.world import World
+    from fairway.app.sandbox.world import InitialWorld
 
 FRAMES = 0.25
 """Seconds between two frames."""
@@ -105,7 +105,7 @@ def _open(files: tuple[str, ...], policy_file: str | None, state: str | None, fr
         return Sandbox(store, policy)
 
 
-def _new_world(files: tuple[str, ...], policy: Policy | None) -> Callable[[], tuple[World, Policy]]:
+def _new_world(files: tuple[str, ...], policy: Policy | None) -> Callable[[], tuple[InitialWorld, Policy]]:
     """Reads the files at once, so that what is wrong with them is said before anything is touched."""
     from fairway.app.sandbox.world import POLICY, demo_scenario, demo_world, files_world
     from fairway.clock import SECOND, wall_clock
@@ -114,7 +114,7 @@ def _new_world(files: tuple[str, ...], policy: Policy | None) -> Callable[[], tu
         world = files_world(inputs.read_objects(files), wall_clock() // SECOND * SECOND)
         return lambda: (world, policy or inputs.read_policy(str(POLICY)))
 
-    def demo() -> tuple[World, Policy]:
+    def demo() -> tuple[InitialWorld, Policy]:
         scenario = demo_scenario()
         own = scenario.file.policy
         return demo_world(), policy or inputs.read_policy(None if own is None else str(scenario.resolve(own)))

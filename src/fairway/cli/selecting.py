@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fairway.cli.listing import Entry
+    from fairway.cli.listing import ListedObject
 
 _SET = re.compile(r"(\S+)\s+(in|notin)\s*\(([^()]*)\)")
 _EQUAL = re.compile(r"([^\s=!,()]+)\s*(==|=|!=)\s*([^\s=!,()]*)")
@@ -35,7 +35,7 @@ def label_selector(text: str) -> Callable[[Mapping[str, str]], bool]:
     return lambda labels: satisfies(requirements, labels)
 
 
-def ordered(entries: Sequence[Entry], by: str) -> list[Entry]:
+def ordered(entries: Sequence[ListedObject], by: str) -> list[ListedObject]:
     """By a column of the table, or by a field of the data such as `.metadata.name`; entries without it come last."""
     from fairway.errors import InputError
 

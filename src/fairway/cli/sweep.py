@@ -50,7 +50,7 @@ def command(
 
     from fairway.cli.simulate import read_policy
     from fairway.scheduler.framework.registry import default_registry
-    from fairway.sim.parallel import Task, run_all, run_task
+    from fairway.sim.parallel import RunTask, run_all, run_task
     from fairway.sim.policies import combinations, parse_settings, policy_text, with_settings
     from fairway.sim.scenario import load_scenario
 
@@ -61,7 +61,7 @@ def command(
     chosen = combinations(parse_settings(list(settings)), seeds)
     text = path.read_text(encoding="utf-8-sig")
     tasks = [
-        Task(str(path.absolute()), text, policy.source, policy_text(policy), loaded.file.seed + index)
+        RunTask(str(path.absolute()), text, policy.source, policy_text(policy), loaded.file.seed + index)
         for policy in [with_settings(base, values, catalog) for values in chosen]
         for index in range(seeds)
     ]

@@ -28,7 +28,7 @@ from fairway.fleet.selection import unmet
 
 if TYPE_CHECKING:
     from fairway.fleet.plan import Outcome, Ranking
-    from fairway.fleet.pool import Pool
+    from fairway.fleet.pool import ClusterPool
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ def _set_reason(outcome: Outcome) -> str:
     return f"in none of the cluster sets [{', '.join(sets.names)}]"
 
 
-def _pool(outcome: Outcome) -> Pool:
+def _pool(outcome: Outcome) -> ClusterPool:
     assert outcome.ranking is not None
     return outcome.ranking.pool
 
@@ -234,7 +234,7 @@ def moves(outcome: Outcome) -> tuple[Move, ...]:
     return tuple(made)
 
 
-def groups(outcome: Outcome) -> tuple[slices.Group, ...]:
+def groups(outcome: Outcome) -> tuple[slices.ClusterGroup, ...]:
     """The decision groups of the chosen clusters."""
     strategy = outcome.rules.placement.spec.decision_strategy.group_strategy
     named = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fairway.fleet.rules import Key, Rules
-from fairway.fleet.table import Change
+from fairway.fleet.table import ClusterUpdate
 
 
 class Interest:
@@ -47,7 +47,7 @@ class Interest:
     def within(self, namespaces: Iterable[str]) -> set[Key]:
         return set().union(*(self._by_namespace.get(namespace, ()) for namespace in namespaces))
 
-    def concerned(self, change: Change, namespaces: set[str]) -> set[Key]:
+    def concerned(self, change: ClusterUpdate, namespaces: set[str]) -> set[Key]:
         """By a change of a cluster that these namespaces can see."""
         if change.standing:
             return self.within(namespaces)

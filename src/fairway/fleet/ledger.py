@@ -25,7 +25,7 @@ MOST_HELD = 2**53
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LedgerEntry:
     """What one placement holds in one cluster."""
 
     placement: str
@@ -97,22 +97,22 @@ class Ledger:
         for placement in self._held.get(slot, {}):
             self._count(slot, placement, 1)
 
-    def entry(self, slot: int, placement: str) -> Entry | None:
+    def entry(self, slot: int, placement: str) -> LedgerEntry | None:
         held = self._held.get(slot, {}).get(placement)
         if held is None:
             return None
-        return Entry(placement, slot, held, self.consumed(slot, placement, held))
+        return LedgerEntry(placement, slot, held, self.consumed(slot, placement, held))
 
-    def entries(self, slot: int) -> Iterator[Entry]:
+    def entries(self, slot: int) -> Iterator[LedgerEntry]:
         """All that is held in a cluster, in order of placement."""
         for placement, held in sorted(self._held.get(slot, {}).items()):
-            yield Entry(placement, slot, held, self.consumed(slot, placement, held))
+            yield LedgerEntry(placement, slot, held, self.consumed(slot, placement, held))
 
     def slots(self) -> list[int]:
         """The clusters in which anything is held."""
         return sorted(self._held)
 
-    def held_by(self, placement: str) -> list[Entry]:
+    def held_by(self, placement: str) -> list[LedgerEntry]:
         """All that a placement holds, in order of slot."""
         found = (self.entry(slot, placement) for slot in sorted(self._held_by.get(placement, ())))
         return [entry for entry in found if entry is not None]

@@ -12,9 +12,9 @@ from fairway.clock import Micros
 from fairway.fleet import cut, replicas, room, spread, taints
 from fairway.fleet.ledger import Ledger
 from fairway.fleet.plan import FleetPlan, Outcome, Ranking, View
-from fairway.fleet.pool import Pool
+from fairway.fleet.pool import ClusterPool
 from fairway.fleet.records import Record
-from fairway.fleet.room import Room
+from fairway.fleet.room import ClusterCapacity
 from fairway.fleet.rules import Rules
 from fairway.fleet.scores import BEST, IntColumn, balance_table
 from fairway.fleet.state import FleetState
@@ -96,7 +96,7 @@ class _Run:
             held={self.view.names[slot]: amounts for slot, amounts in record.held.items()},
         )
 
-    def _readmit(self, rules: Rules, before: IntColumn, pool: Pool) -> Pool:
+    def _readmit(self, rules: Rules, before: IntColumn, pool: ClusterPool) -> ClusterPool:
         """Chosen clusters stay in where only new ones are kept out: unavailable, or tainted NoSelectIfNew."""
         if not before.size or pool.mask[before].all():
             return pool
@@ -114,7 +114,7 @@ class _Run:
         mask[again] = True
         return pool.narrowed(mask)
 
-    def _rank(self, record: Record, rules: Rules, pool: Pool, found: Room | None) -> Ranking:
+    def _rank(self, record: Record, rules: Rules, pool: ClusterPool, found: ClusterCapacity | None) -> Ranking:
         parts, totals = self.fleet.scorer.static(rules, pool, self.now)
         uses = self._uses(record.chosen)
         most = int(np.maximum.reduce(uses)) if rules.balance else 0

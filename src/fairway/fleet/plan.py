@@ -20,11 +20,11 @@ from fairway.fleet.cel import ScoreOf
 from fairway.fleet.explain import Decision, Filtered, Move
 from fairway.fleet.facts import ClusterFacts
 from fairway.fleet.names import BALANCE, PREFER_NO_SELECT, STEADY
-from fairway.fleet.pool import Pool
-from fairway.fleet.room import Room
+from fairway.fleet.pool import ClusterPool
+from fairway.fleet.room import ClusterCapacity
 from fairway.fleet.rules import Key, Rules
 from fairway.fleet.scores import BEST, BoolColumn, IntColumn, balance_table
-from fairway.fleet.scoring import Part
+from fairway.fleet.scoring import PrioritizerScores
 from fairway.resources import Resource
 
 
@@ -47,14 +47,14 @@ class Ranking(NamedTuple):
     `uses` is how many other placements use each cluster, at most `most`.
     """
 
-    pool: Pool
-    parts: tuple[Part, ...]
+    pool: ClusterPool
+    parts: tuple[PrioritizerScores, ...]
     uses: IntColumn
     most: int
     totals: IntColumn
     gain: int
     held_until: Micros | None
-    room: Room | None
+    room: ClusterCapacity | None
 
 
 @dataclass(eq=False)

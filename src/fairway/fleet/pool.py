@@ -1,6 +1,6 @@
 """Who may be chosen: the filters as columns, kept for as long as nothing they depend on changes.
 
-Placements with the same sets, predicates and tolerations in a namespace share a `Pool`, and with it the score
+Placements with the same sets, predicates and tolerations in a namespace share a `ClusterPool`, and with it the score
 columns that are relative to who passed. All columns in a pool are written once and never after.
 """
 
@@ -46,7 +46,7 @@ class TaintColumns:
         return self.until is None or self.since <= now < self.until
 
 
-class Pool:
+class ClusterPool:
     """Who passed the filters that do not depend on the placement itself."""
 
     def __init__(
@@ -66,12 +66,12 @@ class Pool:
         self.columns: dict[str, tuple[tuple[int, ...], IntColumn]] = {}
         self.sums: dict[str, Sum] = {}
 
-    def narrowed(self, mask: BoolColumn) -> Pool:
+    def narrowed(self, mask: BoolColumn) -> ClusterPool:
         """The same filters with another outcome, for one placement only."""
-        return Pool(self.sets, self.candidates, self.matched, self.taint, mask)
+        return ClusterPool(self.sets, self.candidates, self.matched, self.taint, mask)
 
 
-class Pools:
+class ClusterPools:
     def __init__(
         self, table: ClusterTable, sets: ClusterSets, clusters: dict[str, ManagedCluster], scores: cel.ScoreOf
     ) -> None:
@@ -80,7 +80,7 @@ class Pools:
         self._sets = sets
         self._clusters = clusters
         self._cluster_events = 0
-        self._pools: dict[tuple[object, ...], tuple[tuple[int, ...], Pool]] = {}
+        self._pools: dict[tuple[object, ...], tuple[tuple[int, ...], ClusterPool]] = {}
         self._candidates: dict[tuple[str, tuple[str, ...]], tuple[tuple[int, ...], BoolColumn]] = {}
         self._matched: dict[bytes, tuple[tuple[int, ...], BoolColumn]] = {}
         self._taints: dict[bytes, tuple[int, TaintColumns]] = {}
@@ -93,7 +93,7 @@ class Pools:
             if slot < answers.size:
                 answers[slot] = -1
 
-    def of(self, rules: Rules, now: Micros) -> Pool:
+    def of(self, rules: Rules, now: Micros) -> ClusterPool:
         stamp = (
             self._table.selection,
             self._sets.stamp,
@@ -122,12 +122,12 @@ class Pools:
         wanted = rules.placement.spec.cluster_sets
         return EligibleSets(bound, tuple(name for name in bound if name in wanted) if wanted else bound)
 
-    def _make(self, rules: Rules, stamp: tuple[int, ...], now: Micros) -> Pool:
+    def _make(self, rules: Rules, stamp: tuple[int, ...], now: Micros) -> ClusterPool:
         candidates = self._candidate_column(rules, stamp[:2])
         matched = self._matched_column(rules, (stamp[0], stamp[2]))
         taint = self._taint_columns(rules, now)
         mask = candidates & matched & taint.passes & self._table.available
-        return Pool(self._eligible(rules), candidates, matched, taint, mask)
+        return ClusterPool(self._eligible(rules), candidates, matched, taint, mask)
 
     def _candidate_column(self, rules: Rules, stamp: tuple[int, ...]) -> BoolColumn:
         key = rules.selection_key[:2]

@@ -16,7 +16,7 @@ from fairway.resources import Resource, format_amount
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class ClusterCapacity:
     """What a placement with requirements found in every cluster at the time it was decided."""
 
     enough: BoolColumn
@@ -36,7 +36,7 @@ class Room:
         raise AssertionError(f"slot {slot} has enough")
 
 
-def find(rules: Rules, table: ClusterTable, ledger: Ledger) -> Room:
+def find(rules: Rules, table: ClusterTable, ledger: Ledger) -> ClusterCapacity:
     """Room for the requirements beside what others hold; what the placement uses already is not needed again.
 
     A cluster in which the placement holds all it asks for is kept, even if the room is gone: a placement
@@ -58,7 +58,7 @@ def find(rules: Rules, table: ClusterTable, ledger: Ledger) -> Room:
         enough &= available[name] >= needed[name]
     for entry in held:
         enough[entry.slot] |= rules.requirements.less_equal(entry.held)
-    return Room(enough, table.reports_free.copy(), available, needed)
+    return ClusterCapacity(enough, table.reports_free.copy(), available, needed)
 
 
 def overdrawn(rules: Rules, table: ClusterTable, ledger: Ledger, chosen: Sequence[int]) -> list[str]:

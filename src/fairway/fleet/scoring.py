@@ -11,14 +11,14 @@ from fairway.clock import Micros
 from fairway.fleet import scores
 from fairway.fleet.addons import AddOnColumn, AddOns
 from fairway.fleet.names import PREFER_NO_SELECT
-from fairway.fleet.pool import Pool
+from fairway.fleet.pool import ClusterPool
 from fairway.fleet.prioritizers import By, Prioritizer
 from fairway.fleet.rules import Rules
 from fairway.fleet.scores import IntColumn
 from fairway.fleet.table import ClusterTable, Kind
 
 
-class Part(NamedTuple):
+class PrioritizerScores(NamedTuple):
     """What one prioritizer says of every cluster."""
 
     name: str
@@ -31,7 +31,7 @@ class Sum(NamedTuple):
     """Parts added up; right while `stamp` is."""
 
     stamp: tuple[int, object]
-    parts: tuple[Part, ...]
+    parts: tuple[PrioritizerScores, ...]
     total: IntColumn
 
 
@@ -41,7 +41,7 @@ class Scorer:
         self._addons = addons
         self._ratios: dict[tuple[str, int], tuple[int, IntColumn]] = {}
 
-    def static(self, rules: Rules, pool: Pool, now: Micros) -> tuple[tuple[Part, ...], IntColumn]:
+    def static(self, rules: Rules, pool: ClusterPool, now: Micros) -> tuple[tuple[PrioritizerScores, ...], IntColumn]:
         """All but Balance and Steady, and their weighted sum; neither may be written to."""
         known = pool.sums.get(rules.static_key)
         stamp = (self._table.amounts_changes, pool.taint)
@@ -49,12 +49,12 @@ class Scorer:
             return known.parts, known.total
         parts = [self._part(prioritizer, weight, rules.missing, pool, now) for prioritizer, weight in rules.static]
         if pool.taint.penalty is not None:
-            parts.append(Part(PREFER_NO_SELECT, 1, pool.taint.penalty))
+            parts.append(PrioritizerScores(PREFER_NO_SELECT, 1, pool.taint.penalty))
         total = known.total if known is not None and _same(known.parts, parts) else self._sum(parts)
         pool.sums[rules.static_key] = Sum(stamp, tuple(parts), total)
         return tuple(parts), total
 
-    def _sum(self, parts: list[Part]) -> IntColumn:
+    def _sum(self, parts: list[PrioritizerScores]) -> IntColumn:
         if not parts:
             return np.zeros(self._table.size, np.int64)
         total: IntColumn = parts[0].weight * parts[0].column
@@ -62,16 +62,18 @@ class Scorer:
             total += part.weight * part.column
         return total
 
-    def _part(self, prioritizer: Prioritizer, weight: int, missing: int, pool: Pool, now: Micros) -> Part:
+    def _part(
+        self, prioritizer: Prioritizer, weight: int, missing: int, pool: ClusterPool, now: Micros
+    ) -> PrioritizerScores:
         if prioritizer.by is By.ADDON:
             addon = self._addons.column(self._table, prioritizer.resource, prioritizer.score, now)
-            return Part(prioritizer.name, weight, addon.values, addon)
+            return PrioritizerScores(prioritizer.name, weight, addon.values, addon)
         if prioritizer.by is By.RATIO:
-            return Part(prioritizer.name, weight, self._ratio(prioritizer.resource, missing))
+            return PrioritizerScores(prioritizer.name, weight, self._ratio(prioritizer.resource, missing))
         kind: Kind = "free" if prioritizer.by is By.FREE else "allocatable"
-        return Part(prioritizer.name, weight, self._amount(kind, prioritizer, missing, pool))
+        return PrioritizerScores(prioritizer.name, weight, self._amount(kind, prioritizer, missing, pool))
 
-    def _amount(self, kind: Kind, prioritizer: Prioritizer, missing: int, pool: Pool) -> IntColumn:
+    def _amount(self, kind: Kind, prioritizer: Prioritizer, missing: int, pool: ClusterPool) -> IntColumn:
         """Relative to the pool. OCM, whose numbers `missing` 0 asks for, also wants the capacity reported."""
         resource, table = prioritizer.resource, self._table
         stamp = (table.amounts_stamp(kind, resource), table.amounts_stamp("capacity", resource), missing)
@@ -96,7 +98,7 @@ class Scorer:
         return known[1]
 
 
-def _same(before: Sequence[Part], after: Sequence[Part]) -> bool:
+def _same(before: Sequence[PrioritizerScores], after: Sequence[PrioritizerScores]) -> bool:
     """Whether they are of the very same columns; weights are part of the key."""
     return len(before) == len(after) and all(
         one.column is other.column for one, other in zip(before, after, strict=True)

@@ -28,7 +28,7 @@ from fairway.resources import Resource
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ClusterGroup:
     """A decision group: clusters that are rolled out together, in order of name."""
 
     name: str
@@ -56,20 +56,20 @@ def group_size(setting: int | str | None, clusters: int) -> int:
     return max(size, 1)
 
 
-def divide(clusters: Sequence[str], named: Sequence[tuple[str, frozenset[str]]], size: int) -> tuple[Group, ...]:
+def divide(clusters: Sequence[str], named: Sequence[tuple[str, frozenset[str]]], size: int) -> tuple[ClusterGroup, ...]:
     """Named groups first, each with who it matches and is not in an earlier one; the rest follows unnamed."""
     left = set(clusters)
-    groups: list[Group] = []
+    groups: list[ClusterGroup] = []
     for name, matching in (*named, ("", frozenset(clusters))):
         members = sorted(left & matching)
         left.difference_update(members)
-        groups += [Group(name, tuple(members[i : i + size])) for i in range(0, len(members), size)]
-    return tuple(groups) or (Group("", ()),)
+        groups += [ClusterGroup(name, tuple(members[i : i + size])) for i in range(0, len(members), size)]
+    return tuple(groups) or (ClusterGroup("", ()),)
 
 
 def slices(
     placement: Placement,
-    groups: Sequence[Group],
+    groups: Sequence[ClusterGroup],
     decisions: Mapping[str, ClusterDecision],
     held: Mapping[str, Resource],
     moved_at: Micros | None,

@@ -27,14 +27,14 @@ from fairway.fleet.addons import AddOns
 from fairway.fleet.interest import Interest
 from fairway.fleet.ledger import Ledger
 from fairway.fleet.plan import FleetPlan, Outcome
-from fairway.fleet.pool import Pools
+from fairway.fleet.pool import ClusterPools
 from fairway.fleet.records import NOBODY, Record
 from fairway.fleet.rules import Key
 from fairway.fleet.scores import IntColumn
 from fairway.fleet.scoring import Scorer
 from fairway.fleet.sets import ClusterSets
 from fairway.fleet.slices import same
-from fairway.fleet.table import Change, ClusterTable
+from fairway.fleet.table import ClusterTable, ClusterUpdate
 from fairway.resources import Resource
 from fairway.state.aside import SetAside
 
@@ -61,7 +61,7 @@ class FleetState:
         self.records: dict[Key, Record] = {}
         self.ledger = Ledger(self.table.size)
         self.counts: IntColumn = np.zeros(self.table.size, np.int64)
-        self.pools = Pools(self.table, self.sets, self.clusters, self.addons.score)
+        self.pools = ClusterPools(self.table, self.sets, self.clusters, self.addons.score)
         self.scorer = Scorer(self.table, self.addons)
         self._interest = Interest()
         self._affected: set[Key] = set()
@@ -189,13 +189,13 @@ class FleetState:
         self._affect_cluster(change, slot, seen)
         self._forget(slot)
 
-    def _report(self, slot: int, usage: Mapping[str, Resource], change: Change) -> None:
+    def _report(self, slot: int, usage: Mapping[str, Resource], change: ClusterUpdate) -> None:
         if change.usage:
             self.ledger.report(slot, usage)
             self._changes += 1
             self._held_at[slot] = self._changes
 
-    def _affect_cluster(self, change: Change, slot: int, seen: set[str]) -> None:
+    def _affect_cluster(self, change: ClusterUpdate, slot: int, seen: set[str]) -> None:
         if not change:
             return
         selecting = change.standing or change.labels or change.claims

@@ -27,7 +27,7 @@ _KINDS: tuple[Kind, ...] = ("allocatable", "capacity", "free")
 
 
 @dataclass(slots=True)
-class Change:
+class ClusterUpdate:
     """What an event altered in one cluster, as far as placements can be concerned."""
 
     standing: bool = False
@@ -89,14 +89,14 @@ class ClusterTable:
         self._empty.append(slot)
         self._rank = None
 
-    def put(self, facts: ClusterFacts) -> Change:
+    def put(self, facts: ClusterFacts) -> ClusterUpdate:
         slot = self.slot(facts.name)
         before, self.facts[slot] = self.facts[slot], facts
         change = _difference(before, facts)
         self._write(slot, facts, change)
         return change
 
-    def remove(self, name: str) -> Change:
+    def remove(self, name: str) -> ClusterUpdate:
         slot = self.slots[name]
         before, self.facts[slot] = self.facts[slot], None
         change = _difference(before, None)
@@ -144,7 +144,7 @@ class ClusterTable:
                 _encode(codes, slot, source, key, facts)
         return codes
 
-    def _write(self, slot: int, facts: ClusterFacts | None, change: Change) -> None:
+    def _write(self, slot: int, facts: ClusterFacts | None, change: ClusterUpdate) -> None:
         if change.standing or change.labels or change.claims:
             self.selection += 1
         self.exists[slot] = facts is not None
@@ -193,13 +193,13 @@ def _encode(codes: Codes, slot: int, source: Source, key: str, facts: ClusterFac
     codes.column[slot] = ABSENT if value is None else codes.values.setdefault(value, len(codes.values))
 
 
-def _difference(before: ClusterFacts | None, after: ClusterFacts | None) -> Change:
+def _difference(before: ClusterFacts | None, after: ClusterFacts | None) -> ClusterUpdate:
     if before is None or after is None:
         there = before or after
         assert there is not None
         resources = {*there.allocatable, *there.capacity, *(there.free or {})}
-        return Change(True, set(there.labels), set(there.claims), resources, bool(there.usage))
-    change = Change(
+        return ClusterUpdate(True, set(there.labels), set(there.claims), resources, bool(there.usage))
+    change = ClusterUpdate(
         standing=before.taints != after.taints
         or before.available != after.available
         or before.deleting != after.deleting,

@@ -15,7 +15,7 @@ _EFFECTS = ("", "NoSelect", "PreferNoSelect", "NoSelectIfNew")
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class TaintStanding:
     """How a cluster's taints look to a placement at one instant.
 
     `blocked` says which taint keeps it out ("" for none); `disliked` whether a PreferNoSelect taint is not
@@ -45,7 +45,7 @@ def faults_of(tolerations: Sequence[PlacementToleration]) -> list[str]:
 
 def standing(
     taints: Sequence[ClusterTaint], tolerations: Sequence[PlacementToleration], chosen: bool, now: Micros
-) -> Standing:
+) -> TaintStanding:
     """`chosen`: the cluster is already in the placement's decision, so NoSelectIfNew does not count."""
     blocked, disliked = "", False
     until: Micros | None = None
@@ -59,7 +59,7 @@ def standing(
             disliked = True
         else:
             blocked = blocked or f"taint {text(taint)} is not tolerated{why}"
-    return Standing(blocked, disliked, until)
+    return TaintStanding(blocked, disliked, until)
 
 
 def text(taint: ClusterTaint) -> str:

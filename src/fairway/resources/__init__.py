@@ -5,9 +5,9 @@ from fairway.resources.comparison import NAMES as COMPARISONS
 from fairway.resources.comparison import Comparison, Default
 from fairway.resources.quantity import (
     INT64_MAX,
+    AmountUnit,
     Format,
     Quantity,
-    Unit,
     check_amount,
     format_amount,
     parse_amount,
@@ -18,12 +18,12 @@ from fairway.resources.quantity import (
 __all__ = [
     "COMPARISONS",
     "INT64_MAX",
+    "AmountUnit",
     "Comparison",
     "Default",
     "Format",
     "Quantity",
     "Resource",
-    "Unit",
     "check_amount",
     "format_amount",
     "parse_amount",

@@ -95,7 +95,7 @@ def parse_quantity(text: str) -> Quantity:
     return Quantity(-nanos if sign == "-" else nanos, format)
 
 
-class Unit(Enum):
+class AmountUnit(Enum):
     """What one step of a kept amount stands for."""
 
     MILLI = "milli"
@@ -104,11 +104,11 @@ class Unit(Enum):
 
 
 @lru_cache(maxsize=4096)
-def unit_of(name: str) -> Unit:
+def unit_of(name: str) -> AmountUnit:
     """The unit that amounts of the resource `name` are kept in."""
     if name in _IN_BYTES or name.startswith("hugepages-"):
-        return Unit.BYTE
-    return Unit.WHOLE if name == "pods" else Unit.MILLI
+        return AmountUnit.BYTE
+    return AmountUnit.WHOLE if name == "pods" else AmountUnit.MILLI
 
 
 @lru_cache(maxsize=65536, typed=True)
@@ -124,7 +124,7 @@ def parse_amount(name: str, value: str | int | float) -> int:
     quantity = parse_quantity(value if isinstance(value, str) else repr(value))
     if quantity.nanos < 0:
         raise QuantityError(str(value), "must not be negative")
-    return quantity.milli() if unit_of(name) is Unit.MILLI else quantity.units()
+    return quantity.milli() if unit_of(name) is AmountUnit.MILLI else quantity.units()
 
 
 def format_amount(name: str, amount: int) -> str:
@@ -134,9 +134,9 @@ def format_amount(name: str, amount: int) -> str:
     """
     check_amount(name, amount)
     unit = unit_of(name)
-    nanos = amount * (_NANOS_PER_MILLI if unit is Unit.MILLI else _NANOS)
+    nanos = amount * (_NANOS_PER_MILLI if unit is AmountUnit.MILLI else _NANOS)
     decimal = str(Quantity(nanos))
-    if unit is not Unit.BYTE:
+    if unit is not AmountUnit.BYTE:
         return decimal
     return min(str(Quantity(nanos, Format.BINARY_SI)), decimal, key=len)
 

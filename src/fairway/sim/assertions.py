@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from fairway.clock import SECOND, Micros, format_rfc3339, parse_rfc3339
 from fairway.errors import InputError
 from fairway.sim.metrics import Metrics
-from fairway.sim.metrics.spread import Spread
+from fairway.sim.metrics.spread import Distribution
 from fairway.sim.spans import format_span, parse_span
 
 
@@ -50,7 +50,7 @@ class Evidence:
     """When the longest stretch below its share (or guarantee) began, by namespace (or queue): of all that there are."""
     came: set[str] = field(default_factory=set)
     """Of the watched jobs, those that were submitted."""
-    waits: Mapping[str, Spread] = field(default_factory=dict)
+    waits: Mapping[str, Distribution] = field(default_factory=dict)
     """Of all jobs (""), of `queue/NAME` and `namespace/NAME`; jobs that are not done count with their wait so far."""
 
 
@@ -159,7 +159,7 @@ def _wait_below(match: re.Match[str]) -> Made:
     return check, ()
 
 
-def _measured(waits: Spread, measure: str) -> Micros:
+def _measured(waits: Distribution, measure: str) -> Micros:
     if measure == "mean":
         return round(waits.mean())
     return waits.largest if measure == "max" else waits.percentile(int(measure[1:]))

@@ -41,7 +41,7 @@ class Difference(msgspec.Struct, frozen=True, rename="camel"):
         return "better" if (self.change < 0) == self.lower_is_better else "worse"
 
 
-class Comparison(msgspec.Struct, frozen=True, rename="camel"):
+class RunComparison(msgspec.Struct, frozen=True, rename="camel"):
     scenario: str
     first: str
     second: str
@@ -68,7 +68,7 @@ Waits = Sequence[Mapping[str, float]]
 
 def compare(
     first: Sequence[RunReport], second: Sequence[RunReport], waits: tuple[Waits, Waits] = ((), ())
-) -> Comparison:
+) -> RunComparison:
     """Reports of the same seeds under two policies, and what each job waited."""
     jobs = _jobs(*waits)
     gaining = sorted((job for job in jobs if job.change < 0), key=lambda job: (job.change, job.name))
@@ -76,7 +76,7 @@ def compare(
     a, b = [report.metrics for report in first], [report.metrics for report in second]
     size_order = {name: index for index, (_, name) in enumerate(SIZE_CLASSES)}
     sizes = sorted(_groups(a, b, lambda metrics: metrics.by_size), key=lambda d: size_order.get(d.name, 0))
-    return Comparison(
+    return RunComparison(
         scenario=first[0].scenario,
         first=first[0].policy,
         second=second[0].policy,

@@ -26,7 +26,7 @@ class Bar(msgspec.Struct, rename="camel"):
     evicted: bool = False
 
 
-class Hold(msgspec.Struct, rename="camel"):
+class ReservationSpan(msgspec.Struct, rename="camel"):
     """A starving job, from the time nodes were reserved for it to the time they were not any more."""
 
     job: str
@@ -48,12 +48,12 @@ class NodeTimeline:
 
     def __init__(self) -> None:
         self.bars: list[Bar] = []
-        self.holds: list[Hold] = []
+        self.holds: list[ReservationSpan] = []
         self.outages: list[Outage] = []
         self.complete = True
         self._open: dict[str, Bar] = {}
         self._nodes: set[str] = set()
-        self._held: dict[str, Hold] = {}
+        self._held: dict[str, ReservationSpan] = {}
         self._away: dict[str, Outage] = {}
 
     def bound(self, at: Micros, pod: str, job: str, queue: str, node: str) -> None:
@@ -77,7 +77,7 @@ class NodeTimeline:
             if job in self._held:
                 self._held[job].nodes = max(self._held[job].nodes, nodes)
             elif len(self.holds) < MAX_RESERVATIONS:
-                self._held[job] = Hold(job, nodes, at, at)
+                self._held[job] = ReservationSpan(job, nodes, at, at)
                 self.holds.append(self._held[job])
 
     def went(self, at: Micros, node: str) -> None:
@@ -91,6 +91,10 @@ class NodeTimeline:
 
     def close(self, at: Micros) -> None:
         """What still lasts is drawn up to the end."""
-        lasting: list[Bar | Hold | Outage] = [*self._open.values(), *self._held.values(), *self._away.values()]
+        lasting: list[Bar | ReservationSpan | Outage] = [
+            *self._open.values(),
+            *self._held.values(),
+            *self._away.values(),
+        ]
         for bar in lasting:
             bar.end = at

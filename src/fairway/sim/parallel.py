@@ -28,7 +28,7 @@ CONNECT_SECONDS = 10
 """How long a Dask scheduler has to answer."""
 
 
-class Task(msgspec.Struct, frozen=True):
+class RunTask(msgspec.Struct, frozen=True):
     """One run, as plain data: what a process elsewhere needs. Files that the scenario names must be there too, under
     the same names, which is why `scenario_path` is absolute.
     """
@@ -40,11 +40,11 @@ class Task(msgspec.Struct, frozen=True):
     seed: int
 
 
-def run_task(task: Task) -> RunReport:
+def run_task(task: RunTask) -> RunReport:
     return _run(task)
 
 
-def _run(task: Task, on_finish: Callable[[JobOutcome], None] | None = None) -> RunReport:
+def _run(task: RunTask, on_finish: Callable[[JobOutcome], None] | None = None) -> RunReport:
     scenario = parse_scenario(task.scenario_text, Path(task.scenario_path))
     policy = parse_policy(task.policy_text, task.policy_name, default_registry().catalog)
     return Simulation(scenario, policy, seed=task.seed, on_finish=on_finish).run().report
@@ -57,7 +57,7 @@ class WaitsOfRun(msgspec.Struct, frozen=True):
     waits: dict[str, float]
 
 
-def run_with_waits(task: Task) -> WaitsOfRun:
+def run_with_waits(task: RunTask) -> WaitsOfRun:
     waits: dict[str, float] = {}
 
     def finished(job: JobOutcome) -> None:
@@ -67,7 +67,7 @@ def run_with_waits(task: Task) -> WaitsOfRun:
 
 
 def run_all(
-    tasks: Sequence[Task], run: Callable[[Task], T], *, workers: int | None = None, dask: str | None = None
+    tasks: Sequence[RunTask], run: Callable[[RunTask], T], *, workers: int | None = None, dask: str | None = None
 ) -> Generator[T, None, None]:
     """What `run` makes of each task, in order, as they become known."""
     if dask is not None:
@@ -103,7 +103,7 @@ def _stopped_early(pool: ProcessPoolExecutor) -> Iterator[None]:
     pool.shutdown()
 
 
-def _on_dask(tasks: Sequence[Task], address: str, run: Callable[[Task], T]) -> Iterator[T]:
+def _on_dask(tasks: Sequence[RunTask], address: str, run: Callable[[RunTask], T]) -> Iterator[T]:
     try:
         distributed = import_module("distributed")
     except ImportError:

@@ -28,7 +28,7 @@ from fairway.sim.cluster import VirtualCluster
 from fairway.sim.estimates import Estimates
 from fairway.sim.limits import LAST_TIME, MAX_NODES, MAX_PODS
 from fairway.sim.loop import EventLoop, Rank
-from fairway.sim.metrics import JobOutcome, Metrics, QueueFacts, Recorder, summarize
+from fairway.sim.metrics import JobOutcome, Metrics, MetricsRecorder, QueueFacts, summarize
 from fairway.sim.node_timeline import NodeTimeline
 from fairway.sim.nodes import NodePool, node_of_trace, nodes_of_template
 from fairway.sim.policies import with_estimate
@@ -36,7 +36,7 @@ from fairway.sim.report.charts import charts_of
 from fairway.sim.report.model import RunReport, Speed
 from fairway.sim.scenario import Scenario
 from fairway.sim.scenario.checks import declared_queues, queue_of_template, suggestion, unknown_queues
-from fairway.sim.scenario.model import Change, Failure, ScaledRunTimes
+from fairway.sim.scenario.model import ClusterChange, Failure, ScaledRunTimes
 from fairway.sim.scenario.reader import templates
 from fairway.sim.scenario.shape import Finding
 from fairway.sim.scenario.shape import Path as Place
@@ -195,7 +195,7 @@ class Simulation:
         self.invalid += manifests.invalid
         self.set_aside += manifests.set_aside
 
-    def _recorder(self, world: Sequence[ApiObject], on_finish: Callable[[JobOutcome], None] | None) -> Recorder:
+    def _recorder(self, world: Sequence[ApiObject], on_finish: Callable[[JobOutcome], None] | None) -> MetricsRecorder:
         queues = [
             QueueFacts(
                 thing.metadata.name, thing.spec.weight, dict(Resource.parse(thing.spec.guarantee.resource).amounts)
@@ -205,7 +205,7 @@ class Simulation:
         ]
         weights = {name: part.weight for name, part in self.scenario.file.cluster.namespaces.items()}
         resources = [name for name in sorted(self.pool.capacity) if name != "pods"]
-        return Recorder(self.scenario.start, resources, self.pool.capacity, queues, weights, on_finish)
+        return MetricsRecorder(self.scenario.start, resources, self.pool.capacity, queues, weights, on_finish)
 
     def _pool(self, world: Sequence[ApiObject]) -> NodePool:
         pool = NodePool()
@@ -313,7 +313,7 @@ class Simulation:
         if self.cluster.jobs and self._vain_failures < VAIN_FAILURES:
             self.loop.plan(self.loop.now + failure.every.draw(dice), Rank.CHANGE, self._fail_any, given)
 
-    def _change(self, change: Change) -> None:
+    def _change(self, change: ClusterChange) -> None:
         for template in templates(change.join):
             for node in nodes_of_template(template):
                 self.cluster.join(node)

@@ -14,7 +14,7 @@ from fairway.drive.world import Sink
 from fairway.scheduler.plan import Plan, Reservation
 from fairway.sim.cluster import VirtualCluster
 from fairway.sim.loop import EventLoop
-from fairway.sim.metrics.spread import Spread
+from fairway.sim.metrics.spread import Distribution
 from fairway.sim.node_timeline import NodeTimeline
 from fairway.sim.run_observer import RunObserver
 from fairway.sim.timer import VirtualTimer
@@ -64,7 +64,7 @@ class CycleMeter:
     ) -> None:
         """`on_planned` is told of each planned start: the job, when, and whether it is hard."""
         self.decisions = 0
-        self.spent = Spread()
+        self.spent = Distribution()
         """Nanoseconds of each cycle, to the microsecond."""
         self.idle = 0
         """Cycles in a row that changed nothing while nothing else was left to happen."""

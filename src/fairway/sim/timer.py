@@ -8,7 +8,7 @@ from fairway.clock import Micros
 from fairway.sim.loop import EventLoop, Rank
 
 
-class _Planned:
+class _PlannedCall:
     def __init__(self, loop: EventLoop, number: int) -> None:
         self._loop = loop
         self._number = number
@@ -26,8 +26,8 @@ class VirtualTimer:
     def now(self) -> Micros:
         return self._loop.now
 
-    def call_at(self, when: Micros, call: Callable[[], None]) -> _Planned:
-        return _Planned(self._loop, self._loop.plan(when, Rank.PASS, _call, call))
+    def call_at(self, when: Micros, call: Callable[[], None]) -> _PlannedCall:
+        return _PlannedCall(self._loop, self._loop.plan(when, Rank.PASS, _call, call))
 
 
 def _call(call: Callable[[], None]) -> None:

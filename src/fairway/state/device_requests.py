@@ -40,7 +40,7 @@ class ClaimAsk(NamedTuple):
     template: str
 
 
-class DeviceAsks(NamedTuple):
+class DeviceRequests(NamedTuple):
     """Equal for pods that the same devices would serve."""
 
     classes: tuple[ClassAsk, ...] = ()
@@ -48,14 +48,14 @@ class DeviceAsks(NamedTuple):
     strategy: tuple[str, ...] = ()
 
 
-def device_asks(pod: Pod, is_allocated: Callable[[str], bool]) -> DeviceAsks | None:
+def device_asks(pod: Pod, is_allocated: Callable[[str], bool]) -> DeviceRequests | None:
     """None for the pod that asks for no device. `is_allocated` says of a claim (`namespace/name`) whether it is."""
     spec = pod.spec
     names = sorted({name for container in _all(pod) for name in _class_names(container)})
     if not names and not spec.resource_claims:
         return None
     classes = (_class_ask(pod, name) for name in names)
-    return DeviceAsks(
+    return DeviceRequests(
         tuple(ask for ask in classes if ask.units or ask.fractions),
         tuple(_claim_asks(pod, is_allocated)),
         _strategy(pod.metadata.annotations.get(STRATEGY)),

@@ -30,7 +30,7 @@ def stem(name: str) -> str:
     return _NUMBER.sub("", name) or name
 
 
-class _Run(NamedTuple):
+class _PastRun(NamedTuple):
     ended: Micros
     began: Micros
     job: str
@@ -40,7 +40,7 @@ class RunHistory:
     """How long runs took."""
 
     def __init__(self) -> None:
-        self._runs: dict[tuple[str, str, str], list[_Run]] = {}
+        self._runs: dict[tuple[str, str, str], list[_PastRun]] = {}
 
     def note(self, pod: Pod, job: str, user: str = "") -> None:
         """A pod has succeeded: remember how long it ran, if its status says so."""
@@ -53,7 +53,7 @@ class RunHistory:
         if ended <= began:
             return
         key = (namespace, user, stem(job))
-        runs = _with(self._runs.pop(key, []), _Run(ended, began, job))
+        runs = _with(self._runs.pop(key, []), _PastRun(ended, began, job))
         self._runs[key] = sorted(runs)[-KEPT:]
         if len(self._runs) > MAX_NAMES:
             del self._runs[next(iter(self._runs))]
@@ -67,12 +67,12 @@ class RunHistory:
         return sum(spans) // len(spans)
 
 
-def _with(runs: list[_Run], new: _Run) -> list[_Run]:
+def _with(runs: list[_PastRun], new: _PastRun) -> list[_PastRun]:
     """One run more, or a longer one: what a job did at overlapping times was one run."""
     same = [run for run in runs if run.job == new.job and run.began < new.ended and new.began < run.ended]
     ended = max(run.ended for run in [new, *same])
     began = min(run.began for run in [new, *same])
-    return [*(run for run in runs if run not in same), _Run(ended, began, new.job)]
+    return [*(run for run in runs if run not in same), _PastRun(ended, began, new.job)]
 
 
 def _end(pod: Pod) -> Micros | None:

@@ -66,7 +66,7 @@ def observed_state(pod: Pod) -> TaskState | None:
     return TaskState.GATED if pod.spec.scheduling_gates else TaskState.PENDING
 
 
-class Requests:
+class RequestReader:
     """Request vectors, with one `pods` each. Pods of like requests share one vector."""
 
     def __init__(self, names: ResourceNames) -> None:
@@ -118,16 +118,16 @@ class TraitReader:
         return self._known.setdefault(traits, traits)
 
 
-class Runtime(NamedTuple):
+class StatedRuntime(NamedTuple):
     """How long a run is expected to take, and when it is ended for sure."""
 
     span: Micros | None
     deadline: Micros | None
 
 
-def _runtime(expected: str | None, deadline: int | None) -> Runtime:
+def _runtime(expected: str | None, deadline: int | None) -> StatedRuntime:
     span = names.parse_runtime(expected) if expected is not None else None
-    return Runtime(span, None if deadline is None else deadline * SECOND)
+    return StatedRuntime(span, None if deadline is None else deadline * SECOND)
 
 
 class Priorities:

@@ -16,7 +16,7 @@ from fairway.state.device_requests import device_asks
 from fairway.state.facts import DeviceFacts
 from fairway.state.names import ResourceNames
 from fairway.state.pod_terms import PodTerm, PodTerms, affinity_term, every_term, spread_term
-from fairway.state.reader import Requests
+from fairway.state.reader import RequestReader
 from fairway.state.shapes import (
     NO_RULES,
     PodRules,
@@ -71,7 +71,7 @@ class Shaper:
         self._devices = devices
         self._gone = gone
         self._names = names
-        self.requests = Requests(names)
+        self.requests = RequestReader(names)
         self._shapes: dict[ShapeKey, Shape] = {}
         nothing = ShapeKey((), True, (), b"", (), (), NO_RULES, (), b"", None)
         self.blank = Shape(nothing, None, NO_VOLUMES)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from fairway.api.affinity import NodeAffinity, Toleration
 from fairway.resources.columns import Vector
-from fairway.state.device_requests import DeviceAsks
+from fairway.state.device_requests import DeviceRequests
 from fairway.state.volumes import VolumeNeeds
 
 MAX_REQUEST = 1 << 50
@@ -70,7 +70,7 @@ class ShapeKey(NamedTuple):
     rules: PodRules
     matched: tuple[int, ...]
     volumes: bytes
-    devices: DeviceAsks | None
+    devices: DeviceRequests | None
 
 
 class Shape:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairway.clock import SECOND
-from fairway.sim.metrics import JobFacts, JobOutcome, Recorder, summarize
+from fairway.sim.metrics import JobFacts, JobOutcome, MetricsRecorder, summarize
 from fairway.sim.metrics.entitlement import fill
 from fairway.sim.node_timeline import NodeTimeline
 from fairway.sim.report.charts import charts_of
@@ -55,10 +55,10 @@ def stories(draw: st.DrawFn) -> list[Job]:
 
 def play(
     jobs: list[Job], until: int | None = None, planned: list[tuple[str, int, int, bool]] | None = None
-) -> tuple[Recorder, list[JobOutcome]]:
+) -> tuple[MetricsRecorder, list[JobOutcome]]:
     """The whole story, or up to and including an instant; `planned` are (job, told at, planned start, hard)."""
     finished: list[JobOutcome] = []
-    recorder = Recorder(0, RESOURCES, dict(zip(RESOURCES, CAPACITY, strict=True)), on_finish=finished.append)
+    recorder = MetricsRecorder(0, RESOURCES, dict(zip(RESOURCES, CAPACITY, strict=True)), on_finish=finished.append)
     events = [(job.submit, 1, job) for job in jobs] + [(job.start, 2, job) for job in jobs]
     events += [(job.end, 0, job) for job in jobs]
     for at, kind, job in sorted(events, key=lambda event: (event[0], event[1], event[2].key)):

@@ -8,9 +8,9 @@ import tracemalloc
 import pytest
 
 from fairway.clock import SECOND
-from fairway.sim.metrics import JobFacts, QueueFacts, Recorder, summarize
-from fairway.sim.metrics.spread import Spread
-from fairway.sim.metrics.timeline import Snapshot, Timeline
+from fairway.sim.metrics import JobFacts, MetricsRecorder, QueueFacts, summarize
+from fairway.sim.metrics.spread import Distribution
+from fairway.sim.metrics.timeline import UsageSnapshot, UsageTimeline
 
 
 def facts(key: str, cpu: int, *, tasks: int = 1, minimum: int | None = None, queue: str = "default") -> JobFacts:
@@ -21,7 +21,7 @@ def facts(key: str, cpu: int, *, tasks: int = 1, minimum: int | None = None, que
 
 
 def test_a_gang_starts_when_its_minimum_is_placed() -> None:
-    recorder = Recorder(0, ["cpu"], {"cpu": 4000})
+    recorder = MetricsRecorder(0, ["cpu"], {"cpu": 4000})
     recorder.submitted(0, facts("a/gang", 1, tasks=3, minimum=2))
     recorder.placed(5 * SECOND, "a/gang", {"cpu": 1000})
     recorder.placed(7 * SECOND, "a/gang", {"cpu": 1000})
@@ -34,7 +34,7 @@ def test_a_gang_starts_when_its_minimum_is_placed() -> None:
 
 
 def test_evictions_are_counted_with_the_work_they_cost() -> None:
-    recorder = Recorder(0, ["cpu"], {"cpu": 4000})
+    recorder = MetricsRecorder(0, ["cpu"], {"cpu": 4000})
     recorder.submitted(0, facts("a/j", 2, tasks=2))
     recorder.placed(0, "a/j", {"cpu": 4000}, tasks=2)
     recorder.evicted(10 * SECOND, "a/j", {"cpu": 4000}, ran=10 * SECOND, tasks=2)
@@ -52,7 +52,7 @@ def test_evictions_are_counted_with_the_work_they_cost() -> None:
 
 
 def test_a_queue_starves_while_its_guarantee_covers_what_it_waits_for() -> None:
-    recorder = Recorder(0, ["cpu"], {"cpu": 4000}, [QueueFacts("q", guarantee={"cpu": 2000}), QueueFacts("r")])
+    recorder = MetricsRecorder(0, ["cpu"], {"cpu": 4000}, [QueueFacts("q", guarantee={"cpu": 2000}), QueueFacts("r")])
     recorder.submitted(0, facts("b/big", 4, queue="r"))
     recorder.placed(0, "b/big", {"cpu": 4000})
     recorder.submitted(3 * SECOND, facts("a/large", 3, queue="q"))
@@ -65,7 +65,7 @@ def test_a_queue_starves_while_its_guarantee_covers_what_it_waits_for() -> None:
 
 
 def test_shares_are_of_the_cluster_as_it_stands() -> None:
-    recorder = Recorder(0, ["cpu"], {"cpu": 4000})
+    recorder = MetricsRecorder(0, ["cpu"], {"cpu": 4000})
     recorder.submitted(0, facts("a/j", 2))
     recorder.placed(0, "a/j", {"cpu": 2000})
     recorder.capacity(10 * SECOND, {"cpu": 2000})
@@ -77,7 +77,7 @@ def test_shares_are_of_the_cluster_as_it_stands() -> None:
 
 
 def test_what_is_not_done_at_the_end_is_said() -> None:
-    recorder = Recorder(0, ["cpu"], {"cpu": 1000})
+    recorder = MetricsRecorder(0, ["cpu"], {"cpu": 1000})
     for name in ("runs", "waits", "waits-too", "goes"):
         recorder.submitted(0, facts(f"a/{name}", 1))
     recorder.placed(0, "a/runs", {"cpu": 1000})
@@ -91,7 +91,7 @@ def test_what_is_not_done_at_the_end_is_said() -> None:
 def test_a_spread_of_many_values_stays_small_and_close() -> None:
     dice = random.Random(7)
     values = [int(dice.lognormvariate(12, 3)) for _ in range(150_000)]
-    spread = Spread()
+    spread = Distribution()
     tracemalloc.start()
     for value in values:
         spread.add(value)
@@ -107,7 +107,7 @@ def test_a_spread_of_many_values_stays_small_and_close() -> None:
 def test_the_timeline_keeps_its_size_and_its_sums_however_long_the_run() -> None:
     from array import array
 
-    timeline = Timeline(0, lambda at: Snapshot(at, array("d", [at * 3.0]), array("d")), wanted=10)
+    timeline = UsageTimeline(0, lambda at: UsageSnapshot(at, array("d", [at * 3.0]), array("d")), wanted=10)
     for at in range(0, 5_000_000 * SECOND, 777_777 * SECOND):
         timeline.reach(at)
     timeline.close(5_000_000 * SECOND)

@@ -10,7 +10,7 @@ import pytest
 
 from fairway.clock import SECOND
 from fairway.errors import InputError
-from fairway.sim.traces import GPU, AmountColumn, Columns, TraceFaults, TraceJob, open_nodes, open_trace
+from fairway.sim.traces import GPU, AmountColumn, TraceColumns, TraceFaults, TraceJob, open_nodes, open_trace
 
 OPENB = """\
 name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time
@@ -52,7 +52,9 @@ RECORDING = """\
 """
 
 
-def read(tmp_path: Path, text: str, format: str, columns: Columns | None = None) -> tuple[list[TraceJob], TraceFaults]:
+def read(
+    tmp_path: Path, text: str, format: str, columns: TraceColumns | None = None
+) -> tuple[list[TraceJob], TraceFaults]:
     path = tmp_path / "trace"
     path.write_text(text)
     faults = TraceFaults("trace")
@@ -135,7 +137,7 @@ def test_a_recording_that_stops_early_keeps_what_ran_and_counts_what_never_start
 
 
 def test_csv_by_columns(tmp_path: Path) -> None:
-    columns = Columns(
+    columns = TraceColumns(
         submit="when",
         run="ms",
         unit="ms",

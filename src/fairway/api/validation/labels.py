@@ -22,7 +22,7 @@ from fairway.api.validation.names import (
 MAX_ANNOTATION_BYTES = 256 * 1024
 
 
-class Requirement(Protocol):
+class SelectorRequirement(Protocol):
     """What label and node selectors' expressions have in common."""
 
     @property
@@ -74,7 +74,7 @@ def check_label_requirement(requirement: LabelSelectorRequirement, path: Path, f
             findings.append(((*path, "values", index), f"is {describe(value)}, expected {VALUE_EXPECTED}"))
 
 
-def check_value_count(requirement: Requirement, path: Path, findings: list[Finding]) -> None:
+def check_value_count(requirement: SelectorRequirement, path: Path, findings: list[Finding]) -> None:
     """In and NotIn take values, Exists and DoesNotExist none, every other operator exactly one."""
     operator, count = requirement.operator, len(requirement.values)
     if operator in ("In", "NotIn"):

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from fairway.app.explain.counterfactual import counterfactual
 from fairway.app.explain.forecast import forecast
-from fairway.app.explain.model import Explanation, Standing
+from fairway.app.explain.model import Explanation, JobStanding
 from fairway.app.explain.situation import Situation
 from fairway.clock import format_rfc3339
 from fairway.scheduler.plan import Binding, Pending, Plan
 from fairway.state.jobs import Job
 from fairway.state.tasks import READY
 
-__all__ = ["Explanation", "Situation", "Standing", "explain"]
+__all__ = ["Explanation", "JobStanding", "Situation", "explain"]
 
 
 def explain(situation: Situation, name: str) -> Explanation:
@@ -29,7 +29,7 @@ def explain(situation: Situation, name: str) -> Explanation:
     pending = next((pending for pending in line if pending.job == key), None)
     evicted = tuple(eviction.pod for eviction in plan.evictions if eviction.for_ == key)
     standing = _standing(plan, job, pending, evicted)
-    waits = standing in (Standing.WAITING, Standing.EVICTING)
+    waits = standing in (JobStanding.WAITING, JobStanding.EVICTING)
     return Explanation(
         job=key,
         now=format_rfc3339(situation.now),
@@ -50,18 +50,18 @@ def explain(situation: Situation, name: str) -> Explanation:
         places=_places(situation, plan, job),
         reservations=tuple(held for held in plan.reservations if held.job == key),
         evictions=evicted,
-        counterfactual=counterfactual(situation, plan, key, job.queue) if standing is Standing.WAITING else None,
+        counterfactual=counterfactual(situation, plan, key, job.queue) if standing is JobStanding.WAITING else None,
         forecast=forecast(situation, key) if waits else None,
         warnings=plan.warnings,
     )
 
 
-def _standing(plan: Plan, job: Job, pending: Pending | None, evicted: tuple[str, ...]) -> Standing:
+def _standing(plan: Plan, job: Job, pending: Pending | None, evicted: tuple[str, ...]) -> JobStanding:
     if any(binding.job == job.key for binding in plan.bindings):
-        return Standing.STARTING
+        return JobStanding.STARTING
     if evicted:
-        return Standing.EVICTING
-    return Standing.RUNNING if pending is None else Standing.WAITING
+        return JobStanding.EVICTING
+    return JobStanding.RUNNING if pending is None else JobStanding.WAITING
 
 
 def _places(situation: Situation, plan: Plan, job: Job) -> tuple[Binding, ...]:

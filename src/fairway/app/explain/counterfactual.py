@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fairway.app.explain import ends, own, rules, shares
-from fairway.app.explain.model import Change, Counterfactual, Effect, Trial
+from fairway.app.explain.model import Counterfactual, Effect, SuggestedChange, Trial
 from fairway.app.explain.question import Attempt, Question
 from fairway.app.explain.search import Asker, SearchLimit
 from fairway.app.explain.situation import Situation
@@ -26,7 +26,7 @@ def counterfactual(
     asker = Asker(limit)
     question = Question(situation, job, queue, asker)
     later = Question(situation.after(plan), job, queue, asker)
-    changes: list[Change] = []
+    changes: list[SuggestedChange] = []
     tried: list[Trial] = []
     complete = True
     for attempt, asks in _attempts(question, later):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from fairway.api.pods import Pod, PodStatus
-from fairway.app.explain.model import Change
+from fairway.app.explain.model import SuggestedChange
 from fairway.app.explain.question import Attempt, Attempts, Question
 from fairway.app.explain.runs import Runs
 from fairway.app.explain.search import smallest_set
@@ -26,7 +26,7 @@ def attempts(question: Question) -> Attempts:
     yield Attempt("ends", "the end of running pods", _ends)
 
 
-def _ends(question: Question) -> Change | None:
+def _ends(question: Question) -> SuggestedChange | None:
     situation = question.situation
     runs = Runs(situation)
     ends = {key_of(pod): runs.end(pod) for pod in situation.placed_pods(without=question.job)}

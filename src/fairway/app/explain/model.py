@@ -13,7 +13,7 @@ class Said(msgspec.Struct, rename="camel", frozen=True):
     """The base of all parts."""
 
 
-class Standing(StrEnum):
+class JobStanding(StrEnum):
     """Where a job is."""
 
     WAITING = "waiting"
@@ -33,7 +33,7 @@ class Effect(StrEnum):
     """It starts as soon as the pods that are evicted for it are gone."""
 
 
-class Change(Said, frozen=True):
+class SuggestedChange(Said, frozen=True):
     """A change that would start the job, confirmed by `decide`."""
 
     kind: str
@@ -55,7 +55,7 @@ class Trial(Said, frozen=True):
 
 
 class Counterfactual(Said, frozen=True):
-    changes: tuple[Change, ...]
+    changes: tuple[SuggestedChange, ...]
     """Those that would start it now, the smallest first."""
     tried: tuple[Trial, ...]
     decisions: int
@@ -88,7 +88,7 @@ class Forecast(Said, frozen=True):
 class Explanation(Said, frozen=True):
     job: str
     now: str
-    standing: Standing
+    standing: JobStanding
     reason: str
     message: str
     nodes: dict[str, int]

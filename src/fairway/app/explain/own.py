@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from fairway.api.kinds import ApiObject
 from fairway.api.pods import Container, Pod, ResourceRequirements
 from fairway.api.requests import container_request, pod_request
-from fairway.app.explain.model import Change
+from fairway.app.explain.model import SuggestedChange
 from fairway.app.explain.question import Attempt, Attempts, Question, step_of
 from fairway.app.explain.search import largest, smallest
 from fairway.resources.algebra import Resource
@@ -28,7 +28,7 @@ def attempts(question: Question) -> Attempts:
     yield Attempt("priority", "a higher priority", _higher_priority)
 
 
-def _less_of(question: Question, name: str, most: int) -> Change | None:
+def _less_of(question: Question, name: str, most: int) -> SuggestedChange | None:
     """The largest request of a resource that would start now; asking for none of it is no help to anybody."""
     step = step_of(name, most)
 
@@ -78,7 +78,7 @@ def _with(resources: ResourceRequirements, name: str, amount: int) -> ResourceRe
     return replace(resources, requests=requests, limits=limits)
 
 
-def _fewer_members(question: Question) -> Change | None:
+def _fewer_members(question: Question) -> SuggestedChange | None:
     group = question.group
     assert group is not None
     minimum = group.spec.min_member
@@ -95,7 +95,7 @@ def _fewer_members(question: Question) -> Change | None:
     return question.found("members", text, (minimum - found) / minimum)
 
 
-def _higher_priority(question: Question) -> Change | None:
+def _higher_priority(question: Question) -> SuggestedChange | None:
     """The smallest priority, among those just above that of another job, at which it would start."""
     jobs = {job.key: job.priority for job in question.situation.state.jobs()}
     own = jobs[question.job]

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from fairway.api.kinds import ApiObject
 from fairway.api.pods import Pod
-from fairway.app.explain.model import Change, Effect
+from fairway.app.explain.model import Effect, SuggestedChange
 from fairway.app.explain.search import Asker
 from fairway.app.explain.situation import Situation
-from fairway.resources.quantity import Unit, unit_of
+from fairway.resources.quantity import AmountUnit, unit_of
 
 MEBI = 1 << 20
 
@@ -42,8 +42,8 @@ class Question:
         made = [pod for pod in edited if pod is not None]
         return len(made) == len(edited) and self.works(made)
 
-    def found(self, kind: str, text: str, size: float, pods: tuple[str, ...] = ()) -> Change:
-        return Change(kind=kind, text=text, effect=self.effect, size=round(size, 6), pods=pods)
+    def found(self, kind: str, text: str, size: float, pods: tuple[str, ...] = ()) -> SuggestedChange:
+        return SuggestedChange(kind=kind, text=text, effect=self.effect, size=round(size, 6), pods=pods)
 
 
 class Attempt(NamedTuple):
@@ -51,7 +51,7 @@ class Attempt(NamedTuple):
 
     kind: str
     text: str
-    search: Callable[[Question], Change | None]
+    search: Callable[[Question], SuggestedChange | None]
 
 
 Attempts = Iterator[Attempt]
@@ -59,5 +59,5 @@ Attempts = Iterator[Attempt]
 
 def step_of(name: str, amount: int) -> int:
     """How finely amounts are searched: 10m of cpu, mebibytes of bytes, else whole units; small ones by hundredths."""
-    step = 10 if name == "cpu" else {Unit.BYTE: MEBI, Unit.WHOLE: 1, Unit.MILLI: 1000}[unit_of(name)]
+    step = 10 if name == "cpu" else {AmountUnit.BYTE: MEBI, AmountUnit.WHOLE: 1, AmountUnit.MILLI: 1000}[unit_of(name)]
     return step if step < amount else max(1, amount // 100)

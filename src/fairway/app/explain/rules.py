@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from fairway.api.affinity import Affinity, Taint, Toleration
 from fairway.api.nodes import Node
 from fairway.api.pods import Pod
-from fairway.app.explain.model import Change
+from fairway.app.explain.model import SuggestedChange
 from fairway.app.explain.question import Attempt, Attempts, Question
 from fairway.app.explain.search import smallest_set
 from fairway.scheduler.placement.matching import tolerates
@@ -39,7 +39,7 @@ def attempts(question: Question) -> Attempts:
         yield Attempt("node", "nodes that are not ready back", partial(_nodes_back, nodes=away, verb="bring back"))
 
 
-def _without(question: Question, text: str, edit: Edit, kind: str = "rule") -> Change | None:
+def _without(question: Question, text: str, edit: Edit, kind: str = "rule") -> SuggestedChange | None:
     return question.found(kind, text, 1.0) if question.works_for_pods(edit) else None
 
 
@@ -106,7 +106,7 @@ def _is_ready(node: Node) -> bool:
     return all(condition.status == "True" for condition in node.status.conditions if condition.type == "Ready")
 
 
-def _nodes_back(question: Question, nodes: list[Node], verb: str) -> Change | None:
+def _nodes_back(question: Question, nodes: list[Node], verb: str) -> SuggestedChange | None:
     def works(chosen: Sequence[Node]) -> bool:
         return question.works([_back(node) for node in chosen])
 

@@ -10,7 +10,7 @@ from fairway.api.meta import ObjectMeta
 from fairway.api.namespaces import NAMESPACE_WEIGHT, ResourceQuota, ResourceQuotaSpec
 from fairway.api.requests import pod_request
 from fairway.api.scheduling import Queue, QueueSpec, QueueStatus
-from fairway.app.explain.model import Change
+from fairway.app.explain.model import SuggestedChange
 from fairway.app.explain.question import Attempt, Attempts, Question, step_of
 from fairway.app.explain.search import smallest
 from fairway.resources.algebra import Resource
@@ -38,7 +38,7 @@ def attempts(question: Question) -> Attempts:
     yield Attempt("namespaceWeight", "a higher namespace weight", _heavier_namespace)
 
 
-def _made_queue(question: Question) -> Change | None:
+def _made_queue(question: Question) -> SuggestedChange | None:
     made = Queue(metadata=ObjectMeta(name=question.queue), spec=QueueSpec())
     return question.found("queue", f"make the queue {question.queue}", 1.0) if question.works([made]) else None
 
@@ -47,7 +47,7 @@ def _closed(queue: Queue) -> bool:
     return (queue.spec.state or queue.status.state) in ("Closed", "Closing")
 
 
-def _opened(question: Question, chain: list[Queue]) -> Change | None:
+def _opened(question: Question, chain: list[Queue]) -> SuggestedChange | None:
     closed = [queue for queue in chain if _closed(queue)]
     opened = [replace(queue, spec=replace(queue.spec, state="Open"), status=QueueStatus()) for queue in closed]
     if not question.works(opened):
@@ -56,7 +56,7 @@ def _opened(question: Question, chain: list[Queue]) -> Change | None:
     return question.found("queue", f"open the queue {names}", 1.0)
 
 
-def _more(question: Question, limited: list[tuple[Queue, dict[str, str]]], word: str) -> Change | None:
+def _more(question: Question, limited: list[tuple[Queue, dict[str, str]]], word: str) -> SuggestedChange | None:
     """The smallest raise, dimension by dimension: the others are out of the way while one is searched."""
     if not question.works([_limited(queue, {}, word) for queue, _ in limited]):
         return None
@@ -110,7 +110,7 @@ def _limited(queue: Queue, texts: dict[str, str], word: str) -> Queue:
     return replace(queue, spec=replace(queue.spec, deserved=texts))
 
 
-def _heavier_queue(question: Question, queue: Queue) -> Change | None:
+def _heavier_queue(question: Question, queue: Queue) -> SuggestedChange | None:
     weight = queue.spec.weight
 
     def works(more: int) -> bool:
@@ -123,7 +123,7 @@ def _heavier_queue(question: Question, queue: Queue) -> Change | None:
     return question.found("weight", text, (found - weight) / weight)
 
 
-def _heavier_namespace(question: Question) -> Change | None:
+def _heavier_namespace(question: Question) -> SuggestedChange | None:
     namespace = question.job.split("/", 1)[0]
     weight = question.situation.state.namespaces.weight(namespace)
     quotas = question.situation.quotas(namespace)

@@ -54,7 +54,7 @@ SHORT_NAMES = {
 """As kubectl and Volcano have them where they have one."""
 
 
-class Answer(NamedTuple):
+class HttpAnswer(NamedTuple):
     status: int
     document: Any
 
@@ -92,16 +92,16 @@ class Api:
         }
         self._writes: dict[str, Callable[[bytes], Any]] = {"apply": self._apply, "delete": self._delete}
 
-    def answer(self, method: str, path: str, body: bytes = b"") -> Answer:
+    def answer(self, method: str, path: str, body: bytes = b"") -> HttpAnswer:
         """Never raises for what a user got wrong."""
         if not path.startswith(PREFIX):
             return _error(404, f"{path}: there is nothing here, expected {PREFIX}...")
         verb, *rest = [part for part in path.removeprefix(PREFIX).split("/") if part] or [""]
         try:
             if method == "GET" and verb in self._reads:
-                return Answer(200, self._reads[verb](rest))
+                return HttpAnswer(200, self._reads[verb](rest))
             if method == "POST" and verb in self._writes and not rest:
-                return Answer(200, self._writes[verb](body))
+                return HttpAnswer(200, self._writes[verb](body))
         except NotFoundError as error:
             return _error(404, str(error))
         except BusyError as error:
@@ -204,5 +204,5 @@ def _limit(objects: int) -> None:
         raise InputError(f"{objects} objects in one request, expected at most {MOST_OBJECTS}")
 
 
-def _error(status: int, text: str) -> Answer:
-    return Answer(status, {"error": text})
+def _error(status: int, text: str) -> HttpAnswer:
+    return HttpAnswer(status, {"error": text})

@@ -21,12 +21,12 @@ from fairway.api.policy import Policy, parse_policy
 from fairway.api.reservations import Reservation
 from fairway.app.explain import Explanation, Situation, explain
 from fairway.app.explain.situation import PastRun
-from fairway.app.records import Arrival, Instant, Outcome, SandboxEvent, read
+from fairway.app.records import FinishedJob, Instant, LaterJob, SandboxEvent, read
 from fairway.app.sandbox.commands import Applied, Commands
 from fairway.app.sandbox.journal import Journal
 from fairway.app.sandbox.runtimes import run_time
 from fairway.app.sandbox.store import Store
-from fairway.app.sandbox.world import World, demo_round
+from fairway.app.sandbox.world import InitialWorld, demo_round
 from fairway.app.view.frame import ClusterView, Frame, NodeUse
 from fairway.app.view.order import JobOrder, job_order
 from fairway.app.view.waiting import WaitingJob, waiting_jobs
@@ -63,7 +63,7 @@ MOST_STEPS = 5_000
 """Events that happen in one go; whoever waits for the sandbox gets a turn after them."""
 
 
-def create(store: Store, world: World, policy: Policy) -> None:
+def create(store: Store, world: InitialWorld, policy: Policy) -> None:
     """Begin a sandbox in a new file."""
     with store.transaction():
         store.set("policy", policy_text(policy))
@@ -88,7 +88,7 @@ class Sandbox:
         self.policy = policy or _kept_policy(store)
         self._journal = Journal()
         self._arrived: list[int] = []
-        self._announced: list[Arrival] = []
+        self._announced: list[LaterJob] = []
         self._coming = 0
         self._rounds = store.decoded_setting("rounds", int) or 0
         """How many rounds of the demo have begun; 0 where it is not the demo."""
@@ -237,7 +237,7 @@ class Sandbox:
         with self._lock:
             return self._store.last_happening()
 
-    def outcomes(self, last: int) -> list[Outcome]:
+    def outcomes(self, last: int) -> list[FinishedJob]:
         with self._lock:
             return self._store.outcomes(last)
 
@@ -253,12 +253,12 @@ class Sandbox:
 
     # -- what happens ----------------------------------------------------------------------------------------
 
-    def _expect(self, arrivals: list[Arrival]) -> None:
+    def _expect(self, arrivals: list[LaterJob]) -> None:
         for arrival in arrivals:
             self._loop.plan(arrival.at, Rank.ARRIVAL, self._arrive, arrival)
         self._coming += len(arrivals)
 
-    def _arrive(self, arrival: Arrival) -> None:
+    def _arrive(self, arrival: LaterJob) -> None:
         self._arrived.append(arrival.number)
         self._coming -= 1
         try:
@@ -350,7 +350,7 @@ class ChangedObjects:
         self._sink.refused(change, why)
 
 
-def _past_run(outcome: Outcome) -> PastRun:
+def _past_run(outcome: FinishedJob) -> PastRun:
     return PastRun(outcome.namespace, outcome.job.split("/", 1)[1], outcome.started, outcome.ended)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fairway.app.records import Outcome, SandboxEvent
+from fairway.app.records import FinishedJob, SandboxEvent
 from fairway.clock import Micros, from_datetime
 from fairway.drive.change import Change
 from fairway.drive.loop import Cycle
@@ -23,7 +23,7 @@ class Journal:
 
     def __init__(self) -> None:
         self.happenings: list[SandboxEvent] = []
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[FinishedJob] = []
         self.reserved_jobs: set[str] = set()
         """Jobs that had a reservation when the last cycle ended."""
 
@@ -62,7 +62,7 @@ class Journal:
     def ended(self, at: Micros, job: SimJob) -> None:
         """A job ran to its end."""
         submitted, started = submitted_at(job, at), at if job.start is None else job.start
-        outcome = Outcome(job.key, job.queue, job.namespace, len(job.pods), submitted, started, ended=at)
+        outcome = FinishedJob(job.key, job.queue, job.namespace, len(job.pods), submitted, started, ended=at)
         self.outcomes.append(outcome)
         self.note(at, "finished", f"{_count(len(job.pods))} done", job.key, {pod.key: pod.node for pod in job.pods})
 

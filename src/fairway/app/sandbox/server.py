@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from fairway.app.sandbox.api import Answer, Api
+from fairway.app.sandbox.api import Api, HttpAnswer
 from fairway.errors import InputError
 
 HOST = "127.0.0.1"
@@ -134,32 +134,34 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             answer = self.api.answer(method, path, body)
         except Exception as error:  # one request that finds a fault must not end the sandbox
-            answer = Answer(500, {"error": f"an error in Fairway, please report it: {type(error).__name__}: {error}"})
+            answer = HttpAnswer(
+                500, {"error": f"an error in Fairway, please report it: {type(error).__name__}: {error}"}
+            )
         self._send(answer)
 
-    def _refusal(self, method: str) -> Answer | None:
+    def _refusal(self, method: str) -> HttpAnswer | None:
         port = self.connection.getsockname()[1]
         names = {f"{HOST}:{port}", f"localhost:{port}", HOST, "localhost"}
         headers = self.headers
         if sum(len(name) + len(value) for name, value in headers.items()) > MOST_HEADER_BYTES:
-            return Answer(431, {"error": f"headers of more than {MOST_HEADER_BYTES} bytes"})
+            return HttpAnswer(431, {"error": f"headers of more than {MOST_HEADER_BYTES} bytes"})
         if headers.get("Host", "") not in names:
-            return Answer(403, {"error": "requested under another host name, expected the loopback address"})
+            return HttpAnswer(403, {"error": "requested under another host name, expected the loopback address"})
         origin = headers.get("Origin")
         if origin is not None and origin not in {f"http://{name}" for name in names}:
-            return Answer(403, {"error": "requested by a page of another origin"})
+            return HttpAnswer(403, {"error": "requested by a page of another origin"})
         if method != "POST":
             return None
         if headers.get_content_type() != "application/json":
-            return Answer(415, {"error": f"the body is {headers.get_content_type()}, expected application/json"})
+            return HttpAnswer(415, {"error": f"the body is {headers.get_content_type()}, expected application/json"})
         length = headers.get("Content-Length", "")
         if not (length.isascii() and length.isdigit()):
-            return Answer(411, {"error": "the request does not say how long it is, expected Content-Length"})
+            return HttpAnswer(411, {"error": "the request does not say how long it is, expected Content-Length"})
         if len(length) > 12 or int(length) > MOST_BYTES:
-            return Answer(413, {"error": f"a body of {length} bytes, expected at most {MOST_BYTES}"})
+            return HttpAnswer(413, {"error": f"a body of {length} bytes, expected at most {MOST_BYTES}"})
         return None
 
-    def _send(self, answer: Answer) -> None:
+    def _send(self, answer: HttpAnswer) -> None:
         body = msgspec.json.encode(answer.document) + b"\n"
         self.send_response(answer.status)
         self.send_header("Content-Type", "application/json")
@@ -174,7 +176,7 @@ class _Handler(BaseHTTPRequestHandler):
         """What the request parser refuses is an error in JSON too."""
         self.close_connection = True
         self.request_version = getattr(self, "request_version", "") or "HTTP/1.1"
-        self._send(Answer(code, {"error": message or explain or "the request cannot be read"}))
+        self._send(HttpAnswer(code, {"error": message or explain or "the request cannot be read"}))
 
     def log_message(self, format: str, *args: object) -> None:
         """The terminal belongs to the view."""

@@ -17,7 +17,7 @@ import msgspec
 
 from fairway.api.kinds import KINDS, ApiObject, Kind, ObjectKey
 from fairway.api.shape import path_text
-from fairway.app.records import Arrival, Instant, Outcome, SandboxEvent
+from fairway.app.records import FinishedJob, Instant, LaterJob, SandboxEvent
 from fairway.clock import Micros
 from fairway.errors import StoreError
 
@@ -223,13 +223,13 @@ class Store:
 
     # -- jobs to come --------------------------------------------------------------------------------------
 
-    def arrivals(self) -> list[Arrival]:
+    def arrivals(self) -> list[LaterJob]:
         rows = self._run("SELECT number, at, body FROM arrivals ORDER BY at, number")
         for _, at, _ in rows:
             self._decoded("arrivals", str(at).encode(), Instant)
-        return [Arrival(at, self._decoded("arrivals", body, list[msgspec.Raw]), number) for number, at, body in rows]
+        return [LaterJob(at, self._decoded("arrivals", body, list[msgspec.Raw]), number) for number, at, body in rows]
 
-    def add_arrivals(self, arrivals: Iterable[Arrival]) -> None:
+    def add_arrivals(self, arrivals: Iterable[LaterJob]) -> None:
         rows = [(arrival.number, arrival.at, msgspec.json.encode(arrival.objects)) for arrival in arrivals]
         self._run_many("INSERT INTO arrivals VALUES (?, ?, ?)", rows)
 
@@ -250,8 +250,8 @@ class Store:
     def add_happenings(self, happenings: Iterable[SandboxEvent]) -> None:
         self._append("happenings", happenings, KEPT_HAPPENINGS)
 
-    def outcomes(self, last: int) -> list[Outcome]:
-        return self._last("outcomes", Outcome, last)
+    def outcomes(self, last: int) -> list[FinishedJob]:
+        return self._last("outcomes", FinishedJob, last)
 
     def last_happening(self) -> int:
         """The number of the last one; 0 if there is none yet."""
@@ -265,7 +265,7 @@ class Store:
         ((highest,),) = self._run(f"SELECT MAX(number) FROM {table}")
         return int(highest or 0)
 
-    def add_outcomes(self, outcomes: Iterable[Outcome]) -> None:
+    def add_outcomes(self, outcomes: Iterable[FinishedJob]) -> None:
         self._append("outcomes", outcomes, KEPT_OUTCOMES)
 
     def _last(self, table: str, record: type[R], last: int) -> list[R]:

@@ -13,7 +13,7 @@ from fairway.api.kinds import ApiObject
 from fairway.api.manifests import load
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
-from fairway.app.records import Arrival, written
+from fairway.app.records import LaterJob, written
 from fairway.app.sandbox.commands import controlled
 from fairway.app.sandbox.runtimes import arrived, arrives_after, drawn, with_run
 from fairway.clock import SECOND, Micros, to_datetime
@@ -32,10 +32,10 @@ ROUND: Micros = 3 * 3600 * SECOND
 """The demo's jobs come again after this time."""
 
 
-class World(NamedTuple):
+class InitialWorld(NamedTuple):
     start: Micros
     objects: list[ApiObject]
-    arrivals: list[Arrival]
+    arrivals: list[LaterJob]
     demo: bool
 
 
@@ -44,13 +44,13 @@ def demo_scenario() -> Scenario:
     return load_scenario(DEMO)
 
 
-def demo_world() -> World:
+def demo_world() -> InitialWorld:
     scenario = demo_scenario()
     objects = load([str(scenario.resolve(name)) for name in scenario.file.cluster.manifests]).objects
-    return World(scenario.start, objects, demo_round(0), demo=True)
+    return InitialWorld(scenario.start, objects, demo_round(0), demo=True)
 
 
-def demo_round(number: int) -> list[Arrival]:
+def demo_round(number: int) -> list[LaterJob]:
     """The jobs of the demo, as they come in its round of this number; those of later rounds have other names.
 
     A round begins when all jobs of the one before have come, so the numbers of its arrivals are free again.
@@ -61,12 +61,12 @@ def demo_round(number: int) -> list[Arrival]:
     streams = arrivals(scenario, scenario.file.seed + number, dict(capacity.amounts), TraceFaults("demo"))
     prefix = f"r{number + 1}-" if number else ""
     return [
-        Arrival(arrival.at + number * ROUND, [written(thing) for thing in _objects(arrival.make(), prefix)], place)
+        LaterJob(arrival.at + number * ROUND, [written(thing) for thing in _objects(arrival.make(), prefix)], place)
         for place, arrival in enumerate(heapq.merge(*streams, key=lambda arrival: arrival.at))
     ]
 
 
-def files_world(objects: Iterable[ApiObject], now: Micros) -> World:
+def files_world(objects: Iterable[ApiObject], now: Micros) -> InitialWorld:
     """The objects of files; jobs whose pods say when they arrive come then, all others are there from the start."""
     things = [drawn(controlled(thing), now) if isinstance(thing, Pod) else thing for thing in objects]
     times: dict[str, Micros] = {}
@@ -83,11 +83,11 @@ def files_world(objects: Iterable[ApiObject], now: Micros) -> World:
         else:
             there.append(_created(thing, now))
     ordered = sorted(coming, key=lambda key: times[key])
-    return World(
+    return InitialWorld(
         now,
         there,
         [
-            Arrival(now + times[key], [written(thing) for thing in coming[key]], place)
+            LaterJob(now + times[key], [written(thing) for thing in coming[key]], place)
             for place, key in enumerate(ordered)
         ],
         demo=False,

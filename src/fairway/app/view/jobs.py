@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from fairway.app.records import Outcome
+from fairway.app.records import FinishedJob
 from fairway.app.view.frame import Frame
 from fairway.clock import format_rfc3339
 
@@ -28,7 +28,7 @@ class JobRow(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
     ended: str | None = None
 
 
-def job_rows(frame: Frame, outcomes: Sequence[Outcome]) -> list[JobRow]:
+def job_rows(frame: Frame, outcomes: Sequence[FinishedJob]) -> list[JobRow]:
     """Waiting in the order of consideration, starting, running, then finished, the latest first."""
     waiting = {pending.job: pending for pending in frame.waiting}
     running = {job.job: job for job in frame.running}
@@ -71,7 +71,7 @@ def job_rows(frame: Frame, outcomes: Sequence[Outcome]) -> list[JobRow]:
     return rows + [_finished(done) for done in reversed(outcomes)]
 
 
-def _finished(done: Outcome) -> JobRow:
+def _finished(done: FinishedJob) -> JobRow:
     return JobRow(
         job=done.job,
         queue=done.queue,

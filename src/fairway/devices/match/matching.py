@@ -23,7 +23,7 @@ MAX_STEPS = 20_000
 """Steps of one search; far above what real nodes need."""
 
 
-class Line(NamedTuple):
+class MatchLine(NamedTuple):
     """`wanted` times the same from any of the candidates: a unit, a fraction, or a portion that differs by slot."""
 
     candidates: tuple[int, ...]
@@ -66,12 +66,12 @@ Preference = Callable[[int, Room], Sequence[int]]
 """The candidates of a line in order of preference, as things stand in the room."""
 
 
-def in_stable_order(lines: Sequence[Line]) -> Preference:
+def in_stable_order(lines: Sequence[MatchLine]) -> Preference:
     return lambda line, room: lines[line].candidates
 
 
 def assign(
-    room: Room, lines: Sequence[Line], apart: Sequence[Apart] = (), prefer: Preference | None = None
+    room: Room, lines: Sequence[MatchLine], apart: Sequence[Apart] = (), prefer: Preference | None = None
 ) -> tuple[Pick, ...] | None:
     """The first assignment in order of preference, or None. The room is as before."""
     search = Search(room, lines, apart)
@@ -105,7 +105,7 @@ def _merged(picks: tuple[Pick, ...]) -> tuple[Pick, ...]:
 class Search:
     """One attempt: what is left to serve, and what was taken for it so far."""
 
-    def __init__(self, room: Room, lines: Sequence[Line], apart: Sequence[Apart] = ()) -> None:
+    def __init__(self, room: Room, lines: Sequence[MatchLine], apart: Sequence[Apart] = ()) -> None:
         self.room = room
         self.lines = lines
         self.left = [line.wanted for line in lines]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from fairway.api.devices import CapacityRequestPolicy
 from fairway.devices.match.capacity import LOOK, Portion, Room
-from fairway.devices.match.matching import Apart, Line, Pick, assign
+from fairway.devices.match.matching import Apart, MatchLine, Pick, assign
 from fairway.devices.match.strategies import DEFAULT_CHAIN, Chain, Loss, no_loss, on_domains, preference
 from fairway.devices.model.device import qualified
 from fairway.devices.model.inventory import Slot
@@ -30,7 +30,7 @@ Candidates = Callable[[Wish], tuple[int, ...]]
 """The slots of the node that a wish means and that may be had by whoever has it, in order."""
 
 
-class Taken(NamedTuple):
+class TakenSlot(NamedTuple):
     """So much of a slot for a need, by which of its options."""
 
     need: int
@@ -45,7 +45,7 @@ def solve(
     candidates: Candidates,
     chain: Chain = DEFAULT_CHAIN,
     loss: Loss = no_loss,
-) -> tuple[Taken, ...] | None:
+) -> tuple[TakenSlot, ...] | None:
     """What to take for all needs together; None if they cannot be served. The room is as before."""
     chains = [need.strategy or chain for need in needs.needs]
     for options in _option_vectors(needs.needs):
@@ -54,7 +54,7 @@ def solve(
             continue
         picks = _best(room, lines, needs.rules, options, chains, loss)
         if picks is not None:
-            return tuple(Taken(pick.line, options[pick.line], pick.slot, pick.portion) for pick in picks)
+            return tuple(TakenSlot(pick.line, options[pick.line], pick.slot, pick.portion) for pick in picks)
     return None
 
 
@@ -62,7 +62,7 @@ def _option_vectors(needs: Sequence[Need]) -> Iterator[tuple[int, ...]]:
     return islice(product(*(range(len(need.options)) for need in needs)), MAX_TRIES)
 
 
-def _too_many(needs: Sequence[Need], lines: Sequence[Line]) -> bool:
+def _too_many(needs: Sequence[Need], lines: Sequence[MatchLine]) -> bool:
     """Whether a claim would have more devices than its status can name."""
     devices: dict[str, int] = {}
     for need, line in zip(needs, lines, strict=True):
@@ -73,7 +73,7 @@ def _too_many(needs: Sequence[Need], lines: Sequence[Line]) -> bool:
 
 def _lines(
     room: Room, needs: Sequence[Need], options: Sequence[int], candidates: Candidates, chains: Sequence[Chain]
-) -> list[Line] | None:
+) -> list[MatchLine] | None:
     lines = []
     for need, chosen, chain in zip(needs, options, chains, strict=True):
         line = _line(room, need.options[chosen], candidates, chain[0] == "spread")
@@ -83,24 +83,24 @@ def _lines(
     return lines
 
 
-def _line(room: Room, option: Option, candidates: Candidates, spread: bool) -> Line | None:
+def _line(room: Room, option: Option, candidates: Candidates, spread: bool) -> MatchLine | None:
     slots = candidates(option.wish)
     facts = room.inventory.slots
     if option.every and not (slots and room.inventory.complete):
         return None
     if option.admin:
         wanted = len(slots) if option.every else option.units
-        return Line(slots, wanted, portions=dict.fromkeys(slots, LOOK), once=True)
+        return MatchLine(slots, wanted, portions=dict.fromkeys(slots, LOOK), once=True)
     if option.milli:
-        return Line(slots, 1, option.milli)
+        return MatchLine(slots, 1, option.milli)
     if not isinstance(option.wish, ByClaim) or not (option.capacity or any(facts[slot].shareable for slot in slots)):
         units = sum(facts[slot].quantity for slot in slots) if option.every else option.units
-        return Line(slots, units, spread=spread) if units else None
+        return MatchLine(slots, units, spread=spread) if units else None
     portions = {slot: portion for slot in slots if (portion := _portion(facts[slot], option)) is not None}
     if option.every:
         able = tuple(slot for slot, portion in portions.items() if room.has_capacity(slot, portion))
-        return Line(able, len(able), portions=portions, once=True) if able else None
-    return Line(tuple(portions), option.units, portions=portions, once=True)
+        return MatchLine(able, len(able), portions=portions, once=True) if able else None
+    return MatchLine(tuple(portions), option.units, portions=portions, once=True)
 
 
 def _portion(slot: Slot, option: Option) -> Portion | None:
@@ -140,7 +140,7 @@ def _part(total: int, asked: int | None, policy: CapacityRequestPolicy | None) -
 
 def _best(
     room: Room,
-    lines: list[Line],
+    lines: list[MatchLine],
     rules: Sequence[Rule],
     options: Sequence[int],
     chains: Sequence[Chain],
@@ -164,7 +164,7 @@ def _best(
 
 
 def _assign(
-    room: Room, lines: list[Line], apart: Sequence[Apart], chains: Sequence[Chain], loss: Loss
+    room: Room, lines: list[MatchLine], apart: Sequence[Apart], chains: Sequence[Chain], loss: Loss
 ) -> tuple[Pick, ...] | None:
     if not any("numa" in chain for chain in chains):
         return assign(room, lines, apart, preference(lines, chains, loss))
@@ -175,7 +175,7 @@ def _assign(
 
 
 def _fewest_domains(
-    room: Room, lines: list[Line], apart: Sequence[Apart], chains: Sequence[Chain]
+    room: Room, lines: list[MatchLine], apart: Sequence[Apart], chains: Sequence[Chain]
 ) -> tuple[str, ...] | None:
     """The fewest NUMA nodes that can serve all lines that mind; the first by name of those."""
     minding = {line for line, chain in enumerate(chains) if "numa" in chain}
@@ -211,13 +211,13 @@ def _values(room: Room, slot: int, attribute: str) -> tuple[Hashable, ...]:
             return (value,)
 
 
-def _apart(room: Room, rule: Rule, concerned: list[int], lines: list[Line]) -> Apart:
+def _apart(room: Room, rule: Rule, concerned: list[int], lines: list[MatchLine]) -> Apart:
     slots = {slot for line in concerned for slot in lines[line].candidates}
     values = {slot: frozenset(found) for slot in slots if (found := _values(room, slot, rule.attribute))}
     return Apart(frozenset(concerned), values)
 
 
-def _narrowings(room: Room, lines: list[Line], together: list[tuple[str, list[int]]]) -> Iterator[list[Line]]:
+def _narrowings(room: Room, lines: list[MatchLine], together: list[tuple[str, list[int]]]) -> Iterator[list[MatchLine]]:
     """The lines with only such candidates as have one value, for every choice of values.
 
     Lists match if they all have a value in common, so each value that some device lists is a choice of its own.
@@ -239,14 +239,14 @@ def _narrowings(room: Room, lines: list[Line], together: list[tuple[str, list[in
 
 
 def _all_could(
-    value: Hashable, lines: Sequence[Line], concerned: Sequence[int], values: Mapping[int, tuple[Hashable, ...]]
+    value: Hashable, lines: Sequence[MatchLine], concerned: Sequence[int], values: Mapping[int, tuple[Hashable, ...]]
 ) -> bool:
     """Whether each line has a candidate with this value, so that it is worth a try."""
     return all(any(value in values[slot] for slot in lines[line].candidates) for line in concerned)
 
 
 def _ranks(
-    room: Room, lines: list[Line], chains: Sequence[Chain], loss: Loss, picks: tuple[Pick, ...]
+    room: Room, lines: list[MatchLine], chains: Sequence[Chain], loss: Loss, picks: tuple[Pick, ...]
 ) -> list[tuple[bool, list[int]]]:
     """How good an assignment is in order of preference, line by line."""
     prefer = preference(lines, chains, loss)

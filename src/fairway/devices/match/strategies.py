@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from fairway.devices.match.capacity import Room
-from fairway.devices.match.matching import Line, Preference
+from fairway.devices.match.matching import MatchLine, Preference
 
 Chain = tuple[str, ...]
 Loss = Callable[[int], Any]
@@ -27,7 +27,7 @@ def no_loss(slot: int) -> int:
 
 
 def preference(
-    lines: Sequence[Line], chains: Sequence[Chain], loss: Loss = no_loss, domains: Collection[str] | None = None
+    lines: Sequence[MatchLine], chains: Sequence[Chain], loss: Loss = no_loss, domains: Collection[str] | None = None
 ) -> Preference:
     """The candidates of each line by its chain. `domains` are the NUMA nodes to stay on, where `numa` is in a chain."""
 
@@ -41,7 +41,7 @@ def preference(
     return prefer
 
 
-def _key(name: str, line: Line, room: Room, loss: Loss, domains: Collection[str] | None) -> Callable[[int], Any]:
+def _key(name: str, line: MatchLine, room: Room, loss: Loss, domains: Collection[str] | None) -> Callable[[int], Any]:
     match name:
         case "pack":
             return lambda slot: _left(line, slot, room)
@@ -54,7 +54,7 @@ def _key(name: str, line: Line, room: Room, loss: Loss, domains: Collection[str]
     return lambda slot: 0
 
 
-def _left(line: Line, slot: int, room: Room) -> int:
+def _left(line: MatchLine, slot: int, room: Room) -> int:
     return room.free_milli(slot) if line.milli else room.units(slot)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from fairway.cel import Answer, Environment
+from fairway.cel import Environment, Evaluation
 from fairway.cel.errors import EvaluationError
 from fairway.cel.kube import CelQuantity, version_of
 from fairway.cel.values import DefaultMap, Failed
@@ -43,7 +43,7 @@ class Expression:
     def __init__(self, text: str) -> None:
         self._program = ENVIRONMENT.program(text)
 
-    def answer(self, device: Device) -> Answer:
+    def answer(self, device: Device) -> Evaluation:
         """What it says of a device: `True` selects it, everything else does not."""
         return self._program.run(_document(device))
 

@@ -18,7 +18,7 @@ from fairway.devices.select.classes import ClassTable
 from fairway.devices.select.selector_requests import ByClaim, ByClass, ByKind, ClaimMatcher, Wish
 from fairway.errors import InputError
 from fairway.resources.quantity import parse_quantity
-from fairway.state.device_requests import ClaimAsk, DeviceAsks
+from fairway.state.device_requests import ClaimAsk, DeviceRequests
 
 MOST_DEVICES = 32
 """Of one claim: more than that its status cannot name."""
@@ -98,7 +98,7 @@ class DeviceNeeds(NamedTuple):
         )
 
 
-class Requests:
+class RequestResolver:
     """Resolves asks against the classes and claims that there are now."""
 
     def __init__(
@@ -113,7 +113,7 @@ class Requests:
         self._claims = claims
         self._templates = templates
 
-    def resolve(self, asks: DeviceAsks | None, plain: tuple[tuple[str, int], ...] = ()) -> DeviceNeeds:
+    def resolve(self, asks: DeviceRequests | None, plain: tuple[tuple[str, int], ...] = ()) -> DeviceNeeds:
         """`plain` are units of plain resources that have to be found among devices."""
         needs = [Need((Option(ByKind(resource), units),)) for resource, units in plain]
         if asks is None:

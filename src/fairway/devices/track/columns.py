@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from fairway.devices.match.capacity import WHOLE, Portion
 from fairway.devices.match.slotbits import SlotBits
 from fairway.devices.model.locating import KIND_PREFIX
-from fairway.devices.track.node import ClassNames, NodeDevices, Standing, Tally, in_use, portion_milli
+from fairway.devices.track.node import ClassNames, ClassUse, NodeDevices, Tally, in_use, portion_milli
 from fairway.resources.columns import Axis
 from fairway.state.cluster import ClusterState
 from fairway.state.device_requests import CLASS_PREFIX
@@ -44,7 +44,7 @@ class _Row(NamedTuple):
 _NOTHING = _Row({}, {}, frozenset(), {}, frozenset())
 
 
-class Places:
+class ClassDimensions:
     """The dimensions of a set of classes, worked out once per set; only those that somebody asks for."""
 
     def __init__(self, axis: Axis) -> None:
@@ -80,9 +80,9 @@ class DeviceColumns:
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
-        self.places = Places(state.axis)
+        self.places = ClassDimensions(state.axis)
         self.accounts: dict[Owner, Counter[int]] = {}
-        self._tally: dict[ClassNames, Standing] = {}
+        self._tally: dict[ClassNames, ClassUse] = {}
         self._lost: Counter[str] = Counter()
         self._contests: Counter[int] = Counter()
         self._kinds: Counter[tuple[ClassNames, int]] = Counter()
@@ -100,12 +100,12 @@ class DeviceColumns:
 
     def copy_of_sums(self) -> Tally:
         """What `add_up` makes the classes' statuses of."""
-        lost = {frozenset({name}): Standing(0, amount) for name, amount in self._lost.items()}
+        lost = {frozenset({name}): ClassUse(0, amount) for name, amount in self._lost.items()}
         return {names: moved(self._tally.get(names, NONE), lost.get(names, NONE)) for names in {*self._tally, *lost}}
 
-    def standing(self, name: str) -> Standing:
+    def standing(self, name: str) -> ClassUse:
         mine = [standing for names, standing in self._tally.items() if name in names]
-        return Standing(sum(s.allocatable for s in mine), sum(s.requested for s in mine) + self._lost[name])
+        return ClassUse(sum(s.allocatable for s in mine), sum(s.requested for s in mine) + self._lost[name])
 
     def kind_of(self, name: str) -> int | None:
         """The dimension that counts the kind of a class's devices, if they are all of one."""
@@ -235,10 +235,10 @@ class DeviceColumns:
             nodes.changed.add(row)
 
 
-NONE = Standing(0, 0)
+NONE = ClassUse(0, 0)
 
 
-def add_up(*tallies: Tally) -> dict[str, Standing]:
+def add_up(*tallies: Tally) -> dict[str, ClassUse]:
     """The status of every class that is in a set."""
     found: dict[str, list[int]] = {}
     for tally in tallies:
@@ -247,11 +247,11 @@ def add_up(*tallies: Tally) -> dict[str, Standing]:
                 sums = found.setdefault(name, [0, 0])
                 sums[0] += standing.allocatable
                 sums[1] += standing.requested
-    return {name: Standing(*sums) for name, sums in found.items()}
+    return {name: ClassUse(*sums) for name, sums in found.items()}
 
 
-def moved(standing: Standing, by: Standing, sign: int = 1) -> Standing:
-    return Standing(standing.allocatable + sign * by.allocatable, standing.requested + sign * by.requested)
+def moved(standing: ClassUse, by: ClassUse, sign: int = 1) -> ClassUse:
+    return ClassUse(standing.allocatable + sign * by.allocatable, standing.requested + sign * by.requested)
 
 
 def _add(counter: Counter[_K], amounts: Mapping[_K, int], sign: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from fairway.devices.match.solving import Taken, solve
+from fairway.devices.match.solving import TakenSlot, solve
 from fairway.devices.select.requests import DeviceNeeds, Need
 from fairway.devices.select.selector_requests import ByKind, label
 from fairway.devices.track.claimed import ClaimedDevices
@@ -43,7 +43,7 @@ def place_unrecorded(node: NodeDevices, task: Task, needs: DeviceNeeds, claims: 
         node.take(holding_of(left.needs[choice.need], choice, task.key))
 
 
-def holding_of(need: Need, taken: Taken, holder: str = "") -> Holding:
+def holding_of(need: Need, taken: TakenSlot, holder: str = "") -> Holding:
     """What was taken for a need, named by the option that was served."""
     option = need.options[taken.option]
     request = f"{need.request}/{option.name}" if option.name else need.request

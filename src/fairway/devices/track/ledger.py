@@ -16,16 +16,16 @@ from fairway.devices.model.inventory import Inventory
 from fairway.devices.model.locating import Locator
 from fairway.devices.model.pools import check_slice
 from fairway.devices.select.classes import ClassTable, CompiledClass
-from fairway.devices.select.requests import DeviceNeeds, Requests
+from fairway.devices.select.requests import DeviceNeeds, RequestResolver
 from fairway.devices.select.selector_requests import ByClaim, ByClass, ClaimMatcher, Wish
 from fairway.devices.track.columns import DeviceColumns
 from fairway.devices.track.network import NetworkDevices
-from fairway.devices.track.node import NodeDevices, Standing, portion_milli
+from fairway.devices.track.node import ClassUse, NodeDevices, portion_milli
 from fairway.devices.track.occupancy import Occupancy, Plain
 from fairway.resources.columns import Axis, Vector
 from fairway.state.aside import SetAside
 from fairway.state.cluster import ClusterState
-from fairway.state.device_requests import CLASS_PREFIX, DeviceAsks
+from fairway.state.device_requests import CLASS_PREFIX, DeviceRequests
 from fairway.state.facts import Changed, fact_key
 from fairway.state.shapes import Shape
 from fairway.state.tasks import Task
@@ -105,11 +105,11 @@ class DeviceLedger:
         self._matcher = ClaimMatcher(facts.device_classes, self.classes)
         self.aside = SetAside()
         """Slices, classes and claims that could not be taken in."""
-        self._requests = Requests(self.classes, self._matcher, facts.claims, facts.templates)
+        self._requests = RequestResolver(self.classes, self._matcher, facts.claims, facts.templates)
         self._locator = Locator(self._state)
         self._occupancy = Occupancy(self._state, self.nodes, self.resolve)
         self._facts = self._changed = self._reshaped = -1
-        self._needs: dict[tuple[DeviceAsks | None, Plain], DeviceNeeds] = {}
+        self._needs: dict[tuple[DeviceRequests | None, Plain], DeviceNeeds] = {}
 
     def _retire(self) -> None:
         if self.enabled:
@@ -237,7 +237,7 @@ class DeviceLedger:
         """The units of plain resources that a shape asks for."""
         return self._occupancy.plain(shape)
 
-    def resolve(self, asks: DeviceAsks | None, plain: Plain = ()) -> DeviceNeeds:
+    def resolve(self, asks: DeviceRequests | None, plain: Plain = ()) -> DeviceNeeds:
         """What asks mean now."""
         key = (asks, plain)
         found = self._needs.get(key)
@@ -302,7 +302,7 @@ class DeviceLedger:
         names = self._state.nodes.names
         return {names[row]: self.nodes[row] for row in sorted(self.nodes, key=lambda row: names[row])}
 
-    def standing(self, name: str) -> Standing:
+    def standing(self, name: str) -> ClassUse:
         return self.columns.standing(name)
 
     def layout(self, node: NodeDevices) -> int:

@@ -17,7 +17,7 @@ from fairway.devices.track.claimed import DeviceKey
 from fairway.devices.track.node import Holding, NodeDevices
 
 
-class Place(NamedTuple):
+class NetworkSlot(NamedTuple):
     """A slot of a row that is a device of several rows. On some it is only known for the counters that it takes."""
 
     slot: int
@@ -28,8 +28,8 @@ class NetworkDevices:
     """Where each is, and what the pods of each row hold of them."""
 
     def __init__(self) -> None:
-        self._places: dict[DeviceKey, dict[int, Place]] = {}
-        self._keys: dict[int, dict[DeviceKey, Place]] = {}
+        self._places: dict[DeviceKey, dict[int, NetworkSlot]] = {}
+        self._keys: dict[int, dict[DeviceKey, NetworkSlot]] = {}
         self._held: dict[int, dict[DeviceKey, tuple[Holding, ...]]] = {}
 
     def __bool__(self) -> bool:
@@ -96,9 +96,9 @@ class NetworkDevices:
         return {row for key in keys for row in self._places.get(key, ())}
 
 
-def _far_slots(node: NodeDevices) -> dict[DeviceKey, Place]:
+def _far_slots(node: NodeDevices) -> dict[DeviceKey, NetworkSlot]:
     devices = ((node.inventory.slots[slot].device, slot) for slot in sorted(node.far))
-    return {(device.driver, device.pool, device.name): Place(slot, device.reachable) for device, slot in devices}
+    return {(device.driver, device.pool, device.name): NetworkSlot(slot, device.reachable) for device, slot in devices}
 
 
 def _recorded(node: NodeDevices, slot: int) -> tuple[Holding, ...]:

@@ -10,7 +10,7 @@ from fairway.devices.model.device import qualified
 from fairway.devices.model.inventory import Inventory, Slot
 from fairway.devices.select.selector_requests import ByClaim, ByClass, ByKind, ClaimMatcher, Wish
 from fairway.devices.track.claimed import Held
-from fairway.devices.track.record import Entry
+from fairway.devices.track.record import DeviceUse
 from fairway.resources.quantity import parse_quantity
 
 ClassNames = frozenset[str]
@@ -34,14 +34,14 @@ class Holding(NamedTuple):
     request: str = ""
 
 
-class Standing(NamedTuple):
+class ClassUse(NamedTuple):
     """Thousandths of units of a class: those it can select, and those of them that are in use."""
 
     allocatable: int
     requested: int
 
 
-Tally = Mapping[ClassNames, Standing]
+Tally = Mapping[ClassNames, ClassUse]
 """Standings by the set of classes that select the devices counted."""
 
 
@@ -102,7 +102,7 @@ class NodeDevices:
         """A slot of each kind that counts on its own."""
         self.accounts: Mapping[tuple[str, str, str], Mapping[int, int]] = {}
         self.holdings: list[Holding] = []
-        self.lost: list[tuple[str, Entry]] = []
+        self.lost: list[tuple[str, DeviceUse]] = []
         """Recorded holdings of devices that are not there any more."""
         self._matcher = matcher
         self._record_names = _record_names(inventory)
@@ -200,7 +200,7 @@ class NodeDevices:
     def hold(self, holder: str, slot: int, portion: Portion, label: str) -> None:
         self.take(Holding(holder, slot, portion, label))
 
-    def restore(self, recorded: Iterable[tuple[str, Entry]]) -> None:
+    def restore(self, recorded: Iterable[tuple[str, DeviceUse]]) -> None:
         """Take what records say is held, the largest parts first: units of one name cannot be told apart."""
         for holder, entry in sorted(recorded, key=lambda pair: (-pair[1].milli, pair)):
             slots = self._meant(entry)
@@ -219,7 +219,7 @@ class NodeDevices:
                 tightest = min(fitting, key=self.room.free_milli, default=self._emptiest(slots))
                 self.hold(holder, tightest, portion, entry.class_name)
 
-    def _meant(self, entry: Entry) -> tuple[int, ...]:
+    def _meant(self, entry: DeviceUse) -> tuple[int, ...]:
         """The slots of the device that a record names. A bare name that several devices have by now means the first
         that its class selects and that is not taken yet.
         """
@@ -246,7 +246,7 @@ class NodeDevices:
 
     def tally(self, room: Room) -> Tally:
         """What is here and what of it is in use, by the set of classes that select it."""
-        found: dict[ClassNames, Standing] = {}
+        found: dict[ClassNames, ClassUse] = {}
         for slot, facts in enumerate(self.inventory.slots):
             if slot in self.away:
                 continue
@@ -254,9 +254,9 @@ class NodeDevices:
             there = facts.quantity * WHOLE if facts.usable else 0
             before = found.get(names)
             if before is None:
-                found[names] = Standing(there, in_use(room, slot))
+                found[names] = ClassUse(there, in_use(room, slot))
             else:
-                found[names] = Standing(before.allocatable + there, before.requested + in_use(room, slot))
+                found[names] = ClassUse(before.allocatable + there, before.requested + in_use(room, slot))
         found.pop(NO_CLASSES, None)
         return found
 

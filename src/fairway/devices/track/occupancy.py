@@ -17,14 +17,14 @@ from fairway.devices.track.holders import accounts, place_unrecorded, restore
 from fairway.devices.track.network import NetworkDevices
 from fairway.devices.track.node import NodeDevices
 from fairway.state.cluster import ClusterState
-from fairway.state.device_requests import DeviceAsks
+from fairway.state.device_requests import DeviceRequests
 from fairway.state.shapes import Shape
 from fairway.state.tasks import ON_NODE, Task
 
 Plain = tuple[tuple[str, int], ...]
 """Units of plain resources, by name."""
 
-Resolve = Callable[[DeviceAsks | None, Plain], DeviceNeeds]
+Resolve = Callable[[DeviceRequests | None, Plain], DeviceNeeds]
 
 
 class Occupancy:

@@ -35,7 +35,7 @@ _ESCAPE = re.compile(rb"_x([0-9a-f]{2})")
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
 
-class Entry(NamedTuple):
+class DeviceUse(NamedTuple):
     """A pod holds `milli` thousandths of a unit of a device, asked for by a class."""
 
     class_name: str
@@ -49,7 +49,7 @@ def key_of(class_name: str, device: str) -> str | None:
     return None if len(name) > MAX_NAME else f"{PREFIX.rpartition('/')[0]}/{name}"
 
 
-def written(entries: Iterable[Entry]) -> dict[str, str]:
+def written(entries: Iterable[DeviceUse]) -> dict[str, str]:
     """The annotations for a pod's holdings; those of one class and device are added up."""
     total: dict[tuple[str, str], int] = {}
     for entry in sorted(entries):
@@ -65,7 +65,7 @@ def written(entries: Iterable[Entry]) -> dict[str, str]:
     return found
 
 
-def read(annotations: Mapping[str, str]) -> tuple[Entry, ...]:
+def read(annotations: Mapping[str, str]) -> tuple[DeviceUse, ...]:
     """The holdings that a pod's annotations record. One that is malformed is none."""
     found = []
     for key, text in annotations.items():
@@ -74,7 +74,7 @@ def read(annotations: Mapping[str, str]) -> tuple[Entry, ...]:
         class_name, device = _hashed(key, annotations) if key.startswith(_HASH) else _spelled(key)
         milli = _milli(text)
         if class_name and device and milli:
-            found.append(Entry(class_name, device, milli))
+            found.append(DeviceUse(class_name, device, milli))
     return tuple(sorted(found))
 
 

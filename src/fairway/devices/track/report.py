@@ -18,7 +18,7 @@ MOST_NEAR_MISSES = 20
 """Shown for a class; of the rest only the number."""
 
 
-class Holder(NamedTuple):
+class DeviceUser(NamedTuple):
     """A pod (or a claim) and how much it holds, in thousandths of a unit: of the device itself, or `through` another
     one with which it shares its hardware (a group that it is a member of, or a member of the group that it is).
     """
@@ -36,7 +36,7 @@ class Selected(NamedTuple):
     device: Device
     units: int
     unusable: str
-    holders: tuple[Holder, ...]
+    holders: tuple[DeviceUser, ...]
 
 
 class NearMiss(NamedTuple):
@@ -114,7 +114,7 @@ def _report(book: DeviceLedger, known: CompiledClass) -> ClassReport:
     )
 
 
-def holders(node: NodeDevices, device: Device) -> tuple[Holder, ...]:
+def holders(node: NodeDevices, device: Device) -> tuple[DeviceUser, ...]:
     """Who holds how much of a device, or of what shares its hardware."""
     slots = node.inventory.slots
     hardware = {leaf for facts in slots if facts.device is device for leaf in facts.leaves}
@@ -125,7 +125,7 @@ def holders(node: NodeDevices, device: Device) -> tuple[Holder, ...]:
             amounts[holding.holder, ""] += portion_milli(facts, holding.portion)
         elif not hardware.isdisjoint(facts.leaves):
             amounts[holding.holder, facts.device.name] += portion_milli(facts, holding.portion)
-    return tuple(Holder(name, amounts[name, through], through) for name, through in sorted(amounts))
+    return tuple(DeviceUser(name, amounts[name, through], through) for name, through in sorted(amounts))
 
 
 def unusable_because(node: NodeDevices, slot: int, class_name: str) -> str:

@@ -19,9 +19,9 @@ from fairway.devices.track.ledger import DeviceLedger
 from fairway.devices.track.node import Holding, NodeDevices
 from fairway.errors import InvariantError
 from fairway.resources.columns import Vector
-from fairway.scheduler.devices.capacity import DeviceRooms, Moved, Step
+from fairway.scheduler.devices.capacity import CapacityStep, DeviceRooms, Moved
 from fairway.scheduler.devices.loss import Losses
-from fairway.scheduler.devices.requests import Asked, DeviceAsks
+from fairway.scheduler.devices.requests import Asked, OpenDeviceRequests
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import Snapshot
 from fairway.state.tasks import Task
@@ -34,7 +34,7 @@ class Given(NamedTuple):
     """What a task was given on a row. Without a step only in a trial of what would be if others were gone."""
 
     row: int
-    step: Step | None
+    step: CapacityStep | None
     claims: tuple[str, ...] = ()
 
 
@@ -43,7 +43,7 @@ class DeviceAssignments:
 
     def __init__(self, book: DeviceLedger, snapshot: Snapshot, chain: Chain = DEFAULT_CHAIN) -> None:
         self.book = book
-        self.asks = DeviceAsks(book)
+        self.asks = OpenDeviceRequests(book)
         self.uses_devices = self.asks.uses_devices
         self.rooms = DeviceRooms(book, Losses(book, snapshot.state), chain)
         self._snapshot = snapshot
@@ -158,7 +158,7 @@ class DeviceAssignments:
             back = -1 if step.taken else 1
             self._go(row, self.rooms.held(row, step.holdings, self.asks.named(shape), back))
 
-    def _go(self, row: int, step: Step) -> None:
+    def _go(self, row: int, step: CapacityStep) -> None:
         self.rooms.go(row, step.after)
         self._snapshot.idle[step.moved.places, row] += step.moved.amounts
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fairway.devices.match.capacity import ONE, Portion, Room
 from fairway.devices.match.slotbits import first_slots
-from fairway.devices.match.solving import Taken, solve
+from fairway.devices.match.solving import TakenSlot, solve
 from fairway.devices.match.strategies import DEFAULT_CHAIN, Chain
 from fairway.devices.select.requests import Need
 from fairway.devices.select.selector_requests import ByClass
@@ -38,7 +38,7 @@ class Moved(NamedTuple):
     amounts: NDArray[np.int64]
 
 
-class Step(NamedTuple):
+class CapacityStep(NamedTuple):
     """From a room to the next, by taking holdings or by giving them back. `kinds` is what they are by kind, beyond what
     was asked for by name.
     """
@@ -60,11 +60,11 @@ class DeviceRooms:
         self._chain = chain
         self._at: dict[int, Room] = {}
         self._known: dict[tuple[int, Hashable], Room] = {}
-        self._steps: dict[tuple[int, Room], Step | None] = {}
+        self._steps: dict[tuple[int, Room], CapacityStep | None] = {}
         self._moved: dict[Hashable, Moved] = {}
         self._holdings: dict[tuple[int, int], tuple[Holding, ...]] = {}
         self._meanings: dict[Hashable, tuple[Moved, Vector]] = {}
-        self._parts: dict[tuple[int, Room, int], Step] = {}
+        self._parts: dict[tuple[int, Room, int], CapacityStep] = {}
         self._first_fits: dict[int, bool] = {}
         self.prefer: Prefer | None = None
         """Who chooses the device of which to take a part, if not the strategies."""
@@ -90,7 +90,7 @@ class DeviceRooms:
         if self._bits.here[row]:
             self.free[row] = room.free_slots()
 
-    def step(self, asked: Asked, row: int, room: Room | None = None) -> Step | None:
+    def step(self, asked: Asked, row: int, room: Room | None = None) -> CapacityStep | None:
         """What a task is given on a row (or in a room that its row may come to); None if it cannot be served."""
         node = self._book.nodes[row]
         where = self.at(row) if room is None else room
@@ -112,18 +112,18 @@ class DeviceRooms:
         node, room, portion = self._book.nodes[row], self.at(row), Portion(milli=asked.part)
         return any(room.fits(slot, portion) for slot in node.candidates(asked.needs.needs[0].options[0].wish))
 
-    def part(self, asked: Asked, node: NodeDevices, room: Room, slot: int) -> Step:
+    def part(self, asked: Asked, node: NodeDevices, room: Room, slot: int) -> CapacityStep:
         """A part of a certain device, for those who ask for no more than that."""
         key = (asked.number, room, slot)
         found = self._parts.get(key)
         if found is None:
-            taken = Taken(0, 0, slot, Portion(milli=asked.part))
+            taken = TakenSlot(0, 0, slot, Portion(milli=asked.part))
             found = self._parts[key] = self._made(
                 node, room, (holding_of(asked.needs.needs[0], taken),), asked.named, 1
             )
         return found
 
-    def held(self, row: int, holdings: tuple[Holding, ...], vector: Vector, sign: int) -> Step:
+    def held(self, row: int, holdings: tuple[Holding, ...], vector: Vector, sign: int) -> CapacityStep:
         """What it means to a row that something is taken (or given back) which was not chosen here."""
         node = self._book.nodes[row]
         return self._made(node, self.at(row), holdings, vector, sign)
@@ -134,7 +134,7 @@ class DeviceRooms:
 
     # -- working out --------------------------------------------------------------------------------------------
 
-    def _step(self, asked: Asked, node: NodeDevices, room: Room) -> Step | None:
+    def _step(self, asked: Asked, node: NodeDevices, room: Room) -> CapacityStep | None:
         if not node.needs_matching and self._is_first_fit(asked):
             if asked.simple and (step := self._first_fit(asked, node, room)) is not None:
                 return step
@@ -148,7 +148,7 @@ class DeviceRooms:
         holdings = tuple(holding_of(needs[choice.need], choice) for choice in taken)
         return self._made(node, room, holdings, asked.named, 1)
 
-    def _first_fit(self, asked: Asked, node: NodeDevices, room: Room) -> Step | None:
+    def _first_fit(self, asked: Asked, node: NodeDevices, room: Room) -> CapacityStep | None:
         """The first device that serves the whole of one line, where devices are independent: no search is needed."""
         line = asked.needs.needs[0] if asked.needs.needs else None
         if line is None:
@@ -163,14 +163,14 @@ class DeviceRooms:
                 return self._first_step(asked, line, node, room, after, slot)
         return None
 
-    def _first_together(self, asked: Asked, node: NodeDevices, room: Room) -> Step | None:
+    def _first_together(self, asked: Asked, node: NodeDevices, room: Room) -> CapacityStep | None:
         """The first way to serve several lines of single devices."""
         needs = asked.needs.needs
         masks = [node.mask(need.options[0].wish) for need in needs]
         slots = first_slots(room.free_slots(), masks, [need.options[0].units for need in needs])
         if slots is None:
             return None
-        taken = ((need, Taken(0, 0, slot, ONE)) for need, own in zip(needs, slots, strict=True) for slot in own)
+        taken = ((need, TakenSlot(0, 0, slot, ONE)) for need, own in zip(needs, slots, strict=True) for slot in own)
         return self._made(node, room, tuple(holding_of(need, choice) for need, choice in taken), asked.named, 1)
 
     def _is_first_fit(self, asked: Asked) -> bool:
@@ -180,10 +180,12 @@ class DeviceRooms:
             known = self._first_fits[asked.number] = all(chain == DEFAULT_CHAIN for chain in chains)
         return known
 
-    def _first_step(self, asked: Asked, line: Need, node: NodeDevices, room: Room, after: Room, slot: int) -> Step:
+    def _first_step(
+        self, asked: Asked, line: Need, node: NodeDevices, room: Room, after: Room, slot: int
+    ) -> CapacityStep:
         holdings = self._holdings.get((asked.number, slot))
         if holdings is None:
-            taken = Taken(0, 0, slot, Portion(line.options[0].units))
+            taken = TakenSlot(0, 0, slot, Portion(line.options[0].units))
             holdings = self._holdings[asked.number, slot] = (holding_of(line, taken),)
         kind = node.inventory.slots[slot].device.kind
         key = (asked.number, node.takes[slot], kind, node.is_plain(slot))
@@ -191,15 +193,17 @@ class DeviceRooms:
         if known is None:
             moved = self._moves(node, room, after, holdings, asked.named, 1)
             known = self._meanings[key] = (moved, self.kinds(node, holdings))
-        return Step(room, after, holdings, True, *known)
+        return CapacityStep(room, after, holdings, True, *known)
 
-    def _made(self, node: NodeDevices, room: Room, holdings: tuple[Holding, ...], vector: Vector, sign: int) -> Step:
+    def _made(
+        self, node: NodeDevices, room: Room, holdings: tuple[Holding, ...], vector: Vector, sign: int
+    ) -> CapacityStep:
         after = room.copy()
         for holding in holdings:
             (after.take if sign > 0 else after.give)(holding.slot, holding.portion)
         after = self._interned(node, after)
         moved = self._moves(node, room, after, holdings, vector, sign)
-        return Step(room, after, holdings, sign > 0, moved, self.kinds(node, holdings))
+        return CapacityStep(room, after, holdings, sign > 0, moved, self.kinds(node, holdings))
 
     def _interned(self, node: NodeDevices, room: Room) -> Room:
         return self._known.setdefault((self._book.layout(node), room.key()), room)

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from fairway.devices.match.capacity import WHOLE
 from fairway.devices.track.columns import NONE, add_up, moved
-from fairway.devices.track.node import Holding, NodeDevices, Standing, portion_milli
-from fairway.devices.track.record import Entry, written
+from fairway.devices.track.node import ClassUse, Holding, NodeDevices, portion_milli
+from fairway.devices.track.record import DeviceUse, written
 from fairway.resources.quantity import Format, Quantity
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.plan import ClassStanding, DeviceChoice
@@ -42,7 +42,7 @@ def choices(node: NodeDevices, holdings: Iterable[Holding]) -> Choices:
     named = [holding for holding in holdings if not holding.plain]
     devices = tuple(_choice(node, holding) for holding in sorted(named, key=lambda h: (h.label, h.claim, h.slot)))
     entries = [
-        Entry(holding.label, node.record_name(holding.slot), _milli(node, holding))
+        DeviceUse(holding.label, node.record_name(holding.slot), _milli(node, holding))
         for holding in named
         if not holding.claim
     ]
@@ -92,7 +92,7 @@ def class_standings(session: Session) -> Callable[[], list[ClassStanding]]:
     before, changed = session.devices.book.columns.copy_of_sums(), session.devices.changed()
 
     def standings() -> list[ClassStanding]:
-        more: dict[frozenset[str], Standing] = {}
+        more: dict[frozenset[str], ClassUse] = {}
         for node, was, is_now in changed:
             for sign, tally in ((-1, node.tally(was)), (1, node.tally(is_now))):
                 for classes, standing in tally.items():
@@ -103,5 +103,5 @@ def class_standings(session: Session) -> Callable[[], list[ClassStanding]]:
     return standings
 
 
-def _standing(name: str, standing: Standing) -> ClassStanding:
+def _standing(name: str, standing: ClassUse) -> ClassStanding:
     return ClassStanding(name, units(standing.allocatable), units(standing.requested))

@@ -24,7 +24,7 @@ MOST = 95
 """Typical pods are the most frequent ones that make up this many per cent of all."""
 
 
-class Line(NamedTuple):
+class TypicalRequest(NamedTuple):
     """So many devices of a class, each with at least this many thousandths left."""
 
     class_name: str
@@ -34,7 +34,7 @@ class Line(NamedTuple):
 
 class TypicalPod(NamedTuple):
     cpu: int
-    lines: tuple[Line, ...]
+    lines: tuple[TypicalRequest, ...]
 
 
 Typical = tuple[tuple[TypicalPod, int], ...]
@@ -58,8 +58,8 @@ def typical_pods(shapes: Iterable[Shape]) -> Typical:
 def _kind_of(shape: Shape) -> TypicalPod:
     cpu = next((amount for row, amount in shape.vector if row == CPU), 0)
     asks = shape.devices.classes if shape.devices else ()
-    lines = [Line(ask.class_name, ask.units, WHOLE) for ask in asks if ask.units]
-    lines += [Line(ask.class_name, 1, milli) for ask in asks for milli in ask.fractions]
+    lines = [TypicalRequest(ask.class_name, ask.units, WHOLE) for ask in asks if ask.units]
+    lines += [TypicalRequest(ask.class_name, 1, milli) for ask in asks for milli in ask.fractions]
     return TypicalPod(cpu, tuple(lines))
 
 
@@ -92,7 +92,7 @@ class Fragments:
         idle = sum(left.values())
         enough = [0]
         short = [idle * self.pods]
-        found: dict[tuple[Line, ...], int] = {}
+        found: dict[tuple[TypicalRequest, ...], int] = {}
         for pod, count in self._typical:
             if pod.lines not in found:
                 found[pod.lines] = self._fragment(node, left, idle, pod.lines)
@@ -100,7 +100,7 @@ class Fragments:
             short.append(short[-1] - count * idle)
         return np.array(enough, dtype=np.int64) + np.array(short, dtype=np.int64)
 
-    def _fragment(self, node: NodeDevices, left: dict[int, int], idle: int, lines: tuple[Line, ...]) -> int:
+    def _fragment(self, node: NodeDevices, left: dict[int, int], idle: int, lines: tuple[TypicalRequest, ...]) -> int:
         """What of the idle room a pod with these lines, and enough cpu, could not use."""
         if not lines:
             return idle

@@ -16,7 +16,7 @@ from fairway.devices.track.columns import kind_place
 from fairway.devices.track.ledger import DeviceLedger
 from fairway.devices.track.node import NodeDevices
 from fairway.resources.columns import Vector
-from fairway.scheduler.devices.requests import DeviceAsks
+from fairway.scheduler.devices.requests import OpenDeviceRequests
 from fairway.scheduler.framework.accounts import NamespaceAccount, QueueAccount
 from fairway.state.device_requests import CLASS_PREFIX
 from fairway.state.queues import add
@@ -29,7 +29,7 @@ AccountOf = Callable[[QueueAccount, str], NamespaceAccount]
 class DeviceQueues:
     """Answers for one session."""
 
-    def __init__(self, book: DeviceLedger, asks: DeviceAsks) -> None:
+    def __init__(self, book: DeviceLedger, asks: OpenDeviceRequests) -> None:
         self._book = book
         self._asks = asks
         self._named: dict[tuple[Shape, int], Vector] = {}

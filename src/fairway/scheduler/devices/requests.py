@@ -42,7 +42,7 @@ class Asked(NamedTuple):
         return self.lines is not None and len(self.lines) <= 1
 
 
-class DeviceAsks:
+class OpenDeviceRequests:
     """Answers for one session. A claim that was allocated in it needs nothing more."""
 
     def __init__(self, book: DeviceLedger) -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from fairway.scheduler.eviction.blockers import passes_now
 from fairway.scheduler.eviction.capacity import Rooms
-from fairway.scheduler.eviction.claim import Claim, Found, Place
+from fairway.scheduler.eviction.claim import EvictionClaim, Found, Place
 from fairway.scheduler.eviction.scratch import Scratch
 from fairway.scheduler.eviction.search import VictimSearch
 from fairway.scheduler.eviction.units import Unit
@@ -18,7 +18,7 @@ from fairway.scheduler.framework.job_run import TaskRun
 from fairway.scheduler.framework.session import Session
 
 
-def find_victims(claim: Claim) -> Found | None:
+def find_victims(claim: EvictionClaim) -> Found | None:
     """Who has to go for the claim, and where the claimant will be; None if there is no way, or no unit has to go.
 
     Where the entitlement finds that too much, the best of its narrower searches that takes less is the answer.
@@ -35,7 +35,7 @@ def find_victims(claim: Claim) -> Found | None:
 
 
 class _Choice:
-    def __init__(self, claim: Claim) -> None:
+    def __init__(self, claim: EvictionClaim) -> None:
         self._claim = claim
         self._session = claim.session
         self._taken = claim.nothing_taken()

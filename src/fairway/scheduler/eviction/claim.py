@@ -20,7 +20,7 @@ Place = tuple[Task, int]
 
 
 @dataclass(frozen=True)
-class Claim:
+class EvictionClaim:
     """`tasks` are what has to be placed, all of them; `gang` is what they ask for together. `eligible` are, by number,
     the units that protections leave and that the claimant may be entitled to.
     """
@@ -89,7 +89,7 @@ class Found(NamedTuple):
 class Settled:
     """A claim whose victims go, with the units that go for it."""
 
-    claim: Claim
+    claim: EvictionClaim
     units: list[Unit]
 
 

@@ -11,7 +11,7 @@ from fairway.clock import SECOND
 from fairway.resources.columns import BoolColumn
 from fairway.scheduler.eviction import choice
 from fairway.scheduler.eviction.budgets import DisruptionBudgets
-from fairway.scheduler.eviction.claim import Claim, Found, Settled
+from fairway.scheduler.eviction.claim import EvictionClaim, Found, Settled
 from fairway.scheduler.eviction.claimants import Claimants, claimed_tasks
 from fairway.scheduler.eviction.entitlement import Entitlement
 from fairway.scheduler.eviction.index import VictimIndex, victim_index
@@ -90,7 +90,7 @@ class _Evictor:
         eligible = self._eligible(job, entitlement, self._index)
         if not eligible.any():
             return False
-        claim = Claim(self._session, job, tasks, gang, entitlement, self._index, eligible, self._budgets)
+        claim = EvictionClaim(self._session, job, tasks, gang, entitlement, self._index, eligible, self._budgets)
         leaving = Leaving(self._session, tasks)
         leaving.lend()
         found = self._find_victims(claim)
@@ -100,7 +100,7 @@ class _Evictor:
         self._commit(claim, found, leaving)
         return True
 
-    def _find_victims(self, claim: Claim) -> Found | None:
+    def _find_victims(self, claim: EvictionClaim) -> Found | None:
         """For a gang that must be in one domain, in the first that works, the emptiest first."""
         session, topology = self._session, claim.job.job.topology
         if topology is None or not topology.hard:
@@ -174,7 +174,7 @@ class _Evictor:
         self._session.say(job, Verdict(False, Reason.PREEMPTION_LIMITED, detail=detail))
         return False
 
-    def _commit(self, claim: Claim, found: Found, leaving: Leaving) -> None:
+    def _commit(self, claim: EvictionClaim, found: Found, leaving: Leaving) -> None:
         """The victims go, and the claimant is nominated for the room."""
         session, names = self._session, self._session.snapshot.names
         scratch = Scratch(session)
@@ -206,7 +206,7 @@ def bound_by_job(session: Session) -> dict[Job, dict[str, int]]:
     return found
 
 
-def _reasons(claim: Claim, found: Found) -> list[str]:
+def _reasons(claim: EvictionClaim, found: Found) -> list[str]:
     """Why each is taken, as shares are now: one answer for all units of a kind, and the queue's limit if that asks."""
     kinds = claim.index.kind[[unit.number for unit in found.units]].tolist()
     known = {kind: claim.entitlement.reason(unit) for kind, unit in dict(zip(kinds, found.units, strict=True)).items()}

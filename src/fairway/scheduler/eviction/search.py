@@ -14,7 +14,7 @@ import numpy as np
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.eviction.blockers import Blockers, passes_now
 from fairway.scheduler.eviction.capacity import Rooms
-from fairway.scheduler.eviction.claim import Claim
+from fairway.scheduler.eviction.claim import EvictionClaim
 from fairway.scheduler.eviction.costs import Cost, Costs, Lead, cost_of, least_costs
 from fairway.scheduler.eviction.scratch import Scratch
 from fairway.scheduler.eviction.units import Taken, Unit, with_surplus_units
@@ -27,7 +27,7 @@ Around = Callable[[int], set[Unit]]
 class VictimSearch:
     """Units once `taken` are off the nodes, on the scratch."""
 
-    def __init__(self, claim: Claim, taken: Taken, scratch: Scratch) -> None:
+    def __init__(self, claim: EvictionClaim, taken: Taken, scratch: Scratch) -> None:
         self._claim = claim
         self._session = claim.session
         self._index = claim.index

@@ -2,7 +2,7 @@
 
 from fairway.sim.metrics.facts import JobFacts, QueueFacts
 from fairway.sim.metrics.outcomes import SIZE_CLASSES, JobOutcome
-from fairway.sim.metrics.recorder import Recorder
+from fairway.sim.metrics.recorder import MetricsRecorder
 from fairway.sim.metrics.summary import Metrics, WaitMetrics, summarize
 
 __all__ = [
@@ -10,8 +10,8 @@ __all__ = [
     "JobFacts",
     "JobOutcome",
     "Metrics",
+    "MetricsRecorder",
     "QueueFacts",
-    "Recorder",
     "WaitMetrics",
     "summarize",
 ]

@@ -14,7 +14,7 @@ from typing import Protocol
 _NEVER = float("inf")
 
 
-class Claim(Protocol):
+class Demand(Protocol):
     """What somebody holds and waits for, in the order of the capacity's resources."""
 
     @property
@@ -23,14 +23,14 @@ class Claim(Protocol):
     def demand(self) -> Sequence[int]: ...
 
 
-def fill(room: Sequence[float], claims: Sequence[Claim], total: Sequence[float]) -> list[float]:
+def fill(room: Sequence[float], claims: Sequence[Demand], total: Sequence[float]) -> list[float]:
     """For each claim the part of its demand, 0 to 1, that it may have of `room`; shares are of `total`."""
     if len(room) == 1:
         return _fill_one(room[0], claims)
     return _fill_many(room, claims, total)
 
 
-def _fill_one(room: float, claims: Sequence[Claim]) -> list[float]:
+def _fill_one(room: float, claims: Sequence[Demand]) -> list[float]:
     """One resource: the smallest demand per weight is met first, what is left is divided by weight."""
     order = sorted([(claim.demand[0] / claim.weight, index) for index, claim in enumerate(claims)])
     weight, left = sum([claim.weight for claim in claims]), float(room)
@@ -47,7 +47,7 @@ def _fill_one(room: float, claims: Sequence[Claim]) -> list[float]:
     return granted
 
 
-def _fill_many(room: Sequence[float], claims: Sequence[Claim], total: Sequence[float]) -> list[float]:
+def _fill_many(room: Sequence[float], claims: Sequence[Demand], total: Sequence[float]) -> list[float]:
     resources = [index for index, amount in enumerate(total) if amount > 0]
     share = [max((claim.demand[r] / total[r] for r in resources), default=0.0) for claim in claims]
     full = [part / claim.weight for part, claim in zip(share, claims, strict=True)]

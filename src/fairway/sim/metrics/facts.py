@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import msgspec
 
 from fairway.clock import Micros
-from fairway.sim.metrics.planned import PlannedStart
-from fairway.sim.metrics.tenants import Holder, Queue, Vector
+from fairway.sim.metrics.planned import PlannedStartResult
+from fairway.sim.metrics.tenants import QueueTenant, Tenant, Vector
 
 GPU = "nvidia.com/gpu"
 
@@ -64,7 +64,7 @@ class AliveJob:
         "submit",
     )
 
-    def __init__(self, facts: JobFacts, submit: Micros, queue: Queue, namespace: Holder, size: str) -> None:
+    def __init__(self, facts: JobFacts, submit: Micros, queue: QueueTenant, namespace: Tenant, size: str) -> None:
         self.facts = facts
         self.submit = submit
         self.queue = queue
@@ -76,7 +76,7 @@ class AliveJob:
         self.placed = 0
         self.stops = 0
         self.stopped_at: Micros | None = None
-        self.planned: PlannedStart | None = None
+        self.planned: PlannedStartResult | None = None
         """What became of its planned start, the last time that it started."""
         self.held = [0] * len(queue.held)
         self.demand = [0] * len(queue.held)

@@ -8,8 +8,8 @@ import msgspec
 from msgspec.structs import replace
 
 from fairway.clock import SECOND, Micros
-from fairway.sim.metrics.planned import PlannedStart
-from fairway.sim.metrics.spread import Spread
+from fairway.sim.metrics.planned import PlannedStartResult
+from fairway.sim.metrics.spread import Distribution
 
 TAU: Micros = 10 * SECOND
 """Runs shorter than this count as this long in the bounded slowdown."""
@@ -48,7 +48,7 @@ class JobOutcome(msgspec.Struct, frozen=True):
     limit: Micros | None = None
     """The run time that its user asked for."""
     hosts: tuple[str, ...] = ()
-    planned: PlannedStart | None = None
+    planned: PlannedStartResult | None = None
 
     @property
     def wait(self) -> Micros:
@@ -69,12 +69,12 @@ def size_class(share: float) -> str:
     return next(name for limit, name in SIZE_CLASSES if share <= limit)
 
 
-class Group:
+class JobGroup:
     """The finished jobs of one kind."""
 
     def __init__(self) -> None:
-        self.wait = Spread()
-        self.slowdown = Spread()
+        self.wait = Distribution()
+        self.slowdown = Distribution()
         self.longest: JobOutcome | None = None
         self.area = 0
         self.slowed_area = 0
@@ -89,14 +89,14 @@ class Group:
         self.slowed_area += outcome.area * outcome.slowdown
 
 
-class Outcomes:
+class JobOutcomes:
     """All groups, and what evictions cost."""
 
     def __init__(self, resources: Sequence[str]) -> None:
-        self.all = Group()
-        self.by_queue: dict[str, Group] = {}
-        self.by_namespace: dict[str, Group] = {}
-        self.by_size: dict[str, Group] = {}
+        self.all = JobGroup()
+        self.by_queue: dict[str, JobGroup] = {}
+        self.by_namespace: dict[str, JobGroup] = {}
+        self.by_size: dict[str, JobGroup] = {}
         self.submitted = 0
         self.withdrawn = 0
         self.running = 0
@@ -112,7 +112,7 @@ class Outcomes:
         self.repeat_victims = 0
         """Jobs that were made to stop more than once."""
         self.most_stops: tuple[int, str] = (0, "")
-        self.waits: dict[str, Spread] = {}
+        self.waits: dict[str, Distribution] = {}
         """When all is over: the waits of finished jobs and, as far as they got, of those that are not done. Of all
         (""), and by `queue/NAME` and `namespace/NAME`.
         """
@@ -123,7 +123,7 @@ class Outcomes:
             (self.by_namespace, outcome.namespace),
             (self.by_size, outcome.size),
         ):
-            groups.setdefault(name, Group()).add(outcome)
+            groups.setdefault(name, JobGroup()).add(outcome)
         self.all.add(outcome)
 
     def lost(self, key: str, queue: str, stops: int, tasks: int, work: Sequence[int]) -> None:
@@ -152,7 +152,7 @@ class Outcomes:
         self.waits |= {f"namespace/{name}": group.wait.copy() for name, group in self.by_namespace.items()}
         for queue, namespace, wait in so_far:
             for key in ("", f"queue/{queue}", f"namespace/{namespace}"):
-                self.waits.setdefault(key, Spread()).add(wait)
+                self.waits.setdefault(key, Distribution()).add(wait)
 
     @property
     def finished(self) -> int:

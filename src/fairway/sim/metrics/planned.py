@@ -13,7 +13,7 @@ import msgspec
 from fairway.clock import Micros
 
 
-class PlannedStart(msgspec.Struct, frozen=True, rename="camel"):
+class PlannedStartResult(msgspec.Struct, frozen=True, rename="camel"):
     """A planned start of a job that has started."""
 
     at: Micros
@@ -39,14 +39,14 @@ class PlannedStarts:
         if known is None or (hard and (not known[1] or at < known[0])):
             self._open[key] = at, hard
 
-    def started(self, key: str, at: Micros) -> PlannedStart | None:
+    def started(self, key: str, at: Micros) -> PlannedStartResult | None:
         """The job starts: what became of its planned start, if it had one."""
         known = self._open.pop(key, None)
         if known is None:
             return None
         planned, hard = known
         self._count(key, at, planned, hard)
-        return PlannedStart(planned, hard, at <= planned)
+        return PlannedStartResult(planned, hard, at <= planned)
 
     def forget(self, key: str) -> None:
         """The job was taken back."""

@@ -12,16 +12,16 @@ from collections.abc import Callable, Mapping, Sequence
 
 from fairway.clock import Micros
 from fairway.sim.metrics.facts import AliveJob, JobFacts, QueueFacts
-from fairway.sim.metrics.outcomes import JobOutcome, Outcomes, size_class
+from fairway.sim.metrics.outcomes import JobOutcome, JobOutcomes, size_class
 from fairway.sim.metrics.planned import PlannedStarts
-from fairway.sim.metrics.spread import Spread
-from fairway.sim.metrics.tenants import ONE, Holder, Queue, Vector, dominant, entitle
-from fairway.sim.metrics.timeline import Snapshot, Timeline
+from fairway.sim.metrics.spread import Distribution
+from fairway.sim.metrics.tenants import ONE, QueueTenant, Tenant, Vector, dominant, entitle
+from fairway.sim.metrics.timeline import UsageSnapshot, UsageTimeline
 
 BILLION = 1_000_000_000
 
 
-class Recorder:
+class MetricsRecorder:
     """The metrics of one run. `resources` are the dimensions that are counted, in the report's order."""
 
     def __init__(
@@ -36,10 +36,10 @@ class Recorder:
         self.start = start
         self.now = start
         self.resources = tuple(resources)
-        self.outcomes = Outcomes(self.resources)
-        self.deviation = Spread()
+        self.outcomes = JobOutcomes(self.resources)
+        self.deviation = Distribution()
         """The worst deviation of a backlogged namespace from its entitlement, in billionths, over time."""
-        self.queues: dict[str, Queue] = {}
+        self.queues: dict[str, QueueTenant] = {}
         self.used_area = [0] * len(self.resources)
         self.capacity_area = [0] * len(self.resources)
         self.at_last_end = (start, tuple(self.used_area), tuple(self.capacity_area))
@@ -63,12 +63,12 @@ class Recorder:
         self._stale = False
         self._backlog = False
         self._worst = 0
-        self._holders: list[Holder] = []
+        self._holders: list[Tenant] = []
         used, total = ([f"{what}/{name}" for name in self.resources] for what in ("used", "capacity"))
         self.sum_columns = [*used, *total, "evictions", "idle", "backlogged"]
         """What the sums of a snapshot are of; a queue or namespace adds its own when it first has a job."""
         self.stand_columns = ["waiting", "starving", "reserved"]
-        self.timeline = Timeline(start, self._snapshot)
+        self.timeline = UsageTimeline(start, self._snapshot)
 
     def capacity(self, at: Micros, capacity: Mapping[str, int]) -> None:
         """The cluster has this much from now on."""
@@ -295,21 +295,21 @@ class Recorder:
         job.queue.loses(self.now, job.namespace)
         return job
 
-    def _tenant(self, queue_name: str, namespace: str) -> tuple[Queue, Holder]:
+    def _tenant(self, queue_name: str, namespace: str) -> tuple[QueueTenant, Tenant]:
         queue = self.queues.get(queue_name)
         if queue is None:
             facts = self._facts.get(queue_name) or QueueFacts(queue_name)
-            queue = Queue(queue_name, facts.weight, self._vector(facts.guarantee), self.now)
+            queue = QueueTenant(queue_name, facts.weight, self._vector(facts.guarantee), self.now)
             self.queues[queue_name] = queue
             self._add_column(queue, f"queue/{queue_name}")
         holder = queue.namespaces.get(namespace)
         if holder is None:
-            holder = Holder(namespace, self._weights.get(namespace, 1), len(self.resources), self.now)
+            holder = Tenant(namespace, self._weights.get(namespace, 1), len(self.resources), self.now)
             queue.namespaces[namespace] = holder
             self._add_column(holder, f"namespace/{queue_name}/{namespace}")
         return queue, holder
 
-    def _add_column(self, holder: Holder, label: str) -> None:
+    def _add_column(self, holder: Tenant, label: str) -> None:
         self._holders.append(holder)
         self.sum_columns.append(label)
         self.stand_columns.append(label)
@@ -317,7 +317,7 @@ class Recorder:
     def _vector(self, amounts: Mapping[str, int]) -> Vector:
         return tuple([amounts.get(name, 0) for name in self.resources])
 
-    def _snapshot(self, at: Micros) -> Snapshot:
+    def _snapshot(self, at: Micros) -> UsageSnapshot:
         """Sums by `sum_columns`, what stands by `stand_columns`."""
         span = at - self.now
         sums = array("d", [area + used * span for area, used in zip(self.used_area, self._used, strict=True)])
@@ -331,4 +331,4 @@ class Recorder:
             holder.settle(at)
             sums.append(holder.service)
             stands.append(holder.entitled)
-        return Snapshot(at, sums, stands)
+        return UsageSnapshot(at, sums, stands)

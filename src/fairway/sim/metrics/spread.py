@@ -13,7 +13,7 @@ LIMIT = 100_000
 _DIGITS = 11
 
 
-class Spread:
+class Distribution:
     """A weighted collection of whole numbers from zero up."""
 
     __slots__ = ("_exact", "_weights", "count", "largest", "total")
@@ -34,8 +34,8 @@ class Spread:
         if self._exact and len(self._weights) > LIMIT:
             self._round()
 
-    def copy(self) -> Spread:
-        other = Spread()
+    def copy(self) -> Distribution:
+        other = Distribution()
         other._weights, other._exact = dict(self._weights), self._exact
         other.count, other.total, other.largest = self.count, self.total, self.largest
         return other

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 import msgspec
 
 from fairway.clock import SECOND, Micros
-from fairway.resources.quantity import Unit, unit_of
-from fairway.sim.metrics.outcomes import MILLION, Group, JobOutcome
-from fairway.sim.metrics.recorder import BILLION, Recorder
+from fairway.resources.quantity import AmountUnit, unit_of
+from fairway.sim.metrics.outcomes import MILLION, JobGroup, JobOutcome
+from fairway.sim.metrics.recorder import BILLION, MetricsRecorder
 from fairway.sim.metrics.tenants import ONE
 from fairway.sim.metrics.users import UserMetrics, user_metrics
 
@@ -103,7 +103,7 @@ class Metrics(msgspec.Struct, frozen=True, rename="camel"):
     """Of each namespace: its dominant share, summed up over time, in cluster-seconds."""
 
 
-def summarize(recorder: Recorder) -> Metrics:
+def summarize(recorder: MetricsRecorder) -> Metrics:
     """The metrics of a recorder that was closed."""
     outcomes = recorder.outcomes
     end, first = recorder.at_last_end[0], recorder.first_submit
@@ -139,7 +139,7 @@ def jain(values: list[float]) -> float:
     return sum(values) ** 2 / (len(values) * squares) if squares else 1.0
 
 
-def _services(recorder: Recorder) -> dict[str, float]:
+def _services(recorder: MetricsRecorder) -> dict[str, float]:
     found: dict[str, float] = {}
     for queue in recorder.queues.values():
         for name, holder in queue.namespaces.items():
@@ -147,7 +147,7 @@ def _services(recorder: Recorder) -> dict[str, float]:
     return found
 
 
-def _services_by_weight(recorder: Recorder) -> list[float]:
+def _services_by_weight(recorder: MetricsRecorder) -> list[float]:
     return [
         holder.service / ONE / holder.weight
         for _, queue in sorted(recorder.queues.items())
@@ -155,7 +155,7 @@ def _services_by_weight(recorder: Recorder) -> list[float]:
     ]
 
 
-def _utilisation(recorder: Recorder) -> dict[str, UtilisationMetrics]:
+def _utilisation(recorder: MetricsRecorder) -> dict[str, UtilisationMetrics]:
     _, used_to_end, had_to_end = recorder.at_last_end
     _, used_to_submit, had_to_submit = recorder.at_last_submit
     _, used_to_start, had_to_start = recorder.at_last_start
@@ -169,7 +169,7 @@ def _utilisation(recorder: Recorder) -> dict[str, UtilisationMetrics]:
     }
 
 
-def _starvation(recorder: Recorder) -> StarvationMetrics:
+def _starvation(recorder: MetricsRecorder) -> StarvationMetrics:
     queues = recorder.queues.values()
     below = [(n.longest_below, f"{queue.name}/{n.name}") for queue in queues for n in queue.namespaces.values()]
     longest, namespace = max(below, default=(0, ""))
@@ -182,13 +182,13 @@ def _starvation(recorder: Recorder) -> StarvationMetrics:
     )
 
 
-def _planned(recorder: Recorder) -> PlannedMetrics:
+def _planned(recorder: MetricsRecorder) -> PlannedMetrics:
     planned = recorder.planned
     late, job = planned.worst
     return PlannedMetrics(planned.kept, planned.missed, planned.soft_kept, planned.soft_missed, _seconds(late), job)
 
 
-def _preemption(recorder: Recorder) -> PreemptionMetrics:
+def _preemption(recorder: MetricsRecorder) -> PreemptionMetrics:
     outcomes = recorder.outcomes
     return PreemptionMetrics(
         evictions=outcomes.evictions,
@@ -208,14 +208,14 @@ def _work(amounts: Mapping[str, int]) -> dict[str, float]:
 
 def per_unit(resource: str) -> int:
     """Kept amounts in one unit of a resource, as people count it."""
-    return 1000 if unit_of(resource) is Unit.MILLI else 1
+    return 1000 if unit_of(resource) is AmountUnit.MILLI else 1
 
 
-def _groups(groups: Mapping[str, Group]) -> dict[str, WaitMetrics]:
+def _groups(groups: Mapping[str, JobGroup]) -> dict[str, WaitMetrics]:
     return {name: _waits(groups[name]) for name in sorted(groups)}
 
 
-def _waits(group: Group) -> WaitMetrics:
+def _waits(group: JobGroup) -> WaitMetrics:
     p50, p95, p99 = group.wait.percentiles(50, 95, 99)
     return WaitMetrics(
         jobs=group.wait.count,

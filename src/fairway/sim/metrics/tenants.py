@@ -15,10 +15,10 @@ _SLACK = ONE >> 20
 """Entitlements are computed in floats: a share that misses one by less than this is not below it."""
 
 Vector = tuple[int, ...]
-H = TypeVar("H", bound="Holder")
+H = TypeVar("H", bound="Tenant")
 
 
-class Holder:
+class Tenant:
     """A queue, or a namespace in a queue: a part of the cluster over time."""
 
     __slots__ = (
@@ -113,7 +113,7 @@ class Holder:
         self.entitled = 0
 
 
-class Queue(Holder):
+class QueueTenant(Tenant):
     """A queue with its namespaces and the amounts it is guaranteed."""
 
     __slots__ = ("active", "guarantee", "guaranteed", "namespaces")
@@ -122,8 +122,8 @@ class Queue(Holder):
         super().__init__(name, weight, len(guarantee), at)
         self.guarantee = guarantee
         self.guaranteed = any(guarantee)
-        self.namespaces: dict[str, Holder] = {}
-        self.active: dict[str, Holder] = {}
+        self.namespaces: dict[str, Tenant] = {}
+        self.active: dict[str, Tenant] = {}
         """Those with a job that is alive, in the order in which they became so."""
 
     def entitle_nothing(self) -> None:
@@ -131,12 +131,12 @@ class Queue(Holder):
         for holder in self.active.values():
             holder.entitled = 0
 
-    def gains(self, holder: Holder) -> None:
+    def gains(self, holder: Tenant) -> None:
         """A job of this namespace came."""
         holder.jobs += 1
         self.active[holder.name] = holder
 
-    def loses(self, at: Micros, holder: Holder) -> None:
+    def loses(self, at: Micros, holder: Tenant) -> None:
         """A job of this namespace is over."""
         holder.jobs -= 1
         if not holder.jobs:
@@ -164,7 +164,7 @@ def dominant(amounts: Sequence[int], capacity: Sequence[int]) -> int:
     return largest
 
 
-def entitle(queues: Iterable[Queue], capacity: Sequence[int]) -> None:
+def entitle(queues: Iterable[QueueTenant], capacity: Sequence[int]) -> None:
     """Divide the cluster over the queues by weight, and each queue's part over its namespaces by weight."""
     wanting = _wanting(queues)
     for queue, part in zip(wanting, fill(capacity, wanting, capacity), strict=True):
@@ -173,7 +173,7 @@ def entitle(queues: Iterable[Queue], capacity: Sequence[int]) -> None:
         _entitle_namespaces(queue, room, capacity)
 
 
-def _entitle_namespaces(queue: Queue, room: Sequence[float], capacity: Sequence[int]) -> None:
+def _entitle_namespaces(queue: QueueTenant, room: Sequence[float], capacity: Sequence[int]) -> None:
     wanting = _wanting(queue.active.values())
     for holder, part in zip(wanting, fill(room, wanting, capacity), strict=True):
         holder.entitled = round(part * holder.full(capacity))

@@ -17,7 +17,7 @@ from fairway.clock import SECOND, Micros
 WANTED = 300
 
 
-class Snapshot(msgspec.Struct, frozen=True):
+class UsageSnapshot(msgspec.Struct, frozen=True):
     """Sums over time since the start, and what stood at that moment, in the order of somebody's columns.
 
     Columns are only ever added: what an older snapshot is too short for was zero.
@@ -28,10 +28,10 @@ class Snapshot(msgspec.Struct, frozen=True):
     stands: array[float]
 
 
-class Timeline:
+class UsageTimeline:
     """Snapshots of a run at a step that grows with it."""
 
-    def __init__(self, start: Micros, take: Callable[[Micros], Snapshot], wanted: int = WANTED) -> None:
+    def __init__(self, start: Micros, take: Callable[[Micros], UsageSnapshot], wanted: int = WANTED) -> None:
         self._take = take
         self._wanted = wanted
         self.step = SECOND

@@ -12,7 +12,7 @@ from math import sqrt
 import msgspec
 
 from fairway.clock import SECOND
-from fairway.sim.metrics.outcomes import Group
+from fairway.sim.metrics.outcomes import JobGroup
 
 
 class SpreadMetrics(msgspec.Struct, frozen=True, rename="camel"):
@@ -34,7 +34,7 @@ class UserMetrics(msgspec.Struct, frozen=True, rename="camel"):
     """Seconds waited for each processor-second; users whose jobs ran no time at all are left out."""
 
 
-def user_metrics(groups: Mapping[str, Group]) -> UserMetrics:
+def user_metrics(groups: Mapping[str, JobGroup]) -> UserMetrics:
     waits = [(group.wait.mean() / SECOND, name) for name, group in sorted(groups.items())]
     normalised = [(group.wait.total * 1000 / group.area, name) for name, group in sorted(groups.items()) if group.area]
     return UserMetrics(len(waits), _spread(waits), _spread(normalised))

@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from fairway.clock import SECOND
-from fairway.sim.metrics import Recorder
+from fairway.sim.metrics import MetricsRecorder
 from fairway.sim.metrics.recorder import BILLION
 from fairway.sim.metrics.tenants import ONE
-from fairway.sim.metrics.timeline import WANTED, Snapshot
-from fairway.sim.node_timeline import Hold, NodeTimeline
-from fairway.sim.report.model import Charts, Line
+from fairway.sim.metrics.timeline import WANTED, UsageSnapshot
+from fairway.sim.node_timeline import NodeTimeline, ReservationSpan
+from fairway.sim.report.model import Charts, NamespaceSeries
 
 MAX_NAMESPACES = 12
 MAX_HOLDS = 16
 _DIGITS = 5
 
 
-def charts_of(recorder: Recorder, story: NodeTimeline) -> Charts:
+def charts_of(recorder: MetricsRecorder, story: NodeTimeline) -> Charts:
     """The charts of a run that is closed."""
     snapshots = _thinned(recorder.timeline.snapshots)
     series = _Series(snapshots, recorder.sum_columns, recorder.stand_columns, recorder.start)
@@ -30,7 +30,8 @@ def charts_of(recorder: Recorder, story: NodeTimeline) -> Charts:
         queues={queue: series.mean(f"queue/{queue}", ONE) for queue in sorted(recorder.queues)},
         used={name: series.part(f"used/{name}", f"capacity/{name}") for name in recorder.resources},
         namespaces={
-            name.removeprefix("namespace/"): Line(series.mean(name, ONE), series.stood(name, ONE)) for name in shown
+            name.removeprefix("namespace/"): NamespaceSeries(series.mean(name, ONE), series.stood(name, ONE))
+            for name in shown
         },
         more_namespaces=len(names) - len(shown),
         waiting=series.stood("waiting"),
@@ -44,13 +45,13 @@ def charts_of(recorder: Recorder, story: NodeTimeline) -> Charts:
     )
 
 
-def _longest(holds: Sequence[Hold]) -> list[Hold]:
+def _longest(holds: Sequence[ReservationSpan]) -> list[ReservationSpan]:
     """Those that lasted longest, in order of time."""
     longest = sorted(holds, key=lambda hold: (hold.start - hold.end, hold.start, hold.job))[:MAX_HOLDS]
     return sorted(longest, key=lambda hold: (hold.start, hold.job))
 
 
-def _thinned(snapshots: Sequence[Snapshot]) -> Sequence[Snapshot]:
+def _thinned(snapshots: Sequence[UsageSnapshot]) -> Sequence[UsageSnapshot]:
     """At most about `WANTED`: sums stay exact, whatever is left out; the last one is always there."""
     step = -(-len(snapshots) // WANTED)
     kept = list(snapshots[::step])
@@ -58,7 +59,9 @@ def _thinned(snapshots: Sequence[Snapshot]) -> Sequence[Snapshot]:
 
 
 class _Series:
-    def __init__(self, snapshots: Sequence[Snapshot], sums: Sequence[str], stands: Sequence[str], start: int) -> None:
+    def __init__(
+        self, snapshots: Sequence[UsageSnapshot], sums: Sequence[str], stands: Sequence[str], start: int
+    ) -> None:
         self._snapshots = snapshots
         self._sums = {name: index for index, name in enumerate(sums)}
         self._stands = {name: index for index, name in enumerate(stands)}
@@ -92,6 +95,6 @@ class _Series:
         index = self._stands[name]
         return [round(s.stands[index] / unit, _DIGITS) if index < len(s.stands) else 0.0 for s in self._snapshots[1:]]
 
-    def _sum(self, snapshot: Snapshot, name: str) -> float:
+    def _sum(self, snapshot: UsageSnapshot, name: str) -> float:
         index = self._sums[name]
         return snapshot.sums[index] if index < len(snapshot.sums) else 0.0

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fairway.sim.compare import Comparison, Difference
+from fairway.sim.compare import Difference, RunComparison
 from fairway.sim.report.svg import clear_time, counted, escape, percent
 from fairway.sim.report.table import MAX_ROWS, plain_table
 
@@ -18,7 +18,7 @@ MANY_TIMES = 10
 _STYLES = {"better": "green", "worse": "red", "": ""}
 
 
-def comparison_tables(comparison: Comparison) -> Iterator[RenderableType]:
+def comparison_tables(comparison: RunComparison) -> Iterator[RenderableType]:
     """Everything to be printed, in order."""
     seeds = len(comparison.seeds)
     runs = "1 run of each" if seeds == 1 else f"{seeds} seeds"
@@ -28,7 +28,7 @@ def comparison_tables(comparison: Comparison) -> Iterator[RenderableType]:
         yield _table(title, rows, seeds > 1)
 
 
-def comparison_html(comparison: Comparison) -> str:
+def comparison_html(comparison: RunComparison) -> str:
     """The same as sections of the page."""
     return "".join(
         f"<section><h2>{escape(title)}</h2>{_html_table(rows, len(comparison.seeds) > 1)}</section>"
@@ -36,7 +36,7 @@ def comparison_html(comparison: Comparison) -> str:
     ) + _seeds_note(comparison)
 
 
-def _seeds_note(comparison: Comparison) -> str:
+def _seeds_note(comparison: RunComparison) -> str:
     seeds = comparison.seeds
     if len(seeds) == 1:
         return ""
@@ -46,7 +46,7 @@ def _seeds_note(comparison: Comparison) -> str:
     )
 
 
-def _parts(comparison: Comparison) -> Iterator[tuple[str, Sequence[Difference]]]:
+def _parts(comparison: RunComparison) -> Iterator[tuple[str, Sequence[Difference]]]:
     yield "A against B", comparison.overall
     for title, rows in (
         ("Mean wait by size", comparison.sizes),

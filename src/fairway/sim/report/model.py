@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from fairway.sim.metrics import Metrics
-from fairway.sim.node_timeline import Bar, Hold, Outage
+from fairway.sim.node_timeline import Bar, Outage, ReservationSpan
 
 
-class Line(msgspec.Struct, frozen=True, rename="camel"):
+class NamespaceSeries(msgspec.Struct, frozen=True, rename="camel"):
     """A namespace over time: what it held, and what it was entitled to."""
 
     share: Sequence[float]
@@ -28,7 +28,7 @@ class Charts(msgspec.Struct, frozen=True, rename="camel"):
     """The dominant share that each queue held."""
     used: Mapping[str, Sequence[float]]
     """The part of each resource that was in use."""
-    namespaces: Mapping[str, Line]
+    namespaces: Mapping[str, NamespaceSeries]
     """By queue/namespace, those with the most service."""
     more_namespaces: int
     waiting: Sequence[float]
@@ -41,7 +41,7 @@ class Charts(msgspec.Struct, frozen=True, rename="camel"):
     """The idle part of the most used resource while jobs waited; 0 where none did."""
     bars: Sequence[Bar]
     """Pods on nodes; empty where the run is too large to draw."""
-    holds: Sequence[Hold]
+    holds: Sequence[ReservationSpan]
     outages: Sequence[Outage]
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fairway.sim.metrics import SIZE_CLASSES, WaitMetrics
 from fairway.sim.report import svg
 from fairway.sim.report.model import Charts, RunReport
-from fairway.sim.report.svg import BOTTOM, RIGHT, TOP, Frame, number
+from fairway.sim.report.svg import BOTTOM, RIGHT, TOP, PlotFrame, number
 
 HEIGHT = 220
 SMALL = 130
@@ -47,7 +47,7 @@ def utilisation(charts: Charts, scale: Scale) -> str:
     total = [sum(values) for values in zip(*charts.queues.values(), strict=True)] if charts.queues else []
     used = {name: values for name, values in charts.used.items() if any(values)}
     top = max([1.0, *total, *(max(values) for values in used.values())])
-    frame = Frame(HEIGHT, scale.end, top, scale.width)
+    frame = PlotFrame(HEIGHT, scale.end, top, scale.width)
     body, low = [], [0.0] * len(charts.times)
     for index, values in enumerate(charts.queues.values()):
         high = [a + b for a, b in zip(low, values, strict=True)]
@@ -72,7 +72,7 @@ def namespaces(charts: Charts, scale: Scale) -> str:
         default=0.0,
     )
     width = NARROW if scale.width == svg.WIDTH else scale.width
-    frame = Frame(SMALL, scale.end, svg.value_ticks(top or 1.0, 3)[-1], width)
+    frame = PlotFrame(SMALL, scale.end, svg.value_ticks(top or 1.0, 3)[-1], width)
     found = []
     for name, line in charts.namespaces.items():
         body = svg.area(frame, charts.times, [0.0] * len(line.share), line.share, "area c0")
@@ -97,7 +97,7 @@ def fragmentation(charts: Charts, scale: Scale) -> str:
     """What stood idle while jobs waited, over time."""
     if not any(charts.fragmentation):
         return '<p class="note">No job waited while anything was idle.</p>'
-    frame = Frame(SMALL, scale.end, 1.0, scale.width)
+    frame = PlotFrame(SMALL, scale.end, 1.0, scale.width)
     body = svg.area(frame, charts.times, [0.0] * len(charts.times), charts.fragmentation, "area c1")
     hover = svg.hover(frame, charts.times, {"idle": charts.fragmentation}, as_percent=True)
     label = "Idle part of the most used resource while jobs waited, over time"
@@ -108,7 +108,7 @@ def preemptions(charts: Charts, scale: Scale) -> str:
     """Evictions in each span of time."""
     if not any(charts.evictions):
         return '<p class="note">No pod was evicted.</p>'
-    frame = Frame(SMALL, scale.end, svg.value_ticks(scale.most_evicted)[-1], scale.width)
+    frame = PlotFrame(SMALL, scale.end, svg.value_ticks(scale.most_evicted)[-1], scale.width)
     body = svg.columns(frame, charts.times, charts.evictions, "bar c5")
     hover = svg.hover(frame, charts.times, {"evictions": charts.evictions}, as_percent=False)
     return svg.plot(frame, body, as_percent=False, label="Evictions over time", hover=hover)
@@ -156,7 +156,7 @@ def by_size(report: RunReport) -> Mapping[str, WaitMetrics]:
 def _lines(charts: Charts, series: svg.Series, scale: Scale, label: str) -> str:
     if not charts.times:
         return ""
-    frame = Frame(SMALL, scale.end, svg.value_ticks(scale.most_waiting)[-1], scale.width)
+    frame = PlotFrame(SMALL, scale.end, svg.value_ticks(scale.most_waiting)[-1], scale.width)
     colours = ("c0", "c5", "c1")
     body = "".join(
         svg.line(frame, charts.times, values, f"line {css}")

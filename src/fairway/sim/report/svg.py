@@ -65,7 +65,7 @@ def value_ticks(top: float, wanted: int = 4) -> list[float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class PlotFrame:
     """Where a plot's values land."""
 
     height: int
@@ -96,7 +96,7 @@ def percent(value: float) -> str:
     return f"{100 * value:.3g}%"
 
 
-def plot(frame: Frame, body: str, *, as_percent: bool, label: str, hover: str = "") -> str:
+def plot(frame: PlotFrame, body: str, *, as_percent: bool, label: str, hover: str = "") -> str:
     """A framed plot with its axes."""
     cursor = f'<line class="cursor" x1="0" x2="0" y1="{TOP}" y2="{frame.height - BOTTOM}"/>'
     return drawing(
@@ -104,7 +104,7 @@ def plot(frame: Frame, body: str, *, as_percent: bool, label: str, hover: str = 
     )
 
 
-def axes(frame: Frame, *, as_percent: bool) -> str:
+def axes(frame: PlotFrame, *, as_percent: bool) -> str:
     ticks = [tick for tick in value_ticks(frame.top) if tick <= frame.top * 1.001]
     lines = [_value_tick(frame, tick, percent(tick) if as_percent else f"{tick:g}") for tick in ticks]
     lines += [_time_tick(frame, tick) for tick in time_ticks(frame.end, max(2, frame.width // 100))]
@@ -119,7 +119,7 @@ def drawing(width: int, height: float, body: str, *, label: str, css: str = "") 
     )
 
 
-def hover(frame: Frame, times: Sequence[float], series: Series, *, as_percent: bool) -> str:
+def hover(frame: PlotFrame, times: Sequence[float], series: Series, *, as_percent: bool) -> str:
     """What the page's script needs to say the values under the pointer."""
     data = {
         "left": LEFT,
@@ -133,7 +133,7 @@ def hover(frame: Frame, times: Sequence[float], series: Series, *, as_percent: b
     return f'<script type="application/json">{text}</script>'
 
 
-def steps(frame: Frame, times: Sequence[float], values: Sequence[float]) -> str:
+def steps(frame: PlotFrame, times: Sequence[float], values: Sequence[float]) -> str:
     """A path that keeps each value over the span that ends at its time."""
     parts, before = [f"M{LEFT} {number(frame.y(values[0]))}"], values[0]
     for time, value in zip(times, values, strict=True):
@@ -144,11 +144,11 @@ def steps(frame: Frame, times: Sequence[float], values: Sequence[float]) -> str:
     return _joined(parts)
 
 
-def line(frame: Frame, times: Sequence[float], values: Sequence[float], css: str) -> str:
+def line(frame: PlotFrame, times: Sequence[float], values: Sequence[float], css: str) -> str:
     return f'<path class="{css}" d="{steps(frame, times, values)}"/>' if values else ""
 
 
-def area(frame: Frame, times: Sequence[float], low: Sequence[float], high: Sequence[float], css: str) -> str:
+def area(frame: PlotFrame, times: Sequence[float], low: Sequence[float], high: Sequence[float], css: str) -> str:
     """What lies between two series."""
     if not high:
         return ""
@@ -174,7 +174,7 @@ def _joined(parts: Sequence[str]) -> str:
     return "".join(kept)
 
 
-def columns(frame: Frame, times: Sequence[float], values: Sequence[float], css: str) -> str:
+def columns(frame: PlotFrame, times: Sequence[float], values: Sequence[float], css: str) -> str:
     """A column for each value that is not zero."""
     found, before = [], 0.0
     for time, value in zip(times, values, strict=True):
@@ -199,7 +199,7 @@ def colour(index: int) -> str:
     return f"c{index % COLOURS}"
 
 
-def _value_tick(frame: Frame, value: float, text: str) -> str:
+def _value_tick(frame: PlotFrame, value: float, text: str) -> str:
     y = number(frame.y(value))
     return (
         f'<line class="grid" x1="{LEFT}" x2="{frame.width - RIGHT}" y1="{y}" y2="{y}"/>'
@@ -207,7 +207,7 @@ def _value_tick(frame: Frame, value: float, text: str) -> str:
     )
 
 
-def _time_tick(frame: Frame, seconds: float) -> str:
+def _time_tick(frame: PlotFrame, seconds: float) -> str:
     x = number(frame.x(seconds))
     bottom = frame.height - BOTTOM
     return (

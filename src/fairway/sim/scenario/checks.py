@@ -21,7 +21,7 @@ from fairway.resources.algebra import Resource
 from fairway.resources.quantity import INT64_MAX
 from fairway.sim.limits import MAX_NODES, SHORTEST_INTERVAL, SHORTEST_MEAN_FAILURE
 from fairway.sim.scenario.model import (
-    Change,
+    ClusterChange,
     ClusterPart,
     Failure,
     JobTemplate,
@@ -246,7 +246,7 @@ def _check_failure(failure: Failure, path: Path, findings: list[Finding]) -> Non
         findings.append(((*path, "every"), f"is {format_span(failure.every.mean)}, expected {expected}"))
 
 
-def _check_change(change: Change, path: Path, findings: list[Finding]) -> None:
+def _check_change(change: ClusterChange, path: Path, findings: list[Finding]) -> None:
     if not (change.join or change.drain or change.remove):
         findings.append((path, "nothing changes, expected join, drain or remove"))
 

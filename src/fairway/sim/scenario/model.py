@@ -15,7 +15,7 @@ from fairway.api.meta import Int32, Positive
 from fairway.resources.algebra import Resource
 from fairway.sim.limits import MAX_JOBS, MAX_NODES, MAX_TASKS
 from fairway.sim.spans import Drawn
-from fairway.sim.traces import Columns
+from fairway.sim.traces import TraceColumns
 
 NodeCount = Annotated[int, msgspec.Meta(ge=1, le=MAX_NODES)]
 TaskCount = Annotated[int, msgspec.Meta(ge=1, le=MAX_TASKS)]
@@ -27,11 +27,11 @@ class Span(int):
     """Microseconds, read from a text such as `1h30m`."""
 
 
-class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class ScenarioPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """The base of all: an unknown key is an error."""
 
 
-class NodeTemplate(Part, frozen=True):
+class NodeTemplate(ScenarioPart, frozen=True):
     """Nodes that are alike: `{count: 500, name: gpu, allocatable: {...}}`, or in short `500 x {cpu: 64}`."""
 
     allocatable: Resource
@@ -46,7 +46,7 @@ Nodes = str | NodeTemplate | tuple[str | NodeTemplate, ...]
 """As written; `500 x {...}` is a text."""
 
 
-class QueueTemplate(Part, frozen=True):
+class QueueTemplate(ScenarioPart, frozen=True):
     name: str
     weight: Positive = 1
     guarantee: Resource = Resource.EMPTY
@@ -56,11 +56,11 @@ class QueueTemplate(Part, frozen=True):
     reclaimable: bool | None = None
 
 
-class NamespaceTemplate(Part, frozen=True):
+class NamespaceTemplate(ScenarioPart, frozen=True):
     weight: Positive = 1
 
 
-class TraceSource(Part, frozen=True):
+class TraceSource(ScenarioPart, frozen=True):
     """A trace file, or a slice of it; the first job that is taken arrives when the run starts."""
 
     file: str
@@ -68,7 +68,7 @@ class TraceSource(Part, frozen=True):
     format: str
     strict: bool = False
     """Refuse the file where a row is wrong; else such rows are left out and counted."""
-    columns: Columns | None = None
+    columns: TraceColumns | None = None
     after: Span = Span(0)
     """Leave out jobs submitted less than this after the trace's first one."""
     first: Positive | None = None
@@ -85,7 +85,7 @@ class TraceSource(Part, frozen=True):
     """Requested run times, where the trace has them, are known to the scheduler and end the job."""
 
 
-class ManifestJobs(Part, frozen=True):
+class ManifestJobs(ScenarioPart, frozen=True):
     """Pods and groups from files. A pod's own annotations `sim.fairway.dev/arrive` and `/run` go first."""
 
     file: str
@@ -93,7 +93,7 @@ class ManifestJobs(Part, frozen=True):
     run: Drawn | None = None
 
 
-class JobTemplate(Part, frozen=True):
+class JobTemplate(ScenarioPart, frozen=True):
     """Jobs that are alike: one, or `count` of them, one `every` so often (or as many as make a `load`)."""
 
     name: str
@@ -117,7 +117,7 @@ class JobTemplate(Part, frozen=True):
     node_selector: dict[str, str] = {}
 
 
-class ClusterPart(Part, frozen=True):
+class ClusterPart(ScenarioPart, frozen=True):
     nodes: Nodes = ()
     manifests: tuple[str, ...] = ()
     trace: TraceSource | None = None
@@ -125,13 +125,13 @@ class ClusterPart(Part, frozen=True):
     namespaces: dict[str, NamespaceTemplate] = {}
 
 
-class WorkloadPart(Part, frozen=True):
+class WorkloadPart(ScenarioPart, frozen=True):
     jobs: tuple[JobTemplate, ...] = ()
     manifests: tuple[ManifestJobs, ...] = ()
     trace: TraceSource | None = None
 
 
-class TimingPart(Part, frozen=True):
+class TimingPart(ScenarioPart, frozen=True):
     """When the scheduler decides, and how long things take on the cluster."""
 
     cycles: Literal["events", "interval", "both"] = "events"
@@ -142,7 +142,7 @@ class TimingPart(Part, frozen=True):
     """From an eviction to the end of the pod; the pod's own grace period where this is not given."""
 
 
-class Failure(Part, frozen=True):
+class Failure(ScenarioPart, frozen=True):
     """A node fails: `node` at the time `at`, or one chosen at random `every` so often."""
 
     lasts: Drawn
@@ -151,7 +151,7 @@ class Failure(Part, frozen=True):
     every: Drawn | None = None
 
 
-class Change(Part, frozen=True):
+class ClusterChange(ScenarioPart, frozen=True):
     """The cluster changes on purpose: nodes join, or one is drained (its pods go, it takes no new)."""
 
     at: Span
@@ -164,7 +164,7 @@ SCALES = (0.001, 1000)
 """The least and the largest factor."""
 
 
-class ScaledRunTimes(Part, frozen=True):
+class ScaledRunTimes(ScenarioPart, frozen=True):
     """Run times as they will be, times a factor: how wrong users are."""
 
     scale: Annotated[float, msgspec.Meta(ge=SCALES[0], le=SCALES[1])]
@@ -173,7 +173,7 @@ class ScaledRunTimes(Part, frozen=True):
 Estimate = Literal["requested", "user-history", "clairvoyant"] | ScaledRunTimes
 
 
-class ScenarioFile(Part, frozen=True):
+class ScenarioFile(ScenarioPart, frozen=True):
     cluster: ClusterPart
     workload: WorkloadPart
     name: str = ""
@@ -187,5 +187,5 @@ class ScenarioFile(Part, frozen=True):
     seed: Seed = 0
     timing: TimingPart = TimingPart()
     failures: tuple[Failure, ...] = ()
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ClusterChange, ...] = ()
     asserts: tuple[str, ...] = msgspec.field(default=(), name="assert")

@@ -1,6 +1,6 @@
 """Traces: what jobs came, how large they were and how long they ran, in the formats that exist."""
 
-from fairway.sim.traces.columns import AmountColumn, Columns
+from fairway.sim.traces.columns import AmountColumn, TraceColumns
 from fairway.sim.traces.faults import TraceFaults
 from fairway.sim.traces.formats import FORMATS, open_nodes, open_trace
 from fairway.sim.traces.record import GPU, GPU_MODEL_LABEL, TraceJob, TraceNode
@@ -10,7 +10,7 @@ __all__ = [
     "GPU",
     "GPU_MODEL_LABEL",
     "AmountColumn",
-    "Columns",
+    "TraceColumns",
     "TraceFaults",
     "TraceJob",
     "TraceNode",

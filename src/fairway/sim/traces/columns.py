@@ -35,7 +35,7 @@ class AmountColumn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     suffix: str = ""
 
 
-class Columns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TraceColumns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which column means what. Without `tasks` a job is one task; without a name it is called by its row."""
 
     submit: str
@@ -71,7 +71,7 @@ def check_unit(unit: str) -> None:
         raise InputError(f"{unit!r} is unknown, expected one of {', '.join(UNITS)}")
 
 
-def read_csv(path: Path, faults: TraceFaults, columns: Columns) -> Iterator[TraceJob]:
+def read_csv(path: Path, faults: TraceFaults, columns: TraceColumns) -> Iterator[TraceJob]:
     """The jobs in the order of the file."""
     check_unit(columns.unit)
     for index, (line, row) in enumerate(read_rows(path, columns.used(), faults)):
@@ -81,7 +81,7 @@ def read_csv(path: Path, faults: TraceFaults, columns: Columns) -> Iterator[Trac
             faults.add(line, str(error))
 
 
-def _job(row: Row, index: int, columns: Columns) -> TraceJob:
+def _job(row: Row, index: int, columns: TraceColumns) -> TraceJob:
     unit = UNITS[columns.unit]
     tasks = count(row[columns.tasks], columns.tasks) if columns.tasks else 1
     if not tasks:

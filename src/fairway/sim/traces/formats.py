@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fairway.errors import InputError
 from fairway.sim.traces.batsim import read_batsim, read_batsim_nodes
-from fairway.sim.traces.columns import Columns, read_csv
+from fairway.sim.traces.columns import TraceColumns, read_csv
 from fairway.sim.traces.faults import TraceFaults
 from fairway.sim.traces.openb import read_openb, read_openb_nodes
 from fairway.sim.traces.order import in_submit_order
@@ -43,7 +43,7 @@ def check_node_format(format: str) -> None:
         raise InputError(f"{format!r} describes no machines, expected one of {', '.join(NODE_FORMATS)}")
 
 
-def open_trace(path: Path, format: str, faults: TraceFaults, columns: Columns | None = None) -> Iterator[TraceJob]:
+def open_trace(path: Path, format: str, faults: TraceFaults, columns: TraceColumns | None = None) -> Iterator[TraceJob]:
     """The jobs of a trace by time of submission, read as they are asked for."""
     check_format(format)
     if format == "csv":
