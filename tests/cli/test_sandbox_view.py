@@ -46,6 +46,7 @@ def test_what_is_on_the_screen(frame: Frame) -> None:
     assert lines[2] == "Queues: share of the cluster, allocated of deserved"
     assert lines[3].startswith("  idle      ░░░░░░░░░░░░░░░░    0%")
     assert lines[4].startswith("  research  ████████████████  100%  10 allocated + 10 reserved/10 gpu")
+    assert lines[5].split() == ["Namespaces", "by", "weight", "language", "100%", "vision", "100%"]
     where = lines.index("Running: 10 jobs")
     assert lines[where + 1].startswith("  vision/small-00 and 9 more")
     assert lines[where + 1].endswith(" 10 pods  100s         gpu-0, gpu-1")
@@ -53,6 +54,9 @@ def test_what_is_on_the_screen(frame: Frame) -> None:
     text = "\n".join(lines[waiting:])
     assert "language/big" in text
     assert "starving; " in text
+    shown = lines[waiting : lines.index("Reserved")]
+    assert not any("…" in line for line in shown), "reasons are there in full"
+    assert "and wait" in " ".join(shown)
     assert "vision/more-00 and 19 more" in text
     reserved = lines.index("Reserved")
     assert lines[reserved + 1].split() == ["language/big", "gpu-0,", "gpu-1"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from textwrap import wrap
 from typing import TypeVar
 
 from rich.text import Text
@@ -12,7 +13,7 @@ from fairway.app.records import SandboxEvent
 from fairway.app.view.frame import Frame, RunningJob
 from fairway.cli.output import amount_text
 from fairway.clock import SECOND, Micros, format_rfc3339
-from fairway.scheduler.plan import Pending, QueueStanding
+from fairway.scheduler.plan import NamespaceStanding, Pending, QueueStanding
 
 J = TypeVar("J")
 
@@ -24,6 +25,7 @@ FEWEST = 3
 def screen(frame: Frame, speed: str, url: str, width: int, height: int) -> Text:
     """Exactly `height` lines of at most `width` columns."""
     head = [_title(frame, speed, url, width), _use(frame), *_queues(frame.queues, width, height // 4)]
+    head += _namespaces(frame.namespaces, width)
     foot = [Text("Ctrl-C stops; in another terminal: fairway get, apply -f, delete, explain JOB", style="dim")]
     reserved = _reserved(frame, width)
     room = max(3 * (FEWEST + 1), height - len(head) - len(reserved) - len(foot))
@@ -71,6 +73,21 @@ def _queues(queues: Sequence[QueueStanding], width: int, most: int) -> list[Text
     return lines
 
 
+def _namespaces(namespaces: Sequence[NamespaceStanding], width: int) -> list[Text]:
+    """Weighted shares in one line, the largest first; those that do not fit are counted."""
+    shown = sorted((one for one in namespaces if one.share), key=lambda one: (-one.weighted_share, one.namespace))
+    if not shown:
+        return []
+    line = Text("Namespaces by weight ", style="bold")
+    for number, one in enumerate(shown):
+        text = f" {one.namespace} {one.weighted_share:.0%} "
+        rest = len(shown) - number
+        if line.cell_len + len(text) + len(f" and {rest} more") > width:
+            return [line.append(f" and {rest} more", style="dim")]
+        line.append(text, style="")
+    return [line]
+
+
 def _holds(queue: QueueStanding) -> list[str]:
     return [
         f"{amount_text(queue.allocated[name], queue.reserved.get(name, '0'))}/{queue.deserved[name]} {short(name)}"
@@ -99,7 +116,12 @@ def _waiting(jobs: Sequence[Pending], width: int) -> list[Text]:
         line = Text("  ").append(_fit(_several([job.job for job in alike]), width * 3 // 8)).append(" ")
         if alike[0].starving:
             line.append("starving; ", style="yellow")
-        lines.append(line.append(f"{alike[0].reason}: {alike[0].message}", style="dim"))
+        reason, message = alike[0].reason, alike[0].message
+        if line.cell_len + len(f"{reason}: {message}") <= width:
+            lines.append(line.append(f"{reason}: {message}", style="dim"))
+        else:
+            lines.append(line.append(reason, style="dim"))
+            lines += [Text(f"    {part}", style="dim") for part in wrap(message, max(width - 4, 20))]
     return lines
 
 
