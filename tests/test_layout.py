@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from collections import Counter
 from importlib import import_module
 from pathlib import Path
 
@@ -57,7 +58,9 @@ def test_public_names_exist_and_packages_say_what_they_are(package):
     assert len(names) == len(set(names))
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/architecture.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))]
+)
 def test_links_between_pages_lead_somewhere(page):
     file = ROOT / page
     for target in re.findall(r"\]\(([^)#:]+)\)", file.read_text()):
@@ -85,3 +88,17 @@ def test_oracles_share_no_code_with_what_they_check():
     for path in sorted((ROOT / "tests" / "oracles").glob("*.py")):
         for module in re.findall(r"^(?:from|import) (fairway[\w.]*)", path.read_text(), re.M):
             assert module.startswith(allowed), f"{path.name} imports {module}"
+
+
+def test_a_class_name_is_used_once():
+    """But for the API's objects and the engine's values of them, which the layers tell apart."""
+    found = Counter(
+        name for path in SOURCE.rglob("*.py") for name in re.findall(r"^class (\w+)", path.read_text(), re.MULTILINE)
+    )
+    assert {name for name, count in found.items() if count > 1} == {"Device", "QueueStatus", "Reservation"}
+
+
+def test_the_page_of_supported_fields_is_what_the_tables_say(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT))
+    page = import_module("tools.fields").page()
+    assert (ROOT / "docs" / "supported-fields.md").read_text() == page
