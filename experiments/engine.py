@@ -74,7 +74,18 @@ def _number(node: str) -> int:
 
 
 CONSERVATIVE = EASY.replace("mode: easy", "mode: conservative")
-USER_HISTORY = EASY.replace("mode: easy", "mode: easy, estimate: user-history, order: shortest")
+USER_HISTORY = EASY.replace("mode: easy", "mode: easy, estimate: user-history")
+USER_HISTORY_SHORTEST = EASY.replace("mode: easy", "mode: easy, estimate: user-history, order: shortest")
+DRF = EASY.replace("{name: gang}", "{name: gang}, {name: drf}")
+ORDERS = {
+    "easy, first come": (EASY, ", namespace: all"),
+    "easy, shortest": (EASY.replace("mode: easy", "mode: easy, order: shortest"), ", namespace: all"),
+    "easy, drf": (DRF, ""),
+    "easy, drf, keepHead": (DRF.replace("mode: easy", "mode: easy, keepHead: true"), ""),
+    "conservative, first come": (CONSERVATIVE, ", namespace: all"),
+    "conservative, drf": (DRF.replace("mode: easy", "mode: conservative"), ""),
+}
+"""Policies whose planned starts are counted, and how jobs get their namespaces: drf is an order over users."""
 
 
 def batsim_run(text: str = EASY) -> Watched:
@@ -82,10 +93,10 @@ def batsim_run(text: str = EASY) -> Watched:
     return Watched(f"cluster: {{trace: {trace}}}\nworkload: {{trace: {trace}}}\n", policy(text, "batsim"))
 
 
-def kth_run(processors: int, text: str = EASY, first: int = 0) -> Watched:
+def kth_run(processors: int, text: str = EASY, first: int = 0, namespaces: str = ", namespace: all") -> Watched:
     """The machine is one pool: a node with all processors, a job one pod that asks for as many as it needs."""
     file = data_file("swf", "KTH-SP2-1996-2.1-cln.swf.gz")
     some = f", first: {first}" if first else ""
-    trace = f"{{format: swf, file: {file}, onePod: true, namespace: all{some}}}"
+    trace = f"{{format: swf, file: {file}, onePod: true{namespaces}{some}}}"
     scenario = f"cluster: {{nodes: 1 x {{cpu: {processors}}}}}\nworkload: {{trace: {trace}}}\n"
     return Watched(scenario, policy(text, "kth"))
