@@ -35,6 +35,7 @@ class AddOns:
     def __init__(self) -> None:
         self._scores: dict[str, dict[str, AddOnPlacementScore]] = {}
         self._stamps: dict[str, int] = {}
+        self._changes = 0
         self._columns: dict[tuple[str, str], AddOnColumn] = {}
 
     def put(self, score: AddOnPlacementScore) -> bool:
@@ -49,7 +50,11 @@ class AddOns:
 
     def remove(self, cluster: str, resource: str) -> bool:
         self._touch(resource)
-        return self._scores.get(resource, {}).pop(cluster, None) is not None
+        by_cluster = self._scores.get(resource, {})
+        known = by_cluster.pop(cluster, None) is not None
+        if not by_cluster:
+            self._forget(resource)
+        return known
 
     def score(self, cluster: str, resource: str) -> AddOnPlacementScore | None:
         """What an add-on published of a cluster, expired or not."""
@@ -91,8 +96,21 @@ class AddOns:
         until = min(expiries.values(), default=None)
         return AddOnColumn(values, problems, expiries, now, until, stamp)
 
+    def forget_columns(self) -> None:
+        """They are made anew when asked for."""
+        self._columns.clear()
+
     def _touch(self, resource: str) -> None:
-        self._stamps[resource] = self._stamps.get(resource, 0) + 1
+        """A stamp is never given twice, also not to a resource that was forgotten in between."""
+        self._changes += 1
+        self._stamps[resource] = self._changes
+
+    def _forget(self, resource: str) -> None:
+        """No cluster has it any more."""
+        self._scores.pop(resource, None)
+        self._stamps.pop(resource, None)
+        for known in [known for known in self._columns if known[0] == resource]:
+            del self._columns[known]
 
 
 def _value(found: AddOnPlacementScore, score: str) -> int | None:

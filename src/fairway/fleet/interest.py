@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeVar
 
 from fairway.fleet.rules import Key, Rules
 from fairway.fleet.table import ClusterUpdate
+
+T = TypeVar("T")
 
 
 class Interest:
@@ -29,13 +32,10 @@ class Interest:
     def remove(self, rules: Rules) -> None:
         if rules.kept:
             return
-        self._by_namespace[rules.key[0]].discard(rules.key)
+        _drop(self._by_namespace, rules.key[0], rules.key)
         for watched in rules.watched:
-            self._watchers[watched].discard(rules.key)
-        alike = self._by_selection.get(rules.selection_key, set())
-        alike.discard(rules.key)
-        if not alike:
-            self._by_selection.pop(rules.selection_key, None)
+            _drop(self._watchers, watched, rules.key)
+        _drop(self._by_selection, rules.selection_key, rules.key)
 
     def by_selection(self) -> Iterable[set[Key]]:
         """Those whom the decisions of others can concern, grouped by what they choose from."""
@@ -56,3 +56,11 @@ class Interest:
         watched += [("resource", name) for name in change.resources]
         watched += [("usage", "")] if change.usage else []
         return {key for key in self.watching(*watched, ("cel", "")) if key[0] in namespaces}
+
+
+def _drop(index: dict[T, set[Key]], entry: T, key: Key) -> None:
+    """An entry that nothing is under any more goes too."""
+    keys = index.get(entry, set())
+    keys.discard(key)
+    if not keys:
+        index.pop(entry, None)

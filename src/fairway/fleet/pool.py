@@ -93,6 +93,11 @@ class ClusterPools:
             if slot < answers.size:
                 answers[slot] = -1
 
+    def forget(self) -> None:
+        """Everything is worked out anew when asked for."""
+        for known in (self._pools, self._candidates, self._matched, self._taints, self._answers):
+            known.clear()
+
     def of(self, rules: Rules, now: Micros) -> ClusterPool:
         stamp = (
             self._table.selection,
@@ -105,8 +110,6 @@ class ClusterPools:
         made = self._make(rules, stamp, now)
         if known is not None and np.array_equal(known[1].mask, made.mask):
             made.columns, made.sums = known[1].columns, known[1].sums
-        if len(self._pools) > 8192:
-            self._pools.clear()
         self._pools[rules.selection_key] = stamp, made
         return made
 

@@ -52,7 +52,10 @@ class ClusterSets:
         return True
 
     def unbind(self, namespace: str, name: str) -> bool:
-        known = self._bindings.get(namespace, {}).pop(name, None) is not None
+        bound = self._bindings.get(namespace, {})
+        known = bound.pop(name, None) is not None
+        if not bound:
+            self._bindings.pop(namespace, None)
         self._rebind()
         return known
 

@@ -42,6 +42,8 @@ FleetObject = (
     ManagedCluster | ManagedClusterSet | ManagedClusterSetBinding | Placement | PlacementDecision | AddOnPlacementScore
 )
 FLEET_KINDS = get_args(FleetObject)
+FEW_GONE = 64
+"""So many placements, and as many as there are, may go before the columns that they asked for are forgotten."""
 
 
 class FleetState:
@@ -67,6 +69,7 @@ class FleetState:
         self._affected: set[Key] = set()
         self._rechecks: dict[Key, Micros] = {}
         self._changes = 0
+        self._gone = 0
         self._overtaken: tuple[int, list[Key]] = (0, [])
         self._most_at = 0
         self._counted_at: IntColumn = np.zeros(self.table.size, np.int64)
@@ -244,6 +247,16 @@ class FleetState:
             self._interest.remove(record.rules)
         self._affected.discard(key)
         self._rechecks.pop(key, None)
+        self._forget_columns()
+
+    def _forget_columns(self) -> None:
+        """Columns do not say who asked for them: after as many placements have gone as there are, all are made anew."""
+        self._gone += 1
+        if self._gone >= FEW_GONE + len(self.records):
+            self._gone = 0
+            self.pools.forget()
+            self.table.forget_codes()
+            self.addons.forget_columns()
 
     def _put_decision(self, decision: PlacementDecision) -> None:
         key, name = records.owner(decision), decision.metadata.name

@@ -123,6 +123,10 @@ class ClusterTable:
             elif what == "claim":
                 self.codes("claim", name)
 
+    def forget_codes(self) -> None:
+        """Columns of labels and claims are made anew when asked for."""
+        self._codes.clear()
+
     def amounts(self, kind: Kind, resource: str) -> IntColumn:
         """MISSING where a cluster does not report it."""
         column = self._amounts.get((kind, resource))
