@@ -140,8 +140,8 @@ def test_the_page_says_how_it_was_made_and_leaves_nothing_out(scenario: str, tmp
     for section in ("Waits by queue", "Waits by namespace"):
         assert section in page
     assert "<td>x</td><td>12</td>" in page
-    assert "Holds: job y/big starts before 10h" in page
-    assert "Holds: no evictions" in page
+    assert "Passed: job y/big starts before 10h" in page
+    assert "Passed: no evictions" in page
     assert 'class="alarm">job y/big starts before 1s: it starts' in page
     report = json.loads((tmp_path / "out" / "report.json").read_text())
     assert report["passed"] == ["job y/big starts before 10h", "no evictions"]

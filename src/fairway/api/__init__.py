@@ -1,1 +1,1 @@
-"""What the outside speaks: typed objects, their validation, and the files they are read from."""
+"""The input formats: typed objects, their validation, and the files they are read from."""

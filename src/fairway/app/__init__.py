@@ -1,1 +1,1 @@
-"""Wiring: the long-running programs, and what asks `decide` more than once to answer one question."""
+"""The long-running programs, and answers that take more than one call of `decide`."""

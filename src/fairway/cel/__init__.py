@@ -1,4 +1,4 @@
-"""Expressions that users write in CEL, run so that none can do harm: with a budget, and an answer for every failure."""
+"""Expressions that users write in CEL, evaluated with a budget, and with a defined result for every failure."""
 
 from fairway.cel.program import MAX_COST, MAX_EXPRESSION, Environment, Evaluation, Program, shown
 

@@ -1,1 +1,1 @@
-"""The command line: one module per verb, loaded when the verb is used."""
+"""The command line: one module per command, loaded when the command is used."""

@@ -1,4 +1,4 @@
-"""Devices: what they are, what classes ask of them, and which class selects which. Pure."""
+"""Devices: what they are, and which class selects which. Pure."""
 
 from fairway.devices.model.device import CounterUse, Device, DeviceId
 from fairway.devices.select.selectors import Matcher, MatchResult, compile_selector

@@ -1,4 +1,4 @@
-"""Placement over a fleet of clusters: which clusters, in which order, why, and what room is held there.
+"""Placement over a fleet of clusters: which clusters, in which order, why, and what capacity is reserved there.
 
     FleetState   fed by events (upsert, delete); remembers which placements those events affect
     place        (fleet state, now) -> FleetPlan; pure: the same inputs give the same plan

@@ -1,5 +1,5 @@
-"""What is wrong with an object whose shape is right: the rules the API server would hold it to.
+"""What is wrong with an object whose shape is right: the rules that the API server would apply.
 
 Each check takes the object, the path to it and the list of findings it adds to. The good path is the hot one
-(a file may hold tens of thousands of pods), so checks on texts that repeat are remembered.
+(a file may have tens of thousands of pods), so checks on texts that repeat are remembered.
 """

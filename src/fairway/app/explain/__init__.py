@@ -1,4 +1,4 @@
-"""Why a job waits, what would start it now, and when it starts anyway (design section 6).
+"""Why a job waits, what would start it now, and when it starts anyway.
 
     explain(Situation(objects, policy, now), "team-a/train") -> Explanation
 

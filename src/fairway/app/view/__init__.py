@@ -1,1 +1,1 @@
-"""What people look at, made from the objects, the state and the plan: the same for the terminal, HTTP and the page."""
+"""What is shown to users, made from objects, state and plan: the same for the terminal, HTTP and the page."""

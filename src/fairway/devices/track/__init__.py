@@ -1,1 +1,1 @@
-"""Who has which device: the ledger over nodes, holders, records on pods and claims, and what is reported."""
+"""Which pod has which device: the ledger over nodes, users, records on pods and claims, and what is reported."""

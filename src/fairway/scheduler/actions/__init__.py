@@ -1,4 +1,4 @@
-"""The actions of a cycle, by name: each a verb that works on a session through statements."""
+"""The actions of a cycle, by name: each is a step that works on a session through statements."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Planning by run times: when capacity will be free, which waiting job it is kept for, and who may run ahead of it."""
+"""Planning by run times: when capacity will be free, which job it is kept for, and which may start before it."""

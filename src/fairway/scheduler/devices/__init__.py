@@ -1,1 +1,1 @@
-"""Devices in a session: who asks for which, which nodes have them, and which are given."""
+"""Devices in a session: what is requested, which nodes have it, and which devices are assigned."""

@@ -1,1 +1,1 @@
-"""Who may have to make room for whom: units of eviction, protections, entitlement, and the choice of victims."""
+"""Eviction for jobs that are entitled to the capacity: units, protections, entitlement, the choice of victims."""

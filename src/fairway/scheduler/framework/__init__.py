@@ -1,1 +1,1 @@
-"""What every cycle stands on: the session, statements, hooks and who implements them, accounts and order."""
+"""The base of every cycle: the session, statements, hooks and their plugins, accounts and order."""

@@ -1,4 +1,4 @@
-"""Our own plugins, by name. Each is a noun and fits on a page or two."""
+"""The built-in plugins, by name."""
 
 from __future__ import annotations
 

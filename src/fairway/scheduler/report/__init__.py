@@ -1,1 +1,1 @@
-"""From a finished session to a plan: who waits and why, who holds how much, what statuses say."""
+"""From a finished session to a plan: which jobs wait and why, what is allocated, and statuses."""

@@ -1,1 +1,1 @@
-"""Claims to room: reservations for starving jobs, nominations, and what becomes of both."""
+"""Capacity that is kept for waiting jobs: reservations for starving jobs, and nominations."""

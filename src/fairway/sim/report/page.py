@@ -136,7 +136,7 @@ def _head(report: RunReport) -> str:
     notices = [f'<p class="alarm">{escape(breach)}</p>' for breach in report.breaches]
     if report.partial:
         notices.insert(0, '<p class="alarm">The run was cut short: this report covers only what had happened.</p>')
-    notices += [f'<p class="passed">Holds: {escape(text)}</p>' for text in report.passed]
+    notices += [f'<p class="passed">Passed: {escape(text)}</p>' for text in report.passed]
     notices += [f'<p class="warning">{escape(warning)}</p>' for warning in report.warnings]
     use = " · ".join(
         f"{escape(name)} {percent(u.to_last_end)} ({percent(u.to_last_start)} to the last start)"
