@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairway.api.catalog import builtin_catalog
 from fairway.api.classes import ClassRequirement, ClassSelector, ResourceClass, ResourceClassSpec
 from fairway.api.kinds import ApiObject
 from fairway.api.meta import ObjectMeta
@@ -27,6 +26,8 @@ from fairway.api.policy import default_policy
 from fairway.api.scheduling import PodGroup, PodGroupSpec
 from fairway.devices.track.ledger import device_ledger
 from fairway.scheduler.decide import decide
+from fairway.scheduler.framework.registry import Registry
+from fairway.scheduler.plugins import BUILT_IN
 from fairway.state.cluster import ClusterState
 from fairway.state.device_requests import CLASS_PREFIX
 from fairway.state.events import Upserted
@@ -132,7 +133,7 @@ class Cluster:
 
 
 def decided(state: ClusterState) -> tuple[float, int]:
-    policy = default_policy(builtin_catalog())
+    policy = default_policy(Registry(BUILT_IN).catalog)
     gc.collect()
     gc.freeze()
     begun = time.process_time()

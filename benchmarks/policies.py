@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairway.api.policy import Policy, parse_policy
-from fairway.scheduler.framework.registry import default_registry
+from fairway.scheduler.plugins.installed import default_registry
 
 SCORES = {"binpack": "binpack", "least": "nodeorder"}
 """Best-fit, and least-allocated (with balance, as `nodeorder` has it by default)."""

@@ -27,8 +27,8 @@ from fairway.api.policy import Policy, parse_policy
 from fairway.api.scheduling import PodGroup, PodGroupSpec, Queue, QueueGuarantee, QueueSpec
 from fairway.clock import from_datetime
 from fairway.scheduler.decide import decide
-from fairway.scheduler.framework.registry import default_registry
 from fairway.scheduler.plan import Plan
+from fairway.scheduler.plugins.installed import default_registry
 from fairway.state.cluster import ClusterState
 from fairway.state.events import Deleted
 

@@ -22,7 +22,7 @@ from fairway.api.policy import default_policy
 from fairway.clock import parse_rfc3339
 from fairway.drive.store import ObjectStore
 from fairway.scheduler.decide import decide
-from fairway.scheduler.framework.registry import default_registry
+from fairway.scheduler.plugins.installed import default_registry
 from fairway.state.cluster import ClusterState
 
 NOW = parse_rfc3339("2026-01-01T00:00:00Z")

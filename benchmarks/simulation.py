@@ -16,7 +16,7 @@ from experiments.engine import EASY, policy
 
 from fairway.api.policy import Policy, default_policy
 from fairway.errors import InputError
-from fairway.scheduler.framework.registry import default_registry
+from fairway.scheduler.plugins.installed import default_registry
 from fairway.sim.report import Speed
 from fairway.sim.run import Simulation
 from fairway.sim.scenario import parse_scenario

@@ -12,8 +12,8 @@ from fairway.api.policy import Policy, parse_policy
 from fairway.clock import Micros, parse_rfc3339
 from fairway.drive.change import Bind, Change
 from fairway.drive.loop import Cycle
-from fairway.scheduler.framework.registry import default_registry
 from fairway.scheduler.plan import Binding
+from fairway.scheduler.plugins.installed import default_registry
 from fairway.sim.run import RunResult, Simulation
 from fairway.sim.scenario import parse_scenario
 from fairway.state.events import Event

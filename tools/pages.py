@@ -1,4 +1,5 @@
-"""`python -m tools.pages`: write what documented commands print into README.md and docs/, as they print it now.
+"""`python -m tools.pages`: write what documented commands print into README.md and docs/, as they print it now, and the
+table of hooks into docs/plugins.md.
 
 Commands are those that `tests/docs` runs. Where a page cuts an output with `...`, as many lines are kept as it has.
 Read the difference before it is committed: a page that changes tells what a user will see.
@@ -12,14 +13,20 @@ import sys
 import tempfile
 from pathlib import Path
 
+from fairway.api.hooks import hooks_table
+
 ROOT = Path(__file__).resolve().parents[1]
 SHOWN = {"NO_COLOR": "1", "COLUMNS": "80"}
 sys.path.insert(0, str(ROOT / "tests"))
 
 from support.pages import CUT, PAGES, Documented, blocks, documented, plain  # noqa: E402 - found only now
 
+PLUGINS = ROOT / "docs" / "plugins.md"
+BEGIN, END = "<!-- hooks: written by `make docs` -->", "<!-- end of hooks -->"
+
 
 def main() -> None:
+    PLUGINS.write_text(with_hooks(PLUGINS.read_text()))
     for page in PAGES:
         lines = page.read_text().splitlines()
         with tempfile.TemporaryDirectory() as folder:
@@ -39,6 +46,13 @@ def _prepare(folder: Path, page: Path) -> None:
     for block in blocks(page):
         if block.file:
             (folder / block.file).write_text("\n".join(block.text) + "\n")
+
+
+def with_hooks(page: str) -> str:
+    """The page of plugins with the table of hooks as it is now."""
+    before, rest = page.split(BEGIN)
+    after = rest.split(END)[1]
+    return f"{before}{BEGIN}\n\n{chr(10).join(hooks_table())}\n\n{END}{after}"
 
 
 def _refresh(lines: list[str], command: Documented, folder: str) -> None:

@@ -17,7 +17,7 @@ from types import FrameType
 from fairway.api.manifests import load
 from fairway.api.policy import Policy, default_policy, parse_policy
 from fairway.scheduler.decide import decide
-from fairway.scheduler.framework.registry import default_registry
+from fairway.scheduler.plugins.installed import default_registry
 from fairway.state.cluster import ClusterState
 
 WANTED = 80

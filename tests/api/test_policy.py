@@ -3,11 +3,13 @@
 import pytest
 
 from fairway.api.arguments import BackfillArguments, BinPackArguments, ReserveArguments
-from fairway.api.catalog import FLAGS, Catalog, builtin_catalog
+from fairway.api.catalog import FLAGS, Catalog
 from fairway.api.policy import Policy, default_policy, load_policy, parse_policy
 from fairway.errors import InputError
+from fairway.scheduler.framework.registry import Registry
+from fairway.scheduler.plugins import BUILT_IN
 
-CATALOG = builtin_catalog()
+CATALOG = Registry(BUILT_IN).catalog
 
 
 def parse(text: str, catalog: Catalog = CATALOG) -> Policy:

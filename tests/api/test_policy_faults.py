@@ -7,11 +7,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.api.catalog import builtin_catalog
 from fairway.api.policy import parse_policy
 from fairway.errors import PolicyError
+from fairway.scheduler.framework.registry import Registry
+from fairway.scheduler.plugins import BUILT_IN
 
-CATALOG = builtin_catalog()
+CATALOG = Registry(BUILT_IN).catalog
 
 
 def faults(text: str) -> list[str]:

@@ -6,10 +6,12 @@ from typing import Annotated, Literal
 import msgspec
 import pytest
 
-from fairway.api.catalog import FLAGS, Catalog, builtin_catalog
+from fairway.api.catalog import FLAGS, Catalog
 from fairway.api.policy import parse_policy
 from fairway.api.settings import Arguments, Count, Seconds, Weight, did_you_mean, setting, settings_of
 from fairway.errors import InputError
+from fairway.scheduler.framework.registry import Registry
+from fairway.scheduler.plugins import BUILT_IN
 
 
 class Example(Arguments, frozen=True):
@@ -47,16 +49,16 @@ def test_a_setting_without_meaning_or_default_is_refused_when_registered():
 
 
 def test_a_registered_plugin_is_used_as_the_built_in_ones():
-    catalog = builtin_catalog()
+    catalog = Registry(BUILT_IN).catalog
     catalog.register_plugin("example", Example, "An example.", ["score"])
     policy = parse_policy("tiers: [{plugins: [{name: example, arguments: {waitFor: 5}}]}]", "p", catalog)
     assert policy.plugin("example").arguments == Example(wait_for=5)
     assert catalog.plugins["example"].flags == ("enableNodeOrder",)
-    assert "example" not in builtin_catalog().plugins
+    assert "example" not in Registry(BUILT_IN).catalog.plugins
 
 
 def test_registering_twice_or_with_an_unknown_hook_is_an_error():
-    catalog = builtin_catalog()
+    catalog = Registry(BUILT_IN).catalog
     with pytest.raises(InputError, match="the plugin 'gang' is registered twice"):
         catalog.register_plugin("gang", Arguments, "Another.")
     with pytest.raises(InputError, match="unknown hook 'scores', did you mean 'score'"):

@@ -15,7 +15,7 @@ from fairway.app.sandbox.engine import Sandbox, create
 from fairway.app.sandbox.store import Store
 from fairway.app.sandbox.world import InitialWorld
 from fairway.clock import SECOND, format_rfc3339, to_datetime
-from fairway.scheduler.framework.registry import default_registry
+from fairway.scheduler.plugins.installed import default_registry
 from fairway.sim.scenario.model import TimingPart
 from support.engine import flat, policy
 from support.explaining import explained, lasting, since, situation

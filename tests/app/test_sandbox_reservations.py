@@ -8,7 +8,7 @@ from fairway.api.policy import Policy, parse_policy
 from fairway.api.reservations import Reservation
 from fairway.app.sandbox.engine import Sandbox
 from fairway.errors import InputError
-from fairway.scheduler.framework.registry import default_registry
+from fairway.scheduler.plugins.installed import default_registry
 from support.contention import reservation
 from support.objects import gang, node, pod
 from support.sandboxes import after, made, phases, reopened, running_for, story

@@ -14,7 +14,7 @@ from fairway.app.sandbox.store import Store
 from fairway.app.sandbox.world import ROUND, demo_world
 from fairway.clock import SECOND
 from fairway.errors import InputError
-from fairway.scheduler.framework.registry import default_registry
+from fairway.scheduler.plugins.installed import default_registry
 from support.engine import flat, policy
 from support.objects import NOW, gang, node, pod, queue
 from support.sandboxes import after, check_lives, made, phases, reopened, running_for, story

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from fairway.api.policy import parse_policy
 from fairway.app.sandbox import commands
-from fairway.scheduler.framework.registry import default_registry
+from fairway.scheduler.plugins.installed import default_registry
 from support.objects import group, node, pod
 from support.objects import made as thing
 from support.sandboxes import after, made, phases, reopened, running_for, story

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from fairway.api.catalog import builtin_catalog
 from fairway.api.policy import default_policy, load_policy
+from fairway.scheduler.framework.registry import Registry
+from fairway.scheduler.plugins import BUILT_IN
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples" / "policies").glob("*.yaml"))
-CATALOG = builtin_catalog()
+CATALOG = Registry(BUILT_IN).catalog
 
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.name)

@@ -18,7 +18,7 @@ from fairway.app.sandbox.client import Client
 from fairway.app.sandbox.engine import Sandbox
 from fairway.app.sandbox.store import Store
 from fairway.app.sandbox.world import demo_scenario
-from fairway.scheduler.placement.paranoid import check
+from fairway.scheduler.paranoid import check
 from support.sandboxes import check_lives
 
 Fairway = Callable[..., Any]

@@ -9,7 +9,7 @@ from fairway.api.policy import parse_policy
 from fairway.app.sandbox.engine import Sandbox
 from fairway.app.view.frame import Frame
 from fairway.cli.sandbox_view import event_line, screen
-from fairway.scheduler.framework.registry import default_registry
+from fairway.scheduler.plugins.installed import default_registry
 from support.objects import gang, node, pod, pods, queue
 from support.sandboxes import after, made, running_for
 

@@ -11,8 +11,8 @@ from fairway.api.kinds import ApiObject
 from fairway.api.policy import Policy, parse_policy
 from fairway.drive.change import Bind, Change, Evict
 from fairway.drive.changes import pod_key
-from fairway.scheduler.framework.registry import default_registry
 from fairway.scheduler.plan import Binding, Eviction
+from fairway.scheduler.plugins.installed import default_registry
 from support.engine import flat, policy
 from support.objects import NOW, gang, node, pod, queue
 from support.sandboxes import running_for

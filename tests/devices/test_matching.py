@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from devices.slow_matching import Choice, first
 from fairway.devices.match.capacity import Portion, Room
-from fairway.devices.match.flow import can_serve
 from fairway.devices.match.matching import Apart, MatchLine, Pick, assign
 from fairway.devices.model.device import CounterUse, Device
 from fairway.devices.model.inventory import Inventory
+from fairway.devices.select.flow import can_serve
 from fairway.resources.quantity import Quantity
 
 NANO = 10**9

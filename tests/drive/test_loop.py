@@ -13,8 +13,8 @@ from fairway.api.policy import Policy, parse_policy
 from fairway.clock import SECOND, Micros
 from fairway.drive.change import Bind, Change
 from fairway.drive.loop import Cycle, Rhythm, SchedulerLoop
-from fairway.scheduler.framework.registry import default_registry
 from fairway.scheduler.plan import Plan
+from fairway.scheduler.plugins.installed import default_registry
 from fairway.state.events import Event
 from support.engine import policy
 from support.objects import NOW, node, pod

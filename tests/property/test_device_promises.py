@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairway.api.kinds import ApiObject
-from fairway.devices.match.capacity import WHOLE
+from fairway.devices.model.device import WHOLE
 from fairway.devices.track.ledger import device_ledger
 from fairway.scheduler.plan import Plan
 from fairway.state.cluster import ClusterState

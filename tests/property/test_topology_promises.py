@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from fairway.api.kinds import ApiObject
 from fairway.api.policy import Policy, parse_policy
-from fairway.scheduler.framework.registry import default_registry
 from fairway.scheduler.plan import Plan
+from fairway.scheduler.plugins.installed import default_registry
 from fairway.state.events import Deleted
 from oracles.topology import Gang, Machine, broken_rules
 from support import engine

@@ -3,7 +3,7 @@
 import pytest
 
 from fairway.api.policy import parse_policy
-from fairway.scheduler.framework.registry import default_registry
+from fairway.scheduler.plugins.installed import default_registry
 from fairway.scheduler.reservations.objects import reservation_objects
 from support import engine
 from support import objects as make

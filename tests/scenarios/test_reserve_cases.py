@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fairway.api.kinds import ApiObject
-from fairway.scheduler.framework.registry import default_registry
 from fairway.scheduler.framework.session import Session
+from fairway.scheduler.plugins.installed import default_registry
 from fairway.scheduler.reservations.reserving import raw_score, tens
 from support import objects as make
 from support.cli import invoke, write

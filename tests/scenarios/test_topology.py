@@ -8,8 +8,8 @@ import pytest
 from fairway.api.kinds import ApiObject
 from fairway.api.manifests import parse_object
 from fairway.api.policy import Policy, parse_policy
-from fairway.scheduler.framework.registry import default_registry
 from fairway.scheduler.plan import Plan
+from fairway.scheduler.plugins.installed import default_registry
 from support import engine
 from support.engine import bound, plan, waiting
 from support.objects import made, node, pod

@@ -4,7 +4,7 @@ import pytest
 
 from fairway.api.policy import parse_policy
 from fairway.errors import PolicyError
-from fairway.scheduler.framework.registry import default_registry
+from fairway.scheduler.plugins.installed import default_registry
 from support import engine
 from support.engine import bound, plan
 from support.objects import gang, group, node, pod, priority_class, queue

@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairway.scheduler.framework.registry import default_registry
 from fairway.scheduler.framework.session import Session
+from fairway.scheduler.plugins.installed import default_registry
 from fairway.state.cluster import ClusterState
 from support.devices import asking, device_node, gpu, kind_class
 from support.engine import bound, decided, state_of
@@ -83,7 +83,7 @@ def test_scores_are_the_definition(workload: list[tuple[tuple[int, int, int], in
     for task in state.tasks.values():
         if task.state == 0 and session.kernel.has_room(task.shape):
             asked = next(k for k, _ in workload if _same(task.shape, k))
-            found = session.plugin("fgd").score(task.shape, session.kernel.view())
+            found = session.plugins.by_plugin("score")["fgd"](task.shape, session.kernel.view())
             assert int(found[0]) == score(cpu * 1000, left, (asked[0] * 1000, *asked[1:]), typical)
 
 

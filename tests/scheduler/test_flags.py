@@ -3,23 +3,21 @@
 import pytest
 
 from fairway.api.catalog import FLAGS
-from fairway.scheduler.framework.registry import default_registry
+from fairway.api.hooks import HOOKS
+from fairway.scheduler.framework.registry import Registry
+from fairway.scheduler.plugins import BUILT_IN
+from fairway.scheduler.plugins.installed import default_registry
 
 REGISTRY = default_registry()
-ENTITLE = ("drf", "priority")
-"""Their say at preempt is a step of the one comparison that entitles."""
-
-ALSO = {
-    "feasible": "feasible_static",
-    "score": "score_static",
-    "preemptable": "preemptable_units",
-    "reclaimable": "reclaimable_units",
-}
 
 
 @pytest.mark.parametrize("name", sorted(REGISTRY.catalog.plugins))
 def test_every_flag_listed_has_an_effect_and_no_other_has(name):
     plugin = REGISTRY.plugin_class(name)
-    hooks = {hook for hook in FLAGS.values() if hasattr(plugin, hook) or hasattr(plugin, ALSO.get(hook, hook))}
-    hooks |= {"preemptable"} if name in ENTITLE else set()
+    hooks = {hook.switch for hook in HOOKS.values() if hasattr(plugin, hook.name)} & set(FLAGS.values())
     assert set(REGISTRY.catalog.plugins[name].hooks) == hooks
+
+
+def test_the_flag_of_a_hook_without_one_of_its_own_has_an_effect_on_an_external_plugin():
+    plugin = type("Odd", (), {"name": "odd", "score_static": lambda self, shape, nodes: None})
+    assert Registry(BUILT_IN, [plugin]).catalog.plugins["odd"].flags == ("enableNodeOrder",)

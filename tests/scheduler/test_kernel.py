@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairway.scheduler.framework.registry import default_registry
 from fairway.scheduler.framework.session import Session
+from fairway.scheduler.plugins.installed import default_registry
 from support import clusters, engine
 from support import objects as make
 

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tools.pages import with_hooks
 
-from fairway.api.catalog import FLAGS
-from fairway.scheduler.framework import hooks
-from fairway.scheduler.framework.registry import default_registry
+from fairway.scheduler.plugins.installed import default_registry
 from support import objects as make
 from support.cli import invoke, run_plan
 
@@ -74,18 +73,8 @@ def test_the_example_is_as_short_as_it_can_be():
     assert len(code) <= 20
 
 
-def test_the_page_names_every_hook_and_no_other():
-    table = PAGE.split("## The hooks")[1].split("A `shape` is")[0]
-    named = set(re.findall(r"`(\w+)\(", table)) - {"Check"}
-    declared = {
-        name
-        for protocol in vars(hooks).values()
-        if isinstance(protocol, type) and getattr(protocol, "_is_protocol", False)
-        for name in vars(protocol)
-        if not name.startswith("_") and name != "trend"
-    }
-    assert named == declared
-    assert set(FLAGS.values()) <= named
+def test_the_page_has_the_table_of_hooks():
+    assert with_hooks(PAGE) == PAGE, "run `make docs`"
 
 
 @pytest.mark.parametrize(

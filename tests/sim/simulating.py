@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fairway.api.policy import default_policy, parse_policy
 from fairway.clock import SECOND
-from fairway.scheduler.framework.registry import default_registry
+from fairway.scheduler.plugins.installed import default_registry
 from fairway.sim.metrics import JobOutcome
 from fairway.sim.run import RunResult, Simulation
 from fairway.sim.scenario import parse_scenario

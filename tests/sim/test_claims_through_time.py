@@ -15,7 +15,7 @@ from fairway.devices.track.ledger import device_ledger
 from fairway.drive.recording import Recorder, digest
 from fairway.resources.quantity import parse_quantity
 from fairway.scheduler.decide import decide
-from fairway.scheduler.framework.registry import default_registry
+from fairway.scheduler.plugins.installed import default_registry
 from fairway.sim.run import Simulation
 from fairway.sim.scenario import parse_scenario
 from fairway.state import invariants

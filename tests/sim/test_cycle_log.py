@@ -11,7 +11,7 @@ from fairway.app.recordings import read_cycle, read_recorded_policy, recording_t
 from fairway.drive.recording import digest
 from fairway.errors import InputError
 from fairway.scheduler.decide import decide
-from fairway.scheduler.framework.registry import default_registry
+from fairway.scheduler.plugins.installed import default_registry
 from fairway.sim.run import Simulation
 from fairway.sim.scenario import parse_scenario
 

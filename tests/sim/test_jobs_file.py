@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairway.api.policy import load_policy, parse_policy
-from fairway.scheduler.framework.registry import default_registry
+from fairway.scheduler.plugins.installed import default_registry
 from fairway.sim.policies import policy_text
 from support.cli import invoke
 from support.pages import ROOT

@@ -14,7 +14,7 @@ from fairway.api.policy import Policy
 from fairway.api.reservations import reservation_name
 from fairway.clock import SECOND, to_datetime
 from fairway.scheduler.decide import decide
-from fairway.scheduler.placement.paranoid import check
+from fairway.scheduler.paranoid import check
 from fairway.scheduler.plan import Plan
 from fairway.state.cluster import ClusterState
 from support import engine

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from fairway.api.kinds import ApiObject
-from fairway.devices.match.capacity import WHOLE
+from fairway.devices.model.device import WHOLE
 from fairway.devices.track.ledger import DeviceLedger, device_ledger
 from fairway.state.cluster import ClusterState
 from support.objects import Manifest, made, node, pod

@@ -9,7 +9,7 @@ from fairway.app.sandbox.engine import Sandbox, create
 from fairway.app.sandbox.store import Store
 from fairway.app.sandbox.world import files_world
 from fairway.clock import SECOND
-from fairway.scheduler.placement.paranoid import check
+from fairway.scheduler.paranoid import check
 from support.engine import flat, policy
 from support.objects import NOW
 

@@ -1,6 +1,6 @@
 """Which actions and plugins a policy may name, what each is for, and which arguments it takes.
 
-Fairway's own are declared here; those of others are registered the same way, by whoever loads them.
+The actions are declared here. A plugin's class says all that is in its entry, built in or external: see `Registry`.
 """
 
 from __future__ import annotations
@@ -10,37 +10,15 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from fairway.api import arguments as args
+from fairway.api.hooks import HOOKS
 from fairway.api.settings import Arguments, did_you_mean, settings_of
 from fairway.errors import InputError
 
-FLAGS: Mapping[str, str] = MappingProxyType(
-    {
-        "enableQueueOrder": "queue_key",
-        "enableNamespaceOrder": "namespace_key",
-        "enableJobOrder": "job_key",
-        "enableTaskOrder": "task_key",
-        "enableOverused": "overused",
-        "enableAllocatable": "allocatable",
-        "enableJobEnqueued": "enqueueable",
-        "enableJobValid": "job_valid",
-        "enableJobReady": "job_ready",
-        "enableJobPipelined": "job_pipelined",
-        "enablePredicate": "feasible",
-        "enableNodeOrder": "score",
-        "enableReserveScore": "reserve_score",
-        "enablePreemptable": "preemptable",
-        "enableReclaimable": "reclaimable",
-    }
-)
+FLAGS: Mapping[str, str] = MappingProxyType({hook.flag: hook.name for hook in HOOKS.values() if hook.flag})
 """The flag that switches a hook of a plugin off, and the hook. A flag that is not given is true."""
 
 FLAG_ALIASES: Mapping[str, str] = MappingProxyType(
-    {
-        "enabledOverused": "enableOverused",
-        "enabledAllocatable": "enableAllocatable",
-        "enabledJobEnqueued": "enableJobEnqueued",
-        "enableResourceNodeOrder": "enableReserveScore",
-    }
+    {alias: hook.flag for hook in HOOKS.values() for alias in hook.aliases}
 )
 
 
@@ -98,13 +76,11 @@ def _register(entries: dict[str, CatalogEntry], kind: str, entry: CatalogEntry) 
     entries[entry.name] = entry
 
 
-def builtin_catalog() -> Catalog:
-    """Fairway's own actions and plugins; a new catalog each time, for the caller to add to."""
+def catalog_of_actions() -> Catalog:
+    """The actions; a new catalog each time, to which the registry adds the plugins."""
     catalog = Catalog()
     for name, arguments, meaning in _ACTIONS:
         catalog.register_action(name, arguments, meaning)
-    for name, arguments, hooks, meaning in _PLUGINS:
-        catalog.register_plugin(name, arguments, meaning, hooks)
     return catalog
 
 
@@ -119,45 +95,4 @@ _ACTIONS: tuple[tuple[str, type[Arguments], str], ...] = (
         "Evict in queues that have more allocated than they deserve, for queues that have less.",
     ),
     ("backfill", args.BackfillArguments, "Fill gaps with pods that request nothing, and with short jobs."),
-)
-
-_QUEUE_HOOKS = ("queue_key", "overused", "allocatable", "enqueueable")
-
-_PLUGINS: tuple[tuple[str, type[Arguments], tuple[str, ...], str], ...] = (
-    ("priority", Arguments, ("job_key", "task_key", "preemptable"), "Jobs and tasks of higher priority go first."),
-    (
-        "gang",
-        Arguments,
-        ("job_key", "job_valid", "job_ready"),
-        "A job is placed with its whole minimum or not at all, and never loses a part of it.",
-    ),
-    ("conformance", Arguments, ("preemptable", "reclaimable"), "System pods are never evicted."),
-    (
-        "drf",
-        args.DrfArguments,
-        ("namespace_key", "job_key", "preemptable"),
-        "Dominant resource fairness: the namespace, then the job, with the least share goes first.",
-    ),
-    ("predicates", Arguments, ("feasible",), "Where a pod may run, by the rules of Kubernetes."),
-    (
-        "proportion",
-        args.ProportionArguments,
-        _QUEUE_HOOKS,
-        "Queues share the cluster by weight, between guarantee and capability.",
-    ),
-    ("capacity", Arguments, _QUEUE_HOOKS, "Queues deserve what is written on them."),
-    (
-        "nodeorder",
-        args.NodeOrderArguments,
-        ("score", "reserve_score"),
-        "Which node is best, by several views.",
-    ),
-    (
-        "binpack",
-        args.BinPackArguments,
-        ("score",),
-        "Prefer the fullest node that fits, to keep others whole.",
-    ),
-    ("devices", args.DevicesArguments, ("feasible", "job_valid"), "Choose devices by class, and nodes that have them."),
-    ("fgd", args.FgdArguments, ("score",), "Place GPU pods where they fragment the GPUs least."),
 )

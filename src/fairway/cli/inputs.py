@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -106,7 +107,7 @@ def read_text(path: str) -> str:
 
 def read_policy(path: str | None) -> Policy:
     from fairway.api.policy import default_policy, load_policy
-    from fairway.scheduler.framework.registry import default_registry
+    from fairway.scheduler.plugins.installed import default_registry
 
     catalog = default_registry().catalog
     if path is None:
@@ -153,7 +154,16 @@ def read_state(files: Sequence[str], scheduler_names: Sequence[str] | None = Non
     if scheduler_names is not None:
         warn_of_others(objects, scheduler_names)
     state.upsert(arrival_order(objects))
+    freeze_loaded()
     return state
+
+
+def freeze_loaded() -> None:
+    """What was loaded stays until the command ends: the garbage collector need not walk it in every cycle."""
+    gc.freeze()
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        context.find_root().call_on_close(gc.unfreeze)
 
 
 def warn_of_others(objects: Iterable[ApiObject], scheduler_names: Sequence[str]) -> None:

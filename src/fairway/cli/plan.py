@@ -54,7 +54,7 @@ def command(
         return
     state = inputs.read_state(files, names)
     if paranoid:
-        from fairway.scheduler.placement.paranoid import check
+        from fairway.scheduler.paranoid import check
 
         check(state, policy, moment)
     plan = decide(state, policy, moment)

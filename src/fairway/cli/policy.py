@@ -38,7 +38,7 @@ def check(file: str) -> None:
     from fairway.cli.errors import CheckFailed
     from fairway.errors import PolicyError
     from fairway.scheduler.backfill.known import backfill_warnings
-    from fairway.scheduler.framework.registry import default_registry
+    from fairway.scheduler.plugins.installed import default_registry
 
     try:
         policy = load_policy(file, default_registry().catalog)
@@ -65,7 +65,7 @@ def show(file: str | None, output: str) -> None:
     With -o yaml it is a policy file again, with all defaults written out.
     """
     from fairway.api.policy import default_policy, load_policy
-    from fairway.scheduler.framework.registry import default_registry
+    from fairway.scheduler.plugins.installed import default_registry
 
     catalog = default_registry().catalog
     policy = load_policy(file, catalog) if file else default_policy(catalog)
@@ -95,7 +95,7 @@ def import_(file: str) -> None:
     from fairway.api.policy import parse_policy
     from fairway.api.volcano_policy import volcano_configuration
     from fairway.cli.inputs import read_text
-    from fairway.scheduler.framework.registry import default_registry
+    from fairway.scheduler.plugins.installed import default_registry
 
     catalog = default_registry().catalog
     text = volcano_configuration(read_text(file), file)
@@ -108,10 +108,11 @@ def import_(file: str) -> None:
 @command.command()
 def reference() -> None:
     """Print the reference page of all actions, plugins and their settings, as Markdown."""
-    from fairway.api.catalog import builtin_catalog
     from fairway.cli.reference import reference_page
+    from fairway.scheduler.framework.registry import Registry
+    from fairway.scheduler.plugins import BUILT_IN
 
-    echo(reference_page(builtin_catalog()), nl=False)
+    echo(reference_page(Registry(BUILT_IN).catalog), nl=False)
 
 
 def _settings(

@@ -31,7 +31,7 @@ def command(folder: str, number: int, policy_file: str | None, output: str) -> N
     from fairway.app.recordings import read_cycle, read_recorded_policy
     from fairway.drive.recording import digest
     from fairway.scheduler.decide import decide
-    from fairway.scheduler.framework.registry import default_registry
+    from fairway.scheduler.plugins.installed import default_registry
 
     path = Path(folder)
     logged_policy = read_recorded_policy(path, default_registry().catalog)

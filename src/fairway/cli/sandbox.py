@@ -102,7 +102,9 @@ def _open(files: tuple[str, ...], policy_file: str | None, state: str | None, fr
             raise InputError(text)
         if store.now is None:
             create(store, *make())
-        return Sandbox(store, policy)
+        sandbox = Sandbox(store, policy)
+    inputs.freeze_loaded()
+    return sandbox
 
 
 def _new_world(files: tuple[str, ...], policy: Policy | None) -> Callable[[], tuple[InitialWorld, Policy]]:

@@ -49,7 +49,7 @@ def command(
     from pathlib import Path
 
     from fairway.cli.simulate import read_policy
-    from fairway.scheduler.framework.registry import default_registry
+    from fairway.scheduler.plugins.installed import default_registry
     from fairway.sim.parallel import RunTask, run_all, run_task
     from fairway.sim.policies import combinations, parse_settings, policy_text, with_settings
     from fairway.sim.scenario import load_scenario

@@ -6,7 +6,6 @@ speed (its snapshot and columns) never changes an answer.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -16,10 +15,11 @@ from fairway.scheduler.actions import ACTIONS
 from fairway.scheduler.eviction.sparing import spare_needless
 from fairway.scheduler.framework.guard import PluginDroppedError
 from fairway.scheduler.framework.meter import NO_METER, Meter
-from fairway.scheduler.framework.registry import Registry, default_registry
+from fairway.scheduler.framework.registry import Registry
 from fairway.scheduler.framework.session import Session
-from fairway.scheduler.placement.quiet import quiet_plan
 from fairway.scheduler.plan import Plan
+from fairway.scheduler.plugins.installed import default_registry
+from fairway.scheduler.quiet import quiet_plan
 from fairway.scheduler.report.order import ConsideredJob, considered
 from fairway.scheduler.report.plan_maker import make_plan
 from fairway.state.cluster import ClusterState
@@ -67,17 +67,11 @@ def consider(
 def _with_plugins_that_work(ask: Callable[[dict[tuple[str, str], str]], T]) -> T:
     """An answer without the hooks of plugins that fail on the way; (plugin, hook) and what is said of each."""
     dropped: dict[tuple[str, str], str] = {}
-    collecting = gc.isenabled()
-    gc.disable()  # it would walk the whole state several times per cycle and find nothing
-    try:
-        while True:
-            try:
-                return ask(dropped)
-            except PluginDroppedError as failure:
-                dropped[failure.plugin, failure.hook] = f"{failure}: left out of this cycle"
-    finally:
-        if collecting:
-            gc.enable()
+    while True:
+        try:
+            return ask(dropped)
+        except PluginDroppedError as failure:
+            dropped[failure.plugin, failure.hook] = f"{failure}: left out of this cycle"
 
 
 def _decide(

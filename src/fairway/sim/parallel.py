@@ -17,7 +17,7 @@ import msgspec
 from fairway.api.policy import parse_policy
 from fairway.clock import SECOND
 from fairway.errors import InputError
-from fairway.scheduler.framework.registry import default_registry
+from fairway.scheduler.plugins.installed import default_registry
 from fairway.sim.metrics import JobOutcome
 from fairway.sim.report.model import RunReport
 from fairway.sim.run import Simulation

@@ -138,11 +138,13 @@ class Simulation:
         end = None if self.scenario.file.end is None else self.scenario.start + self.scenario.file.end
         thresholds = gc.get_threshold()
         gc.set_threshold(GARBAGE, *thresholds[1:])
+        gc.freeze()  # the cluster and the workload stay: no collection need walk them
         try:
             self._run(end, watch)
         except KeyboardInterrupt:
             partial = True
         finally:
+            gc.unfreeze()
             gc.set_threshold(*thresholds)
         return self._result(time.perf_counter() - begin, partial)
 

@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import NamedTuple
 
+from fairway.devices.model.device import WHOLE
 from fairway.devices.model.inventory import Inventory, Slot
-
-WHOLE = 1000
-"""A unit, in thousandths."""
 
 
 class Portion(NamedTuple):

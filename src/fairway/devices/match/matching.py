@@ -16,8 +16,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 from fairway.devices.match.capacity import Portion, Room
-from fairway.devices.match.flow import can_serve
 from fairway.devices.model.inventory import Inventory
+from fairway.devices.select.flow import can_serve
 
 MAX_STEPS = 20_000
 """Steps of one search; far above what real nodes need."""

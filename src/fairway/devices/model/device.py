@@ -25,6 +25,8 @@ IDENTITY = {
 }
 """Keys that ask what a device is, not what it publishes, and the field that answers. `Type` is an alias."""
 
+WHOLE = 1000
+"""A unit, in thousandths."""
 
 BLOCKING = ("NoSchedule", "NoExecute")
 """The effects of a taint that keep those away who do not tolerate it."""

@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from fairway.api.devices import ResourceSlice
-from fairway.devices.match.capacity import WHOLE
-from fairway.devices.model.device import Device
+from fairway.devices.model.device import WHOLE, Device
 from fairway.devices.model.inventory import CounterKey
 from fairway.devices.model.pools import PoolKey, Pools
 from fairway.devices.model.sources import ANNOTATION, from_annotation, from_extended_resource

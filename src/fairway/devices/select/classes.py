@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from fairway.api.classes import ResourceClass, ResourceClassSpec
 from fairway.api.selectors import matches
-from fairway.devices.match.flow import can_serve
 from fairway.devices.model.device import Device
 from fairway.devices.model.inventory import Inventory
 from fairway.devices.model.values import Value
+from fairway.devices.select.flow import can_serve
 from fairway.devices.select.selectors import Matcher, compile_selector
 from fairway.errors import InputError
 

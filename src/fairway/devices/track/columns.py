@@ -18,10 +18,11 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fairway.devices.match.capacity import WHOLE, Portion
-from fairway.devices.match.slotbits import SlotBits
+from fairway.devices.match.capacity import Portion
+from fairway.devices.model.device import WHOLE
 from fairway.devices.model.locating import KIND_PREFIX
 from fairway.devices.track.node import ClassNames, ClassUse, NodeDevices, Tally, in_use, portion_milli
+from fairway.devices.track.slotbits import SlotBits
 from fairway.resources.columns import Axis
 from fairway.state.cluster import ClusterState
 from fairway.state.device_requests import CLASS_PREFIX

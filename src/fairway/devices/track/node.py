@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from fairway.devices.match.capacity import WHOLE, Portion, Room
-from fairway.devices.model.device import qualified
+from fairway.devices.match.capacity import Portion, Room
+from fairway.devices.model.device import WHOLE, qualified
 from fairway.devices.model.inventory import Inventory, Slot
 from fairway.devices.select.selector_requests import ByClaim, ByClass, ByKind, ClaimMatcher, Wish
 from fairway.devices.track.claimed import Held

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from fairway.api.devices import ResourceClaim
-from fairway.devices.match.capacity import WHOLE
+from fairway.devices.model.device import WHOLE
 from fairway.devices.model.locating import is_plain_resource
 from fairway.devices.select.requests import DeviceNeeds
 from fairway.devices.track.claimed import ClaimedDevices

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import NamedTuple
 
-from fairway.devices.match.capacity import WHOLE
+from fairway.devices.model.device import WHOLE
 from fairway.errors import QuantityError
 from fairway.resources.quantity import Quantity, parse_quantity
 from fairway.state.device_requests import RECORD_PREFIX

@@ -10,13 +10,13 @@ from __future__ import annotations
 from fairway.api.arguments import AllocateArguments
 from fairway.api.settings import Arguments
 from fairway.scheduler.backfill.planner import allocate_ahead
+from fairway.scheduler.framework.candidates import candidates
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.order import Order
 from fairway.scheduler.framework.outcome import Step
 from fairway.scheduler.framework.session import Session
-from fairway.scheduler.placement.candidates import candidates
-from fairway.scheduler.placement.placing import Placer
-from fairway.scheduler.placement.strict_order import allocate_strictly
+from fairway.scheduler.jobs.placing import Placer
+from fairway.scheduler.jobs.strict_order import allocate_strictly
 from fairway.scheduler.reservations.resuming import resume
 
 

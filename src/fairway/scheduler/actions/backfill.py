@@ -7,11 +7,11 @@ keep them away.
 from __future__ import annotations
 
 from fairway.api.settings import Arguments
+from fairway.scheduler.framework.candidates import best_effort_candidates
 from fairway.scheduler.framework.order import Order
 from fairway.scheduler.framework.outcome import Step
 from fairway.scheduler.framework.session import Session
-from fairway.scheduler.placement.candidates import best_effort_candidates
-from fairway.scheduler.placement.placing import Placer
+from fairway.scheduler.jobs.placing import Placer
 
 
 def backfill(session: Session, arguments: Arguments) -> None:

@@ -12,18 +12,18 @@ from collections.abc import Iterator
 
 from fairway.api.arguments import ReserveArguments
 from fairway.api.settings import Arguments
+from fairway.scheduler.actions.placed_first import PlacedFirst
+from fairway.scheduler.actions.trial import Answer, allocate_would_place
 from fairway.scheduler.framework.accounts import NamespaceAccount, QueueAccount
+from fairway.scheduler.framework.candidates import has_room
 from fairway.scheduler.framework.hooks import Key
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.order import Order
 from fairway.scheduler.framework.session import Session
-from fairway.scheduler.placement.candidates import has_room
-from fairway.scheduler.placement.placing import Placer
-from fairway.scheduler.reservations.placed_first import PlacedFirst
+from fairway.scheduler.jobs.placing import Placer
 from fairway.scheduler.reservations.reserving import Places
 from fairway.scheduler.reservations.resuming import broken, resume
 from fairway.scheduler.reservations.starving import condition_ready, next_starving, starving
-from fairway.scheduler.reservations.trial import Answer, allocate_would_place
 from fairway.state.tasks import TaskState
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from fairway.clock import Micros
 from fairway.scheduler.backfill.hardness import Hardness
 from fairway.scheduler.backfill.runtimes import Runtimes
-from fairway.scheduler.backfill.timeline import Places, Timeline
+from fairway.scheduler.backfill.timeline import Timeline
+from fairway.scheduler.framework.holds import Places
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.placement.kernel import INFEASIBLE

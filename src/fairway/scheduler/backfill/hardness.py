@@ -7,16 +7,15 @@ job's node must satisfy rules about other pods or devices that nothing keeps fre
 
 from __future__ import annotations
 
-from fairway.api.arguments import BackfillArguments, DrfArguments
-from fairway.scheduler.backfill.timeline import Places
+from fairway.api.arguments import BackfillArguments
+from fairway.scheduler.framework.holds import Places
+from fairway.scheduler.framework.hooks import OrderedBy
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
 from fairway.state.tasks import Task
 
 _HARMLESS_ACTIONS = frozenset({"enqueue", "allocate", "backfill"})
 _ORDER_HOOKS = ("queue_key", "namespace_key", "job_key")
-_FIRST_COME = frozenset({"gang"})
-"""Plugins whose order keeps jobs that wait to start in the order of their creation."""
 
 
 class Hardness:
@@ -24,15 +23,17 @@ class Hardness:
 
     def __init__(self, session: Session, arguments: BackfillArguments) -> None:
         self._session = session
-        ordering = {name for hook in _ORDER_HOOKS for name in session.plugins.names_with(hook)} - _FIRST_COME
-        self.first_come_first_served = not ordering
+        told = session.plugins.by_plugin("ordered_by")
+        ordering = {name for hook in _ORDER_HOOKS for name in session.plugins.by_plugin(hook)}
+        compared = {what for name in ordering if name in told for what in told[name]()}
+        self.first_come_first_served = not compared and ordering <= told.keys()
         """Whether jobs that wait stand in the order of their creation."""
         self.keeps_head = self.first_come_first_served or arguments.keep_head
         """Whether the head of the queue stays the head, whatever shares do."""
-        self.by_priority = "priority" in ordering or _compares_priority_first(session)
+        self.by_priority = OrderedBy.PRIORITY in compared
         self._every = arguments.mode == "conservative"
         self._alone = all(action.name in _HARMLESS_ACTIONS for action in session.policy.actions)
-        self._limits = session.plugins.names_with("allocatable") or session.plugins.names_with("overused")
+        self._limits = bool(session.hooks("allocatable") or session.hooks("overused"))
         self._external = session.plugins.external_names("allocatable", "overused")
         self._lends = session.lends()
         self._guarantees = any(any(queue.guarantee) for queue in session.queues.values())
@@ -53,10 +54,3 @@ class Hardness:
     def _has_other_rules(self, task: Task) -> bool:
         shape = task.shape
         return bool(shape.ports or shape.has_pod_rules or self._session.devices.uses_devices(shape))
-
-
-def _compares_priority_first(session: Session) -> bool:
-    return any(
-        isinstance(plugin.arguments, DrfArguments) and plugin.arguments.priority_first
-        for plugin in session.policy.plugins()
-    )

@@ -20,13 +20,14 @@ from fairway.scheduler.backfill.hardness import Hardness
 from fairway.scheduler.backfill.lineup import LineUp
 from fairway.scheduler.backfill.overdue import evict_overdue
 from fairway.scheduler.backfill.runtimes import Runtime, Runtimes
-from fairway.scheduler.backfill.timeline import Places, PlannedStart, Starts, Timeline
+from fairway.scheduler.backfill.timeline import Starts, Timeline
+from fairway.scheduler.framework.candidates import everybody
+from fairway.scheduler.framework.holds import Places, PlannedStart
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.outcome import Step
 from fairway.scheduler.framework.session import Session
-from fairway.scheduler.placement.candidates import everybody
-from fairway.scheduler.placement.placing import Placer
-from fairway.scheduler.placement.strict_order import Blocks
+from fairway.scheduler.jobs.placing import Placer
+from fairway.scheduler.jobs.strict_order import Blocks
 from fairway.scheduler.reservations.missing import missing_tasks
 from fairway.state.shapes import Shape
 from fairway.state.tasks import TaskState

@@ -21,10 +21,11 @@ from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.backfill.gains import Gains, Rooms
 from fairway.scheduler.backfill.runtimes import Runtime, Runtimes
 from fairway.scheduler.eviction.units import is_system
+from fairway.scheduler.framework.holds import Places, PlannedStart
 from fairway.scheduler.framework.job_run import JobRun, TaskRun, grouped
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.placement.kernel import INFEASIBLE
-from fairway.scheduler.plugins.pod_rules import one_per_node
+from fairway.scheduler.placement.pod_rules import one_per_node
 from fairway.scheduler.verdict import Reason
 from fairway.state.shapes import Shape
 from fairway.state.tasks import ON_NODE, Task, TaskState
@@ -40,20 +41,8 @@ FEW_ROOMS = 4096
 """So many moments times nodes are looked at together at once, without a search for the first that matters."""
 
 IntTable = NDArray[np.int64]
-Places = tuple[tuple[Task, int], ...]
 Starts = tuple[Micros, ...]
 _Runs = list[tuple[TaskRun, BoolColumn]]
-
-
-class PlannedStart(NamedTuple):
-    """Tasks of a job and the rows they have from `start` on. A hard one is never missed; a soft one may move."""
-
-    job: JobRun
-    places: Places
-    start: Micros
-    hard: bool
-    estimated: bool
-    """Whether it rests on an estimate."""
 
 
 class _Slot(NamedTuple):

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairway.devices.match.capacity import ONE, Portion, Room
-from fairway.devices.match.slotbits import first_slots
 from fairway.devices.match.solving import TakenSlot, solve
 from fairway.devices.match.strategies import DEFAULT_CHAIN, Chain
 from fairway.devices.select.requests import Need
@@ -21,6 +20,7 @@ from fairway.devices.select.selector_requests import ByClass
 from fairway.devices.track.holders import counts, holding_of
 from fairway.devices.track.ledger import DeviceLedger
 from fairway.devices.track.node import Holding, NodeDevices, portion_milli
+from fairway.devices.track.slotbits import first_slots
 from fairway.resources.columns import Vector
 from fairway.scheduler.devices.loss import Losses
 from fairway.scheduler.devices.requests import Asked

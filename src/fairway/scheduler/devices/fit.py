@@ -14,9 +14,9 @@ import numpy as np
 
 from fairway.api.affinity import NodeSelector
 from fairway.devices.match.capacity import Room
-from fairway.devices.match.slotbits import serves
 from fairway.devices.select.requests import DeviceNeeds
 from fairway.devices.select.selector_requests import ByClaim
+from fairway.devices.track.slotbits import serves
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.devices.assignments import DeviceAssignments
 from fairway.scheduler.devices.requests import Asked

@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairway.devices.match.capacity import WHOLE, Room
+from fairway.devices.match.capacity import Room
+from fairway.devices.model.device import WHOLE
 from fairway.devices.track.node import NodeDevices
 from fairway.state.cluster import CPU
 from fairway.state.shapes import Shape

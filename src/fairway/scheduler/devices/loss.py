@@ -10,8 +10,8 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import cached_property
 
-from fairway.devices.match.capacity import WHOLE
 from fairway.devices.match.strategies import Loss
+from fairway.devices.model.device import WHOLE
 from fairway.devices.track.ledger import DeviceLedger
 from fairway.devices.track.node import NodeDevices
 from fairway.state.cluster import ClusterState

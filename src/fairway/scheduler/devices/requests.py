@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fairway.devices.match.capacity import WHOLE
-from fairway.devices.match.slotbits import MOST_LINES, Lines
+from fairway.devices.model.device import WHOLE
 from fairway.devices.select.requests import DeviceNeeds, Need
 from fairway.devices.select.selector_requests import ByClass, ByKind, label
 from fairway.devices.track.ledger import DeviceLedger
 from fairway.devices.track.occupancy import Plain
+from fairway.devices.track.slotbits import MOST_LINES, Lines
 from fairway.resources.columns import Vector
 from fairway.state.device_requests import CLASS_PREFIX
 from fairway.state.shapes import Shape

@@ -7,9 +7,9 @@ from collections.abc import Container, Iterator
 from fairway.api.arguments import EvictionArguments
 from fairway.clock import SECOND
 from fairway.scheduler.framework.admission import admission
+from fairway.scheduler.framework.candidates import in_line, is_for_backfill
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
-from fairway.scheduler.placement.candidates import in_line, is_for_backfill
 from fairway.scheduler.reservations.missing import missing_tasks
 from fairway.state.tasks import Task
 from fairway.state.waiting import Line

@@ -21,6 +21,7 @@ from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.eviction.index import VictimIndex
 from fairway.scheduler.eviction.units import Taken, Unit
 from fairway.scheduler.framework.accounts import NamespaceAccount, share
+from fairway.scheduler.framework.hooks import EntitledBy
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
 from fairway.state.cluster import PODS
@@ -66,10 +67,10 @@ class PreemptEntitlement:
         self._claimant = claimant
         self._gang = gang
         self._total = session.share_total
-        drf = session.plugin("drf")
-        self._by_share = session.plugins.enabled("drf", "preemptable")
-        self._priority_first = bool(getattr(drf, "priority_first", False))
-        self._by_priority = session.plugins.enabled("priority", "preemptable")
+        entitled = {step for steps in session.plugins.combined("entitled_by")() for step in steps}
+        self._by_share = EntitledBy.SHARE in entitled
+        self._by_priority = EntitledBy.PRIORITY in entitled
+        self._priority_first = EntitledBy.PRIORITY_FIRST in entitled
         self._mine = self._weighted(claimant.account)
         self._mine_after = self._weighted(claimant.account, more=gang)
 

@@ -127,7 +127,7 @@ class _Evictor:
         session = self._session
         eligible = entitlement.candidates(index).copy()
         hook = {"preempt": "preemptable", "reclaim": "reclaimable"}[entitlement.action]
-        for allowed in session.plugins.built_in(f"{hook}_units"):
+        for allowed in session.hooks(f"{hook}_units"):
             eligible &= allowed(index)
         if self._arguments.min_runtime:
             self._spare_young(eligible, index)
@@ -138,7 +138,7 @@ class _Evictor:
         for hold in session.holds:
             if hold.state is TaskState.PIPELINED:  # others have gone for it: it shall have the use of that
                 eligible[index.of_job(hold.job.job)] = False
-        self._ask_strangers(job, hook, eligible, index)
+        self._ask_for_each(job, hook, eligible, index)
         return eligible
 
     def _spare_young(self, eligible: BoolColumn, index: VictimIndex) -> None:
@@ -157,8 +157,8 @@ class _Evictor:
             self._session.rechecks.append(int(cooled[cooling].min()))
             eligible &= ~cooling
 
-    def _ask_strangers(self, job: JobRun, hook: str, eligible: BoolColumn, index: VictimIndex) -> None:
-        for protects in self._session.plugins.external(hook):
+    def _ask_for_each(self, job: JobRun, hook: str, eligible: BoolColumn, index: VictimIndex) -> None:
+        for protects in self._session.hooks(hook):
             numbers = np.flatnonzero(eligible).tolist()
             allowed = set(protects(job, [task for number in numbers for task in index.unit(number).tasks]))
             for number in numbers:

@@ -17,9 +17,9 @@ from fairway.scheduler.eviction.claim import Settled
 from fairway.scheduler.eviction.evict import charge_off
 from fairway.scheduler.eviction.units import Unit
 from fairway.scheduler.framework.accounts import QueueAccount
+from fairway.scheduler.framework.holds import Hold
 from fairway.scheduler.framework.job_run import grouped
 from fairway.scheduler.framework.session import Session
-from fairway.scheduler.reservations.book import Hold
 from fairway.state.queues import Amounts, add
 from fairway.state.tasks import Task, TaskState
 

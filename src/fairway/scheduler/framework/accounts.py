@@ -117,3 +117,18 @@ class QueueAccount:
 
 def _copy(amounts: Amounts, dimensions: int) -> Amounts:
     return amounts[:dimensions] + [0] * (dimensions - len(amounts))
+
+
+def queue_share(queue: QueueAccount) -> int:
+    """The largest part of what it deserves that a queue holds, in units of 2**-64."""
+    if queue.deserved is None:
+        return 0
+    most = 0
+    for row in queue.shared:
+        held, deserved = queue.held[row], queue.deserved[row]
+        if held <= 0 or deserved >= UNLIMITED or row in queue.uncounted:
+            continue
+        part = (held << SHARE_BITS) // deserved if deserved else 1 << SHARE_BITS
+        if part > most:
+            most = part
+    return most

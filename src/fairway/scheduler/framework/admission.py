@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from fairway.scheduler.framework.job_run import JobRun
-from fairway.scheduler.verdict import YES, Reason, Verdict, gated
-from fairway.state.cluster import ClusterState
-from fairway.state.jobs import Job
-from fairway.state.tasks import TaskState
-
-if TYPE_CHECKING:
-    from fairway.scheduler.framework.session import Session
+from fairway.scheduler.framework.job_run import JobRun, gates_of
+from fairway.scheduler.framework.session import Session
+from fairway.scheduler.verdict import YES, Reason, Verdict
 
 
 def admission(session: Session, job: JobRun) -> Verdict:
@@ -66,9 +59,3 @@ def gated_verdict(session: Session, job: JobRun) -> Verdict:
     if not verdict.ok:
         return verdict
     return Verdict(False, Reason.SCHEDULING_GATED, detail=gates_of(session.state, job.job))
-
-
-def gates_of(state: ClusterState, job: Job) -> str:
-    """Which of its pods are gated, and by what."""
-    keys = [task.key for task in job.tasks if task.state is TaskState.GATED]
-    return gated(len(keys), (name for key in keys for name in state.gates[key]))

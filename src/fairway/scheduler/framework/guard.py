@@ -16,30 +16,12 @@ where its class came from (`Registry`), never by what the class says of itself.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Sequence
-from fractions import Fraction
-from itertools import islice
-from numbers import Integral
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from fairway.resources.columns import IntColumn
-from fairway.scheduler.framework.hooks import Check, FloatColumn
+from fairway.api.hooks import HOOKS
+from fairway.scheduler.framework.answers import LONGEST_TEXT, checker, stand_in
 from fairway.scheduler.framework.read_only import shown
-from fairway.scheduler.placement.node_view import NodeView
-from fairway.scheduler.verdict import Reason, Verdict
-from fairway.state.tasks import Task
-
-GIANT_SCORE = 1e6
-"""A single score beyond this is no score."""
-
-MOST_CHECKS = 1000
-"""Checks that one call of a filter may give."""
-
-LONGEST_TEXT = 500
-"""Characters of a plugin's text that are shown."""
 
 Hook = Callable[..., Any]
 Nanoseconds = Callable[[], int]
@@ -130,9 +112,10 @@ def describe(error: BaseException) -> str:
 
 
 def guarded(name: str, hook: str, plugin: Any, failures: Failures) -> Hook:
-    """The hook, its answers checked and its failing turned into what the table above says."""
-    checked = _checked_by(hook)
-    closed = CLOSED.get(hook)
+    """The hook, its answers checked and its failing turned into what the table of hooks says."""
+    entry = HOOKS[hook]
+    checked = checker(entry.answer)
+    closed = stand_in(entry)
 
     def ask(*arguments: Any) -> Any:
         try:
@@ -158,167 +141,3 @@ def has(plugin: Any, what: str) -> bool:
         raise
     except BaseException:
         return False
-
-
-def _refuse(text: str, _: Sequence[Any]) -> Verdict:
-    return Verdict(False, Reason.PLUGIN_FAILED, detail=text)
-
-
-def _pass_none(text: str, arguments: Sequence[Any]) -> list[Check]:
-    return [Check(np.zeros(_view(arguments).size, dtype=np.bool_), text, Reason.PLUGIN_FAILED)]
-
-
-CLOSED: dict[str, Callable[[str, Sequence[Any]], Any]] = {
-    "feasible": _pass_none,
-    "feasible_static": _pass_none,
-    "limit": lambda _, arguments: np.ones(_view(arguments).size, dtype=np.int64),
-    "looks_around": lambda *_: True,
-    "overused": lambda *_: True,
-    "allocatable": lambda *_: 0,
-    "enqueueable": _refuse,
-    "job_valid": _refuse,
-    "job_ready": lambda *_: False,
-    "job_pipelined": lambda *_: False,
-    "preemptable": lambda *_: (),
-    "reclaimable": lambda *_: (),
-}
-"""What counts as the answer where a hook has failed; one that is not here drops out."""
-
-
-# -- what is an answer -------------------------------------------------------------------------------------------
-
-
-def _checked_by(hook: str) -> Callable[[Any, Sequence[Any]], Any]:
-    if hook.endswith("_key"):
-        return _KeyCheck()
-    return _CHECKS.get(hook, lambda answer, _: answer)
-
-
-class _KeyCheck:
-    """Keys of one hook must be comparable with each other: all of the kind of the first."""
-
-    def __init__(self) -> None:
-        self._kind: Any = None
-
-    def __call__(self, answer: Any, _: Sequence[Any]) -> Any:
-        kind, key = _kind(answer)
-        if self._kind is None:
-            self._kind = kind
-        if kind != self._kind:
-            raise TypeError(f"keys of different kinds: {kind} and {self._kind}")
-        return key
-
-
-def _kind(key: Any) -> tuple[Any, Any]:
-    """What a key can be compared with, and the key as plain data: a class of its own might compare as it likes."""
-    if isinstance(key, int | np.bool_ | np.integer):
-        return "number", int.__int__(key) if isinstance(key, int) else int(key)
-    if isinstance(key, float | np.floating) or type(key) is Fraction:
-        if math.isnan(key):
-            raise TypeError("a key is NaN")
-        return "number", key if type(key) is Fraction else float(key)
-    if isinstance(key, str):
-        return "text", str.__str__(key)
-    if isinstance(key, tuple):
-        parts = [_kind(part) for part in key]
-        return tuple(kind for kind, _ in parts), tuple(part for _, part in parts)
-    raise TypeError(f"expected a number, a text or a tuple of them as key, got {type(key).__name__}")
-
-
-def _filter(answer: Any, arguments: Sequence[Any]) -> list[Check]:
-    checks = [_check(check, _view(arguments).size) for check in islice(answer, MOST_CHECKS + 1)]
-    if len(checks) > MOST_CHECKS:
-        raise ValueError(f"more than {MOST_CHECKS} checks")
-    return checks
-
-
-def _check(check: Any, size: int) -> Check:
-    if not isinstance(check, Check) or not isinstance(check.text, str) or not isinstance(check.reason, Reason):
-        raise TypeError(f"expected a Check with a text, got {type(check).__name__}")
-    passes = np.array(check.passes)
-    if passes.shape != (size,) or passes.dtype != np.bool_:
-        raise TypeError(f"expected {size} booleans, got {passes.dtype} of shape {passes.shape}")
-    return Check(passes, _text(check.text), check.reason)
-
-
-def _text(text: str) -> str:
-    return str.__str__(text)[:LONGEST_TEXT]
-
-
-def _score(answer: Any, arguments: Sequence[Any]) -> FloatColumn:
-    """A column of the right length without NaN, infinities and giants."""
-    size = _view(arguments).size
-    column: FloatColumn = np.array(answer, dtype=np.float64)
-    if column.shape != (size,):
-        raise TypeError(f"expected {size} numbers, got shape {column.shape}")
-    if not (np.abs(column) <= GIANT_SCORE).all():
-        raise ValueError("a score is NaN, infinite or a giant")
-    return column
-
-
-def _static_score(answer: Any, arguments: Sequence[Any]) -> FloatColumn | None:
-    return None if answer is None else _score(answer, arguments)
-
-
-def _limit(answer: Any, arguments: Sequence[Any]) -> IntColumn | None:
-    if answer is None:
-        return None
-    size = _view(arguments).size
-    column: IntColumn = np.array(answer)
-    if column.shape != (size,) or column.dtype.kind not in "iu":
-        raise TypeError(f"expected {size} whole numbers, got {column.dtype} of shape {column.shape}")
-    return np.maximum(column.astype(np.int64), 1)
-
-
-def _count(answer: Any, _: Sequence[Any]) -> int:
-    if not isinstance(answer, Integral) or answer < 0:
-        raise TypeError(f"expected how many, got {answer!r}")
-    return int(answer)
-
-
-def _yes_or_no(answer: Any, _: Sequence[Any]) -> bool:
-    if not isinstance(answer, bool | np.bool_):
-        raise TypeError(f"expected True or False, got {answer!r}")
-    return bool(answer)
-
-
-def _verdict(answer: Any, _: Sequence[Any]) -> Verdict:
-    if not isinstance(answer, Verdict) or not isinstance(answer.ok, bool) or not isinstance(answer.detail, str):
-        raise TypeError(f"expected a Verdict with a text, got {type(answer).__name__}")
-    if answer.reason is not None and not isinstance(answer.reason, Reason):
-        raise TypeError(f"expected a Reason in the Verdict, got {type(answer.reason).__name__}")
-    return Verdict(answer.ok, answer.reason, _text(str(answer.plugin)), _text(answer.detail))
-
-
-def _subset(answer: Iterable[Any], arguments: Sequence[Any]) -> list[Task]:
-    """The plugin was shown stand-ins of the candidates, and answers with some of those."""
-    candidates = {shown(task): task for task in arguments[-1]}
-    found = list(islice(answer, len(candidates) + 1))
-    if len(found) > len(candidates) or not all(task in candidates for task in found):
-        raise ValueError("names tasks that are not among the candidates")
-    return [candidates[task] for task in found]
-
-
-def _view(arguments: Sequence[Any]) -> NodeView:
-    view = arguments[1]
-    assert isinstance(view, NodeView)
-    return view
-
-
-_CHECKS: dict[str, Callable[[Any, Sequence[Any]], Any]] = {
-    "feasible": _filter,
-    "feasible_static": _filter,
-    "score": _score,
-    "score_static": _static_score,
-    "reserve_score": _score,
-    "limit": _limit,
-    "looks_around": _yes_or_no,
-    "overused": _yes_or_no,
-    "allocatable": _count,
-    "enqueueable": _verdict,
-    "job_valid": _verdict,
-    "job_ready": _yes_or_no,
-    "job_pipelined": _yes_or_no,
-    "preemptable": _subset,
-    "reclaimable": _subset,
-}

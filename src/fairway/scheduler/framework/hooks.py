@@ -4,56 +4,64 @@ Plugins see arrays, not one node at a time. `nodes` is a `NodeView`: some or all
 tasks added. A column that a plugin returns has one entry per node of the view, and an entry must depend on that node
 alone, by element-wise arithmetic: the same node seen alone and among others must give the same bits.
 
-What happens when a plugin raises, or returns a wrong shape, NaN or a giant, is said in `guard.py`.
+How answers combine, which flag of a policy switches a hook off and what a failure does is said in the one table of
+hooks, `fairway/api/hooks.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from enum import Enum
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-import numpy as np
-from numpy.typing import NDArray
-
+from fairway.devices.match.capacity import Room
+from fairway.devices.track.node import NodeDevices
 from fairway.resources.columns import BoolColumn, IntColumn
-from fairway.scheduler.verdict import Reason, Verdict
+from fairway.scheduler.devices.requests import Asked
+from fairway.scheduler.framework.accounts import NamespaceAccount, QueueAccount
+from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.view import SessionView
+from fairway.scheduler.placement.node_view import Check as Check
+from fairway.scheduler.placement.node_view import FloatColumn as FloatColumn
+from fairway.scheduler.placement.node_view import NodeView
+from fairway.scheduler.verdict import Verdict
+from fairway.state.cluster import ClusterState
+from fairway.state.queues import Amounts
 from fairway.state.shapes import Shape
 from fairway.state.tasks import Task
 
-if TYPE_CHECKING:
-    from fairway.scheduler.framework.accounts import NamespaceAccount, QueueAccount
-    from fairway.scheduler.framework.job_run import JobRun
-    from fairway.scheduler.framework.session import Session
-    from fairway.scheduler.placement.node_view import NodeView
-
-FloatColumn = NDArray[np.float64]
 Key = Any
 """Anything sortable; small first. All keys of one hook must be comparable with each other."""
 
 
 class KeyText(NamedTuple):
-    """A part of a key for people. Built-in plugins say these of their keys (`queue_key_texts` and so on): the values of
-    all parts, in order, compare as the key does.
-    """
+    """A part of a key for people. The values of all parts, in order, compare as the key does."""
 
     key: str
     value: Any
     text: str
 
 
-class Check(NamedTuple):
-    """One test of a filter: where it passes, and what to say of the nodes where it does not."""
+class OrderedBy(Enum):
+    """What an order compares besides age: jobs that wait may overtake each other by it."""
 
-    passes: BoolColumn
-    text: str
-    reason: Reason = Reason.PREDICATE_FAILED
+    PRIORITY = "priority"
+    SHARE = "share"
+
+
+class EntitledBy(Enum):
+    """By what a job may take the place of another in its queue: a step of the one comparison (see `entitlement`)."""
+
+    PRIORITY = "priority"
+    SHARE = "share"
+    PRIORITY_FIRST = "priority before shares"
 
 
 @runtime_checkable
 class Opens(Protocol):
     """Called when a cycle begins, before any other hook."""
 
-    def open(self, session: Session) -> None: ...
+    def open(self, session: SessionView) -> None: ...
 
 
 class OrdersQueues(Protocol):
@@ -78,6 +86,32 @@ class OrdersTasks(Protocol):
     """Which task of a job goes first. Asked once per job and cycle; ties fall by name."""
 
     def task_key(self, task: Task) -> Key: ...
+
+
+class TellsQueueKeys(Protocol):
+    """A queue's key in readable parts."""
+
+    def queue_key_texts(self, queue: QueueAccount) -> Iterable[KeyText]: ...
+
+
+class TellsNamespaceKeys(Protocol):
+    """A namespace's key in readable parts."""
+
+    def namespace_key_texts(self, account: NamespaceAccount) -> Iterable[KeyText]: ...
+
+
+class TellsJobKeys(Protocol):
+    """A job's key in readable parts."""
+
+    def job_key_texts(self, job: JobRun) -> Iterable[KeyText]: ...
+
+
+class TellsOrder(Protocol):
+    """What the keys of queues, namespaces and jobs compare. Of a plugin that orders and does not tell, anything is
+    assumed: planned starts are then soft.
+    """
+
+    def ordered_by(self) -> Iterable[OrderedBy]: ...
 
 
 class Overused(Protocol):
@@ -116,6 +150,40 @@ class PipelinesJobs(Protocol):
     """
 
     def job_pipelined(self, job: JobRun) -> bool: ...
+
+
+class Deserves(Protocol):
+    """What each queue deserves, one amount for each resource of the axis; `UNLIMITED` where that does not limit. Asked
+    once per cycle, after jobs were let in and before anything is placed.
+    """
+
+    def deserved(self) -> Mapping[str, Sequence[int]]: ...
+
+
+class Lends(Protocol):
+    """Whether idle capacity goes to other queues than those that deserve it."""
+
+    def lends(self) -> bool: ...
+
+
+class TellsLimits(Protocol):
+    """Which limit of its queue keeps a job from its next step, as things stand; `YES` if none."""
+
+    def not_allowed(self, job: JobRun) -> Verdict: ...
+
+
+class LeavesGuarantees(Protocol):
+    """Whether a queue that sets aside so much more, by row, leaves to the others what they are guaranteed."""
+
+    def leaves_guarantees(self, queue: QueueAccount, need: Mapping[int, int]) -> bool: ...
+
+
+class TellsWhatIsOwed(Protocol):
+    """By row, of what queues other than this are guaranteed: what they have, and what they still request. What is only
+    reserved for them, by name of queue, they do not have yet.
+    """
+
+    def owed(self, queue: QueueAccount, reserved: Mapping[str, Amounts]) -> Mapping[int, tuple[int, int]]: ...
 
 
 class Filters(Protocol):
@@ -167,6 +235,28 @@ class LooksAround(Protocol):
     def looks_around(self, shape: Shape) -> bool: ...
 
 
+class RestsOn(Protocol):
+    """What the plugin's answers about nodes rest on besides the shape and the node: columns are kept from cycle to
+    cycle while it stays the same. Asked before `open`.
+    """
+
+    def basis(self, state: ClusterState) -> Hashable: ...
+
+
+class AssignsDevices(Protocol):
+    """The strategies by which devices are chosen; where no plugin has any, no pod gets devices. Asked before `open`."""
+
+    def device_strategies(self) -> tuple[str, ...]: ...
+
+
+class ChoosesDevices(Protocol):
+    """The slot of the device of which a pod takes a part, where it requests no more than that; None if none serves. The
+    pod's other resources are taken already.
+    """
+
+    def choose_device(self, request: Asked, row: int, node: NodeDevices, room: Room) -> int | None: ...
+
+
 class ScoresReserves(Protocol):
     """How good each node is to be reserved, larger is better; all are added up. Only the best are used."""
 
@@ -183,6 +273,37 @@ class ProtectsAcrossQueues(Protocol):
     """The same for reclaim."""
 
     def reclaimable(self, claimant: JobRun, candidates: Sequence[Task]) -> Iterable[Task]: ...
+
+
+class Victims(Protocol):
+    """What could be evicted, in units that are evicted whole: surplus pods and gangs. Columns may be longer than the
+    list of units; entries of units that are gone (None) mean nothing.
+    """
+
+    @property
+    def units(self) -> Sequence[Any]: ...
+    @property
+    def system(self) -> BoolColumn: ...
+    @property
+    def priority(self) -> IntColumn: ...
+
+
+class ProtectsUnits(Protocol):
+    """Like `preemptable`, for what does not depend on the claimant: asked of all units at once."""
+
+    def preemptable_units(self, index: Victims) -> BoolColumn: ...
+
+
+class ProtectsUnitsAcrossQueues(Protocol):
+    """The same for reclaim."""
+
+    def reclaimable_units(self, index: Victims) -> BoolColumn: ...
+
+
+class Entitles(Protocol):
+    """By what a job may take the place of another in its queue; each plugin adds its part."""
+
+    def entitled_by(self) -> Iterable[EntitledBy]: ...
 
 
 class Accounts(Protocol):

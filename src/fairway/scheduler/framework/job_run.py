@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from fairway.resources.columns import Vector
 from fairway.scheduler.framework.accounts import NamespaceAccount, QueueAccount
+from fairway.scheduler.verdict import gated
+from fairway.state.cluster import ClusterState
 from fairway.state.jobs import Job
 from fairway.state.queues import Amounts, add
 from fairway.state.shapes import Shape
-from fairway.state.tasks import ACCOUNTED, Task
+from fairway.state.tasks import ACCOUNTED, Task, TaskState
 from fairway.state.waiting import Entry, GangTemplate, Line
 
 
@@ -174,3 +176,9 @@ def grouped(tasks: list[Task]) -> list[TaskRun]:
         else:
             runs.append(TaskRun(shape, role, [task]))
     return runs
+
+
+def gates_of(state: ClusterState, job: Job) -> str:
+    """Which of its pods are gated, and by what."""
+    keys = [task.key for task in job.tasks if task.state is TaskState.GATED]
+    return gated(len(keys), (name for key in keys for name in state.gates[key]))

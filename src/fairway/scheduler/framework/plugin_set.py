@@ -10,23 +10,15 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+from fairway.api.hooks import HOOKS
 from fairway.api.policy import PluginConfig, Policy
+from fairway.scheduler.framework.combining import COMBINERS
 from fairway.scheduler.framework.guard import Failures, guarded, has
 from fairway.scheduler.framework.read_only import shown
 from fairway.scheduler.framework.registry import Registry
 
 Dropped = frozenset[tuple[str, str]]
 """(plugin, hook) pairs that are left out of a cycle, for they have failed in it."""
-
-_FOLLOWS = {
-    "feasible_static": "feasible",
-    "limit": "feasible",
-    "looks_around": "feasible",
-    "preemptable_units": "preemptable",
-    "reclaimable_units": "reclaimable",
-    "score_static": "score",
-}
-"""Hooks without a flag of their own, and whose flag they follow."""
 
 
 class Layout:
@@ -36,30 +28,19 @@ class Layout:
         self.configs = configs
         self._classes = tuple(registry.plugin_class(config.name) for config in configs)
         self.ours = tuple(registry.is_built_in(config.name) for config in configs)
-        self.names = {config.name: place for place, config in enumerate(configs)}
         self.only_ours = all(self.ours)
         self._hooks: dict[str, tuple[int, ...]] = {}
-        self._able: dict[str, tuple[int, ...]] = {}
 
     def having(self, hook: str) -> tuple[int, ...]:
         """The places of the plugins that have a hook and may use it."""
         found = self._hooks.get(hook)
         if found is None:
-            flag = _FOLLOWS.get(hook, hook)
+            switch = HOOKS[hook].switch
             found = self._hooks[hook] = tuple(
                 place
                 for place, (config, plugin) in enumerate(zip(self.configs, self._classes, strict=True))
-                if config.enabled(flag) and has(plugin, hook)
+                if config.enabled(switch) and has(plugin, hook)
             )
-        return found
-
-    def able(self, what: str) -> tuple[int, ...]:
-        """The places of the built-in plugins that have an attribute."""
-        found = self._able.get(what)
-        if found is None:
-            places = (place for place, ours in enumerate(self.ours) if ours)
-            found = tuple(place for place in places if hasattr(self._classes[place], what))
-            self._able[what] = found
         return found
 
     def only_built_in_have(self, *hooks: str) -> bool:
@@ -101,23 +82,6 @@ class PluginSet:
         self._as_they_are = not dropped and not self.has_external
         self.only_built_in_have = self._layout.only_built_in_have
 
-    def all(self) -> list[Any]:
-        return self._plugins
-
-    def able(self, what: str) -> list[Any]:
-        """The built-in ones that have something which is no hook: external plugins are asked at hooks only."""
-        return [self._plugins[place] for place in self._layout.able(what)]
-
-    def named(self, name: str) -> Any:
-        """A plugin by name, or None."""
-        place = self._layout.names.get(name)
-        return None if place is None else self._plugins[place]
-
-    def enabled(self, name: str, hook: str) -> bool:
-        """Whether the policy has a plugin and lets it have a say at a hook."""
-        place = self._layout.names.get(name)
-        return place is not None and self._layout.configs[place].enabled(hook)
-
     def open(self, session: Any) -> None:
         """A cycle begins."""
         for place in self._layout.having("open"):
@@ -134,22 +98,22 @@ class PluginSet:
             return [getattr(plugins[place], name) for place in self._layout.having(name)]
         return [self._call(place, name) for place in self._asked(name)]
 
+    def combined(self, name: str) -> Callable[..., Any]:
+        """The hook of all plugins as one, their answers combined as the table of hooks says."""
+        return COMBINERS[HOOKS[name].combination](self.hooks(name))
+
     def external(self, name: str) -> list[Callable[..., Any]]:
         """What plugins of others have to say at a hook."""
         return [self._call(place, name) for place in self._asked(name) if not self._layout.ours[place]]
 
-    def names_with(self, hook: str) -> list[str]:
-        """The plugins that have a say at a hook."""
-        return [self._layout.configs[place].name for place in self._asked(hook)]
+    def by_plugin(self, hook: str) -> dict[str, Callable[..., Any]]:
+        """The implementations of a hook by the names of the plugins that have a say at it."""
+        return {self._layout.configs[place].name: self._call(place, hook) for place in self._asked(hook)}
 
     def external_names(self, *hooks: str) -> list[str]:
         """The plugins of others that have a say at one of these hooks."""
         places = sorted({place for hook in hooks for place in self._asked(hook) if not self._layout.ours[place]})
         return [self._layout.configs[place].name for place in places]
-
-    def built_in(self, name: str) -> list[Callable[..., Any]]:
-        """The implementations of a hook that only built-in plugins have."""
-        return [self._call(place, name) for place in self._asked(name) if self._layout.ours[place]]
 
     def trend(self) -> int | None:
         """How the sum of the scores of a node moves as the node fills, if all agree (see `hooks.Scores`)."""

@@ -14,18 +14,14 @@ It is registered in the catalog like our own, so its arguments are checked, show
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
-from importlib.metadata import EntryPoint, entry_points
-from time import monotonic_ns
 from typing import Any
 
-from fairway.api.catalog import FLAGS, Catalog, builtin_catalog
+from fairway.api.catalog import FLAGS, Catalog, catalog_of_actions
+from fairway.api.hooks import HOOKS
 from fairway.api.policy import PluginConfig
 from fairway.api.settings import Arguments
 from fairway.errors import InputError
-from fairway.scheduler.framework.guard import Failures, Stopwatch, describe
-
-GROUP = "fairway.plugins"
+from fairway.scheduler.framework.guard import Failures, Stopwatch, has
 
 
 class Registry:
@@ -40,13 +36,12 @@ class Registry:
         external: Iterable[type[Any]] = (),
         stopwatch: Stopwatch | None = None,
     ) -> None:
-        self.catalog: Catalog = builtin_catalog()
+        self.catalog: Catalog = catalog_of_actions()
         self.stopwatch = stopwatch
         self._built_in = frozenset(built_in)
         self._classes = dict(built_in)
         for name, plugin in built_in.items():
-            if name not in self.catalog.plugins:
-                self._describe(name, plugin)
+            self._describe(name, plugin)
         for plugin in external:
             self.add(plugin)
 
@@ -59,7 +54,8 @@ class Registry:
         self._classes[name] = plugin
 
     def _describe(self, name: str, plugin: type[Any]) -> None:
-        hooks = [hook for hook in FLAGS.values() if hasattr(plugin, hook)]
+        switches = {hook.switch for hook in HOOKS.values() if has(plugin, hook.name)}
+        hooks = [hook for hook in FLAGS.values() if hook in switches]
         arguments = getattr(plugin, "Arguments", Arguments)
         self.catalog.register_plugin(name, arguments, _meaning(plugin), hooks)
 
@@ -77,31 +73,6 @@ class Registry:
         made: list[Any] = []
         failures.attempt(config.name, lambda: made.append(plugin(config.arguments)))
         return made[0] if made else plugin
-
-
-@lru_cache(maxsize=1)
-def default_registry() -> Registry:
-    """Our own plugins and all that are installed; the time that those take is measured."""
-    from fairway.scheduler.plugins import BUILT_IN
-
-    registry = Registry(BUILT_IN, stopwatch=Stopwatch(monotonic_ns))
-    for point in sorted(entry_points(group=GROUP)):
-        install(registry, point)
-    return registry
-
-
-def install(registry: Registry, point: EntryPoint) -> None:
-    """Add what an entry point offers. One that cannot be used is an error only to a policy that names it."""
-    try:
-        plugin = point.load()
-        if not isinstance(plugin, type):
-            raise InputError("it is not a class")
-        registry.add(plugin)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # importing it runs external code, which may raise anything
-        said = str(error) if isinstance(error, InputError) else describe(error)
-        registry.catalog.register_broken(point.name, f"plugin {point.name} ({point.value}) cannot be used: {said}")
 
 
 def _meaning(plugin: type[Any]) -> str:

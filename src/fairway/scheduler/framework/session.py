@@ -6,7 +6,6 @@ Actions read the session and write through statements. When all actions have run
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +19,9 @@ from fairway.devices.track.ledger import device_ledger
 from fairway.resources.columns import IntColumn
 from fairway.scheduler.devices.assignments import DeviceAssignments
 from fairway.scheduler.devices.fit import DeviceFit
-from fairway.scheduler.devices.queues import DeviceQueues
 from fairway.scheduler.framework.accounts import NamespaceAccount, QueueAccount
+from fairway.scheduler.framework.device_accounts import DeviceQueues
+from fairway.scheduler.framework.holds import PlannedStart, Reservations
 from fairway.scheduler.framework.hooks import Check, Key
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.outcome import Outcomes
@@ -33,8 +33,7 @@ from fairway.scheduler.placement.kernel import Kernel, NodeHooks
 from fairway.scheduler.placement.node_view import NodeView
 from fairway.scheduler.placement.pod_counts import PodCounts
 from fairway.scheduler.plan import Eviction
-from fairway.scheduler.reservations.book import Reservations
-from fairway.scheduler.verdict import STAGE, YES, Reason, Verdict
+from fairway.scheduler.verdict import YES, Reason, Verdict
 from fairway.state.cluster import PODS, ClusterState
 from fairway.state.device_requests import CLASS_PREFIX
 from fairway.state.jobs import Job
@@ -43,9 +42,6 @@ from fairway.state.shapes import Shape
 from fairway.state.snapshot import snapshot_of
 from fairway.state.tasks import Task, TaskState
 from fairway.state.waiting import Entry, GangTemplate, Line
-
-if TYPE_CHECKING:
-    from fairway.scheduler.backfill.timeline import PlannedStart
 
 CapFor = Callable[[Shape], IntColumn | None]
 
@@ -84,8 +80,8 @@ class Session:
         self.notes_to_make: dict[Job, Callable[[], str]] = {}
         """The same, of jobs of which it is only worked out if somebody wants to know."""
         self._open_hooks()
-        devices = self.plugin("devices")
-        self.devices = DeviceAssignments(book, self.snapshot, devices.chain if devices else DEFAULT_CHAIN)
+        strategies = self.plugins.combined("device_strategies")() or DEFAULT_CHAIN
+        self.devices = DeviceAssignments(book, self.snapshot, strategies)
         self.device_fit = DeviceFit(self.devices, self.snapshot)
         self.device_queues = DeviceQueues(book, self.devices.asks)
         self.kernel = Kernel(self.snapshot, self._node_hooks(), self._columns(), self.pods)
@@ -115,28 +111,38 @@ class Session:
         self.holders: dict[Job, JobRun] = {}
         self.holds = Reservations(self)
         self.plugins.open(self)
+        if self.hooks("choose_device"):
+            self.devices.rooms.prefer = self.plugins.combined("choose_device")
 
     # -- hooks ------------------------------------------------------------------------------------------------
 
     def _open_hooks(self) -> None:
-        self._queue_keys = self.hooks("queue_key")
-        self._namespace_keys = self.hooks("namespace_key")
-        self._job_keys = self.hooks("job_key")
-        self._task_keys = self.hooks("task_key")
-        self._overused = self.hooks("overused")
+        combined = self.plugins.combined
+        self._queue_keys = combined("queue_key")
+        self._namespace_keys = combined("namespace_key")
+        self._job_keys = combined("job_key")
+        self._task_keys = combined("task_key")
         self._external_overused = self.plugins.external("overused")
-        self._allocatable = self.hooks("allocatable")
-        self._enqueueable = self.hooks("enqueueable")
-        self._job_valid = self.hooks("job_valid")
-        self._job_ready = self.hooks("job_ready")
-        self._on_allocate = self.hooks("on_allocate")
+        self._allocatable = combined("allocatable")
+        self.overused: Callable[[QueueAccount], bool] = combined("overused")
+        self.enqueueable: Callable[[JobRun], Verdict] = combined("enqueueable")
+        self.job_valid: Callable[[JobRun], Verdict] = combined("job_valid")
+        self.job_ready: Callable[[JobRun], bool] = combined("job_ready")
+        self.job_pipelined: Callable[[JobRun], bool] = combined("job_pipelined")
+        self._not_allowed = combined("not_allowed")
+        self.lends: Callable[[], bool] = combined("lends")
+        """Whether idle capacity goes to other queues than those that deserve it."""
+        self.on_allocate: Callable[[JobRun, Shape, int], None] = combined("on_allocate")
         self.can_group_equivalent_jobs = self.plugins.only_built_in_have(
             "job_key", "task_key", "job_valid", "enqueueable"
         )
 
     def _node_hooks(self) -> NodeHooks:
         return NodeHooks(
-            feasible_static=[*self.hooks("feasible_static"), *([] if self.plugin("devices") else [no_devices])],
+            feasible_static=[
+                *self.hooks("feasible_static"),
+                *([] if self.hooks("device_strategies") else [no_devices]),
+            ],
             feasible=self.hooks("feasible"),
             limit=self.hooks("limit"),
             score_static=self.hooks("score_static"),
@@ -147,8 +153,7 @@ class Session:
 
     def _columns(self) -> Columns:
         """Kept columns fit one policy and one set of working plugins; a guarded plugin's answers are not kept."""
-        fgd = self.plugin("fgd")
-        key = (self.policy.tiers, self._dropped, None if fgd is None else fgd.basis(self.state))
+        key = (self.policy.tiers, self._dropped, self.plugins.combined("basis")(self.state))
         kept = self.state.cache.get("columns")
         generation = self.devices.book.generation
         if kept is None or kept[0] != key or self.plugins.has_external:
@@ -188,44 +193,34 @@ class Session:
     # -- order ------------------------------------------------------------------------------------------------
 
     def queue_key(self, queue: QueueAccount) -> Key:
-        return (*[key(queue) for key in self._queue_keys], queue.info.created, queue.name)
+        return (*self._queue_keys(queue), queue.info.created, queue.name)
 
     def namespace_key(self, account: NamespaceAccount) -> Key:
         """Ties: the larger weight, then the older job at the head, then the name (semantics 3.2)."""
         ties = (-account.weight, account.top_created, account.namespace)
-        return (*[key(account) for key in self._namespace_keys], *ties)
+        return (*self._namespace_keys(account), *ties)
 
     def job_key(self, job: JobRun) -> Key:
-        return (*[key(job) for key in self._job_keys], job.job.order)
+        return (*self._job_keys(job), job.job.order)
 
     def order_tasks(self, job: JobRun) -> None:
         """Put the waiting tasks in order; the default one needs nothing."""
         if not self.can_group_equivalent_jobs:
-            tasks = sorted(job.waiting, key=lambda task: ([key(task) for key in self._task_keys], task.key))
+            tasks = sorted(job.waiting, key=lambda task: (self._task_keys(task), task.key))
             job.order_tasks(tasks)
 
     # -- verdicts ---------------------------------------------------------------------------------------------
 
-    def overused(self, queue: QueueAccount) -> bool:
-        return any(overused(queue) for overused in self._overused)
-
     def allocatable(self, queue: QueueAccount, shape: Shape, count: int) -> int:
         if not self.lending and self._external_overused and any(o(queue) for o in self._external_overused):
             return 0
-        for allocatable in self._allocatable:
-            count = min(count, allocatable(queue, shape, count))
-        return count
-
-    def lends(self) -> bool:
-        """Whether idle share goes to others than those who deserve it."""
-        return any(plugin.lends for plugin in self.plugins.able("lends"))
+        return int(self._allocatable(queue, shape, count))
 
     def not_allowed(self, job: JobRun) -> Verdict:
         """Why the queue may not take the job's next step, as things stand; `YES` if by now it may."""
-        for plugin in self.plugins.able("not_allowed"):
-            verdict: Verdict = plugin.not_allowed(job)
-            if not verdict.ok:
-                return verdict
+        verdict: Verdict = self._not_allowed(job)
+        if not verdict.ok:
+            return verdict
         if self.failures.texts:
             return Verdict(False, Reason.PLUGIN_FAILED, detail="; ".join(self.failures.texts.values()))
         names = " or ".join(self.plugins.external_names("overused", "allocatable"))
@@ -233,26 +228,6 @@ class Session:
             return YES
         detail = f"plugin {names} does not let queue {job.queue.name} take more"
         return Verdict(False, Reason.QUEUE_OVERUSED, names, detail)
-
-    def job_ready(self, job: JobRun) -> bool:
-        for ready in self._job_ready:  # noqa: SIM110 - asked several times for every step
-            if not ready(job):
-                return False
-        return True
-
-    def job_pipelined(self, job: JobRun) -> bool:
-        return all(pipelined(job) for pipelined in self.hooks("job_pipelined"))
-
-    def job_valid(self, job: JobRun) -> Verdict:
-        refusals = [verdict for valid in self._job_valid if not (verdict := valid(job)).ok]
-        return _first_no(refusals) if refusals else YES
-
-    def enqueueable(self, job: JobRun) -> Verdict:
-        return _first_no(enqueueable(job) for enqueueable in self._enqueueable)
-
-    def on_allocate(self, job: JobRun, shape: Shape, count: int) -> None:
-        for told in self._on_allocate:
-            told(job, shape, count)
 
     # -- books and jobs -----------------------------------------------------------------------------------------
 
@@ -294,8 +269,10 @@ class Session:
         """Work out what each queue deserves, once per cycle: after jobs were let in, before anything is placed."""
         if not self._divided:
             self._divided = True
-            for plugin in self.plugins.able("divide"):
-                plugin.divide(self)
+            deserved = self.plugins.combined("deserved")() or {}
+            for name, amounts in deserved.items():
+                if name in self.queues:
+                    self.queues[name].deserved = fitted(amounts, len(self.queues[name].held))
 
     def again(self) -> Session:
         """A session like this one at its beginning, with the same groups let in."""
@@ -393,10 +370,6 @@ class Session:
                 amounts[place] = amounts.get(place, 0) + amount
         job.charge_more(tuple(amounts.items()), sign)
 
-    def plugin(self, name: str) -> Any:
-        """A plugin of the policy by name, or None."""
-        return self.plugins.named(name)
-
 
 def no_devices(shape: Shape, nodes: NodeView) -> Iterable[Check]:
     """Where the policy lacks the plugin devices nobody is given any."""
@@ -406,10 +379,9 @@ def no_devices(shape: Shape, nodes: NodeView) -> Iterable[Check]:
     return (Check(np.zeros(nodes.size, dtype=np.bool_), text, Reason.DEVICE_UNAVAILABLE),)
 
 
-def _first_no(verdicts: Iterable[Verdict]) -> Verdict:
-    """The refusal that stands first in the table of reasons."""
-    refusals = [verdict for verdict in verdicts if not verdict.ok]
-    return min(refusals, key=lambda verdict: STAGE[verdict.reason or Reason.PLUGIN_FAILED]) if refusals else YES
+def fitted(amounts: list[int], dimensions: int) -> list[int]:
+    """What is not mentioned is not deserved."""
+    return [*amounts[:dimensions], *[0] * (dimensions - len(amounts))]
 
 
 def _add_up(into: list[int], amounts: list[int]) -> None:

@@ -6,13 +6,17 @@ or it finds that the job cannot be, and rolls back to where it began.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
+from fairway.scheduler.framework.holds import Reservations
 from fairway.scheduler.framework.job_run import JobRun, TaskRun
+from fairway.scheduler.framework.view import Workspace
 from fairway.state.tasks import Task
 
-if TYPE_CHECKING:
-    from fairway.scheduler.framework.session import Session
+
+class _Session(Workspace, Protocol):
+    @property
+    def holds(self) -> Reservations: ...
 
 
 class Placed(NamedTuple):
@@ -27,7 +31,7 @@ class Placed(NamedTuple):
 class Statement:
     """One attempt. Commit or roll back; an attempt that is left open is a fault."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: _Session) -> None:
         self._session = session
         self._entries: list[Placed] = []
 

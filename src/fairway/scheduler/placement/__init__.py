@@ -1,1 +1,1 @@
-"""Where tasks fit and which node is best: the kernel over node columns, and which jobs are worth trying."""
+"""Where tasks fit and which node is best: the kernel over node columns."""

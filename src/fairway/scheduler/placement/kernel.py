@@ -25,9 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairway.resources.columns import BoolColumn, IntColumn
-from fairway.scheduler.framework.hooks import Check, FloatColumn
 from fairway.scheduler.placement.columns import Column, Columns
-from fairway.scheduler.placement.node_view import NodeView
+from fairway.scheduler.placement.node_view import Check, FloatColumn, NodeView
 from fairway.scheduler.placement.pod_counts import PodCounts
 from fairway.state.cluster import PODS
 from fairway.state.ranks import RANK_BITS

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.placement.pod_counts import PodCounts
+from fairway.scheduler.verdict import Reason
 from fairway.state.snapshot import Snapshot
+
+FloatColumn = NDArray[np.float64]
+
+
+class Check(NamedTuple):
+    """One test of a filter: where it passes, and what to say of the nodes where it does not."""
+
+    passes: BoolColumn
+    text: str
+    reason: Reason = Reason.PREDICATE_FAILED
 
 
 class NodeView:

@@ -1,4 +1,4 @@
-"""The built-in plugins, by name."""
+"""The built-in plugins, by name. Each is a noun and fits on a page or two."""
 
 from __future__ import annotations
 
@@ -18,5 +18,6 @@ from fairway.scheduler.plugins.proportion import Proportion
 
 BUILT_IN: dict[str, type[Any]] = {
     plugin.name: plugin
-    for plugin in (BinPack, Capacity, Conformance, Devices, Drf, Fgd, Gang, NodeOrder, Predicates, Priority, Proportion)
+    for plugin in (Priority, Gang, Conformance, Drf, Predicates, Proportion, Capacity, NodeOrder, BinPack, Devices, Fgd)
 }
+"""In the order of the policy reference. A plugin is one module and one entry here."""

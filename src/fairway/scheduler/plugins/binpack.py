@@ -6,21 +6,24 @@ import numpy as np
 
 from fairway.api.arguments import BinPackArguments
 from fairway.scheduler.framework.hooks import FloatColumn
-from fairway.scheduler.framework.session import Session
+from fairway.scheduler.framework.view import SessionView
 from fairway.scheduler.placement.node_view import NodeView
 from fairway.state.cluster import CPU, MEMORY
 from fairway.state.shapes import Shape
 
 
 class BinPack:
+    """Prefer the fullest node that fits, to keep others whole."""
+
     name = "binpack"
+    Arguments = BinPackArguments
     trend = 1
 
     def __init__(self, arguments: BinPackArguments) -> None:
         self._arguments = arguments
         self._weights: dict[int, int] = {}
 
-    def open(self, session: Session) -> None:
+    def open(self, session: SessionView) -> None:
         weights = {CPU: self._arguments.cpu, MEMORY: self._arguments.memory}
         for name, weight in self._arguments.resources.items():
             row = session.state.axis.find(name)

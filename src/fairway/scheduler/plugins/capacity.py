@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from fairway.api.settings import Arguments
-from fairway.scheduler.framework.accounts import UNLIMITED
-from fairway.scheduler.framework.session import Session
+from fairway.scheduler.framework.accounts import UNLIMITED, QueueAccount
 from fairway.scheduler.plugins.queue_limits import QueueLimits
 from fairway.state.cluster import PODS
 
 
 class Capacity(QueueLimits):
+    """Queues deserve what is written on them."""
+
     name = "capacity"
 
     def __init__(self, arguments: Arguments) -> None:
         super().__init__()
 
-    def divide(self, session: Session) -> None:
-        for book in session.queues.values():
-            book.deserved = [
-                min(book.capability[row], max(book.guarantee[row], book.info.deserved.get(row, 0)))
-                for row in range(len(book.held))
-            ]
-            book.deserved[PODS] = UNLIMITED
+    def deserved(self) -> dict[str, list[int]]:
+        return {name: _written(book) for name, book in self._books.items()}
+
+
+def _written(book: QueueAccount) -> list[int]:
+    amounts = [
+        min(book.capability[row], max(book.guarantee[row], book.info.deserved.get(row, 0)))
+        for row in range(len(book.held))
+    ]
+    amounts[PODS] = UNLIMITED
+    return amounts

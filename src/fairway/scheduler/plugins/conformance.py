@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from fairway.api.settings import Arguments
 from fairway.resources.columns import BoolColumn
-from fairway.scheduler.eviction.index import VictimIndex
+from fairway.scheduler.framework.hooks import Victims
 
 
 class Conformance:
+    """System pods are never evicted."""
+
     name = "conformance"
 
     def __init__(self, arguments: Arguments) -> None: ...
 
-    def preemptable_units(self, index: VictimIndex) -> BoolColumn:
+    def preemptable_units(self, index: Victims) -> BoolColumn:
         return ~index.system[: len(index.units)]
 
-    def reclaimable_units(self, index: VictimIndex) -> BoolColumn:
+    def reclaimable_units(self, index: Victims) -> BoolColumn:
         return self.preemptable_units(index)

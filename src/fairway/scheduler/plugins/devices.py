@@ -13,7 +13,7 @@ from fairway.devices.select.requests import CLASS_MISSING, DeviceNeeds
 from fairway.resources.columns import IntColumn
 from fairway.scheduler.framework.hooks import Check
 from fairway.scheduler.framework.job_run import JobRun
-from fairway.scheduler.framework.session import Session
+from fairway.scheduler.framework.view import SessionView
 from fairway.scheduler.placement.node_view import NodeView
 from fairway.scheduler.verdict import DEVICES_TEXT, YES, Reason, Verdict
 from fairway.state.shapes import Shape
@@ -23,14 +23,20 @@ ADMIN_ACCESS = "resource.kubernetes.io/admin-access"
 
 
 class Devices:
+    """Choose devices by class, and nodes that have them."""
+
     name = "devices"
+    Arguments = DevicesArguments
 
     def __init__(self, arguments: DevicesArguments) -> None:
-        self.chain: tuple[str, ...] = arguments.strategy
-        self._session: Session | None = None
+        self._strategies: tuple[str, ...] = arguments.strategy
+        self._session: SessionView | None = None
 
-    def open(self, session: Session) -> None:
+    def open(self, session: SessionView) -> None:
         self._session = session
+
+    def device_strategies(self) -> tuple[str, ...]:
+        return self._strategies
 
     def job_valid(self, job: JobRun) -> Verdict:
         """Whether what it asks for exists, and its namespace may ask for it."""
@@ -48,7 +54,7 @@ class Devices:
                 return Verdict(False, reason, self.name, missing.text)
         return YES
 
-    def _not_allowed(self, session: Session, namespace: str, needs: DeviceNeeds) -> str:
+    def _not_allowed(self, session: SessionView, namespace: str, needs: DeviceNeeds) -> str:
         """Which class, by limits or by claim, the namespace may not ask for; "" if it may all."""
         labels, book = session.state.namespaces.labels(namespace), session.devices.book
         for option in (option for need in needs.needs for option in need.options):

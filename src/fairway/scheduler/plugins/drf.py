@@ -7,24 +7,33 @@ from __future__ import annotations
 
 from fairway.api.arguments import DrfArguments
 from fairway.scheduler.framework.accounts import NamespaceAccount, share, share_text
-from fairway.scheduler.framework.hooks import KeyText
+from fairway.scheduler.framework.hooks import EntitledBy, KeyText, OrderedBy
 from fairway.scheduler.framework.job_run import JobRun
-from fairway.scheduler.framework.session import Session
+from fairway.scheduler.framework.view import SessionView
 from fairway.state.cluster import PODS
 
 
 class Drf:
+    """Dominant resource fairness: the namespace, then the job, with the least share goes first."""
+
     name = "drf"
+    Arguments = DrfArguments
 
     def __init__(self, arguments: DrfArguments) -> None:
-        self.priority_first = arguments.priority_first
+        self._priority_first = arguments.priority_first
         self._total: list[int] = []
 
-    def open(self, session: Session) -> None:
+    def open(self, session: SessionView) -> None:
         self._total = session.share_total
 
+    def ordered_by(self) -> tuple[OrderedBy, ...]:
+        return (OrderedBy.PRIORITY, OrderedBy.SHARE) if self._priority_first else (OrderedBy.SHARE,)
+
+    def entitled_by(self) -> tuple[EntitledBy, ...]:
+        return (EntitledBy.SHARE, EntitledBy.PRIORITY_FIRST) if self._priority_first else (EntitledBy.SHARE,)
+
     def namespace_key(self, account: NamespaceAccount) -> tuple[int, int]:
-        first = -account.top_priority if self.priority_first else 0
+        first = -account.top_priority if self._priority_first else 0
         return first, share(account.held, self._total, account.weight, PODS)
 
     def namespace_key_texts(self, account: NamespaceAccount) -> list[KeyText]:
@@ -32,7 +41,7 @@ class Drf:
         whole = share_text(share(account.held, self._total, 1, PODS))
         text = f"{share_text(weighted)} = dominant share {whole} / weight {account.weight}"
         priority = KeyText("priority of the job", first, str(account.top_priority))
-        return [*([priority] if self.priority_first else []), KeyText("weighted share", weighted, text)]
+        return [*([priority] if self._priority_first else []), KeyText("weighted share", weighted, text)]
 
     def job_key(self, job: JobRun) -> int:
         return share(job.held, self._total, 1, PODS) if job.started or job.ready else 0

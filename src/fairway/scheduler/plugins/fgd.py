@@ -16,7 +16,7 @@ from fairway.devices.track.node import NodeDevices
 from fairway.scheduler.devices.fragments import Fragments, Typical, typical_pods
 from fairway.scheduler.devices.requests import Asked
 from fairway.scheduler.framework.hooks import FloatColumn
-from fairway.scheduler.framework.session import Session
+from fairway.scheduler.framework.view import SessionView
 from fairway.scheduler.placement.node_view import NodeView
 from fairway.state.cluster import CPU, PODS, ClusterState
 from fairway.state.shapes import Shape
@@ -26,12 +26,15 @@ _MOST = 100.0
 
 
 class Fgd:
+    """Place GPU pods where they fragment the GPUs least."""
+
     name = "fgd"
+    Arguments = FgdArguments
     trend: int | None = None
 
     def __init__(self, arguments: FgdArguments) -> None:
         self._weight = arguments.weight
-        self._session: Session | None = None
+        self._session: SessionView | None = None
         self._typical: Typical = ()
         self._fragments = Fragments(())
         self._scores: dict[tuple[int, Room, int, int, int, NodeDevices | None], int] = {}
@@ -46,9 +49,8 @@ class Fgd:
         self._fragments = Fragments(self._typical)
         return self._typical
 
-    def open(self, session: Session) -> None:
+    def open(self, session: SessionView) -> None:
         self._session = session
-        session.devices.rooms.prefer = self.prefer
 
     def score(self, shape: Shape, nodes: NodeView) -> FloatColumn:
         session = self._session
@@ -99,10 +101,10 @@ class Fgd:
         assert self._session is not None
         return None if slot is None else self._session.devices.rooms.part(asked, node, room, slot).after
 
-    def prefer(self, asked: Asked, row: int, node: NodeDevices, room: Room) -> int | None:
+    def choose_device(self, request: Asked, row: int, node: NodeDevices, room: Room) -> int | None:
         """The device of which to take a part; the room of the task is written already."""
         assert self._session is not None
-        return self._slot(asked, node, room, self._fragments.step(int(self._session.snapshot.idle[CPU, row])))
+        return self._slot(request, node, room, self._fragments.step(int(self._session.snapshot.idle[CPU, row])))
 
     def _slot(self, asked: Asked, node: NodeDevices, room: Room, step: int) -> int | None:
         """None where it is not a part of one device that is asked for, or the choice is not ours."""

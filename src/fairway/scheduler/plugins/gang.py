@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from fairway.api.settings import Arguments
-from fairway.scheduler.framework.admission import gates_of
-from fairway.scheduler.framework.hooks import KeyText
-from fairway.scheduler.framework.job_run import JobRun
-from fairway.scheduler.framework.session import Session
+from fairway.scheduler.framework.hooks import KeyText, OrderedBy
+from fairway.scheduler.framework.job_run import JobRun, gates_of
+from fairway.scheduler.framework.view import SessionView
 from fairway.scheduler.verdict import YES, Reason, Verdict
 from fairway.state.jobs import is_valid
 
 
 class Gang:
+    """A job is placed with its whole minimum or not at all, and never loses a part of it."""
+
     name = "gang"
 
     def __init__(self, arguments: Arguments) -> None:
-        self._session: Session | None = None
+        self._session: SessionView | None = None
 
-    def open(self, session: Session) -> None:
+    def open(self, session: SessionView) -> None:
         self._session = session
+
+    def ordered_by(self) -> tuple[OrderedBy, ...]:
+        """Jobs that wait to start stay in the order of their creation."""
+        return ()
 
     def job_key(self, job: JobRun) -> bool:
         """Jobs that are not ready go before those that only want more."""

@@ -7,15 +7,18 @@ import numpy as np
 from fairway.api.affinity import Taint
 from fairway.api.arguments import NodeOrderArguments
 from fairway.scheduler.framework.hooks import FloatColumn
+from fairway.scheduler.placement import pod_rules
 from fairway.scheduler.placement.matching import term_column, tolerates
 from fairway.scheduler.placement.node_view import NodeView
-from fairway.scheduler.plugins import pod_rules
 from fairway.state.cluster import CPU, MEMORY, PODS
 from fairway.state.shapes import Shape
 
 
 class NodeOrder:
+    """Which node is best, by several views."""
+
     name = "nodeorder"
+    Arguments = NodeOrderArguments
 
     def __init__(self, arguments: NodeOrderArguments) -> None:
         self._weights = arguments

@@ -15,10 +15,10 @@ from fairway.api.settings import Arguments
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler import verdict as texts
 from fairway.scheduler.framework.hooks import Check
-from fairway.scheduler.framework.session import Session
-from fairway.scheduler.placement import matching
+from fairway.scheduler.framework.view import SessionView
+from fairway.scheduler.placement import matching, pod_rules
 from fairway.scheduler.placement.node_view import NodeView
-from fairway.scheduler.plugins import pod_rules, volume_rules
+from fairway.scheduler.plugins import volume_rules
 from fairway.state.shapes import Shape, ports_clash
 
 _CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
@@ -27,12 +27,14 @@ _ENFORCED = ("NoSchedule", "NoExecute")
 
 
 class Predicates:
+    """Where a pod may run, by the rules of Kubernetes."""
+
     name = "predicates"
 
     def __init__(self, arguments: Arguments) -> None:
-        self._session: Session | None = None
+        self._session: SessionView | None = None
 
-    def open(self, session: Session) -> None:
+    def open(self, session: SessionView) -> None:
         self._session = session
 
     def feasible_static(self, shape: Shape, nodes: NodeView) -> Iterable[Check]:

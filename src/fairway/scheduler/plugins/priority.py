@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from fairway.api.settings import Arguments
-from fairway.scheduler.framework.hooks import KeyText
+from fairway.scheduler.framework.hooks import EntitledBy, KeyText, OrderedBy
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.state.tasks import Task
 
 
 class Priority:
+    """Jobs and tasks of higher priority go first."""
+
     name = "priority"
 
     def __init__(self, arguments: Arguments) -> None: ...
+
+    def ordered_by(self) -> tuple[OrderedBy, ...]:
+        return (OrderedBy.PRIORITY,)
+
+    def entitled_by(self) -> tuple[EntitledBy, ...]:
+        return (EntitledBy.PRIORITY,)
 
     def job_key(self, job: JobRun) -> int:
         return -job.priority

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 
 from fairway.resources.columns import Vector
 from fairway.resources.quantity import INT64_MAX, format_amount
-from fairway.scheduler.framework.accounts import SHARE_BITS, UNLIMITED, QueueAccount, share_text
-from fairway.scheduler.framework.hooks import KeyText
+from fairway.scheduler.framework.accounts import SHARE_BITS, QueueAccount, queue_share, share_text
+from fairway.scheduler.framework.hooks import KeyText, OrderedBy
 from fairway.scheduler.framework.job_run import JobRun
-from fairway.scheduler.framework.session import Session
+from fairway.scheduler.framework.view import SessionView
 from fairway.scheduler.verdict import YES, Reason, Verdict
 from fairway.state.cluster import PODS
 from fairway.state.queues import Amounts, add
@@ -21,20 +21,25 @@ class QueueLimits:
     """Order of queues by their share, and how much more each may take."""
 
     name = ""
-    lends = True
 
     def __init__(self) -> None:
-        self.books: dict[str, QueueAccount] = {}
+        self._books: Mapping[str, QueueAccount] = {}
         self._guaranteed_rows: set[int] = set()
-        self._session: Session | None = None
+        self._session: SessionView | None = None
         self._minimums: dict[tuple[GangTemplate, int], tuple[tuple[int, int], ...]] = {}
 
-    def open(self, session: Session) -> None:
+    def open(self, session: SessionView) -> None:
         self._session = session
         self._minimums = {}
-        self.books = session.queues
-        promised = {row for book in self.books.values() for row, amount in enumerate(book.guarantee) if amount}
+        self._books = session.queues
+        promised = {row for book in self._books.values() for row, amount in enumerate(book.guarantee) if amount}
         self._guaranteed_rows = {row for row in promised if row != PODS and row < len(session.total)}
+
+    def ordered_by(self) -> tuple[OrderedBy, ...]:
+        return (OrderedBy.SHARE,)
+
+    def lends(self) -> bool:
+        return True
 
     def queue_key(self, queue: QueueAccount) -> tuple[int, int]:
         return -queue.info.priority, queue_share(queue)
@@ -72,9 +77,9 @@ class QueueLimits:
                 count = book.room_under(book.deserved, self._session.device_queues.asked(shape), count)
         return self._beside_guarantees(queue, shape.vector, count) if self._session.lending else count
 
-    def guaranteed(self, book: QueueAccount, row: int) -> int:
+    def _guaranteed(self, book: QueueAccount, row: int) -> int:
         """A parent's guarantee covers those of its children."""
-        below = sum(self.guaranteed(child, row) for child in self.children(book))
+        below = sum(self._guaranteed(child, row) for child in self._children(book))
         return max(book.guarantee[row], below)
 
     def _beside_guarantees(self, queue: QueueAccount, vector: Vector, count: int) -> int:
@@ -85,7 +90,7 @@ class QueueLimits:
                 continue
             limit = self._session.total[row]
             for book in reversed(queue.line):
-                limit -= sum(max(other.held[row], self.guaranteed(other, row)) for other in self.beside(book))
+                limit -= sum(max(other.held[row], self._guaranteed(other, row)) for other in self._beside(book))
                 count = min(count, (limit - book.held[row]) // amount)
         return max(count, 0)
 
@@ -95,7 +100,7 @@ class QueueLimits:
         for row in self._guaranteed_rows.intersection(need):
             limit = self._session.total[row]
             for book in reversed(queue.line):
-                limit -= sum(self.guaranteed(other, row) for other in self.beside(book))
+                limit -= sum(self._guaranteed(other, row) for other in self._beside(book))
                 if book.held[row] + need[row] > limit:
                     return False
         return True
@@ -107,8 +112,8 @@ class QueueLimits:
         found: dict[int, tuple[int, int]] = {}
         for row in self._guaranteed_rows:
             met = unmet = 0
-            for other in (other for book in queue.line for other in self.beside(book)):
-                due = self.guaranteed(other, row)
+            for other in (other for book in queue.line for other in self._beside(book)):
+                due = self._guaranteed(other, row)
                 aside = reserved.get(other.name, [])
                 have = min(due, other.held[row] - (aside[row] if row < len(aside) else 0))
                 met += have
@@ -117,13 +122,13 @@ class QueueLimits:
                 found[row] = met, unmet
         return found
 
-    def beside(self, book: QueueAccount) -> list[QueueAccount]:
+    def _beside(self, book: QueueAccount) -> list[QueueAccount]:
         """The other queues of its level."""
-        level = self.top() if book.parent is None else self.children(book.parent)
+        level = self._top() if book.parent is None else self._children(book.parent)
         return [other for other in level if other is not book]
 
-    def top(self) -> list[QueueAccount]:
-        return [book for book in self.books.values() if book.parent is None]
+    def _top(self) -> list[QueueAccount]:
+        return [book for book in self._books.values() if book.parent is None]
 
     def enqueueable(self, job: JobRun) -> Verdict:
         """The minimum fits under the capability, and leaves the others' guarantees alone."""
@@ -136,9 +141,9 @@ class QueueLimits:
                     return Verdict(False, Reason.NOT_ENQUEUED, self.name, detail)
         if not self._guaranteed_rows:
             return YES
-        others = [other for book in job.queue.line for other in self.beside(book)]
+        others = [other for book in job.queue.line for other in self._beside(book)]
         for row, amount in need:
-            promised = sum(self.guaranteed(book, row) for book in others) if row in self._guaranteed_rows else 0
+            promised = sum(self._guaranteed(book, row) for book in others) if row in self._guaranteed_rows else 0
             if promised and amount and amount > self._session.total[row] - promised:
                 detail = self._too_little_left(row, promised, amount)
                 return Verdict(False, Reason.NOT_ENQUEUED, self.name, detail)
@@ -182,14 +187,14 @@ class QueueLimits:
         for row in sorted(rows, key=self._name):
             others = 0
             for book in reversed(job.queue.line):
-                others += sum(max(other.held[row], self.guaranteed(other, row)) for other in self.beside(book))
+                others += sum(max(other.held[row], self._guaranteed(other, row)) for other in self._beside(book))
                 if others + book.held[row] + need[row] > self._session.total[row]:
                     detail = self._above_the_rest(book, row, others, need[row])
                     return Verdict(False, Reason.QUEUE_OVERUSED, self.name, detail)
         return YES
 
-    def children(self, book: QueueAccount) -> list[QueueAccount]:
-        found = [self.books[name] for name in sorted(book.info.children) if name in self.books]
+    def _children(self, book: QueueAccount) -> list[QueueAccount]:
+        found = [self._books[name] for name in sorted(book.info.children) if name in self._books]
         return [child for child in found if child.parent is book]
 
     def _name(self, row: int) -> str:
@@ -262,21 +267,6 @@ class QueueLimits:
 
     def _by_name(self, asked: tuple[int, int]) -> str:
         return self._name(asked[0])
-
-
-def queue_share(queue: QueueAccount) -> int:
-    """The largest part of what it deserves that a queue holds, in units of 2**-64."""
-    if queue.deserved is None:
-        return 0
-    most = 0
-    for row in queue.shared:
-        held, deserved = queue.held[row], queue.deserved[row]
-        if held <= 0 or deserved >= UNLIMITED or row in queue.uncounted:
-            continue
-        part = (held << SHARE_BITS) // deserved if deserved else 1 << SHARE_BITS
-        if part > most:
-            most = part
-    return most
 
 
 def _smallest(job: JobRun, row: int, count: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from fairway.clock import Micros, format_rfc3339
@@ -62,20 +62,17 @@ def _parts(session: Session, run: JobRun) -> Iterator[KeyPart]:
 def _level(session: Session, level: str, thing: object, name: str, ties: list[KeyText]) -> Iterator[KeyPart]:
     """What each plugin says, in the order of the tiers, then the tie rule."""
     hook = f"{level}_key"
-    for plugin, key in zip(session.plugins.names_with(hook), session.hooks(hook), strict=True):
-        for part in _texts(session, plugin, key, hook, thing):
+    texts = session.plugins.by_plugin(f"{hook}_texts")
+    for plugin, key in session.plugins.by_plugin(hook).items():
+        parts = texts[plugin](thing) if plugin in texts else _as_it_is(hook, key(thing))
+        for part in parts:
             yield KeyPart(level, name, plugin, *part)
     for part in ties:
         yield KeyPart(level, name, TIE, *part)
 
 
-def _texts(session: Session, plugin: str, key: Callable[[Any], Any], hook: str, thing: object) -> list[KeyText]:
-    """A key in readable parts where the plugin is built in and has them, else as it is."""
-    own = next((one for one in session.plugins.able(f"{hook}_texts") if one.name == plugin), None)
-    if own is not None:
-        texts: list[KeyText] = getattr(own, f"{hook}_texts")(thing)
-        return texts
-    value = key(thing)
+def _as_it_is(hook: str, value: Any) -> list[KeyText]:
+    """A key of which its plugin says nothing more."""
     return [KeyText(hook, value, repr(value))]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from fairway.clock import format_rfc3339
 from fairway.scheduler.backfill.known import without_run_times
 from fairway.scheduler.backfill.planner import drop_satisfied, plan_reservations
-from fairway.scheduler.devices.choice import NO_CHOICES, choices, class_standings, given
+from fairway.scheduler.framework.holds import Hold
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.plan import (
     Binding,
@@ -16,12 +16,12 @@ from fairway.scheduler.plan import (
     Reservation,
     Sources,
 )
+from fairway.scheduler.report.device_choice import NO_CHOICES, choices, class_standings, given
 from fairway.scheduler.report.planned_starts import overruns, planned_entries, planned_fields
 from fairway.scheduler.report.recheck import recheck_at
 from fairway.scheduler.report.standings import Standings
 from fairway.scheduler.report.statuses import count, statuses
 from fairway.scheduler.report.waiting_jobs import WaitingJobs
-from fairway.scheduler.reservations.book import Hold
 from fairway.state.tasks import Task, TaskState
 
 

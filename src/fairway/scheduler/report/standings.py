@@ -5,13 +5,19 @@ from __future__ import annotations
 from itertools import zip_longest
 
 from fairway.resources.quantity import INT64_MAX, format_amount
-from fairway.scheduler.framework.accounts import SHARE_BITS, UNLIMITED, NamespaceAccount, QueueAccount, share
+from fairway.scheduler.framework.accounts import (
+    SHARE_BITS,
+    UNLIMITED,
+    NamespaceAccount,
+    QueueAccount,
+    queue_share,
+    share,
+)
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.plan import (
     NamespaceStanding,
     QueueStanding,
 )
-from fairway.scheduler.plugins.queue_limits import queue_share
 from fairway.state.cluster import PODS
 from fairway.state.queues import Amounts
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from fairway.clock import Micros, format_rfc3339
-from fairway.scheduler.backfill.timeline import PlannedStart
 from fairway.scheduler.framework.accounts import NamespaceAccount
-from fairway.scheduler.framework.admission import admission, gated_verdict, gates_of
+from fairway.scheduler.framework.admission import admission, gated_verdict
+from fairway.scheduler.framework.holds import PlannedStart
 from fairway.scheduler.framework.hooks import Key
-from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.job_run import JobRun, gates_of
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.plan import (
     Pending,

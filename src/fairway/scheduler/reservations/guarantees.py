@@ -7,15 +7,17 @@ takes no pod of theirs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from fairway.scheduler.framework.accounts import QueueAccount
+from fairway.scheduler.framework.holds import Hold
 from fairway.scheduler.framework.session import Session
-from fairway.scheduler.plugins.queue_limits import QueueLimits
-from fairway.scheduler.reservations.book import Hold
 from fairway.scheduler.reservations.reservable import counted_nodes
 from fairway.state.queues import Amounts, add
 from fairway.state.tasks import TaskState
+
+Owed = Mapping[int, tuple[int, int]]
+"""By row, what others have of what they are guaranteed, and what they still request of it."""
 
 
 class Guarantees:
@@ -23,8 +25,9 @@ class Guarantees:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        plugins = (session.plugin("proportion"), session.plugin("capacity"))
-        self._limits: QueueLimits | None = next((p for p in plugins if isinstance(p, QueueLimits)), None)
+        self.leave: Callable[[QueueAccount, Mapping[int, int]], bool] = session.plugins.combined("leaves_guarantees")
+        """Whether the queue may set aside so much more, by row."""
+        self._owed: Callable[..., list[Owed]] = session.plugins.combined("owed")
         self._reserved: dict[str, Amounts] = {}
         self.note(session.holds)
 
@@ -35,18 +38,15 @@ class Guarantees:
                 for book in hold.job.queue.line:
                     add(self._reserved.setdefault(book.name, []), hold.task.shape.vector)
 
-    def leave(self, queue: QueueAccount, need: Mapping[int, int]) -> bool:
-        """Whether the queue may set aside so much more."""
-        return self._limits is None or self._limits.leaves_guarantees(queue, need)
-
     def hold(self, queue: QueueAccount, made: Iterable[Hold]) -> bool:
         """Whether the nodes that are left with these reservations suffice for what other queues still ask for."""
-        if self._limits is None or not any(hold.state is TaskState.RESERVED for hold in made):
+        if not any(hold.state is TaskState.RESERVED for hold in made):
             return True
-        owed = self._limits.owed(queue, self._reserved)
+        owed = [owed for owed in self._owed(queue, self._reserved) if owed]
         if not owed:
             return True
         left = counted_nodes(self._session)
         left[[hold.row for hold in self._session.holds if hold.state is TaskState.RESERVED]] = False
         capacity = self._session.snapshot.allocatable[:, left]
-        return all(met + unmet <= int(capacity[row].sum()) for row, (met, unmet) in owed.items())
+        amounts = ((row, met + unmet) for each in owed for row, (met, unmet) in each.items())
+        return all(amount <= int(capacity[row].sum()) for row, amount in amounts)

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from fairway.api.arguments import ReserveArguments
 from fairway.resources.columns import BoolColumn, IntColumn, Vector
+from fairway.scheduler.framework.holds import Hold
 from fairway.scheduler.framework.hooks import FloatColumn
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
-from fairway.scheduler.reservations.book import Hold
 from fairway.scheduler.reservations.guarantees import Guarantees
 from fairway.scheduler.reservations.missing import missing_tasks
 from fairway.scheduler.reservations.reservable import most_reserved, reservable_nodes, scoring_nodes

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 from fairway.clock import SECOND
 from fairway.scheduler.framework.admission import admission
+from fairway.scheduler.framework.holds import Hold
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
-from fairway.scheduler.reservations.book import Hold
 from fairway.scheduler.reservations.reservable import most_reserved
 from fairway.state.tasks import TaskState
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from fairway.api.arguments import ReserveArguments
 from fairway.clock import SECOND, Micros
 from fairway.scheduler.framework.admission import admission
+from fairway.scheduler.framework.candidates import in_line, is_for_backfill
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
-from fairway.scheduler.placement.candidates import in_line, is_for_backfill
 from fairway.scheduler.reservations.overtaken import overtakers
 from fairway.state.cluster import ClusterState
 from fairway.state.jobs import Job

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from fairway.resources.columns import BoolColumn, IntColumn
+from fairway.scheduler.framework.candidates import feasibility_is_monotone
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
-from fairway.scheduler.placement.candidates import feasibility_is_monotone
 from fairway.scheduler.placement.kernel import INFEASIBLE
 from fairway.scheduler.topology.levels import Level, levels_of
 from fairway.state.labels import ABSENT

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from fairway.resources.columns import BoolColumn
 from fairway.scheduler import verdict as texts
-from fairway.scheduler.framework.hooks import Check, FloatColumn
 from fairway.scheduler.placement import matching
-from fairway.scheduler.placement.node_view import NodeView
+from fairway.scheduler.placement.node_view import Check, FloatColumn, NodeView
 from fairway.state.labels import ABSENT
 from fairway.state.pod_terms import CountColumn
 from fairway.state.shapes import Shape, Spread

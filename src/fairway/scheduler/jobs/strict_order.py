@@ -8,12 +8,12 @@ comes after it, or with `perQueue` its own queue.
 from __future__ import annotations
 
 from fairway.api.arguments import AllocateArguments
+from fairway.scheduler.framework.candidates import first_of_each_line
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.order import Order
 from fairway.scheduler.framework.outcome import Step
 from fairway.scheduler.framework.session import Session
-from fairway.scheduler.placement.candidates import first_of_each_line
-from fairway.scheduler.placement.placing import Placer
+from fairway.scheduler.jobs.placing import Placer
 from fairway.scheduler.verdict import Reason, Verdict
 
 

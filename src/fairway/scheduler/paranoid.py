@@ -13,10 +13,12 @@ from fairway.api.policy import Policy
 from fairway.clock import Micros
 from fairway.devices.track import invariants as devices
 from fairway.errors import InvariantError
-from fairway.scheduler.framework.registry import Registry, default_registry
+from fairway.scheduler.framework.guard import PluginDroppedError
+from fairway.scheduler.framework.registry import Registry
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.placement.columns import Columns
 from fairway.scheduler.placement.kernel import INFEASIBLE, Kernel
+from fairway.scheduler.plugins.installed import default_registry
 from fairway.state import invariants
 from fairway.state.cluster import ClusterState
 from fairway.state.shapes import Shape
@@ -26,7 +28,16 @@ def check(state: ClusterState, policy: Policy, now: Micros, *, registry: Registr
     """Raise InvariantError at the first thing that contradicts the rest."""
     invariants.check(state)
     devices.check(state)
-    session = Session(state, policy, now, default_registry() if registry is None else registry)
+    plugins = default_registry() if registry is None else registry
+    dropped: set[tuple[str, str]] = set()
+    while True:
+        try:
+            return _check_columns(Session(state, policy, now, plugins, frozenset(dropped)))
+        except PluginDroppedError as failure:  # as `decide` does
+            dropped.add((failure.plugin, failure.hook))
+
+
+def _check_columns(session: Session) -> None:
     fresh = Kernel(session.snapshot, session.kernel.hooks, Columns(), session.pods)
     fresh.reserved, fresh.reserved_slots = session.kernel.reserved, session.kernel.reserved_slots
     for shape in session.kernel.kept_shapes():

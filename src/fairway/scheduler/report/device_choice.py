@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from fairway.devices.match.capacity import WHOLE
+from fairway.devices.model.device import WHOLE
 from fairway.devices.track.columns import NONE, add_up, moved
 from fairway.devices.track.node import ClassUse, Holding, NodeDevices, portion_milli
 from fairway.devices.track.record import DeviceUse, written

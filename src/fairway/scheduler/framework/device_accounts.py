@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from fairway.devices.match.capacity import WHOLE
+from fairway.devices.model.device import WHOLE
 from fairway.devices.select.requests import Need, Option
 from fairway.devices.select.selector_requests import ByClass, ByKind, Wish, label
 from fairway.devices.track.columns import kind_place

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from fairway.scheduler.framework.candidates import feasibility_is_monotone, in_line
 from fairway.scheduler.framework.job_run import JobRun, TaskRun
 from fairway.scheduler.framework.outcome import Step
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.framework.statement import Statement
-from fairway.scheduler.placement.candidates import feasibility_is_monotone, in_line
 from fairway.scheduler.topology.placing import begin_in_domains, grow_in_domains
 from fairway.scheduler.verdict import QUEUE_LIMITED
 from fairway.state.shapes import Shape

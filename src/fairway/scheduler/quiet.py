@@ -11,7 +11,7 @@ from fairway.api.arguments import BackfillArguments, ReserveArguments
 from fairway.api.policy import Policy
 from fairway.clock import Micros
 from fairway.devices.track.ledger import device_ledger
-from fairway.scheduler.placement.candidates import may_fit
+from fairway.scheduler.framework.candidates import may_fit
 from fairway.scheduler.plan import Plan, Sources
 from fairway.scheduler.reservations.starving import next_starvation, overdue
 from fairway.state.cluster import ClusterState

@@ -6,10 +6,10 @@ that starves as a whole would not be shared as allocate shares it.
 
 from __future__ import annotations
 
+from fairway.scheduler.actions.trial import Answer
+from fairway.scheduler.framework.holds import Hold
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
-from fairway.scheduler.reservations.book import Hold
-from fairway.scheduler.reservations.trial import Answer
 from fairway.state.jobs import Job
 from fairway.state.tasks import Task, TaskState
 

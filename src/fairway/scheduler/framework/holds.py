@@ -11,20 +11,30 @@ looked at once per cycle, before anything is placed: see `resuming`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 
 from fairway.clock import Micros
 from fairway.scheduler.framework.accounts import NamespaceAccount, QueueAccount
 from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.view import Workspace
 from fairway.scheduler.plan import Released
 from fairway.state.queues import Amounts, add
 from fairway.state.tasks import Task, TaskState
 
-if TYPE_CHECKING:
-    from fairway.scheduler.backfill.timeline import PlannedStart
-    from fairway.scheduler.framework.session import Session
+Places = tuple[tuple[Task, int], ...]
+
+
+class PlannedStart(NamedTuple):
+    """Tasks of a job and the rows they have from `start` on. A hard one is never missed; a soft one may move."""
+
+    job: JobRun
+    places: Places
+    start: Micros
+    hard: bool
+    estimated: bool
+    """Whether it rests on an estimate."""
 
 
 class Hold:
@@ -49,7 +59,7 @@ class Hold:
 class Reservations:
     """All holds of a session, by task."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Workspace) -> None:
         self._session = session
         self._holds: dict[Task, Hold] = {}
         self._by_job: dict[JobRun, list[Hold]] = {}

@@ -1,0 +1,1 @@
+"""Placing a job: its next step, and strict order."""
