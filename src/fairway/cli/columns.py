@@ -1,4 +1,4 @@
-"""How wide the columns of a table are: cells break between words, so a name is never split.
+"""How wide the columns of a table are: cells break between words, so a name is never split, and amounts not at all.
 
 Where the columns do not fit, the widest gives way first. Where even the longest names do not fit, the lines are longer
 than the terminal: that reads worse than it copies.
@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from rich.cells import cell_len
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 UNLIMITED = 1 << 20
@@ -25,7 +25,7 @@ def fit(table: Table, width: int, shown: Callable[[str], str]) -> int:
 
     `shown` is a text as it will be printed.
     """
-    ranges = [_range([column.header, *column.cells], column.min_width or 0, shown) for column in table.columns]
+    ranges = [_range([column.header, *column.cells], _amounts(column, shown), shown) for column in table.columns]
     box = 0 if table.box is None else len(table.columns) - 1
     edges = 2 if table.box is not None and table.show_edge else 0
     _, right, _, left = (*table.padding,)
@@ -54,6 +54,12 @@ def shrunk(ranges: Sequence[tuple[int, int]], free: int) -> list[int]:
             widths[index] = wider
             left -= 1
     return widths
+
+
+def _amounts(column: Column, shown: Callable[[str], str]) -> int:
+    """What a column of amounts needs: `1h 30m` stays on one line, as a name does."""
+    cells = column.cells if column.justify == "right" else ()
+    return max([column.min_width or 0, *(cell_len(shown(_plain(cell))) for cell in cells)])
 
 
 def _range(cells: Sequence[object], least: int, shown: Callable[[str], str]) -> tuple[int, int]:
