@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help sandbox test fuzz lint check bench experiments docs lock clean
+.PHONY: help sandbox test kube-test fuzz lint check bench experiments docs lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -22,6 +22,11 @@ sandbox: $(READY)  ## run an embedded cluster with the real scheduler; without a
 
 test: $(READY)  ## run the tests
 	$(BIN)/python -m pytest -q -n auto --dist loadfile
+
+kube-test: $(READY)  ## run the tests on a real API server, which is built once (needs Go)
+	@if PYTHONPATH=tests $(BIN)/python -m kube.controlplane.build; then \
+	  FAIRWAY_KUBE=1 $(BIN)/python -m pytest -q tests/kube; \
+	else [ $$? = 3 ] && echo "kube-test: skipped"; fi
 
 fuzz: $(READY)  ## feed spoiled input to everything that reads some, for minutes
 	FAIRWAY_LONG=1 $(BIN)/python -m pytest -q -n auto tests/fuzz tests/property/test_no_endless_eviction.py

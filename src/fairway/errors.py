@@ -6,6 +6,8 @@
     │   ├── StoreError        the file that a sandbox is kept in cannot be read or written
     │   ├── ManifestError     one or more faults in manifest files
     │   └── PolicyError       one or more faults in a policy file
+    ├── ApiError              an API server refused a request; carries its status, reason and message
+    │   └── NoAnswerError     a request was not answered: it may or may not have been carried out
     ├── ResourceUnderflow     a subtraction would go below zero; names the dimension
     └── InvariantError        the state contradicts itself: a fault of ours, never of the user
 
@@ -80,6 +82,29 @@ class ManifestError(FaultsError):
 
 class PolicyError(FaultsError):
     """A policy file is not usable; whoever had an older policy keeps it."""
+
+
+class ApiError(FairwayError):
+    """An API server said no. `message` is the server's own sentence; `request` names method and path."""
+
+    def __init__(
+        self, status: int, reason: str, message: str, *, request: str = "", retry_after: float | None = None
+    ) -> None:
+        where = f"{request}: " if request else ""
+        super().__init__(f"{where}{status} {reason}: {message}" if status else f"{where}{message}")
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.request = request
+        self.retry_after = retry_after
+        """Seconds, where the server said when to come again."""
+
+
+class NoAnswerError(ApiError):
+    """The connection failed, or the time limit passed, before an answer came: whether it was done is unknown."""
+
+    def __init__(self, message: str, *, request: str = "") -> None:
+        super().__init__(0, "NoAnswer", message, request=request)
 
 
 class ResourceUnderflow(FairwayError):  # noqa: N818 - it reads as what happened
