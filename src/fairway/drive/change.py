@@ -2,6 +2,7 @@
 
     Change
     ├── AllocateClaim        a ResourceClaim gets its devices and its pod; before the pod is bound
+    ├── ReleaseClaim         a ResourceClaim gives its devices back; its pod was never bound
     ├── Bind                 a pod gets its node, and the record of its devices
     ├── Evict                a pod is asked to leave its node
     ├── WriteReservation     a job's Reservation is created or changed
@@ -17,7 +18,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from fairway.api.devices import ResourceClaim
+from msgspec.structs import replace
+
+from fairway.api.devices import ResourceClaim, ResourceClaimStatus
 from fairway.api.kinds import ApiObject, ObjectKey
 from fairway.api.pods import Pod, PodClaimStatus
 from fairway.api.reservations import Reservation
@@ -97,6 +100,20 @@ class AllocateClaim(Change):
             isinstance(thing, ResourceClaim)
             and thing.status.allocation is not None
             and set(self.claim.status.reserved_for) <= set(thing.status.reserved_for)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseClaim(Change):
+    claim: ResourceClaim
+    """As it was when that was decided."""
+
+    def onto(self, thing: ApiObject | None) -> ApiObject | None:
+        return replace(thing, status=ResourceClaimStatus()) if isinstance(thing, ResourceClaim) else thing
+
+    def shown_by(self, thing: ApiObject) -> bool:
+        return isinstance(thing, ResourceClaim) and (
+            thing.status.allocation is None or thing.status.reserved_for != self.claim.status.reserved_for
         )
 
 

@@ -1,0 +1,28 @@
+"""Where objects are found on an API server."""
+
+from __future__ import annotations
+
+from fairway.api.kinds import ObjectKey
+
+FAIRWAY = "fairway.dev/v1alpha1"
+VOLCANO = "scheduling.volcano.sh/v1beta1"
+DEVICES = "resource.k8s.io/v1"
+EVENTS = "events.k8s.io/v1"
+LEASES = "coordination.k8s.io/v1"
+
+
+def pod_path(key: ObjectKey) -> str:
+    _, namespace, name = key
+    return f"/api/v1/namespaces/{namespace}/pods/{name}"
+
+
+def object_path(version: str, plural: str, key: ObjectKey) -> str:
+    """An object of a group: `version` is its `apiVersion`."""
+    _, namespace, name = key
+    where = f"namespaces/{namespace}/{plural}" if namespace else plural
+    return f"/apis/{version}/{where}/{name}"
+
+
+def collection_path(version: str, plural: str, namespace: str = "") -> str:
+    where = f"namespaces/{namespace}/{plural}" if namespace else plural
+    return f"/apis/{version}/{where}"
