@@ -31,7 +31,7 @@ GroupVersions = Mapping[ObjectKey, str]
 """The `apiVersion` of the PodGroups that are not Volcano's."""
 
 
-class _Named(ApiStruct, frozen=True):
+class _ReadMetadata(ApiStruct, frozen=True):
     metadata: ObjectMeta
 
 
@@ -49,7 +49,7 @@ def write_reservation(change: WriteReservation, groups: GroupVersions) -> Script
         if not look.ok:
             return again(look)
         try:
-            uid = msgspec.json.decode(look.body, type=_Named).metadata.uid
+            uid = msgspec.json.decode(look.body, type=_ReadMetadata).metadata.uid
         except (msgspec.DecodeError, UnicodeDecodeError):
             return again(look)
     answer = yield ApiRequest("PATCH", path, _replacement_body(change, uid, groups), JSON_PATCH)
