@@ -1,0 +1,66 @@
+"""`LeaseKeeper`: keeps the lease on an event loop, and says when it is won and lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from fairway.kube.exchange import NO_ANSWER, ApiAnswer, Sender
+from fairway.kube.lease import Elector, Round, Seconds
+
+Sleep = Callable[[Seconds], Awaitable[None]]
+
+
+class LeaseKeeper:
+    """Runs rounds until it is cancelled. `led` is called on the event loop's thread with True when this replica may
+    decide, with False once it may not any more: at the renewal deadline at the latest, though an answer is still due.
+    """
+
+    def __init__(
+        self, elector: Elector, send: Sender, led: Callable[[bool], None], sleep: Sleep = asyncio.sleep
+    ) -> None:
+        self.elector = elector
+        self._send = send
+        self._led = led
+        self._sleep = sleep
+        self._leads = False
+        self._alarm: asyncio.TimerHandle | None = None
+
+    async def keep(self) -> None:
+        """Never returns. No answer in time is no answer: the next round asks again."""
+        limit = self.elector.settings.renew_deadline / 2
+        while True:
+            wait = await self._run(self.elector.attempt(), limit)
+            self._look()
+            await self._sleep(wait)
+
+    async def release(self) -> None:
+        """At a clean end, after `keep` was cancelled and the last write was answered."""
+        await self._run(self.elector.release(), self.elector.settings.retry)
+        self._look()
+
+    async def _run(self, rounds: Round, limit: Seconds) -> Seconds:
+        answer: ApiAnswer | None = None
+        while True:
+            try:
+                request = next(rounds) if answer is None else rounds.send(answer)
+            except StopIteration as end:
+                wait: Seconds = end.value
+                return wait
+            try:
+                async with asyncio.timeout(limit):
+                    answer = await self._send(request)
+            except TimeoutError:
+                answer = NO_ANSWER
+
+    def _look(self) -> None:
+        """Tell if it changed, and look again when the time to write runs out."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        leads = self.elector.may_write()
+        if leads != self._leads:
+            self._leads = leads
+            self._led(leads)
+        if leads:
+            self._alarm = asyncio.get_running_loop().call_later(self.elector.time_left, self._look)
