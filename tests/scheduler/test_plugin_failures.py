@@ -183,6 +183,13 @@ def test_a_plugin_that_cannot_open_fails_in_everything_it_would_have_said():
     assert "plugin odd failed in feasible: RuntimeError: boom" in waiting(made)["p-0"].message
 
 
+def test_a_plugin_that_cannot_open_and_has_no_other_hook_is_named_once():
+    made = run(CLUSTER, open=boom)
+    assert bound(made) == bound(WITHOUT)
+    named = [warning for warning in made.warnings if "plugin odd" in warning]
+    assert named == ["plugin odd could not be made or opened, and does nothing: RuntimeError: boom"]
+
+
 def test_a_plugin_that_cannot_be_made_fails_the_same_way():
     def init(self, arguments):
         raise RuntimeError("boom")

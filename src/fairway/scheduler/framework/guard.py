@@ -16,7 +16,7 @@ where its class came from (`Registry`), never by what the class says of itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from fairway.api.hooks import HOOKS
@@ -61,7 +61,9 @@ class Stopwatch:
 class Failures:
     """What failed in this cycle: the texts, once each, and the plugins that could not even be opened."""
 
-    def __init__(self, stopwatch: Stopwatch | None = None) -> None:
+    def __init__(self, stopwatch: Stopwatch | None = None, dropped: Collection[tuple[str, str]] = ()) -> None:
+        self._dropped = dropped
+        """Hooks that failed in an earlier attempt at this cycle, which says so already."""
         self.texts: dict[tuple[str, str], str] = {}
         self.broken: dict[str, BaseException] = {}
         self.slow: dict[tuple[str, str], str] = {}
@@ -72,6 +74,16 @@ class Failures:
     def note(self, plugin: str, hook: str, error: BaseException) -> str:
         message = f"plugin {plugin} failed in {hook}: {describe(error)}"
         return self.texts.setdefault((plugin, hook), message)
+
+    def warnings(self) -> list[str]:
+        """What went wrong, each once."""
+        said = {plugin for plugin, _ in (*self.texts, *self._dropped)}
+        unopened = [
+            f"plugin {plugin} could not be made or opened, and does nothing: {describe(error)}"
+            for plugin, error in self.broken.items()
+            if plugin not in said
+        ]
+        return [*self.texts.values(), *self.slow.values(), *unopened]
 
     def attempt(self, plugin: str, call: Callable[[], Any]) -> None:
         """Do something that a plugin needs before it is asked anything."""

@@ -74,7 +74,7 @@ class PluginSet:
     """The plugins of one cycle."""
 
     def __init__(self, policy: Policy, registry: Registry, dropped: Dropped) -> None:
-        self.failures = Failures(registry.stopwatch)
+        self.failures = Failures(registry.stopwatch, dropped)
         self._dropped = dropped
         self._layout = layout_of(_Key(policy), registry)
         self._plugins = [registry.build(config, self.failures) for config in self._layout.configs]

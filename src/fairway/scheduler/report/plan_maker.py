@@ -62,8 +62,7 @@ def _warnings(session: Session) -> tuple[str, ...]:
         *session.devices.book.warnings(),
         *filter(None, [without_run_times(session)]),
         *session.warnings,
-        *session.failures.texts.values(),
-        *session.failures.slow.values(),
+        *session.failures.warnings(),
     ]
     return tuple(dict.fromkeys(warnings))
 
