@@ -31,6 +31,7 @@ OTHERS = {
     "devices": "",
     "simulation": "",
     "reports": "500",
+    "live_cycles": "",
 }
 """The other benchmarks, and the smaller size to give each in a hurry."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -45,6 +45,15 @@ def paired(ours: Stopwatch, theirs: Stopwatch, repeat: int) -> Paired:
         their_times.append(theirs())
         ratios.append(2 * our_times[-1] / (their_times[-2] + their_times[-1]))
     return Paired(statistics.median(ratios), statistics.median(our_times), statistics.median(their_times))
+
+
+def medians(actions: Sequence[Stopwatch], repeat: int) -> list[float]:
+    """What each of several takes; they take turns, so that what the machine does meanwhile hits all of them."""
+    times: list[list[float]] = [[] for _ in actions]
+    for _ in range(repeat):
+        for action, found in zip(actions, times, strict=True):
+            found.append(action())
+    return [statistics.median(found) for found in times]
 
 
 @contextmanager
