@@ -59,3 +59,13 @@ def test_explain_and_queues_see_the_same_pods(tmp_path: Path) -> None:
     assert "there is no such job" in invoke("explain", "stock", "-f", file).err
     assert invoke("explain", "stock", "-f", file, "--all-pods").code == 0
     assert invoke("queues", "-f", file, "--all-pods").code == 0
+
+
+def test_a_share_that_counts_what_is_reserved_says_so(tmp_path: Path) -> None:
+    starving = [node("n", cpu=4, pods=10), pod("used", node="n", cpu=4), pod("big", cpu=3, created=0)]
+    file = str(write(starving, tmp_path))
+    later = ("--now", "2026-02-01T00:00:00Z")
+    text = "share of the cluster with what is reserved, and"
+    assert text in invoke("plan", "-f", file, *later).out
+    assert "of the cluster with what is reserved" in invoke("explain", "big", "-f", file, *later).out
+    assert text not in invoke("plan", "-f", _cluster(tmp_path), *later).out

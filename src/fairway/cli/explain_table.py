@@ -52,7 +52,8 @@ def _standing(said: Explanation) -> Iterator[tuple[str, str]]:
         yield f"queue {said.queue.name}", _queue_text(said.queue)
     if said.namespace is not None:
         space = said.namespace
-        text = f"has {percent(space.share)} of the cluster, {percent(space.weighted_share)} divided by weight"
+        counted = " with what is reserved" if set(space.reserved.values()) - {"0"} else ""
+        text = f"has {percent(space.share)} of the cluster{counted}, {percent(space.weighted_share)} divided by weight"
         yield f"namespace {space.namespace}", f"{text} {space.weight}"
     if said.places:
         yield "places", _listed([f"{place.pod.split('/', 1)[1]} on {place.node}" for place in said.places])

@@ -122,7 +122,8 @@ def _print_shares(out: Console, plan: Plan) -> None:
     out.print()
     if not plan.namespaces:
         return
-    out.print("Namespaces: share of the cluster, and the same divided by weight")
+    counted = " with what is reserved" if any(set(one.reserved.values()) - {"0"} for one in plan.namespaces) else ""
+    out.print(f"Namespaces: share of the cluster{counted}, and the same divided by weight")
     most = max((namespace.weighted_share for namespace in plan.namespaces), default=0.0)
     pictures = [""] if out.width >= WIDE else []
     numbers = ("share", "weight", "by weight")
