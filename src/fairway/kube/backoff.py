@@ -1,0 +1,27 @@
+"""How long to wait after a failure: twice as long each time, with jitter, and never less than the server asks for."""
+
+from __future__ import annotations
+
+from random import Random
+
+FIRST, LONGEST = 0.2, 30.0
+"""Seconds."""
+
+
+class Backoff:
+    """The waits of one thing that fails again and again."""
+
+    def __init__(self, random: Random, first: float = FIRST, longest: float = LONGEST) -> None:
+        self._random = random
+        self._first = first
+        self._longest = longest
+        self._failures = 0
+
+    def reset(self) -> None:
+        self._failures = 0
+
+    def next(self, at_least: float | None = None) -> float:
+        """Seconds, between half of the step and the whole: many clients that failed at once do not return at once."""
+        step: float = min(self._longest, self._first * 2 ** min(self._failures, 30))
+        self._failures += 1
+        return max(at_least or 0.0, step * (0.5 + self._random.random() / 2))

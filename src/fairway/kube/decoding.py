@@ -1,0 +1,184 @@
+"""From the bytes of lists and watches to objects: straight into the structs of `api`, with no dict in between (K1).
+
+An object that does not fit its struct is looked at once more with the allowances that Kubernetes makes (a number where
+a quantity's text is meant). If it still does not fit it is left out, and `Unreadable` says what is wrong (K2).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, NamedTuple, TypeVar, cast
+
+import msgspec
+
+from fairway.api.kinds import ApiObject, ObjectKey
+from fairway.api.meta import ApiStruct, ObjectMeta
+from fairway.api.shape import Finding, fit, path_text
+from fairway.errors import ApiError
+from fairway.kube.served import ServedKind
+
+T = TypeVar("T")
+
+INITIAL_END = "k8s.io/initial-events-end"
+"""The annotation of the bookmark after the last object of a list by streaming."""
+BOOKMARK, DELETED, ERROR = "BOOKMARK", "DELETED", "ERROR"
+
+
+class Unreadable(NamedTuple):
+    """An object that is left out, and why."""
+
+    key: ObjectKey
+    uid: str
+    why: str
+
+
+class WatchEvent(NamedTuple):
+    """One line of a watch. `thing` is None for bookmarks, and for an object that is left out."""
+
+    type: str
+    thing: ApiObject | None
+    version: str
+    unreadable: Unreadable | None = None
+    ends_list: bool = False
+
+
+class Page(NamedTuple):
+    """One page of a list."""
+
+    things: list[ApiObject]
+    unreadable: list[Unreadable]
+    version: str
+    more: str
+    """The token for the next page; "" if this was the last."""
+
+
+class _Line(msgspec.Struct, Generic[T]):
+    type: str
+    object: T
+
+
+class _ListMeta(ApiStruct, frozen=True):
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class _Items(msgspec.Struct, Generic[T]):
+    metadata: _ListMeta
+    items: list[T] | None = None
+
+
+class _Head(ApiStruct, frozen=True):
+    """What every object has, if it can be read at all."""
+
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+
+
+class _ErrorObject(ApiStruct, frozen=True):
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+
+
+_RAW_LINE: msgspec.json.Decoder[_Line[msgspec.Raw]] = msgspec.json.Decoder(_Line[msgspec.Raw])
+_RAW_ITEMS: msgspec.json.Decoder[_Items[msgspec.Raw]] = msgspec.json.Decoder(_Items[msgspec.Raw])
+_HEAD = msgspec.json.Decoder(_Head)
+_PROBLEM = msgspec.json.Decoder(_ErrorObject)
+
+
+class ObjectDecoder:
+    """Reads one kind."""
+
+    def __init__(self, served: ServedKind) -> None:
+        self._kind = served.kind
+        struct: Any = served.kind.struct
+        self._line: msgspec.json.Decoder[_Line[Any]] = msgspec.json.Decoder(_Line[struct])
+        self._page: msgspec.json.Decoder[_Items[Any]] = msgspec.json.Decoder(_Items[struct])
+        group = served.api_version.rpartition("/")[0]
+        self._is_checked = not group or group.endswith(".k8s.io") or group == "policy"
+        """Whether the server's own code has validated the object; of a custom resource it knows the schema at most."""
+
+    def event(self, line: bytes) -> WatchEvent:
+        """ApiError for an ERROR event and for a line that is not one."""
+        try:
+            read = self._line.decode(line)
+        except msgspec.DecodeError:
+            return self._odd_event(line)
+        if read.type == ERROR:
+            raise _problem(line)
+        thing = read.object
+        version = thing.metadata.resource_version
+        if read.type == BOOKMARK:
+            return WatchEvent(BOOKMARK, None, version, None, INITIAL_END in thing.metadata.annotations)
+        found = thing if self._is_checked and self._kind.converted is None else self._settled(thing)
+        if isinstance(found, Unreadable):
+            return WatchEvent(read.type, None, version, found)
+        return WatchEvent(read.type, found, version)
+
+    def _odd_event(self, line: bytes) -> WatchEvent:
+        """A bookmark of a kind with required fields, an error, or an object that does not fit."""
+        try:
+            read = _RAW_LINE.decode(line)
+        except msgspec.DecodeError as error:
+            raise ApiError(200, "Unreadable", f"not a line of a watch: {error}") from None
+        if read.type == ERROR:
+            raise _problem(line)
+        head = _head(read.object)
+        version = head.metadata.resource_version
+        if read.type == BOOKMARK:
+            return WatchEvent(BOOKMARK, None, version, None, INITIAL_END in head.metadata.annotations)
+        found = self._fitted(read.object)
+        if isinstance(found, Unreadable):
+            return WatchEvent(read.type, None, version, found)
+        return WatchEvent(read.type, found, version)
+
+    def page(self, body: bytes) -> Page:
+        try:
+            read = self._page.decode(body)
+            found = [self._settled(thing) for thing in read.items or ()]
+        except msgspec.DecodeError:
+            try:
+                read = _RAW_ITEMS.decode(body)
+            except msgspec.DecodeError as error:
+                raise ApiError(200, "Unreadable", f"not a list: {error}") from None
+            found = [self._fitted(raw) for raw in read.items or ()]
+        things = [thing for thing in found if not isinstance(thing, Unreadable)]
+        unreadable = [thing for thing in found if isinstance(thing, Unreadable)]
+        return Page(things, unreadable, read.metadata.resource_version, read.metadata.continue_)
+
+    def _fitted(self, raw: msgspec.Raw) -> ApiObject | Unreadable:
+        try:
+            thing, findings = fit(msgspec.json.decode(raw), self._kind.struct)
+        except (msgspec.DecodeError, RecursionError) as error:
+            return Unreadable(self._key(ObjectMeta()), "", str(error))
+        if findings:
+            meta = _head(raw).metadata
+            return Unreadable(self._key(meta), meta.uid, _why(findings))
+        return self._settled(cast(ApiObject, thing))
+
+    def _settled(self, thing: Any) -> ApiObject | Unreadable:
+        if not self._is_checked:
+            findings = self._kind.settle(thing)
+            if findings:
+                return Unreadable(self._key(thing.metadata), thing.metadata.uid, _why(findings))
+        return thing if self._kind.converted is None else self._kind.converted(thing)
+
+    def _key(self, meta: ObjectMeta) -> ObjectKey:
+        return self._kind.name, meta.namespace, meta.name
+
+
+def _head(raw: msgspec.Raw) -> _Head:
+    try:
+        return _HEAD.decode(raw)
+    except msgspec.DecodeError:
+        return _Head()
+
+
+def _why(findings: list[Finding]) -> str:
+    return "; ".join(f"{path_text(path)}: {message}" for path, message in findings[:3])
+
+
+def _problem(line: bytes) -> ApiError:
+    try:
+        found = _PROBLEM.decode(_RAW_LINE.decode(line).object)
+    except msgspec.DecodeError:
+        found = _ErrorObject()
+    return ApiError(found.code or 500, found.reason or "Error", found.message or "the watch ended with an error")

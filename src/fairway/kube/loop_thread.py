@@ -1,0 +1,102 @@
+"""`LoopThread`: the one thread that state and decisions live on (K5). It is the loop's `Timer`.
+
+Other threads hand calls over; they are made in batches between cycles, all that have come before any that is due. A
+call that raises ends the thread: what it was about to do is unknown, and a new process rebuilds all from the server.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Callable
+from itertools import count
+from queue import Empty, SimpleQueue
+
+from fairway.clock import SECOND, Clock, Micros, wall_clock
+
+Call = Callable[[], None]
+
+_LONGEST_WAIT = 60.0
+
+
+class _PlannedCall:
+    """Times are kept on the monotonic clock: one that is set differently meanwhile moves nothing."""
+
+    __slots__ = ("at", "call", "number")
+
+    def __init__(self, at: float, number: int, call: Call | None) -> None:
+        self.at = at
+        self.number = number
+        self.call = call
+
+    def __lt__(self, other: _PlannedCall) -> bool:
+        return (self.at, self.number) < (other.at, other.number)
+
+    def cancel(self) -> None:
+        self.call = None
+
+
+class LoopThread:
+    """See the module."""
+
+    def __init__(self, clock: Clock = wall_clock, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self.may_decide: Callable[[], bool] = lambda: True
+        """While it says no, planned calls wait. Whoever changes the answer to yes hands a call over."""
+        self._clock = clock
+        self._monotonic = monotonic
+        self._inbox: SimpleQueue[Call] = SimpleQueue()
+        self._planned: list[_PlannedCall] = []
+        self._numbers = count()
+        self._stopping = False
+
+    def now(self) -> Micros:
+        return self._clock()
+
+    def call_at(self, when: Micros, call: Call) -> _PlannedCall:
+        delay = (when - self._clock()) / SECOND
+        planned = _PlannedCall(self._monotonic() + max(0.0, delay), next(self._numbers), call)
+        heapq.heappush(self._planned, planned)
+        return planned
+
+    def hand_over(self, call: Call) -> None:
+        """From any thread."""
+        self._inbox.put(call)
+
+    def stop(self) -> None:
+        """From any thread: what was handed over before is still done."""
+
+        def end() -> None:
+            self._stopping = True
+
+        self._inbox.put(end)
+
+    def run(self) -> None:
+        """Until `stop`."""
+        while not self._stopping:
+            self._take_inbox(self._wait())
+            if not self._stopping:
+                self._run_due()
+
+    def _wait(self) -> float:
+        while self._planned and self._planned[0].call is None:
+            heapq.heappop(self._planned)
+        if not self._planned or not self.may_decide():
+            return _LONGEST_WAIT
+        return min(_LONGEST_WAIT, max(0.0, self._planned[0].at - self._monotonic()))
+
+    def _take_inbox(self, wait: float) -> None:
+        inbox = self._inbox
+        try:
+            call = inbox.get(timeout=wait) if wait > 0 else inbox.get_nowait()
+        except Empty:
+            return
+        call()
+        for _ in range(inbox.qsize()):
+            inbox.get_nowait()()
+
+    def _run_due(self) -> None:
+        now = self._monotonic()
+        while self._planned and self._planned[0].at <= now and self.may_decide():
+            call = heapq.heappop(self._planned).call
+            if call is not None:
+                call()
