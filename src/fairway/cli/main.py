@@ -24,6 +24,7 @@ COMMANDS = {
     "queues": "the shares of queues and namespaces after one cycle",
     "classes": "the devices that classes select, and the pods that use them",
     "place": "choose clusters for placements, and say why",
+    "run": "the scheduler of a cluster: watch, decide, bind",
     "sandbox": "an embedded cluster and the real scheduler, live; no Kubernetes",
     "apply": "create or change objects of the sandbox that runs",
     "delete": "delete jobs and other objects of the sandbox",

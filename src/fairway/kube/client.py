@@ -1,65 +1,48 @@
 """`ApiClient`: requests to one API server, over one pool of connections.
 
-    await client.request("POST", "/api/v1/namespaces/a/pods/p/binding", body)     -> bytes of the answer
+    await client.send(ApiRequest("POST", "/api/v1/namespaces/a/pods/p/binding", body))   -> ApiAnswer, never an error
+    await client.request("GET", "/version")                                         -> bytes of the answer, or ApiError
     await client.read("/version", ServerVersion)                                    -> a decoded answer
-    async with client.stream("/api/v1/pods", {"watch": "true"}) as lines: ...       -> a body that goes on
+    async with client.stream("/api/v1/pods", {"watch": "true"}, silence=60) as body: ...
 
-An answer that is not a success raises `ApiError` with what the server's Status object said; no answer in time raises
-`NoAnswerError`. Nothing is tried again here, but for one new try with fresh credentials after a 401: who asks knows
-whether asking twice is harmless. It must be used on the thread of one event loop.
+`request`, `read` and `stream` raise `ApiError` with what the server's Status object said where the answer is not a
+success, and `NoAnswerError` where none came in time. Nothing is tried again here, but for one new try with fresh
+credentials after a 401: who asks knows whether asking twice is harmless. A client belongs to the thread of one event
+loop. No text that it makes has a secret in it.
 """
 
 from __future__ import annotations
 
-import asyncio
+import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import aiohttp
 import msgspec
 from yarl import URL
 
 from fairway import __version__
-from fairway.api.meta import ApiStruct
-from fairway.errors import ApiError, NoAnswerError
+from fairway.errors import ApiError, InputError, NoAnswerError
 from fairway.kube.connection import Certificate, Connection, ssl_context
+from fairway.kube.exchange import JSON, NO_ANSWER, ApiAnswer, ApiRequest, pause_of, status_of
 
 T = TypeVar("T")
 
-JSON = "application/json"
-MERGE_PATCH = "application/merge-patch+json"
-STRATEGIC_PATCH = "application/strategic-merge-patch+json"
-APPLY_PATCH = "application/apply-patch+yaml"
-
 TIME_LIMIT = 30.0
 """Seconds for one answer."""
+CONNECT_LIMIT = 10.0
 MAX_ANSWER = 256 << 20
-"""Bytes of one answer. A page of 500 pods has at most 750 MB in theory (etcd's limit) and 10 MB in practice."""
+"""Bytes of one answer; a page of 500 pods has a few million."""
 MAX_ERROR = 64 << 10
 """Bytes that are read of an answer that is an error."""
 CHUNK = 1 << 18
 
 _UNAUTHORIZED = 401
-_FIRST_ERROR = 400
+_FIRST_ERROR = 300
 
 Query = Mapping[str, str]
-
-
-class _StatusDetails(ApiStruct, frozen=True):
-    retry_after_seconds: int = 0
-
-
-class _Status(ApiStruct, frozen=True):
-    """The object that Kubernetes answers with when it refuses."""
-
-    message: str = ""
-    reason: str = ""
-    details: _StatusDetails | None = None
-
-
-_STATUS = msgspec.json.Decoder(_Status)
 
 
 class ApiClient:
@@ -67,7 +50,7 @@ class ApiClient:
 
     def __init__(self, connection: Connection, *, time_limit: float = TIME_LIMIT) -> None:
         self.connection = connection
-        self._time_limit = aiohttp.ClientTimeout(total=time_limit, sock_connect=min(10.0, time_limit))
+        self._time_limit = aiohttp.ClientTimeout(total=time_limit, sock_connect=min(CONNECT_LIMIT, time_limit))
         self._headers = {
             "User-Agent": f"fairway/{__version__}",
             "Accept": JSON,
@@ -76,12 +59,24 @@ class ApiClient:
         self._session: aiohttp.ClientSession | None = None
         self._contexts: dict[Certificate | None, ssl.SSLContext] = {}
 
+    async def check(self) -> None:
+        """InputError where the certificates of the configuration cannot be used."""
+        if self.connection.server.startswith("https"):
+            ssl_context(self.connection.trust, (await self.connection.credentials.identity()).certificate)
+
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
             self._session = None
 
     # -- requests --------------------------------------------------------------------------------------------
+
+    async def send(self, request: ApiRequest) -> ApiAnswer:
+        """The answer, whatever it says; `NO_ANSWER` if there is none."""
+        try:
+            return await self._answer(request, None, self._time_limit)
+        except NoAnswerError:
+            return NO_ANSWER
 
     async def request(
         self,
@@ -96,14 +91,10 @@ class ApiClient:
         """The body of the answer. `path` is escaped already; `body` is bytes, or anything msgspec can encode."""
         data = body if body is None or isinstance(body, bytes) else msgspec.json.encode(body)
         limit = self._time_limit if time_limit is None else aiohttp.ClientTimeout(total=time_limit)
-        name = f"{method} {path}"
-        try:
-            async with self._ask(method, path, query, data, content_type, limit) as answer:
-                if answer.status >= _FIRST_ERROR:
-                    raise await _error(answer, name)
-                return await _whole(answer, name)
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise NoAnswerError(_describe(error), request=name) from None
+        answer = await self._answer(ApiRequest(method, path, data, content_type), query, limit)
+        if answer.status >= _FIRST_ERROR:
+            raise _error(answer, f"{method} {path}")
+        return answer.body
 
     async def read(self, path: str, form: type[T], query: Query | None = None) -> T:
         """GET, decoded; an answer of another form is an `ApiError`."""
@@ -116,63 +107,86 @@ class ApiClient:
     @asynccontextmanager
     async def stream(self, path: str, query: Query, *, silence: float) -> AsyncIterator[aiohttp.StreamReader]:
         """A body that goes on, as watches do. `silence` is how many seconds may pass without a byte."""
-        limit = aiohttp.ClientTimeout(total=None, sock_connect=10.0, sock_read=silence)
-        name = f"GET {path}"
+        limit = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_LIMIT, sock_read=silence)
+        request = ApiRequest("GET", path)
         try:
-            async with self._ask("GET", path, query, None, JSON, limit) as answer:
+            answer = await self._open(request, query, limit)
+            try:
                 if answer.status >= _FIRST_ERROR:
-                    raise await _error(answer, name)
+                    raise _error(await _read(answer, path), f"GET {path}")
                 yield answer.content
+            finally:
+                answer.close()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise NoAnswerError(_describe(error), request=name) from None
+            raise NoAnswerError(_describe(error), request=f"GET {path}") from None
 
     # -- inside ----------------------------------------------------------------------------------------------
 
-    @asynccontextmanager
-    async def _ask(
-        self,
-        method: str,
-        path: str,
-        query: Query | None,
-        data: bytes | None,
-        content_type: str,
-        limit: aiohttp.ClientTimeout,
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
-        credentials, trust = self.connection.credentials, self.connection.trust
-        url = URL(self.connection.server + path, encoded=True)
+    async def _answer(self, request: ApiRequest, query: Query | None, limit: aiohttp.ClientTimeout) -> ApiAnswer:
+        try:
+            answer = await self._open(request, query, limit)
+            try:
+                return await _read(answer, request.path)
+            finally:
+                answer.release()
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise NoAnswerError(_describe(error), request=f"{request.method} {request.path}") from None
+
+    async def _open(
+        self, request: ApiRequest, query: Query | None, limit: aiohttp.ClientTimeout
+    ) -> aiohttp.ClientResponse:
+        """The answer with its body still to be read; after a 401 that of a second try, if there are credentials that
+        the server has not refused yet.
+        """
+        credentials = self.connection.credentials
+        url = URL(self.connection.server + request.path, encoded=True)
         if query:
             url = url.with_query(query)
-        for last_try in (False, True):
-            identity = await credentials.identity()
-            headers = self._headers if data is None else {**self._headers, "Content-Type": content_type}
-            if identity.authorization:
-                headers = {**headers, "Authorization": identity.authorization}
-            async with self._pool().request(
-                method,
-                url,
-                data=data,
-                headers=headers,
-                timeout=limit,
-                ssl=self._context(identity.certificate),
-                server_hostname=trust.server_name,
-                proxy=self.connection.proxy,
-                allow_redirects=False,
-            ) as answer:
-                if answer.status == _UNAUTHORIZED and not last_try:
-                    credentials.refused()
-                    if await credentials.identity() != identity:
-                        continue
-                yield answer
-                return
+        identity = await credentials.identity()
+        answer = await self._try(request, url, limit, identity.authorization, identity.certificate)
+        if answer.status == _UNAUTHORIZED:
+            credentials.refused()
+            fresh = await credentials.identity()
+            if fresh != identity:
+                answer.release()
+                answer = await self._try(request, url, limit, fresh.authorization, fresh.certificate)
+        return answer
+
+    async def _try(
+        self,
+        request: ApiRequest,
+        url: URL,
+        limit: aiohttp.ClientTimeout,
+        authorization: str,
+        certificate: Certificate | None,
+    ) -> aiohttp.ClientResponse:
+        headers = self._headers
+        if request.body is not None:
+            headers = {**headers, "Content-Type": request.content_type}
+        if authorization:
+            headers = {**headers, "Authorization": authorization}
+        return await self._pool().request(
+            request.method,
+            url,
+            data=request.body,
+            headers=headers,
+            timeout=limit,
+            ssl=self._context(certificate),
+            server_hostname=self.connection.trust.server_name,
+            proxy=self.connection.proxy,
+            allow_redirects=False,
+        )
 
     def _pool(self) -> aiohttp.ClientSession:
         """Made on first use, since it belongs to the event loop that runs then. Its size is what its users ask for:
         each keeps to a number of its own, and the lease must never wait for a connection.
         """
         if self._session is None:
-            connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=60, keepalive_timeout=60)
+            connector = aiohttp.TCPConnector(
+                limit=0, ttl_dns_cache=60, keepalive_timeout=60, socket_factory=_watched_socket
+            )
             self._session = aiohttp.ClientSession(
-                connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=True, read_bufsize=CHUNK
+                connector=connector, cookie_jar=aiohttp.DummyCookieJar(), read_bufsize=CHUNK
             )
         return self._session
 
@@ -182,44 +196,64 @@ class ApiClient:
         context = self._contexts.get(certificate)
         if context is None:
             self._contexts.clear()  # a new certificate replaces the old one
-            context = self._contexts[certificate] = ssl_context(self.connection.trust, certificate)
+            try:
+                context = self._contexts[certificate] = ssl_context(self.connection.trust, certificate)
+            except InputError as error:
+                raise NoAnswerError(str(error)) from None
         return context
 
 
-async def _whole(answer: aiohttp.ClientResponse, name: str) -> bytes:
-    if (answer.content_length or 0) <= CHUNK and answer.content_length is not None:
-        return await answer.read()
+def _watched_socket(address: Any) -> socket.socket:
+    """One whose other end is asked for a sign of life: a connection that is only half there must not look idle."""
+    family, kind, protocol, _, _ = address
+    made = socket.socket(family=family, type=kind, proto=protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 30_000)):
+        if hasattr(socket, name):
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return made
+
+
+async def _read(answer: aiohttp.ClientResponse, path: str) -> ApiAnswer:
+    most = MAX_ANSWER if answer.status < _FIRST_ERROR else MAX_ERROR
+    length = answer.content_length
+    if length is not None and length <= min(CHUNK, most):
+        body = await answer.read()
+    else:
+        body = await _limited(answer, most, path)
+    return ApiAnswer(answer.status, body, _wait(answer.headers.get("Retry-After")))
+
+
+async def _limited(answer: aiohttp.ClientResponse, most: int, path: str) -> bytes:
     parts, size = [], 0
     async for part in answer.content.iter_any():
         parts.append(part)
         size += len(part)
-        if size > MAX_ANSWER:
-            raise ApiError(answer.status, "TooLarge", f"the answer has more than {MAX_ANSWER} bytes", request=name)
-    return b"".join(parts)
+        if size > most:
+            answer.close()
+            if answer.status >= _FIRST_ERROR:
+                break  # of an error the beginning is enough
+            raise NoAnswerError(f"the answer has more than {most} bytes", request=path)
+    return b"".join(parts)[:most]
 
 
-async def _error(answer: aiohttp.ClientResponse, name: str) -> ApiError:
-    """From the Status object, where there is one; a proxy in between may have answered with something else."""
-    body = b""
-    try:
-        body = await answer.content.read(MAX_ERROR)
-        status = _STATUS.decode(body)
-    except (msgspec.DecodeError, aiohttp.ClientError, TimeoutError):
-        status = _Status(message=body[:200].decode("utf-8", "replace").strip())
-    reason = status.reason or answer.reason or "Error"
-    return ApiError(answer.status, reason, status.message or reason, request=name, retry_after=_wait(answer, status))
-
-
-def _wait(answer: aiohttp.ClientResponse, status: _Status) -> float | None:
+def _wait(text: str | None) -> float | None:
     """Whole seconds; a date, which HTTP allows too, is not used by Kubernetes and not read."""
-    text = answer.headers.get("Retry-After", "").strip()
-    if text.isascii() and text.isdecimal() and len(text) <= 6:
-        return float(text)
-    return float(status.details.retry_after_seconds) if status.details and status.details.retry_after_seconds else None
+    text = (text or "").strip()
+    return float(text) if text.isascii() and text.isdecimal() and len(text) <= 6 else None
+
+
+def _error(answer: ApiAnswer, name: str) -> ApiError:
+    """From the Status object, where there is one; a proxy in between may have answered with something else."""
+    status = status_of(answer)
+    message = " ".join((status.message or answer.body[:200].decode("utf-8", "replace")).split())
+    has_wait = answer.retry_after is not None or (status.details is not None and status.details.retry_after_seconds > 0)
+    wait = pause_of(answer) if has_wait else None
+    reason = status.reason or "Error"
+    return ApiError(answer.status, reason, message or reason, request=name, retry_after=wait)
 
 
 def _describe(error: BaseException) -> str:
-    if isinstance(error, asyncio.TimeoutError):
+    if isinstance(error, TimeoutError):
         return "no answer within the time limit"
-    text = str(error) or type(error).__name__
-    return f"no answer: {text}"
+    return f"no answer: {str(error) or type(error).__name__}"

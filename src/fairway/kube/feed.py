@@ -30,6 +30,7 @@ class Feed:
         sink: Sink,
         known: KnownObjects,
         on_complete: Callable[[], None] = lambda: None,
+        group_versions: dict[ObjectKey, str] | None = None,
     ) -> None:
         self._sink = sink
         self._known = known
@@ -41,7 +42,7 @@ class Feed:
             kind: {} for kind in self._order if names.count(kind.name) > 1
         }
         """Only of kinds that several APIs have: what each has."""
-        self.group_versions: dict[ObjectKey, str] = {}
+        self.group_versions: dict[ObjectKey, str] = {} if group_versions is None else group_versions
         """The API version of objects of such kinds. Other threads may look something up in it."""
 
     @property

@@ -127,6 +127,8 @@ class Kubeconfig:
     def connection(self, context: str | None = None) -> Connection:
         """By the context of this name, or the current one."""
         name = context or self.current_context
+        if not self.contexts:
+            raise InputError("the kubeconfig has no context, expected a file that has one")
         if not name:
             raise InputError(f"no context is current, expected one of {_names(self.contexts)} (--context)")
         path, chosen = _entry(self.contexts, name, "context", "the kubeconfig")
@@ -174,7 +176,7 @@ def _entry(found: _Found[E], name: str, kind: str, where: str) -> tuple[Path, E]
 
 
 def _names(found: Mapping[str, object]) -> str:
-    return ", ".join(sorted(found)) or "those of a kubeconfig, which has none"
+    return ", ".join(sorted(found)) or "none: the kubeconfig has no such entries"
 
 
 def _server(address: str, where: str) -> str:

@@ -1,0 +1,58 @@
+"""`/healthz`, `/readyz` and `/metrics`, on the event loop that sockets live on."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from fairway.errors import InputError
+
+Answer = Callable[[], tuple[bool, str]]
+"""Whether all is well, and what to say."""
+
+
+class HealthServer:
+    """Serves what it is told to, until it is closed."""
+
+    def __init__(self, healthy: Answer, ready: Answer, metrics: Callable[[], bytes]) -> None:
+        self._healthy = healthy
+        self._ready = ready
+        self._metrics = metrics
+        self._runner: web.AppRunner | None = None
+        self.port = 0
+        """Where it listens."""
+
+    async def start(self, address: str) -> None:
+        """`host:port`; no host means all of them. InputError where that is no address, or is taken."""
+        host, _, port = address.rpartition(":")
+        if not port.isascii() or not port.isdecimal() or int(port) > 65535:
+            raise InputError(f"httpAddress is {address!r}, expected host:port")
+        app = web.Application()
+        app.router.add_get("/healthz", self._answering(self._healthy))
+        app.router.add_get("/livez", self._answering(self._healthy))
+        app.router.add_get("/readyz", self._answering(self._ready))
+        app.router.add_get("/metrics", self._show_metrics)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+        await self._runner.setup()
+        try:
+            site = web.TCPSite(self._runner, host.strip("[]") or None, int(port))
+            await site.start()
+        except OSError as error:
+            raise InputError(f"httpAddress {address}: {error.strerror or error}") from None
+        self.port = self._runner.addresses[0][1]
+
+    async def close(self) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    @staticmethod
+    def _answering(answer: Answer) -> Callable[[web.Request], Awaitable[web.Response]]:
+        async def handle(request: web.Request) -> web.Response:
+            well, text = answer()
+            return web.Response(text=text + "\n", status=200 if well else 503)
+
+        return handle
+
+    async def _show_metrics(self, request: web.Request) -> web.Response:
+        return web.Response(body=self._metrics(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})

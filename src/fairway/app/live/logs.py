@@ -1,0 +1,73 @@
+"""Log lines of `fairway run`: one line per event, as text for people or as JSON for machines.
+
+log.info("bound", pod="a/p", node="n1")
+2026-01-01T00:00:00Z INFO bound pod=a/p node=n1
+{"time":"2026-01-01T00:00:00Z","level":"info","message":"bound","pod":"a/p","node":"n1"}
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from fairway.clock import Clock, format_rfc3339, wall_clock
+
+LEVELS = ("debug", "info", "warning", "error")
+
+
+def to_stderr(line: str) -> None:
+    """Written as one piece: lines of two threads do not mix."""
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
+
+
+class Log:
+    """See the module. May be used from any thread."""
+
+    def __init__(
+        self,
+        form: str = "text",
+        level: str = "info",
+        *,
+        write: Callable[[str], None] = to_stderr,
+        clock: Clock = wall_clock,
+    ) -> None:
+        self._json = form == "json"
+        self._least = LEVELS.index(level)
+        self._write = write
+        self._clock = clock
+
+    def debug(self, message: str, **fields: Any) -> None:
+        self._say("debug", message, fields)
+
+    def info(self, message: str, **fields: Any) -> None:
+        self._say("info", message, fields)
+
+    def warning(self, message: str, **fields: Any) -> None:
+        self._say("warning", message, fields)
+
+    def error(self, message: str, **fields: Any) -> None:
+        self._say("error", message, fields)
+
+    def shows(self, level: str) -> bool:
+        return LEVELS.index(level) >= self._least
+
+    def _say(self, level: str, message: str, fields: dict[str, Any]) -> None:
+        if not self.shows(level):
+            return
+        now = format_rfc3339(self._clock())
+        if self._json:
+            line = msgspec.json.encode({"time": now, "level": level, "message": message, **fields}).decode()
+        else:
+            line = " ".join(
+                [now, level.upper(), message, *(f"{name}={_text(value)}" for name, value in fields.items())]
+            )
+        self._write(line.replace("\n", "\\n"))
+
+
+def _text(value: object) -> str:
+    text = value if isinstance(value, str) else str(value)
+    return msgspec.json.encode(text).decode() if not text or any(sign in text for sign in ' "=') else text

@@ -1,0 +1,265 @@
+"""`LiveScheduler`: connects the loop to an API server and runs until it is told to end.
+
+Two threads (K5). The event loop has sockets, the lease and time limits, and is the main thread, for signals; the other
+has the state and decides. Whatever ends the deciding thread ends the process: a new one knows all it needs from the
+server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import signal
+import threading
+import traceback
+from functools import partial
+from random import Random
+
+from fairway.api.policy import Policy, load_policy
+from fairway.app.live.dry import DryWorld
+from fairway.app.live.health import HealthServer
+from fairway.app.live.logs import Log
+from fairway.app.live.metrics import RunMetrics
+from fairway.app.live.observing import LoopObserver, ReadingObserver, RequestObserver
+from fairway.app.live.policies import ConfigMapText, FileText, PolicySource, PolicyText
+from fairway.app.live.settings import RunSettings
+from fairway.app.live.shadow import ShadowPolicy
+from fairway.clock import SECOND
+from fairway.drive.change import Change
+from fairway.drive.loop import Rhythm, SchedulerLoop
+from fairway.kube.client import ApiClient
+from fairway.kube.connection import Connection
+from fairway.kube.feed import Feed
+from fairway.kube.loop_thread import LoopThread
+from fairway.kube.reflector import Delivery, Reflector
+from fairway.kube.served import SCHEDULER_KINDS
+from fairway.kube.slim import Sharing
+from fairway.kube.world import KubeWorld
+from fairway.kube.write_queue import Rank, WriteQueue
+from fairway.scheduler.plugins.installed import default_registry
+from fairway.state.cluster import ClusterState
+
+FINISH = 20.0
+"""Seconds that writes have to end after the signal to stop; a pod has 30 by default."""
+FINISH_TALK = 2.0
+"""Seconds for statuses and events after that."""
+FAILED = 70
+
+
+class LiveScheduler:
+    """One run. `run` returns the exit code."""
+
+    def __init__(
+        self, settings: RunSettings, connection: Connection, log: Log, *, random: Random | None = None
+    ) -> None:
+        self._settings = settings
+        self._client = ApiClient(connection)
+        self._log = log
+        self._random = random or Random()
+        self.metrics = RunMetrics()
+        self._thread = LoopThread()
+        self._complete = False
+        self._leads = False
+        self._failure: BaseException | None = None
+        self._stop: asyncio.Event
+        self._sockets: asyncio.AbstractEventLoop
+        self.health = HealthServer(self._is_healthy, self._is_ready, self._metrics_text)
+        self.ready = threading.Event()
+        """All kinds were listed; for tests."""
+
+    # -- life ------------------------------------------------------------------------------------------------
+
+    async def run(self) -> int:
+        self._stop = asyncio.Event()
+        self._sockets = asyncio.get_running_loop()
+        await self._client.check()
+        source = PolicySource(self._policy_text(), self)
+        policy = await source.first()
+        self._build(policy)
+        if self._settings.http_address:
+            await self.health.start(self._settings.http_address)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with contextlib.suppress(ValueError, RuntimeError):  # only the main thread gets signals
+                self._sockets.add_signal_handler(number, self.stop)
+        thread = threading.Thread(target=self._decide, name="fairway-loop", daemon=True)
+        thread.start()
+        tasks = [asyncio.create_task(reflector.run()) for reflector in self._reflectors()]
+        tasks.append(asyncio.create_task(source.watch(self._use, self._settings.policy_interval)))
+        self._queue.start()
+        try:
+            if not self._settings.leader_election.enabled or self._settings.dry_run:
+                self._led(True)
+            await self._stop.wait()
+            await self._finish()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self._thread.stop()
+            await asyncio.to_thread(thread.join, 10)
+            await self._queue.stop()
+            await self.health.close()
+            await self._client.close()
+        return self._exit_code()
+
+    def stop(self) -> None:
+        """On the event loop's thread: end cleanly."""
+        if not self._stop.is_set():
+            self._log.info("stopping")
+            self._stop.set()
+
+    async def _finish(self) -> None:
+        """No new decision; what was decided is written; then others may know at once that we are gone."""
+        decided = threading.Event()
+
+        def last_decision() -> None:
+            self._complete = False
+            self._scheduler.lead(False)
+            decided.set()
+
+        if self._failure is None:
+            self._thread.hand_over(last_decision)
+            await asyncio.to_thread(decided.wait, FINISH)
+        if not await self._queue.settle(Rank.RESERVATION, FINISH):
+            self._log.warning("writes were not answered in time", writes=self._queue.unended(Rank.RESERVATION))
+        await self._queue.settle(Rank.EVENT, FINISH_TALK)
+
+    def _exit_code(self) -> int:
+        if self._failure is None:
+            self._log.info("stopped")
+            return 0
+        lines = "".join(traceback.format_exception(self._failure))
+        self._log.error("this is an error in Fairway, please report it", traceback=lines)
+        return FAILED
+
+    # -- parts -----------------------------------------------------------------------------------------------
+
+    def _policy_text(self) -> PolicyText | None:
+        if self._settings.policy_config_map:
+            return ConfigMapText(self._client, self._settings.policy_config_map)
+        return FileText(self._settings.policy) if self._settings.policy else None
+
+    def _build(self, policy: Policy) -> None:
+        settings = self._settings
+        state = ClusterState(settings.scheduler_names)
+        self._observer = LoopObserver(self._log, self.metrics, dry_run=settings.dry_run)
+        self._queue = WriteQueue(self._client.send, may_write=self._may_write, workers=settings.connections)
+        self._queue.on_request = RequestObserver(self.metrics)
+        groups: dict[tuple[str, str, str], str] = {}
+        kube = KubeWorld(
+            asyncio.get_running_loop(),
+            self._queue,
+            self._thread.hand_over,
+            groups=groups,
+            most_unanswered=settings.max_in_flight_binds,
+        )
+        self._world: KubeWorld | DryWorld = DryWorld() if settings.dry_run else kube
+        self._thread.may_decide = lambda: self._world.has_capacity
+        self._scheduler = SchedulerLoop(
+            self._world,
+            self._thread,
+            policy,
+            state=state,
+            rhythm=Rhythm(min_interval=int(settings.min_interval * SECOND)),
+            listeners=[self._observer],
+        )
+        self._scheduler.lead(False)
+        kube.reports = self
+        self._feed = Feed(SCHEDULER_KINDS, self._scheduler, self._scheduler.store, self._listed, groups)
+        if settings.shadow_policy:
+            shadow = load_policy(settings.shadow_policy, default_registry().catalog)
+            self._scheduler.listeners.append(
+                ShadowPolicy(shadow, state, settings.shadow_every, self._log, self.metrics)
+            )
+
+    def _reflectors(self) -> list[Reflector]:
+        sharing = Sharing()
+        observer = ReadingObserver(self._log, self.metrics)
+        return [
+            Reflector(
+                self._client,
+                kind,
+                self._deliver,
+                observer,
+                scheduler_names=frozenset(self._settings.scheduler_names),
+                sharing=sharing,
+                random=self._random,
+            )
+            for kind in SCHEDULER_KINDS
+        ]
+
+    # -- between the threads -----------------------------------------------------------------------------------
+
+    def _deliver(self, delivery: Delivery) -> None:
+        self._thread.hand_over(partial(self._feed.take, delivery))
+
+    def _decide(self) -> None:
+        """The deciding thread."""
+        try:
+            self._thread.run()
+        except BaseException as error:
+            self._failure = error
+            self._sockets.call_soon_threadsafe(self._stop.set)
+
+    def _use(self, policy: Policy) -> None:
+        self._thread.hand_over(partial(self._scheduler.use, policy))
+
+    def _led(self, leads: bool) -> None:
+        """This replica may decide, or may not any more."""
+        self._leads = leads
+        self.metrics.leads.set(int(leads))
+        self._log.info("leading" if leads else "not leading")
+        self._thread.hand_over(self._lead_if_complete)
+
+    def _may_write(self) -> bool:
+        return self._leads
+
+    # -- on the loop's thread ----------------------------------------------------------------------------------
+
+    def _listed(self) -> None:
+        """All kinds were listed once: cycles may begin."""
+        self._complete = True
+        self._scheduler.catch_up()
+        gc.collect()
+        gc.freeze()
+        self.metrics.ready.set(1)
+        self.ready.set()
+        self._lead_if_complete()
+
+    def _lead_if_complete(self) -> None:
+        self._scheduler.lead(self._complete and self._leads)
+
+    def settled(self, change: Change) -> None:
+        self._observer.settled(change)
+        self._scheduler.settled(change)
+
+    def refused(self, change: Change, why: str) -> None:
+        self._scheduler.refused(change, why)
+
+    # -- policies ----------------------------------------------------------------------------------------------
+
+    def policy_used(self, source: str, warnings: tuple[str, ...]) -> None:
+        self.metrics.policy_reloads.labels("used").inc()
+        self._log.info("policy in use", source=source)
+        for warning in warnings:
+            self._log.warning(warning, source=source)
+
+    def policy_refused(self, source: str, why: str) -> None:
+        self.metrics.policy_reloads.labels("refused").inc()
+        self._log.error("policy refused, the last good one stays in use", source=source, why=why)
+
+    # -- health ------------------------------------------------------------------------------------------------
+
+    def _is_healthy(self) -> tuple[bool, str]:
+        return self._failure is None, "ok" if self._failure is None else "the deciding thread has ended"
+
+    def _is_ready(self) -> tuple[bool, str]:
+        if self._stop.is_set():
+            return False, "stopping"
+        awaited = self._feed.awaited
+        return not awaited, f"not listed yet: {', '.join(awaited)}" if awaited else "ok"
+
+    def _metrics_text(self) -> bytes:
+        self.metrics.unanswered.set(self._world.unanswered)
+        return self.metrics.text()

@@ -1,0 +1,117 @@
+"""`RunSettings`: everything that `fairway run` can be told, by flags or by a file of `kind: FairwayConfiguration`.
+
+A field is one setting: its name in the file is the field's in camel case, the flag has hyphens. A flag wins over the
+file, and the file over the default. Spans are in seconds.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from fairway.api.pods import DEFAULT_SCHEDULER
+from fairway.api.yaml_text import YamlProblem, YamlReader
+from fairway.errors import InputError
+
+API_VERSION = "fairway.dev/v1alpha1"
+KIND = "FairwayConfiguration"
+MAX_FILE = 1 << 20
+
+Span = Annotated[float, Meta(ge=0, le=86400)]
+Number = Annotated[int, Meta(ge=1, le=1_000_000)]
+
+
+class LeaderElection(msgspec.Struct, rename="camel", frozen=True, forbid_unknown_fields=True):
+    """One of several replicas decides: the one that holds the lease."""
+
+    enabled: bool = True
+    namespace: str = ""
+    """Of the lease; "" is the namespace of the service account or of the context."""
+    name: str = "fairway"
+    duration: Annotated[int, Meta(ge=2, le=3600)] = 15
+    renew_deadline: Annotated[int, Meta(ge=1, le=3600)] = 10
+    retry: Annotated[int, Meta(ge=1, le=3600)] = 2
+
+
+class RunSettings(msgspec.Struct, rename="camel", frozen=True, forbid_unknown_fields=True):
+    """See the module."""
+
+    kubeconfig: str | None = None
+    context: str | None = None
+    scheduler_names: tuple[str, ...] = (DEFAULT_SCHEDULER,)
+    policy: str | None = None
+    """A file; without it and without a ConfigMap the built-in policy applies."""
+    policy_config_map: str | None = None
+    """`namespace/name`, or `namespace/name/key` where the key is not `policy.yaml`."""
+    policy_interval: Span = 5.0
+    """How often the policy is looked at again."""
+    shadow_policy: str | None = None
+    shadow_every: Number = 1
+    """Decide by the shadow policy in every n-th cycle."""
+    dry_run: bool = False
+    min_interval: Span = 0.05
+    max_in_flight_binds: Number = 2000
+    connections: Annotated[int, Meta(ge=1, le=1000)] = 32
+    """Requests that write at the same time."""
+    leader_election: LeaderElection = LeaderElection()
+    gang_bind_timeout: Span = 60.0
+    scheduled_events: bool = True
+    """An event for each lone pod that is bound."""
+    http_address: str = ":10259"
+    """Of /healthz, /readyz and /metrics, as `host:port`; "" serves none."""
+    log_format: Literal["text", "json"] = "text"
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+def read_settings(path: str | None, flags: dict[str, Any]) -> RunSettings:
+    """The file's settings with the flags that were given on top; InputError says what is wrong, and where."""
+    given = {} if path is None else _file(Path(path))
+    for name, value in flags.items():
+        part, _, inner = name.partition(".")
+        if inner:
+            given[part] = {**given.get(part, {}), inner: value}
+        else:
+            given[part] = value
+    try:
+        found = msgspec.convert(given, RunSettings, str_keys=True)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{path or 'flags'}: {error}") from None
+    _check(found)
+    return found
+
+
+def _check(settings: RunSettings) -> None:
+    if settings.policy and settings.policy_config_map:
+        raise InputError("policy and policyConfigMap are both given, expected one of them")
+    if settings.policy_config_map and settings.policy_config_map.count("/") not in (1, 2):
+        raise InputError(
+            f"policyConfigMap is {settings.policy_config_map!r}, expected namespace/name or namespace/name/key"
+        )
+    if not settings.scheduler_names or not all(settings.scheduler_names):
+        raise InputError("schedulerNames is empty, expected at least one name")
+
+
+def _file(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_bytes()[: MAX_FILE + 1].decode("utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not a text file: {error.reason}") from None
+    if len(text) > MAX_FILE:
+        raise InputError(f"{path}: more than {MAX_FILE} bytes, expected a configuration file")
+    try:
+        documents = [document for document in YamlReader(text).documents() if document is not None]
+    except YamlProblem as problem:
+        raise InputError(f"{path}:{problem.line}: {problem.message}") from None
+    if len(documents) != 1 or not isinstance(documents[0], dict):
+        raise InputError(f"{path}: expected one object of kind {KIND}")
+    found = dict(documents[0])
+    head = found.pop("apiVersion", None), found.pop("kind", None)
+    if head != (API_VERSION, KIND):
+        raise InputError(f"{path}: is {head[1]} of {head[0]}, expected {KIND} of {API_VERSION}")
+    found.pop("metadata", None)
+    return found

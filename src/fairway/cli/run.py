@@ -1,0 +1,84 @@
+"""`fairway run`: the scheduler on a real cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import click
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  fairway run --kubeconfig ~/.kube/config --dry-run     decide and log, write nothing
+  fairway run --policy policy.yaml                      pods with schedulerName: fairway
+  fairway run --scheduler-names volcano                 as a drop-in for Volcano's scheduler
+  fairway run --config run.yaml --log-format json       settings from a file (kind: FairwayConfiguration)"""
+)
+@click.option("--config", metavar="FILE", help="Settings: a file of kind FairwayConfiguration. Flags win over it.")
+@click.option("--kubeconfig", metavar="FILE", help="How to reach the cluster; default $KUBECONFIG, then as a pod.")
+@click.option("--context", metavar="NAME", help="The context of the kubeconfig; default the current one.")
+@click.option(
+    "--scheduler-names",
+    metavar="NAMES",
+    help="Schedule the pods that name one of these schedulers, separated by commas.  [default: fairway]",
+)
+@click.option("--policy", metavar="FILE", help="The policy file, read again when it changes.")
+@click.option(
+    "--policy-config-map", metavar="NAMESPACE/NAME", help="The policy in a ConfigMap (key policy.yaml), read likewise."
+)
+@click.option("--dry-run", is_flag=True, default=None, help="Decide and log what would be written; write nothing.")
+@click.option("--shadow-policy", metavar="FILE", help="Decide by this policy too, and log where it differs.")
+@click.option("--shadow-every", type=int, metavar="N", help="Do so in every n-th cycle only.")
+@click.option("--min-interval", type=float, metavar="SECONDS", help="Between two cycles.  [default: 0.05]")
+@click.option("--max-in-flight-binds", type=int, metavar="N", help="Pause while more are unanswered.  [default: 2000]")
+@click.option("--connections", type=int, metavar="N", help="Writes at the same time.  [default: 32]")
+@click.option("--gang-bind-timeout", type=float, metavar="SECONDS", help="For a gang to be completed.  [default: 60]")
+@click.option(
+    "--leader-elect/--no-leader-elect", default=None, help="Decide only with the lease.  [default: leader-elect]"
+)
+@click.option("--lease-namespace", metavar="NAME", help="Of the lease; default the service account's or context's.")
+@click.option("--lease-name", metavar="NAME", help="Of the lease.  [default: fairway]")
+@click.option(
+    "--scheduled-events/--no-scheduled-events", default=None, help="An event for each lone pod that is bound."
+)
+@click.option("--http-address", metavar="HOST:PORT", help="Of /healthz, /readyz and /metrics.  [default: :10259]")
+@click.option("--log-format", type=click.Choice(["text", "json"]), help="Of lines on standard error.  [default: text]")
+@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="[default: info]")
+def command(config: str | None, **flags: Any) -> None:
+    """Schedule a cluster: watch it, decide when something changes, and write what was decided."""
+    from fairway.errors import InputError
+
+    try:
+        from fairway.app.live.service import LiveScheduler
+    except ModuleNotFoundError as error:
+        raise InputError(f"{error.name} is not installed, expected: pip install 'fairway[kube]'") from None
+    from fairway.app.live.logs import Log
+    from fairway.app.live.settings import read_settings
+    from fairway.kube.configuration import find_connection
+
+    settings = read_settings(config, _given(flags))
+    connection = find_connection(settings.kubeconfig, settings.context)
+    log = Log(settings.log_format, settings.log_level)
+    click.get_current_context().exit(asyncio.run(LiveScheduler(settings, connection, log).run()))
+
+
+_NESTED = {
+    "leaderElect": "leaderElection.enabled",
+    "leaseNamespace": "leaderElection.namespace",
+    "leaseName": "leaderElection.name",
+}
+
+
+def _given(flags: dict[str, Any]) -> dict[str, Any]:
+    """The flags that were given, by the names that a file has for them."""
+    given: dict[str, Any] = {}
+    for name, value in flags.items():
+        if value is not None:
+            first, *rest = name.split("_")
+            camel = first + "".join(part.capitalize() for part in rest)
+            given[_NESTED.get(camel, camel)] = value
+    if "schedulerNames" in given:
+        given["schedulerNames"] = [name.strip() for name in given["schedulerNames"].split(",")]
+    return given

@@ -1,0 +1,141 @@
+"""`KubeWorld`: carries the changes of plans out on an API server, and reports what became of each (kube.md section 3).
+
+`carry_out` is called on the loop's thread and returns at once; requests are made on the asyncio thread, and what became
+of them is handed back to the loop's thread. A claim is allocated before its pod is bound; a pod whose claim was refused
+is not bound.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Protocol
+
+from fairway.api.kinds import ObjectKey
+from fairway.drive.change import AllocateClaim, Bind, Change, Evict
+from fairway.drive.changes import pod_key
+from fairway.kube.exchange import Ending, WriteResult
+from fairway.kube.requests import script_of
+from fairway.kube.reservation_requests import GroupVersions
+from fairway.kube.write_queue import Rank, Write, WriteQueue
+
+HandOver = Callable[[Callable[[], None]], None]
+"""Has a call made on the loop's thread."""
+
+
+class ChangeReports(Protocol):
+    """Is told what became of changes, on the loop's thread; a `SchedulerLoop` is one."""
+
+    def settled(self, change: Change) -> None: ...
+
+    def refused(self, change: Change, why: str) -> None: ...
+
+
+class KubeWorld:
+    """See the module."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        queue: WriteQueue,
+        hand_over: HandOver,
+        *,
+        groups: GroupVersions,
+        most_unanswered: int,
+    ) -> None:
+        self._loop = loop
+        self._queue = queue
+        self._hand_over = hand_over
+        self._groups = groups
+        self._most = most_unanswered
+        self.reports: ChangeReports
+        """Set before anything is carried out."""
+        self.unanswered = 0
+        """Changes that are not settled or refused yet. Counted on the loop's thread."""
+        self._waiting: dict[ObjectKey, _AwaitedClaims] = {}
+        """Pods whose claims are being allocated, on the asyncio thread."""
+        self._ended: list[tuple[Change, Ending]] = []
+
+    @property
+    def has_capacity(self) -> bool:
+        """Whether another plan may be carried out: a slow server slows the cycles, and nothing piles up."""
+        return self.unanswered < self._most
+
+    def carry_out(self, changes: Sequence[Change]) -> None:
+        self.unanswered += len(changes)
+        self._loop.call_soon_threadsafe(self._take, tuple(changes))
+
+    # -- on the asyncio thread -------------------------------------------------------------------------------
+
+    def _take(self, changes: Sequence[Change]) -> None:
+        for change in changes:
+            if isinstance(change, AllocateClaim):
+                awaited = self._waiting.setdefault(pod_key(change.pod), _AwaitedClaims())
+                awaited.open += 1
+                self._add(change, Rank.BIND, partial(self._claim_ended, awaited))
+            elif isinstance(change, Bind) and change.key in self._waiting:
+                awaited = self._waiting.pop(change.key)
+                awaited.bind = change
+                self._bind_if_ready(awaited)
+            else:
+                self._add(change, _rank(change))
+        self._waiting.clear()  # a plan has a pod's claims and its binding, or neither
+
+    def _add(self, change: Change, rank: Rank, also: Callable[[Ending], None] | None = None) -> None:
+        def ended(ending: Ending) -> None:
+            self._report(change, ending)
+            if also is not None:
+                also(ending)
+
+        self._queue.add(Write(change.key, rank, lambda: script_of(change, self._groups), ended))
+
+    def _claim_ended(self, awaited: _AwaitedClaims, ending: Ending) -> None:
+        awaited.open -= 1
+        if ending.result is WriteResult.REFUSED:
+            awaited.refusal = ending.why
+        self._bind_if_ready(awaited)
+
+    def _bind_if_ready(self, awaited: _AwaitedClaims) -> None:
+        if awaited.bind is None or awaited.open:
+            return
+        if awaited.refusal is None:
+            self._add(awaited.bind, Rank.BIND)
+        else:
+            why = f"a claim of the pod was not allocated: {awaited.refusal}"
+            self._report(awaited.bind, Ending(WriteResult.REFUSED, why))
+
+    def _report(self, change: Change, ending: Ending) -> None:
+        """Together with others that end at the same time: waking a thread costs more than telling it something."""
+        self._ended.append((change, ending))
+        if len(self._ended) == 1:
+            self._loop.call_soon(self._hand_over_ended)
+
+    def _hand_over_ended(self) -> None:
+        ended, self._ended = self._ended, []
+        self._hand_over(partial(self._tell, ended))
+
+    # -- on the loop's thread ----------------------------------------------------------------------------------
+
+    def _tell(self, ended: Sequence[tuple[Change, Ending]]) -> None:
+        self.unanswered -= len(ended)
+        for change, ending in ended:
+            if ending.result is WriteResult.DONE:
+                self.reports.settled(change)
+            else:
+                self.reports.refused(change, ending.why)
+
+
+class _AwaitedClaims:
+    """The claims of one pod that are under way, and the binding that waits for them."""
+
+    def __init__(self) -> None:
+        self.open = 0
+        self.bind: Bind | None = None
+        self.refusal: str | None = None
+
+
+def _rank(change: Change) -> Rank:
+    if isinstance(change, Bind):
+        return Rank.BIND
+    return Rank.EVICTION if isinstance(change, Evict) else Rank.RESERVATION

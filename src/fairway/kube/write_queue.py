@@ -1,0 +1,211 @@
+"""`WriteQueue`: writes to one server, in their order, by a fixed number of workers. It lives on the asyncio thread.
+
+What matters most goes first: binds with their claims, evictions, reservations and nominations, statuses, events. Writes
+to one object (a *lane*) go one after the other, whatever their rank. A write ends by evidence only: its script says
+that it was done, or that it was refused; until then it is tried again. While the server does not answer, or asks for
+time, all workers pause together, so that a server in trouble is not asked by each of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections import deque
+from collections.abc import Callable, Hashable
+from enum import IntEnum
+from functools import partial
+from itertools import count
+from random import Random
+
+from fairway.kube.backoff import Backoff
+from fairway.kube.exchange import NO_ANSWER, ApiAnswer, ApiRequest, Ending, Script, Sender, WriteResult, perform
+
+WORKERS = 32
+LONGEST_PAUSE = 5.0
+"""Seconds that all workers wait at most while the server does not answer."""
+LONGEST_RETRY = 10.0
+FORGOTTEN = 60.0
+"""Seconds after which no request of ours can still be on its way: twice the time limit of one."""
+
+
+class Rank(IntEnum):
+    """In the order in which writes leave."""
+
+    BIND = 0
+    EVICTION = 1
+    RESERVATION = 2
+    STATUS = 3
+    EVENT = 4
+
+
+class Write:
+    """One write: how to make its script anew for each try, and whom to tell how it ended."""
+
+    __slots__ = ("ended", "lane", "last_sent", "number", "rank", "script", "tries")
+
+    def __init__(
+        self, lane: Hashable, rank: Rank, script: Callable[[], Script], ended: Callable[[Ending], None]
+    ) -> None:
+        self.lane = lane
+        self.rank = rank
+        self.script = script
+        self.ended = ended
+        self.number = 0
+        self.tries = 0
+        self.last_sent: float | None = None
+
+    def __lt__(self, other: Write) -> bool:
+        return (self.rank, self.number) < (other.rank, other.number)
+
+
+class WriteQueue:
+    """See the module."""
+
+    def __init__(
+        self,
+        send: Sender,
+        *,
+        may_write: Callable[[], bool] = lambda: True,
+        workers: int = WORKERS,
+        random: Random | None = None,
+    ) -> None:
+        """`may_write` is asked before each request that changes something (K13)."""
+        self._send = send
+        self._may_write = may_write
+        self._count = workers
+        self._random = random or Random()
+        self._pause = Backoff(self._random, longest=LONGEST_PAUSE)
+        self._resume_at = 0.0
+        self._ready: list[Write] = []
+        """A heap of the first write of each lane."""
+        self._lanes: dict[Hashable, deque[Write]] = {}
+        """The writes behind the first, of lanes that have one under way or ready."""
+        self._numbers = count()
+        self._idle: deque[asyncio.Future[None]] = deque()
+        self._workers: list[asyncio.Task[None]] = []
+        self._unended = dict.fromkeys(Rank, 0)
+        self._calm = asyncio.Event()
+        self._calm.set()
+        self.in_flight = 0
+        self.on_request: Callable[[ApiRequest, ApiAnswer, float], None] | None = None
+        """Is told of each request, its answer and the seconds it took."""
+
+    def start(self) -> None:
+        self._workers = [asyncio.create_task(self._work()) for _ in range(self._count)]
+
+    async def stop(self) -> None:
+        """Without waiting for anything: see `settle`."""
+        for worker in self._workers:
+            worker.cancel()
+        await asyncio.gather(*self._workers, return_exceptions=True)
+
+    def unended(self, up_to: Rank = Rank.EVENT) -> int:
+        """Writes that have not ended yet, of these ranks."""
+        return sum(number for rank, number in self._unended.items() if rank <= up_to)
+
+    async def settle(self, up_to: Rank, seconds: float) -> bool:
+        """Wait until no write of these ranks is left; False if some are after so many seconds."""
+        try:
+            async with asyncio.timeout(seconds):
+                while self.unended(up_to):
+                    self._calm.clear()
+                    await self._calm.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def add(self, write: Write) -> None:
+        write.number = next(self._numbers)
+        self._unended[write.rank] += 1
+        lane = self._lanes.get(write.lane)
+        if lane is None:
+            self._lanes[write.lane] = deque()
+            self._make_ready(write)
+        else:
+            lane.append(write)
+
+    # -- workers ---------------------------------------------------------------------------------------------
+
+    def _make_ready(self, write: Write) -> None:
+        heapq.heappush(self._ready, write)
+        while self._idle:
+            waiter = self._idle.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                break
+
+    async def _work(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            while not self._ready:
+                waiter = loop.create_future()
+                self._idle.append(waiter)
+                await waiter
+            wait = self._resume_at - loop.time()
+            if wait > 0:
+                await asyncio.sleep(wait)
+                continue
+            await self._perform(heapq.heappop(self._ready))
+
+    async def _perform(self, write: Write) -> None:
+        if not self._may_write() and self._has_no_hope(write):
+            self._end(write, Ending(WriteResult.REFUSED, "this replica is not the leader"))
+            return
+        write.tries += 1
+        self.in_flight += 1
+        try:
+            ending = await perform(write.script(), partial(self._checked_send, write))
+        finally:
+            self.in_flight -= 1
+        if ending.result is WriteResult.AGAIN:
+            wait = max(ending.wait, min(LONGEST_RETRY, 0.1 * 2 ** min(write.tries, 10)) * self._random.random())
+            asyncio.get_running_loop().call_later(wait, self._make_ready, write)
+        elif ending.result is WriteResult.REFUSED and ending.wait > 0:
+            asyncio.get_running_loop().call_later(ending.wait, self._end, write, ending)
+        else:
+            self._end(write, ending)
+
+    def _has_no_hope(self, write: Write) -> bool:
+        """Whether a write that may no longer be sent is not under way either: it never left, or it left so long ago
+        that what was read since is what became of it.
+        """
+        now = asyncio.get_running_loop().time()
+        if write.last_sent is None:
+            return True
+        return now - write.last_sent > FORGOTTEN
+
+    async def _checked_send(self, write: Write, request: ApiRequest) -> ApiAnswer:
+        """A request that would come after the lease has expired is not sent; the script takes it for one that was not
+        answered, and looks at what is there.
+        """
+        clock = asyncio.get_running_loop().time
+        begin = clock()
+        if request.method != "GET":
+            if not self._may_write():
+                return NO_ANSWER
+            write.last_sent = begin
+        answer = await self._send(request)
+        if self.on_request is not None:
+            self.on_request(request, answer, clock() - begin)
+        if answer.ok:
+            self._pause.reset()
+        elif _is_in_trouble(answer):
+            self._resume_at = max(self._resume_at, clock() + self._pause.next(answer.retry_after))
+        return answer
+
+    def _end(self, write: Write, ending: Ending) -> None:
+        self._unended[write.rank] -= 1
+        lane = self._lanes[write.lane]
+        if lane:
+            self._make_ready(lane.popleft())
+        else:
+            del self._lanes[write.lane]
+        self._calm.set()
+        write.ended(ending)
+
+
+def _is_in_trouble(answer: ApiAnswer) -> bool:
+    """Whether the server as a whole asks for a pause. A 500 may be about one object only: a webhook that fails for one
+    namespace must not slow the others.
+    """
+    return answer.status in (0, 503) or (answer.status == 429 and answer.retry_after is not None)
