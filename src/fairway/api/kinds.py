@@ -66,7 +66,7 @@ DEFAULT_NAMESPACE = "default"
 Check = Callable[[Any, list[Finding]], None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Kind:
     """The first API version is the one to write in examples; the others are read too."""
 

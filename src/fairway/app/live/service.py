@@ -11,10 +11,12 @@ import asyncio
 import contextlib
 import gc
 import signal
+import socket
 import threading
 import traceback
 from functools import partial
 from random import Random
+from uuid import uuid4
 
 from fairway.api.policy import Policy, load_policy
 from fairway.app.live.dry import DryWorld
@@ -25,12 +27,14 @@ from fairway.app.live.observing import LoopObserver, ReadingObserver, RequestObs
 from fairway.app.live.policies import ConfigMapText, FileText, PolicySource, PolicyText
 from fairway.app.live.settings import RunSettings
 from fairway.app.live.shadow import ShadowPolicy
-from fairway.clock import SECOND
+from fairway.clock import SECOND, wall_clock
 from fairway.drive.change import Change
 from fairway.drive.loop import Rhythm, SchedulerLoop
 from fairway.kube.client import ApiClient
 from fairway.kube.connection import Connection
 from fairway.kube.feed import Feed
+from fairway.kube.lease import Elector, LeaseSettings, boot_clock
+from fairway.kube.lease_keeper import LeaseKeeper
 from fairway.kube.loop_thread import LoopThread
 from fairway.kube.reflector import Delivery, Reflector
 from fairway.kube.served import SCHEDULER_KINDS
@@ -88,14 +92,18 @@ class LiveScheduler:
         tasks.append(asyncio.create_task(source.watch(self._use, self._settings.policy_interval)))
         self._queue.start()
         try:
-            if not self._settings.leader_election.enabled or self._settings.dry_run:
+            if self._lease is None:
                 self._led(True)
+            else:
+                tasks.append(asyncio.create_task(self._lease.keep()))
             await self._stop.wait()
             await self._finish()
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+            if self._lease is not None:
+                await self._lease.release()
             self._thread.stop()
             await asyncio.to_thread(thread.join, 10)
             await self._queue.stop()
@@ -165,6 +173,7 @@ class LiveScheduler:
             listeners=[self._observer],
         )
         self._scheduler.lead(False)
+        self._lease = self._lease_keeper()
         kube.reports = self
         self._feed = Feed(SCHEDULER_KINDS, self._scheduler, self._scheduler.store, self._listed, groups)
         if settings.shadow_policy:
@@ -172,6 +181,20 @@ class LiveScheduler:
             self._scheduler.listeners.append(
                 ShadowPolicy(shadow, state, settings.shadow_every, self._log, self.metrics)
             )
+
+    def _lease_keeper(self) -> LeaseKeeper | None:
+        chosen = self._settings.leader_election
+        if not chosen.enabled or self._settings.dry_run:
+            return None
+        lease = LeaseSettings(
+            identity=f"{socket.gethostname()}_{uuid4()}",
+            namespace=chosen.namespace or self._client.connection.namespace,
+            name=chosen.name,
+            duration=chosen.duration,
+            renew_deadline=chosen.renew_deadline,
+            retry=chosen.retry,
+        )
+        return LeaseKeeper(Elector(lease, boot_clock, wall_clock), self._client.send, self._led)
 
     def _reflectors(self) -> list[Reflector]:
         sharing = Sharing()
@@ -213,7 +236,8 @@ class LiveScheduler:
         self._thread.hand_over(self._lead_if_complete)
 
     def _may_write(self) -> bool:
-        return self._leads
+        """Asked before every request that changes something (K13): the clock decides, not what we were told last."""
+        return self._leads if self._lease is None else self._lease.elector.may_write()
 
     # -- on the loop's thread ----------------------------------------------------------------------------------
 
@@ -257,6 +281,8 @@ class LiveScheduler:
     def _is_ready(self) -> tuple[bool, str]:
         if self._stop.is_set():
             return False, "stopping"
+        if self._lease is not None and not self._lease.elector.is_known:
+            return False, "the lease was not read yet"
         awaited = self._feed.awaited
         return not awaited, f"not listed yet: {', '.join(awaited)}" if awaited else "ok"
 
