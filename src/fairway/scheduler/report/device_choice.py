@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from fairway.devices.model.device import WHOLE
@@ -84,23 +84,18 @@ def units(milli: int) -> int | float:
     return milli // WHOLE if milli % WHOLE == 0 else milli / WHOLE
 
 
-def class_standings(session: Session) -> Callable[[], list[ClassStanding]]:
-    """All classes by name, as they stand after the plan; worked out when somebody reads it."""
+def class_standings(session: Session) -> list[ClassStanding]:
+    """All classes by name, as they stand after the plan."""
     names = [known.name for known in session.devices.book.classes]
     if not names:
-        return list
-    before, changed = session.devices.book.columns.copy_of_sums(), session.devices.changed()
-
-    def standings() -> list[ClassStanding]:
-        more: dict[frozenset[str], ClassUse] = {}
-        for node, was, is_now in changed:
-            for sign, tally in ((-1, node.tally(was)), (1, node.tally(is_now))):
-                for classes, standing in tally.items():
-                    more[classes] = moved(more.get(classes, NONE), standing, sign)
-        found = add_up(before, more)
-        return [_standing(name, found.get(name, NONE)) for name in names]
-
-    return standings
+        return []
+    more: dict[frozenset[str], ClassUse] = {}
+    for node, was, is_now in session.devices.changed():
+        for sign, tally in ((-1, node.tally(was)), (1, node.tally(is_now))):
+            for classes, standing in tally.items():
+                more[classes] = moved(more.get(classes, NONE), standing, sign)
+    found = add_up(session.devices.book.columns.copy_of_sums(), more)
+    return [_standing(name, found.get(name, NONE)) for name in names]
 
 
 def _standing(name: str, standing: ClassUse) -> ClassStanding:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 from fairway.clock import format_rfc3339
 from fairway.scheduler.backfill.known import without_run_times
@@ -20,7 +21,7 @@ from fairway.scheduler.report.device_choice import NO_CHOICES, choices, class_st
 from fairway.scheduler.report.planned_starts import overruns, planned_entries, planned_fields
 from fairway.scheduler.report.recheck import recheck_at
 from fairway.scheduler.report.standings import Standings
-from fairway.scheduler.report.statuses import count, statuses
+from fairway.scheduler.report.statuses import statuses
 from fairway.scheduler.report.waiting_jobs import WaitingJobs
 from fairway.state.tasks import Task, TaskState
 
@@ -44,7 +45,7 @@ def make_plan(session: Session, *, reasons: bool) -> Plan:
         return [binding(task, node) for tasks, nodes in chunks for task, node in zip(tasks, nodes, strict=True)]
 
     return Plan(
-        _sources(session, bindings) if reasons else Sources(bindings=bindings),
+        _Report(session).sources(bindings) if reasons else Sources(bindings=bindings),
         placed=sum(len(tasks) for tasks, _ in chunks),
         evictions=session.evictions,
         reservations=_reservations(session),
@@ -67,17 +68,31 @@ def _warnings(session: Session) -> tuple[str, ...]:
     return tuple(dict.fromkeys(warnings))
 
 
-def _sources(session: Session, bindings: Callable[[], list[Binding]]) -> Sources:
-    """All that the plan can be asked for, frozen as far as the state may move on before somebody asks."""
-    waiting, standings, counted = WaitingJobs(session), Standings(session), count(session)
-    return Sources(
-        bindings=bindings,
-        pending=waiting.pending,
-        queues=standings.queues,
-        namespaces=standings.namespaces,
-        resource_classes=class_standings(session),
-        status=lambda: statuses(session, waiting, counted),
-    )
+class _Report:
+    """What a plan says besides what to do. Nothing of it is worked out before it is asked for: until the state changes
+    the session stays as it is, and before that happens a plan that is still held is asked for everything.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    @cached_property
+    def waiting(self) -> WaitingJobs:
+        return WaitingJobs(self._session)
+
+    @cached_property
+    def standings(self) -> Standings:
+        return Standings(self._session)
+
+    def sources(self, bindings: Callable[[], list[Binding]]) -> Sources:
+        return Sources(
+            bindings=bindings,
+            pending=lambda: self.waiting.pending(),
+            queues=lambda: self.standings.queues(),
+            namespaces=lambda: self.standings.namespaces(),
+            resource_classes=lambda: class_standings(self._session),
+            status=lambda: statuses(self._session, self.waiting),
+        )
 
 
 def _reservations(session: Session) -> list[Reservation]:
