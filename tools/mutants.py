@@ -36,8 +36,6 @@ KEPT = ROOT / ".mutants"
 PACKAGES = ("resources", "state", "scheduler", "devices", "fleet")
 MOST_TESTS = 60
 """Tests run for one mutant: those that reach its line and took least time."""
-LIMIT = 120
-"""Seconds for the tests of one mutant; one that hangs counts as noticed."""
 
 _COMPARE: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
@@ -68,6 +66,12 @@ class Mutant:
     what: str
     text: str
     """The whole module, mutated."""
+    shown: str
+    """The lines that differ, as they became."""
+
+    @property
+    def where(self) -> str:
+        return str(self.path.relative_to(ROOT))
 
 
 def _mutate(node: ast.AST, variant: int) -> str:
@@ -127,9 +131,9 @@ class Reach:
     tests: dict[str, dict[int, list[str]]]
     seconds: dict[str, float]
 
-    def of(self, path: Path, line: int) -> list[str]:
-        found = self.tests.get(str(path.relative_to(ROOT)), {}).get(line, [])
-        return sorted(found, key=lambda test: self.seconds.get(test, 0.0))[:MOST_TESTS]
+    def of(self, path: Path, line: int, known: set[str]) -> list[str]:
+        found = known.intersection(self.tests.get(str(path.relative_to(ROOT)), {}).get(line, []))
+        return sorted(found, key=lambda test: (self.seconds.get(test, 0.0), test))[:MOST_TESTS]
 
 
 def reach(jobs: int, tests_in: list[str]) -> Reach:
@@ -161,6 +165,13 @@ def _measure(jobs: int, tests_in: list[str]) -> Reach:
         return Reach(_contexts(Path(folder)), _durations(Path(folder) / "times.xml"))
 
 
+def collected(tests_in: list[str]) -> set[str]:
+    """The tests as pytest knows them. One that it does not find looks like a module that cannot be loaded."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *tests_in]
+    run = subprocess.run(command, cwd=ROOT, env=_environment(ROOT), capture_output=True, text=True, check=True)
+    return {line for line in run.stdout.splitlines() if "::" in line}
+
+
 def _contexts(folder: Path) -> dict[str, dict[int, list[str]]]:
     from coverage import CoverageData
 
@@ -171,7 +182,7 @@ def _contexts(folder: Path) -> dict[str, dict[int, list[str]]]:
         for file in data.measured_files():
             lines = tests.setdefault(str(Path(file).relative_to(ROOT)), {})
             for line, contexts in data.contexts_by_lineno(file).items():
-                names = {context.split("|")[0] for context in contexts if context}
+                names = {context.rsplit("|", 1)[0] for context in contexts if context}
                 lines[line] = sorted(names.union(lines.get(line, ())))
     return tests
 
@@ -227,7 +238,10 @@ def _one_of(path: Path, line: int, dice: random.Random) -> Mutant | None:
     if not options:
         return None
     what, changed = dice.choice(options)
-    return Mutant(path, line, what, ast.unparse(ast.fix_missing_locations(changed)))
+    text = ast.unparse(ast.fix_missing_locations(changed))
+    before = set(ast.unparse(tree).splitlines())
+    shown = " / ".join(part.strip() for part in text.splitlines() if part not in before)
+    return Mutant(path, line, what, text, shown)
 
 
 def _located(tree: ast.AST) -> list[ast.AST]:
@@ -235,11 +249,12 @@ def _located(tree: ast.AST) -> list[ast.AST]:
 
 
 def _environment(tree: Path) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(tree / "src"), "PYTHONDONTWRITEBYTECODE": "1", "CI": "true"}
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPATH": str(tree / "src"), "CI": "true", "OPENBLAS_NUM_THREADS": "1"}
 
 
 class Workplace:
-    """A copy of the tree in which one mutant at a time lives."""
+    """A copy of the tree in which one mutant at a time lives, and a process that runs tests there."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -248,21 +263,42 @@ class Workplace:
                 shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
         for name in ("pyproject.toml", "README.md", "CHANGELOG.md", "Makefile"):
             shutil.copy(ROOT / name, folder / name)
+        self._runner = subprocess.Popen(
+            [sys.executable, ROOT / "tools" / "mutant_runner.py"],
+            cwd=folder,
+            env=_environment(folder),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
 
-    def notices(self, mutant: Mutant, tests: list[str]) -> bool:
-        path = self._folder / mutant.path.relative_to(ROOT)
+    def notices(self, mutant: Mutant, tests: list[str]) -> tuple[bool, str]:
+        """Whether some test does, and which; "" where it cannot even be loaded, or hangs."""
+        path = self._folder / mutant.where
         original = path.read_text()
-        path.write_text(mutant.text)
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests]
+        _put(path, mutant.text)
         try:
-            run = subprocess.run(
-                command, cwd=self._folder, env=_environment(self._folder), capture_output=True, timeout=LIMIT
-            )
-            return run.returncode not in (0, 5)  # 5: no test was collected
-        except subprocess.TimeoutExpired:
-            return True
+            return self.fails(tests)
         finally:
-            path.write_text(original)
+            _put(path, original)
+
+    def fails(self, tests: list[str]) -> tuple[bool, str]:
+        assert self._runner.stdin is not None
+        assert self._runner.stdout is not None
+        self._runner.stdin.write(json.dumps(tests) + "\n")
+        self._runner.stdin.flush()
+        status, test = json.loads(self._runner.stdout.readline())
+        return status not in (0, 5), test  # 5: no test was collected
+
+    def close(self) -> None:
+        self._runner.communicate()
+
+
+def _put(path: Path, text: str) -> None:
+    """Write a module, and leave no compiled one that could be taken for it: times of files are too coarse."""
+    path.write_text(text)
+    for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
+        compiled.unlink()
 
 
 def main() -> int:
@@ -276,30 +312,44 @@ def main() -> int:
     given = parser.parse_args()
     found = reach(given.jobs, given.tests)
     mutants = sample(given.count, given.seed, given.only, found)
+    survivors, alarms = judge_all(mutants, found, collected(given.tests), given.jobs)
+    for test in alarms:
+        print(f"fails without a mutant too, so its answers count for nothing: {test}")
+    noticed = len(mutants) - len(survivors)
+    print(f"\n{noticed} of {len(mutants)} mutants noticed ({100 * noticed / max(1, len(mutants)):.1f} %)")
+    if given.report:
+        rows = [{"path": m.where, "line": m.line, "what": m.what, "shown": m.shown} for m in survivors]
+        given.report.write_text(json.dumps({"mutants": len(mutants), "survivors": rows}, indent=1))
+    return 1 if alarms else 0
+
+
+def judge_all(mutants: list[Mutant], found: Reach, known: set[str], jobs: int) -> tuple[list[Mutant], list[str]]:
+    """The mutants that survive; and tests that noticed one but fail without it too."""
+    survivors: list[Mutant] = []
+    noticing: set[str] = set()
     with tempfile.TemporaryDirectory() as folder:
-        places = [Workplace(Path(folder) / str(number)) for number in range(given.jobs)]
+        places = [Workplace(Path(folder) / str(number)) for number in range(jobs)]
         free = list(places)
 
-        def judge(mutant: Mutant) -> bool:
+        def judge(mutant: Mutant) -> tuple[bool, str]:
             place = free.pop()
             try:
-                return place.notices(mutant, found.of(mutant.path, mutant.line))
+                return place.notices(mutant, found.of(mutant.path, mutant.line, known))
             finally:
                 free.append(place)
 
-        with ThreadPoolExecutor(given.jobs) as pool:
-            survivors = []
-            for number, (mutant, noticed) in enumerate(zip(mutants, pool.map(judge, mutants), strict=True), 1):
-                if not noticed:
+        with ThreadPoolExecutor(jobs) as pool:
+            for number, (mutant, (noticed, test)) in enumerate(zip(mutants, pool.map(judge, mutants), strict=True), 1):
+                if noticed:
+                    noticing.add(test)
+                else:
                     survivors.append(mutant)
-                    print(f"survived: {mutant.path.relative_to(ROOT)}:{mutant.line}: {mutant.what}", flush=True)
+                    print(f"survived: {mutant.where}:{mutant.line}: {mutant.what}: {mutant.shown}", flush=True)
                 print(f"\r{number} of {len(mutants)}, {len(survivors)} survived", end="", file=sys.stderr, flush=True)
-    noticed_count = len(mutants) - len(survivors)
-    print(f"\n{noticed_count} of {len(mutants)} mutants noticed ({100 * noticed_count / max(1, len(mutants)):.1f} %)")
-    if given.report:
-        rows = [{"path": str(m.path.relative_to(ROOT)), "line": m.line, "what": m.what} for m in survivors]
-        given.report.write_text(json.dumps({"mutants": len(mutants), "survivors": rows}, indent=1))
-    return 0
+        alarms = [test for test in sorted(noticing - {""}) if places[0].fails([test])[0]]
+        for place in places:
+            place.close()
+    return survivors, alarms
 
 
 if __name__ == "__main__":
