@@ -9,6 +9,7 @@ import pytest
 
 from fairway.api.policy import Policy
 from fairway.scheduler.plan import Plan
+from fairway.state.events import Deleted
 from support.contention import acting, reserved
 from support.devices import PREFIX, asking, device_node, gpu, kind_class, memory_class
 from support.engine import bound, decided, reasons, state_of
@@ -67,6 +68,18 @@ def test_nobody_is_evicted_for_a_device_that_nobody_holds() -> None:
     claimant = asking("p", classes={"high": 1}, spec=URGENT)
     found = decided(state_of(ANY, HIGH, PRIORITY, node, pods, claimant), PREEMPT)
     assert (evicted(found), reasons(found)) == ([], {"p": "DeviceUnavailable"})
+
+
+@pytest.mark.parametrize("waits_before", [False, True])
+def test_a_class_that_comes_late_is_counted_in_what_running_pods_hold(waits_before: bool) -> None:
+    """Who could be evicted is kept from cycle to cycle; a new class makes a device held as another one worth taking."""
+    first, claimant = asking("first", classes={"any": 1}, spec=URGENT), asking("p", classes={"high": 1}, spec=URGENT)
+    state = state_of(ANY, PRIORITY, device_node("n1", gpu("big", memory="32G")), running("a", "big"), first)
+    state.upsert([claimant] if waits_before else [])
+    assert [e.for_ for e in decided(state, PREEMPT).evictions] == ["default/first"]
+    state.apply(Deleted(first))
+    state.upsert([HIGH, claimant])
+    assert [(e.pod, e.for_) for e in decided(state, PREEMPT).evictions] == [("default/a", "default/p")]
 
 
 def test_the_room_of_victims_is_not_given_away_while_they_leave() -> None:
