@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairway.api import fleet as api
-from fairway.fleet import FleetState, place, reference
+from fairway.fleet import FleetState, place
 from fleet.fleet_objects import (
     SECOND,
     at,
@@ -28,6 +28,7 @@ from fleet.fleet_objects import (
     run,
     scores,
 )
+from oracles import fleet_scores as reference
 
 CPU = exact("ResourceAllocatableCPU")
 

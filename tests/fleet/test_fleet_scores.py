@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.fleet import reference
+from fairway.fleet import cut
 from fairway.fleet.scores import MISSING, balance_table, by_amount, by_ratio
 from fleet.fleet_objects import cluster, decide, decision, exact, fleet, placement, run, scores
+from oracles import fleet_scores as reference
 
 amounts = st.one_of(st.none(), st.integers(0, 50), st.integers(0, 2**62))
 
@@ -158,3 +159,26 @@ def test_a_score_is_between_worst_and_best(given: list[int], data: st.DataObject
     for item in outcome.decisions:
         assert all(-100 <= score <= 100 for score in item.scores.values())
         assert item.score == sum(item.scores.values())
+
+
+@given(
+    st.lists(st.integers(-2, 4), min_size=1, max_size=9),
+    st.sets(st.integers(0, 8)),
+    st.one_of(st.none(), st.integers(0, 10)),
+    st.integers(0, 4),
+    st.permutations(range(9)),
+)
+def test_who_is_chosen_is_who_the_slow_cut_chooses(
+    points: list[int], before: set[int], count: int | None, gain: int, names: list[int]
+) -> None:
+    """Names in another order than slots; not all clusters have passed."""
+    totals, rank = np.array(points), np.array(names[: len(points)]).argsort().argsort()
+    index = np.flatnonzero(totals > -2)
+    chosen = np.array(sorted(slot for slot in before if slot in index), np.int64)
+    keys = cut.preference(totals, rank, index, chosen, gain)
+    fast = cut.ranked(cut.best(keys, index, count), totals, rank)
+    by_name = {str(rank[slot]): slot for slot in index}
+    slow = reference.cut(
+        {name: points[slot] for name, slot in by_name.items()}, {str(rank[slot]) for slot in chosen}, count, gain
+    )
+    assert [str(rank[slot]) for slot in fast] == slow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from fairway.fleet.scores import BEST
+BEST = 100
 
 
 def balance(count: int, most: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from fairway.api.kinds import ApiObject
@@ -66,8 +66,7 @@ def preemptable(task: Task) -> bool:
     return not _says_never(task.pod.metadata.annotations)
 
 
-def _says_never(notes: object) -> bool:
-    assert hasattr(notes, "get")
+def _says_never(notes: Mapping[str, str]) -> bool:
     return notes.get(NEVER) == "true" or notes.get(PREEMPTABLE) == "false"
 
 

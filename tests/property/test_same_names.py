@@ -9,6 +9,7 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,13 +25,13 @@ TWICE = 12
 MODES = ("besteffort", "easy", "conservative")
 
 
-def twins(namespace: str = "a", name: str = "x") -> list:
+def twins(namespace: str = "a", name: str = "x") -> list[Any]:
     """A lone pod and a group of one that differ in their kind only."""
     group, member = waiting_gang(name, 1, namespace=namespace, cpu=4)
     return [waiting(name, namespace=namespace, cpu=4), group, member]
 
 
-def crowded() -> list:
+def crowded() -> list[Any]:
     nodes = [make.node(f"n{i}", cpu=4, pods=10) for i in range(3)]
     there = [running(f"on-n{i}", f"n{i}", cpu=3, namespace="b") for i in range(3)]
     return flat([nodes, there, twins(), twins("b", "y"), twins("a", "z")])
@@ -44,7 +45,7 @@ def policies() -> list[Policy]:
     return found
 
 
-def shuffled(objects: list, seed: int) -> list:
+def shuffled(objects: list[Any], seed: int) -> list[Any]:
     mixed = list(objects)
     random.Random(seed).shuffle(mixed)
     return mixed

@@ -37,11 +37,11 @@ BIG = waiting("big", cpu=4)
 SMALL = waiting("small", cpu=1, created=DAY)
 
 
-def full(name: str = "n1") -> list:
+def full(name: str = "n1") -> list[Any]:
     return [make.node(name, cpu=4, pods=10), running(f"on-{name}", name, cpu=3)]
 
 
-def decided(*things: Any) -> tuple[dict, dict]:
+def decided(*things: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     found = plan(full(), BIG, SMALL, *things, policy=PATIENT)
     return bound(found), reservations(found)
 

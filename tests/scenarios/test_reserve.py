@@ -1,5 +1,7 @@
 """reserve: which jobs starve, what is kept for them, and against whom (the rules 6.1 to 6.6)."""
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -26,12 +28,12 @@ from support.engine import waiting as pending
 from support.objects import BEGIN
 
 
-def full(name: str = "n1", cpu: int = 4) -> list:
+def full(name: str = "n1", cpu: int = 4) -> list[Any]:
     """A node with a pod that leaves one cpu free."""
     return [make.node(name, cpu=cpu, pods=10), running(f"on-{name}", name, cpu=cpu - 1)]
 
 
-def many(*names: str) -> list:
+def many(*names: str) -> list[Any]:
     return [full(name) for name in names]
 
 
@@ -376,7 +378,7 @@ def test_tasks_that_want_to_be_together_are_reserved_together():
 
 
 def test_among_the_tens_nodes_with_room_come_first_then_the_least_used_then_the_name():
-    def nodes(*used: int) -> list:
+    def nodes(*used: int) -> list[Any]:
         names = [f"n{i}" for i in range(len(used))]
         return [
             [make.node(name, cpu=10, memory="10Gi") for name in names],
@@ -397,7 +399,7 @@ def test_among_the_tens_nodes_with_room_come_first_then_the_least_used_then_the_
 
 
 def test_the_score_counts_the_scalars_that_the_task_asks_for_twice():
-    def cluster(cpu1: int, gpu1: int, cpu2: int, gpu2: int) -> list:
+    def cluster(cpu1: int, gpu1: int, cpu2: int, gpu2: int) -> list[Any]:
         return [
             [make.node(name, cpu=10, memory="10Gi", gpu=10) for name in ("n1", "n2")],
             running("r1", "n1", cpu=cpu1, gpu=gpu1),

@@ -1,5 +1,7 @@
 """What becomes of reservations: carried on objects, filled, moved, given up, ended (the rules 6.7 to 6.9 and 9)."""
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -31,11 +33,11 @@ from support.world import World
 POLICY = reserving()
 
 
-def full(name: str = "n1", cpu: int = 4) -> list:
+def full(name: str = "n1", cpu: int = 4) -> list[Any]:
     return [make.node(name, cpu=cpu, pods=10), running(f"on-{name}", name, cpu=cpu - 1)]
 
 
-def big(node: str = "n1", state: str = "reserved", **rest) -> list:
+def big(node: str = "n1", state: str = "reserved", **rest) -> list[Any]:
     since = rest.pop("since", DAY - 60)
     return reserved(waiting("big", cpu=4, **rest), ("big", node, state), since=since)
 

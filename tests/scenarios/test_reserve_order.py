@@ -30,12 +30,12 @@ from support.objects import BEGIN
 HALF = {"starvingJobTimeThreshold": 1}
 
 
-def full(name: str = "n1", cpu: int = 4, **rest: Any) -> list:
+def full(name: str = "n1", cpu: int = 4, **rest: Any) -> list[Any]:
     """A node on which one pod leaves a single cpu."""
     return [make.node(name, cpu=cpu, pods=20), running(f"on-{name}", name, cpu=cpu - 1, **rest)]
 
 
-def many(count: int) -> list:
+def many(count: int) -> list[Any]:
     return [full(f"n{number}") for number in range(1, count + 1)]
 
 

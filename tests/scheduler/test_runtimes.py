@@ -1,5 +1,7 @@
 """How long runs take, how sure that is, and when one that outlives its time is reckoned to end."""
 
+from typing import Any
+
 import pytest
 
 from fairway.api.arguments import BackfillArguments
@@ -35,7 +37,9 @@ def runtime_of(state: ClusterState, arguments: BackfillArguments, pod: str = "de
         (lasting("1.5"), EVICT, 1.5, 1.5),
     ],
 )
-def test_what_is_said_and_what_the_policy_makes_of_it(said: dict, arguments: object, span: float, sure: float) -> None:
+def test_what_is_said_and_what_the_policy_makes_of_it(
+    said: dict[str, Any], arguments: object, span: float, sure: float
+) -> None:
     found = runtime_of(state_of(waiting("p", cpu=1, **said)), arguments)  # type: ignore[arg-type]
     assert found == Runtime(int(span * SECOND), None if sure is None else int(sure * SECOND))
 

@@ -1,5 +1,7 @@
 """Room to come, in columns, against the same added up one change at a time."""
 
+from typing import Any
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +19,7 @@ changes = st.lists(st.tuples(st.integers(0, 20), st.integers(0, NODES - 1), vect
 @settings(max_examples=50)
 @given(changes, st.lists(st.integers(-1, 21)), st.integers(0, 30), st.lists(st.integers(0, 30), max_size=5))
 def test_every_moment_knows_all_changes_up_to_it(
-    made: list, asked: list[int], first: int, taken_back: list[int]
+    made: list[Any], asked: list[int], first: int, taken_back: list[int]
 ) -> None:
     gains = Gains(DIMENSIONS, NODES)
     for owner, change in enumerate(made):

@@ -78,7 +78,7 @@ def full(draw: st.DrawFn) -> list[ApiObject]:
     return [*fixed, *there]
 
 
-def _running(pod: Any, binding: Any) -> ApiObject:
+def _running(pod: Any, binding: Any) -> Any:
     if binding is None:
         return pod
     annotations = {**pod.metadata.annotations, **binding.annotations}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -129,7 +130,7 @@ def normalised_user_waits(jobs: Sequence[Job]) -> list[Fraction]:
 
 def deviation(values: Sequence[Fraction]) -> float:
     mean = sum(values) / Fraction(len(values))
-    return float(sum((value - mean) ** 2 for value in values) / len(values)) ** 0.5
+    return math.sqrt(sum((value - mean) ** 2 for value in values) / len(values))
 
 
 def utilisation(jobs: Sequence[Job], resource: int, until: int) -> float:
