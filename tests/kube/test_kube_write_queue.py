@@ -22,7 +22,7 @@ from fairway.kube.exchange import (
     plain_ending,
     refused,
 )
-from fairway.kube.write_queue import Rank, Write, WriteQueue
+from fairway.kube.write_queue import QueuedWrite, WriteQueue, WriteRank
 
 OK = ApiAnswer(200)
 
@@ -56,8 +56,8 @@ def one_request(path: str) -> Script:
     return plain_ending(answer)
 
 
-def write(path: str, ended: Ended, *, lane: str = "", rank: Rank = Rank.BIND) -> Write:
-    return Write(lane or path, rank, lambda: one_request(path), lambda ending: ended.append((path, ending)))
+def write(path: str, ended: Ended, *, lane: str = "", rank: WriteRank = WriteRank.BIND) -> QueuedWrite:
+    return QueuedWrite(lane or path, rank, lambda: one_request(path), lambda ending: ended.append((path, ending)))
 
 
 def played(story: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -69,7 +69,7 @@ def queue_to(server: Server, *, workers: int = 1, may_write: Callable[[], bool] 
 
 
 async def settled(queue: WriteQueue) -> None:
-    assert await queue.settle(Rank.EVENT, 15)
+    assert await queue.settle(WriteRank.EVENT, 15)
     await queue.stop()
 
 
@@ -78,14 +78,14 @@ def test_what_matters_most_goes_first_and_what_came_first_before_its_equals() ->
 
     async def story() -> None:
         queue = queue_to(server)
-        for rank in reversed(Rank):
+        for rank in reversed(WriteRank):
             queue.add(write(f"{rank.name}-1", ended, rank=rank))
             queue.add(write(f"{rank.name}-2", ended, rank=rank))
         queue.start()
         await settled(queue)
 
     played(story)
-    assert server.asked == [f"{rank.name}-{number}" for rank in Rank for number in (1, 2)]
+    assert server.asked == [f"{rank.name}-{number}" for rank in WriteRank for number in (1, 2)]
     assert [ending for _, ending in ended] == [DONE] * 10
 
 
@@ -94,8 +94,8 @@ def test_writes_to_one_object_go_one_after_the_other_whatever_their_rank() -> No
 
     async def story() -> None:
         queue = queue_to(server, workers=8)
-        queue.add(write("nominate", ended, lane="pod", rank=Rank.RESERVATION))
-        queue.add(write("bind", ended, lane="pod", rank=Rank.BIND))
+        queue.add(write("nominate", ended, lane="pod", rank=WriteRank.RESERVATION))
+        queue.add(write("bind", ended, lane="pod", rank=WriteRank.BIND))
         queue.start()
         await settled(queue)
 
@@ -188,7 +188,7 @@ def test_a_refusal_that_reading_again_will_not_cure_is_held_back() -> None:
     async def story() -> None:
         queue = queue_to(Server())
         queue.start()
-        queue.add(Write("w", Rank.BIND, script, tell))
+        queue.add(QueuedWrite("w", WriteRank.BIND, script, tell))
         await settled(queue)
 
     played(story)
@@ -234,7 +234,7 @@ def test_K13_a_write_that_left_before_the_lease_ended_is_looked_at_until_it_is_k
     async def story() -> None:
         queue = WriteQueue(send, workers=1, may_write=lambda: leads[0], random=Random(0))
         queue.start()
-        queue.add(Write("w", Rank.BIND, script, ended.append))
+        queue.add(QueuedWrite("w", WriteRank.BIND, script, ended.append))
         await settled(queue)
 
     played(story)
@@ -248,7 +248,7 @@ def test_waiting_for_writes_to_end_has_a_limit() -> None:
         queue = queue_to(Server(*[NO_ANSWER] * 1000))
         queue.start()
         queue.add(write("w", Ended()))
-        assert not await queue.settle(Rank.BIND, 0.05)
+        assert not await queue.settle(WriteRank.BIND, 0.05)
         assert queue.unended() == 1
         await queue.stop()
 

@@ -54,13 +54,13 @@ def command(config: str | None, **flags: Any) -> None:
         from fairway.app.live.service import LiveScheduler
     except ModuleNotFoundError as error:
         raise InputError(f"{error.name} is not installed, expected: pip install 'fairway[kube]'") from None
-    from fairway.app.live.logs import Log
+    from fairway.app.live.logs import RunLog
     from fairway.app.live.settings import read_settings
     from fairway.kube.configuration import find_connection
 
     settings = read_settings(config, _given(flags))
     connection = find_connection(settings.kubeconfig, settings.context)
-    log = Log(settings.log_format, settings.log_level)
+    log = RunLog(settings.log_format, settings.log_level)
     click.get_current_context().exit(asyncio.run(LiveScheduler(settings, connection, log).run()))
 
 

@@ -1,7 +1,7 @@
 """From the bytes of lists and watches to objects: straight into the structs of `api`, with no dict in between (K1).
 
 An object that does not fit its struct is looked at once more with the allowances that Kubernetes makes (a number where
-a quantity's text is meant). If it still does not fit it is left out, and `Unreadable` says what is wrong (K2).
+a quantity's text is meant). If it still does not fit it is left out, and `UnreadableObject` says what is wrong (K2).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ INITIAL_END = "k8s.io/initial-events-end"
 BOOKMARK, DELETED, ERROR = "BOOKMARK", "DELETED", "ERROR"
 
 
-class Unreadable(NamedTuple):
+class UnreadableObject(NamedTuple):
     """An object that is left out, and why."""
 
     key: ObjectKey
@@ -37,7 +37,7 @@ class WatchEvent(NamedTuple):
     type: str
     thing: ApiObject | None
     version: str
-    unreadable: Unreadable | None = None
+    unreadable: UnreadableObject | None = None
     ends_list: bool = False
 
 
@@ -45,13 +45,13 @@ class Page(NamedTuple):
     """One page of a list."""
 
     things: list[ApiObject]
-    unreadable: list[Unreadable]
+    unreadable: list[UnreadableObject]
     version: str
     more: str
     """The token for the next page; "" if this was the last."""
 
 
-class _Line(msgspec.Struct, Generic[T]):
+class _WatchLine(msgspec.Struct, Generic[T]):
     type: str
     object: T
 
@@ -61,7 +61,7 @@ class _ListMeta(ApiStruct, frozen=True):
     continue_: str = msgspec.field(default="", name="continue")
 
 
-class _Items(msgspec.Struct, Generic[T]):
+class _ListBody(msgspec.Struct, Generic[T]):
     metadata: _ListMeta
     items: list[T] | None = None
 
@@ -78,8 +78,8 @@ class _ErrorObject(ApiStruct, frozen=True):
     message: str = ""
 
 
-_RAW_LINE: msgspec.json.Decoder[_Line[msgspec.Raw]] = msgspec.json.Decoder(_Line[msgspec.Raw])
-_RAW_ITEMS: msgspec.json.Decoder[_Items[msgspec.Raw]] = msgspec.json.Decoder(_Items[msgspec.Raw])
+_RAW_LINE: msgspec.json.Decoder[_WatchLine[msgspec.Raw]] = msgspec.json.Decoder(_WatchLine[msgspec.Raw])
+_RAW_ITEMS: msgspec.json.Decoder[_ListBody[msgspec.Raw]] = msgspec.json.Decoder(_ListBody[msgspec.Raw])
 _HEAD = msgspec.json.Decoder(_Head)
 _PROBLEM = msgspec.json.Decoder(_ErrorObject)
 
@@ -90,8 +90,8 @@ class ObjectDecoder:
     def __init__(self, served: ServedKind) -> None:
         self._kind = served.kind
         struct: Any = served.kind.struct
-        self._line: msgspec.json.Decoder[_Line[Any]] = msgspec.json.Decoder(_Line[struct])
-        self._page: msgspec.json.Decoder[_Items[Any]] = msgspec.json.Decoder(_Items[struct])
+        self._line: msgspec.json.Decoder[_WatchLine[Any]] = msgspec.json.Decoder(_WatchLine[struct])
+        self._page: msgspec.json.Decoder[_ListBody[Any]] = msgspec.json.Decoder(_ListBody[struct])
         group = served.api_version.rpartition("/")[0]
         self._is_checked = not group or group.endswith(".k8s.io") or group == "policy"
         """Whether the server's own code has validated the object; of a custom resource it knows the schema at most."""
@@ -109,7 +109,7 @@ class ObjectDecoder:
         if read.type == BOOKMARK:
             return WatchEvent(BOOKMARK, None, version, None, INITIAL_END in thing.metadata.annotations)
         found = thing if self._is_checked and self._kind.converted is None else self._settled(thing)
-        if isinstance(found, Unreadable):
+        if isinstance(found, UnreadableObject):
             return WatchEvent(read.type, None, version, found)
         return WatchEvent(read.type, found, version)
 
@@ -126,7 +126,7 @@ class ObjectDecoder:
         if read.type == BOOKMARK:
             return WatchEvent(BOOKMARK, None, version, None, INITIAL_END in head.metadata.annotations)
         found = self._fitted(read.object)
-        if isinstance(found, Unreadable):
+        if isinstance(found, UnreadableObject):
             return WatchEvent(read.type, None, version, found)
         return WatchEvent(read.type, found, version)
 
@@ -140,25 +140,25 @@ class ObjectDecoder:
             except msgspec.DecodeError as error:
                 raise ApiError(200, "Unreadable", f"not a list: {error}") from None
             found = [self._fitted(raw) for raw in read.items or ()]
-        things = [thing for thing in found if not isinstance(thing, Unreadable)]
-        unreadable = [thing for thing in found if isinstance(thing, Unreadable)]
+        things = [thing for thing in found if not isinstance(thing, UnreadableObject)]
+        unreadable = [thing for thing in found if isinstance(thing, UnreadableObject)]
         return Page(things, unreadable, read.metadata.resource_version, read.metadata.continue_)
 
-    def _fitted(self, raw: msgspec.Raw) -> ApiObject | Unreadable:
+    def _fitted(self, raw: msgspec.Raw) -> ApiObject | UnreadableObject:
         try:
             thing, findings = fit(msgspec.json.decode(raw), self._kind.struct)
         except (msgspec.DecodeError, RecursionError) as error:
-            return Unreadable(self._key(ObjectMeta()), "", str(error))
+            return UnreadableObject(self._key(ObjectMeta()), "", str(error))
         if findings:
             meta = _head(raw).metadata
-            return Unreadable(self._key(meta), meta.uid, _why(findings))
+            return UnreadableObject(self._key(meta), meta.uid, _why(findings))
         return self._settled(cast(ApiObject, thing))
 
-    def _settled(self, thing: Any) -> ApiObject | Unreadable:
+    def _settled(self, thing: Any) -> ApiObject | UnreadableObject:
         if not self._is_checked:
             findings = self._kind.settle(thing)
             if findings:
-                return Unreadable(self._key(thing.metadata), thing.metadata.uid, _why(findings))
+                return UnreadableObject(self._key(thing.metadata), thing.metadata.uid, _why(findings))
         return thing if self._kind.converted is None else self._kind.converted(thing)
 
     def _key(self, meta: ObjectMeta) -> ObjectKey:

@@ -19,7 +19,7 @@ Call = Callable[[], None]
 _LONGEST_WAIT = 60.0
 
 
-class _PlannedCall:
+class _LiveCall:
     """Times are kept on the monotonic clock: one that is set differently meanwhile moves nothing."""
 
     __slots__ = ("at", "call", "number")
@@ -29,7 +29,7 @@ class _PlannedCall:
         self.number = number
         self.call = call
 
-    def __lt__(self, other: _PlannedCall) -> bool:
+    def __lt__(self, other: _LiveCall) -> bool:
         return (self.at, self.number) < (other.at, other.number)
 
     def cancel(self) -> None:
@@ -45,16 +45,16 @@ class LoopThread:
         self._clock = clock
         self._monotonic = monotonic
         self._inbox: SimpleQueue[Call] = SimpleQueue()
-        self._planned: list[_PlannedCall] = []
+        self._planned: list[_LiveCall] = []
         self._numbers = count()
         self._stopping = False
 
     def now(self) -> Micros:
         return self._clock()
 
-    def call_at(self, when: Micros, call: Call) -> _PlannedCall:
+    def call_at(self, when: Micros, call: Call) -> _LiveCall:
         delay = (when - self._clock()) / SECOND
-        planned = _PlannedCall(self._monotonic() + max(0.0, delay), next(self._numbers), call)
+        planned = _LiveCall(self._monotonic() + max(0.0, delay), next(self._numbers), call)
         heapq.heappush(self._planned, planned)
         return planned
 

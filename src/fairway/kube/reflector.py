@@ -23,7 +23,7 @@ from fairway.api.kinds import ApiObject, Kind, ObjectKey
 from fairway.errors import ApiError
 from fairway.kube.backoff import Backoff
 from fairway.kube.client import ApiClient
-from fairway.kube.decoding import BOOKMARK, DELETED, ObjectDecoder, Unreadable, WatchEvent
+from fairway.kube.decoding import BOOKMARK, DELETED, ObjectDecoder, UnreadableObject, WatchEvent
 from fairway.kube.served import ServedKind, find_served
 from fairway.kube.slim import Sharing, is_kept
 
@@ -67,7 +67,7 @@ class ReadObserver(Protocol):
 
     def not_installed(self, kind: Kind) -> None: ...
 
-    def left_out(self, kind: Kind, unreadable: Unreadable) -> None:
+    def left_out(self, kind: Kind, unreadable: UnreadableObject) -> None:
         """Called each time; who logs names each object once."""
 
     def failed(self, kind: Kind, error: ApiError, wait: float) -> None:

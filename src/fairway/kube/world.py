@@ -18,7 +18,7 @@ from fairway.drive.changes import pod_key
 from fairway.kube.exchange import Ending, WriteResult
 from fairway.kube.requests import script_of
 from fairway.kube.reservation_requests import GroupVersions
-from fairway.kube.write_queue import Rank, Write, WriteQueue
+from fairway.kube.write_queue import QueuedWrite, WriteQueue, WriteRank
 
 HandOver = Callable[[Callable[[], None]], None]
 """Has a call made on the loop's thread."""
@@ -73,7 +73,7 @@ class KubeWorld:
             if isinstance(change, AllocateClaim):
                 awaited = self._waiting.setdefault(pod_key(change.pod), _AwaitedClaims())
                 awaited.open += 1
-                self._add(change, Rank.BIND, partial(self._claim_ended, awaited))
+                self._add(change, WriteRank.BIND, partial(self._claim_ended, awaited))
             elif isinstance(change, Bind) and change.key in self._waiting:
                 awaited = self._waiting.pop(change.key)
                 awaited.bind = change
@@ -82,13 +82,13 @@ class KubeWorld:
                 self._add(change, _rank(change))
         self._waiting.clear()  # a plan has a pod's claims and its binding, or neither
 
-    def _add(self, change: Change, rank: Rank, also: Callable[[Ending], None] | None = None) -> None:
+    def _add(self, change: Change, rank: WriteRank, also: Callable[[Ending], None] | None = None) -> None:
         def ended(ending: Ending) -> None:
             self._report(change, ending)
             if also is not None:
                 also(ending)
 
-        self._queue.add(Write(change.key, rank, lambda: script_of(change, self._groups), ended))
+        self._queue.add(QueuedWrite(change.key, rank, lambda: script_of(change, self._groups), ended))
 
     def _claim_ended(self, awaited: _AwaitedClaims, ending: Ending) -> None:
         awaited.open -= 1
@@ -100,7 +100,7 @@ class KubeWorld:
         if awaited.bind is None or awaited.open:
             return
         if awaited.refusal is None:
-            self._add(awaited.bind, Rank.BIND)
+            self._add(awaited.bind, WriteRank.BIND)
         else:
             why = f"a claim of the pod was not allocated: {awaited.refusal}"
             self._report(awaited.bind, Ending(WriteResult.REFUSED, why))
@@ -135,7 +135,7 @@ class _AwaitedClaims:
         self.refusal: str | None = None
 
 
-def _rank(change: Change) -> Rank:
+def _rank(change: Change) -> WriteRank:
     if isinstance(change, Bind):
-        return Rank.BIND
-    return Rank.EVICTION if isinstance(change, Evict) else Rank.RESERVATION
+        return WriteRank.BIND
+    return WriteRank.EVICTION if isinstance(change, Evict) else WriteRank.RESERVATION

@@ -28,7 +28,7 @@ FORGOTTEN = 60.0
 """Seconds after which no request of ours can still be on its way: twice the time limit of one."""
 
 
-class Rank(IntEnum):
+class WriteRank(IntEnum):
     """In the order in which writes leave."""
 
     BIND = 0
@@ -38,13 +38,13 @@ class Rank(IntEnum):
     EVENT = 4
 
 
-class Write:
+class QueuedWrite:
     """One write: how to make its script anew for each try, and whom to tell how it ended."""
 
     __slots__ = ("ended", "lane", "last_sent", "number", "rank", "script", "tries")
 
     def __init__(
-        self, lane: Hashable, rank: Rank, script: Callable[[], Script], ended: Callable[[Ending], None]
+        self, lane: Hashable, rank: WriteRank, script: Callable[[], Script], ended: Callable[[Ending], None]
     ) -> None:
         self.lane = lane
         self.rank = rank
@@ -54,7 +54,7 @@ class Write:
         self.tries = 0
         self.last_sent: float | None = None
 
-    def __lt__(self, other: Write) -> bool:
+    def __lt__(self, other: QueuedWrite) -> bool:
         return (self.rank, self.number) < (other.rank, other.number)
 
 
@@ -76,14 +76,14 @@ class WriteQueue:
         self._random = random or Random()
         self._pause = Backoff(self._random, longest=LONGEST_PAUSE)
         self._resume_at = 0.0
-        self._ready: list[Write] = []
+        self._ready: list[QueuedWrite] = []
         """A heap of the first write of each lane."""
-        self._lanes: dict[Hashable, deque[Write]] = {}
+        self._lanes: dict[Hashable, deque[QueuedWrite]] = {}
         """The writes behind the first, of lanes that have one under way or ready."""
         self._numbers = count()
         self._idle: deque[asyncio.Future[None]] = deque()
         self._workers: list[asyncio.Task[None]] = []
-        self._unended = dict.fromkeys(Rank, 0)
+        self._unended = dict.fromkeys(WriteRank, 0)
         self._calm = asyncio.Event()
         self._calm.set()
         self.in_flight = 0
@@ -99,11 +99,11 @@ class WriteQueue:
             worker.cancel()
         await asyncio.gather(*self._workers, return_exceptions=True)
 
-    def unended(self, up_to: Rank = Rank.EVENT) -> int:
+    def unended(self, up_to: WriteRank = WriteRank.EVENT) -> int:
         """Writes that have not ended yet, of these ranks."""
         return sum(number for rank, number in self._unended.items() if rank <= up_to)
 
-    async def settle(self, up_to: Rank, seconds: float) -> bool:
+    async def settle(self, up_to: WriteRank, seconds: float) -> bool:
         """Wait until no write of these ranks is left; False if some are after so many seconds."""
         try:
             async with asyncio.timeout(seconds):
@@ -114,7 +114,7 @@ class WriteQueue:
             return False
         return True
 
-    def add(self, write: Write) -> None:
+    def add(self, write: QueuedWrite) -> None:
         write.number = next(self._numbers)
         self._unended[write.rank] += 1
         lane = self._lanes.get(write.lane)
@@ -126,7 +126,7 @@ class WriteQueue:
 
     # -- workers ---------------------------------------------------------------------------------------------
 
-    def _make_ready(self, write: Write) -> None:
+    def _make_ready(self, write: QueuedWrite) -> None:
         heapq.heappush(self._ready, write)
         while self._idle:
             waiter = self._idle.popleft()
@@ -147,7 +147,7 @@ class WriteQueue:
                 continue
             await self._perform(heapq.heappop(self._ready))
 
-    async def _perform(self, write: Write) -> None:
+    async def _perform(self, write: QueuedWrite) -> None:
         if not self._may_write() and self._has_no_hope(write):
             self._end(write, Ending(WriteResult.REFUSED, "this replica is not the leader"))
             return
@@ -165,7 +165,7 @@ class WriteQueue:
         else:
             self._end(write, ending)
 
-    def _has_no_hope(self, write: Write) -> bool:
+    def _has_no_hope(self, write: QueuedWrite) -> bool:
         """Whether a write that may no longer be sent is not under way either: it never left, or it left so long ago
         that what was read since is what became of it.
         """
@@ -174,7 +174,7 @@ class WriteQueue:
             return True
         return now - write.last_sent > FORGOTTEN
 
-    async def _checked_send(self, write: Write, request: ApiRequest) -> ApiAnswer:
+    async def _checked_send(self, write: QueuedWrite, request: ApiRequest) -> ApiAnswer:
         """A request that would come after the lease has expired is not sent; the script takes it for one that was not
         answered, and looks at what is there.
         """
@@ -193,7 +193,7 @@ class WriteQueue:
             self._resume_at = max(self._resume_at, clock() + self._pause.next(answer.retry_after))
         return answer
 
-    def _end(self, write: Write, ending: Ending) -> None:
+    def _end(self, write: QueuedWrite, ending: Ending) -> None:
         self._unended[write.rank] -= 1
         lane = self._lanes[write.lane]
         if lane:

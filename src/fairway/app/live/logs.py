@@ -24,7 +24,7 @@ def to_stderr(line: str) -> None:
     sys.stderr.flush()
 
 
-class Log:
+class RunLog:
     """See the module. May be used from any thread."""
 
     def __init__(

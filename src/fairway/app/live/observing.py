@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairway.api.kinds import Kind
-from fairway.app.live.logs import Log
+from fairway.app.live.logs import RunLog
 from fairway.app.live.metrics import RunMetrics
 from fairway.drive.change import Bind, Change, Evict
 from fairway.drive.loop import Cycle
 from fairway.drive.world import title
 from fairway.errors import ApiError
-from fairway.kube.decoding import Unreadable
+from fairway.kube.decoding import UnreadableObject
 from fairway.kube.exchange import ApiAnswer, ApiRequest
 from fairway.state.events import Event
 
@@ -22,7 +22,7 @@ MOST_NAMED = 10_000
 class ReadingObserver:
     """Of reflectors: on the asyncio thread."""
 
-    def __init__(self, log: Log, metrics: RunMetrics) -> None:
+    def __init__(self, log: RunLog, metrics: RunMetrics) -> None:
         self._log = log
         self._metrics = metrics
         self._named: set[tuple[str, str]] = set()
@@ -38,7 +38,7 @@ class ReadingObserver:
             self._absent.add(kind)
             self._log.info("not installed, looked for again every minute", kind=kind.name, version=kind.api_versions[0])
 
-    def left_out(self, kind: Kind, unreadable: Unreadable) -> None:
+    def left_out(self, kind: Kind, unreadable: UnreadableObject) -> None:
         self._metrics.unreadable.labels(kind.name).inc()
         name = title(unreadable.key)
         if (name, unreadable.uid) not in self._named:
@@ -59,7 +59,7 @@ class ReadingObserver:
 class LoopObserver:
     """Of the loop: a listener, on its thread."""
 
-    def __init__(self, log: Log, metrics: RunMetrics, *, dry_run: bool) -> None:
+    def __init__(self, log: RunLog, metrics: RunMetrics, *, dry_run: bool) -> None:
         self._log = log
         self._metrics = metrics
         self._dry_run = dry_run

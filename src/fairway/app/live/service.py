@@ -21,7 +21,7 @@ from uuid import uuid4
 from fairway.api.policy import Policy, load_policy
 from fairway.app.live.dry import DryWorld
 from fairway.app.live.health import HealthServer
-from fairway.app.live.logs import Log
+from fairway.app.live.logs import RunLog
 from fairway.app.live.metrics import RunMetrics
 from fairway.app.live.observing import LoopObserver, ReadingObserver, RequestObserver
 from fairway.app.live.policies import ConfigMapText, FileText, PolicySource, PolicyText
@@ -40,7 +40,7 @@ from fairway.kube.reflector import Delivery, Reflector
 from fairway.kube.served import SCHEDULER_KINDS
 from fairway.kube.slim import Sharing
 from fairway.kube.world import KubeWorld
-from fairway.kube.write_queue import Rank, WriteQueue
+from fairway.kube.write_queue import WriteQueue, WriteRank
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.state.cluster import ClusterState
 
@@ -55,7 +55,7 @@ class LiveScheduler:
     """One run. `run` returns the exit code."""
 
     def __init__(
-        self, settings: RunSettings, connection: Connection, log: Log, *, random: Random | None = None
+        self, settings: RunSettings, connection: Connection, log: RunLog, *, random: Random | None = None
     ) -> None:
         self._settings = settings
         self._client = ApiClient(connection)
@@ -129,9 +129,9 @@ class LiveScheduler:
         if self._failure is None:
             self._thread.hand_over(last_decision)
             await asyncio.to_thread(decided.wait, FINISH)
-        if not await self._queue.settle(Rank.RESERVATION, FINISH):
-            self._log.warning("writes were not answered in time", writes=self._queue.unended(Rank.RESERVATION))
-        await self._queue.settle(Rank.EVENT, FINISH_TALK)
+        if not await self._queue.settle(WriteRank.RESERVATION, FINISH):
+            self._log.warning("writes were not answered in time", writes=self._queue.unended(WriteRank.RESERVATION))
+        await self._queue.settle(WriteRank.EVENT, FINISH_TALK)
 
     def _exit_code(self) -> int:
         if self._failure is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fairway.api.policy import Policy
-from fairway.app.live.logs import Log
+from fairway.app.live.logs import RunLog
 from fairway.app.live.metrics import RunMetrics
 from fairway.drive.change import Change
 from fairway.drive.loop import Cycle
@@ -21,7 +21,7 @@ SHOWN = 3
 class ShadowPolicy:
     """A listener of the loop: at the time it is called the state is still the one that was decided on."""
 
-    def __init__(self, policy: Policy, state: ClusterState, every: int, log: Log, metrics: RunMetrics) -> None:
+    def __init__(self, policy: Policy, state: ClusterState, every: int, log: RunLog, metrics: RunMetrics) -> None:
         self._policy = policy
         self._state = state
         self._every = every
