@@ -61,3 +61,28 @@ def test_a_runner_drives_until_it_is_stopped_and_tells_of_its_failure() -> None:
     broken.start()
     broken._thread.join()
     assert broken.failure is not None
+
+
+def test_a_runner_that_is_paused_stands_still_and_owes_nothing() -> None:
+    sandbox = made(node("n", cpu=1))
+    runner = Runner(sandbox, Fraction(1000))
+    runner.paused = True
+    waits = iter([False] * 3 + [True])
+    runner._stopped.wait = lambda _: next(waits)  # type: ignore[method-assign,assignment,misc]
+    runner._run()
+    assert sandbox.now == NOW
+    assert runner.failure is None
+
+
+def test_a_runner_takes_a_new_speed_at_its_next_step() -> None:
+    sandbox = made(node("n", cpu=1))
+    runner = Runner(sandbox, Fraction(0))
+    waits = iter([False, False, True])
+
+    def wait(_: float) -> bool:
+        runner.speed = Fraction(10**12)
+        return next(waits)
+
+    runner._stopped.wait = wait  # type: ignore[method-assign,assignment]
+    runner._run()
+    assert sandbox.now > NOW

@@ -7,19 +7,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
+from rich.cells import cell_len
 from rich.text import Text
 
 import fairway
-from fairway.app.records import SandboxEvent
+from fairway.app.view.frame import Frame, NodeUse
 from fairway.cli.output import console, echo, escaped, one_line, print_json, print_structured, table, warn
-from fairway.cli.sandbox_view import event_line, screen
+from fairway.cli.sandbox import event_line
 from fairway.clock import SECOND
 from support import objects as make
 from support.cli import Result, invoke
 from support.objects import NOW, manifest
 from support.sandboxes import made
+from support.screens import StillCluster, Watched, watch
 
 HOSTILE = {
     "clipboard": "\x1b]52;c;aGk=\x07",
@@ -219,14 +222,47 @@ def test_bytes_of_a_name_that_are_no_text(tmp_path: Path) -> None:
     check(invoke("plan", "-f", str(tmp_path / "no-\udcff.yaml")))
 
 
-def test_the_live_view(capsys: pytest.CaptureFixture[str]) -> None:
-    """What waits in a queue of such a name, and events that speak of it."""
-    sandbox = made(make.node("n", cpu=1), make.pod("p", cpu=1, queue=EVERYTHING), make.pod("q", cpu=9))
+LONG = ("long-" * 51)[:253]
+WIDE = "資料\N{PARTY POPPER}e\u0301" * 20
+MARKUP = "[red]x[/red] [link=file:///]y[/]"
+
+
+NAMES = {"codes": EVERYTHING, "long": LONG, "wide": WIDE, "markup": MARKUP, "lines": "a\nb\tc"}
+
+
+def renamed(value: Any, name: str) -> Any:
+    """A document with `odd` in any text replaced: names that an API server would refuse, too."""
+    if isinstance(value, dict):
+        return {renamed(key, name): renamed(inner, name) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [renamed(inner, name) for inner in value]
+    return value.replace("odd", name) if isinstance(value, str) else value
+
+
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
+def test_the_live_view(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Jobs, queues, namespaces, nodes and events of such names."""
+    jobs = (make.pod("odd-1", "odd", cpu=1, queue="odd"), make.pod("odd-2", "odd", cpu=9, queue="odd"))
+    sandbox = made(make.node("odd", cpu=1, labels={"odd": "odd"}), make.queue("odd"), *jobs)
     sandbox.advance(NOW + 5 * SECOND)
-    console().print(screen(sandbox.frame(), "60", "http://127.0.0.1:7333", 80, 24))
-    for event in sandbox.happenings(100):
+    cluster = StillCluster(sandbox)
+    cluster.shown = msgspec.convert(renamed(msgspec.to_builtins(cluster.shown), name), Frame)
+    nodes = msgspec.convert(renamed(msgspec.to_builtins(sandbox.nodes()), name), list[NodeUse])
+    cluster.nodes = lambda: nodes  # type: ignore[method-assign]
+
+    async def use(screen: Watched) -> None:
+        for keys in (("1", "enter"), ("2", "end", "enter"), ("3", "enter"), ("4", "enter")):
+            for key in keys:
+                await screen.press(key)
+                lines = screen.lines()
+                assert {cell_len(line) for line in lines} == {80}
+                assert obeyed("".join(lines)) == set()
+                assert not any("\n" in line or "\t" in line for line in lines)
+            await screen.press("escape")
+
+    watch(cluster, use)
+    for event in cluster.shown.happenings:
         echo(event_line(event))
-    echo(event_line(SandboxEvent(0, "placed", EVERYTHING, f"ns/{EVERYTHING}")))
     found = capsys.readouterr()
-    assert "x1b" in found.out
     assert obeyed(found.out) == set() == obeyed(found.err)
+    assert found.out.count("\n") == len(cluster.shown.happenings) > 0

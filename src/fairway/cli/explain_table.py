@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from textwrap import wrap
 
-from rich.console import Console
 from rich.text import Text
 
 from fairway.app.explain.model import Counterfactual, Explanation, Forecast, JobStanding
-from fairway.cli.output import amount_text, console
+from fairway.cli.output import amount_text, console, one_line
 from fairway.cli.plan_table import bar, percent
 from fairway.scheduler.plan import QueueStanding
 
@@ -25,20 +24,25 @@ _HEADS = {
 
 def print_explanation(said: Explanation) -> None:
     out = console()
+    for line in explanation_lines(said, out.width):
+        out.print(line, soft_wrap=True)
+
+
+def explanation_lines(said: Explanation, width: int) -> list[Text]:
+    """Wrapped between words, so that a name is never split, even if the line gets longer than `width`."""
     queue = f" in queue {said.queue.name}" if said.queue else ""
     mark = " (starving)" if said.starving else ""
-    out.print(Text(f"{said.job} {_HEADS[said.standing]}{queue}{mark}", style="bold"))
+    lines = [Text(one_line(f"{said.job} {_HEADS[said.standing]}{queue}{mark}"), style="bold")]
     if said.reason:
-        _line(out, f"{said.reason}: {said.message}")
-    out.print()
+        lines += _line(width, f"{said.reason}: {said.message}")
+    lines.append(Text())
     for label, text in _standing(said):
-        _labelled(out, label, text)
+        lines += _labelled(width, label, text)
     if said.counterfactual is not None:
-        out.print()
-        _print_counterfactual(out, said.counterfactual)
+        lines += [Text(), *_counterfactual_lines(width, said.counterfactual)]
     if said.forecast is not None:
-        out.print()
-        _print_forecast(out, said.forecast)
+        lines += [Text(), *_forecast_lines(width, said.forecast)]
+    return lines
 
 
 def _standing(said: Explanation) -> Iterator[tuple[str, str]]:
@@ -74,47 +78,50 @@ def _queue_text(queue: QueueStanding) -> str:
     return f"{state}{bar(share)} {percent(share)} of the cluster: {', '.join(held) or 'nothing'}"
 
 
-def _print_counterfactual(out: Console, found: Counterfactual) -> None:
-    out.print(Text("What would start it now", style="bold"))
+def _counterfactual_lines(width: int, found: Counterfactual) -> Iterator[Text]:
+    yield Text("What would start it now", style="bold")
     for number, change in enumerate(found.changes, 1):
         after = "" if change.effect == "starts" else " (it starts when the pods evicted for it are gone)"
-        _line(out, f"{number}. {change.text}{after}", hang=3)
+        yield from _line(width, f"{number}. {change.text}{after}", hang=3)
     if not found.changes:
-        _line(out, "No single change that was tried.")
+        yield from _line(width, "No single change that was tried.")
     failed = [trial.text for trial in found.tried if not trial.helped]
     if failed:
-        _line(out, f"Tried without effect: {', '.join(failed)}.", style="dim")
+        yield from _line(width, f"Tried without effect: {', '.join(failed)}.", style="dim")
     limit = "" if found.complete else "; the search ended at its limit"
-    _line(out, f"Found by deciding {found.decisions} times on a changed copy{limit}.", style="dim")
+    yield from _line(width, f"Found by deciding {found.decisions} times on a changed copy{limit}.", style="dim")
 
 
-def _print_forecast(out: Console, forecast: Forecast) -> None:
-    out.print(Text("When it starts", style="bold"))
-    _line(out, f"{forecast.text}.")
+def _forecast_lines(width: int, forecast: Forecast) -> Iterator[Text]:
+    yield Text("When it starts", style="bold")
+    yield from _line(width, f"{forecast.text}.")
     if forecast.unknown_ends:
         names = [end.pod for end in forecast.unknown_ends]
         more = f" and {forecast.unknown_count - len(names)} more" if forecast.unknown_count > len(names) else ""
-        _line(out, f"No known end: {', '.join(names)}{more}.", style="dim")
+        yield from _line(width, f"No known end: {', '.join(names)}{more}.", style="dim")
     times = "once" if forecast.decisions == 1 else f"{forecast.decisions} times"
-    _line(out, f"Found by deciding {times} on a copy rolled forward in time.", style="dim")
+    yield from _line(width, f"Found by deciding {times} on a copy rolled forward in time.", style="dim")
 
 
-def _line(out: Console, text: str, *, style: str = "", hang: int = 0) -> None:
-    """Indented, and wrapped at words; lines after the first are set in by `hang` more."""
-    _wrapped(out, text, " " * 2, " " * (2 + hang), style)
+def _line(width: int, text: str, *, style: str = "", hang: int = 0) -> list[Text]:
+    """Indented; lines after the first are set in by `hang` more."""
+    return _wrapped(width, text, " " * 2, " " * (2 + hang), style)
 
 
-def _labelled(out: Console, label: str, text: str) -> None:
-    _wrapped(out, text, f"  {label:<{LABEL}}  ", " " * (LABEL + 4), "")
+def _labelled(width: int, label: str, text: str) -> list[Text]:
+    return _wrapped(width, text, f"  {one_line(label):<{LABEL}}  ", " " * (LABEL + 4), "")
 
 
-def _wrapped(out: Console, text: str, first: str, rest: str, style: str) -> None:
-    width = max(out.width, len(rest) + 20)
+def _wrapped(width: int, text: str, first: str, rest: str, style: str) -> list[Text]:
     lines = wrap(
-        text, width, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
+        one_line(text),
+        max(width, len(rest) + 20),
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_long_words=False,
+        break_on_hyphens=False,
     )
-    for line in lines:
-        out.print(Text(line, style=style), soft_wrap=True)
+    return [Text(line, style=style) for line in lines]
 
 
 def _listed(items: list[str]) -> str:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from fairway.cli import inputs
-from fairway.cli.output import console, echo
+from fairway.cli.output import echo, one_line
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
     from fairway.api.policy import Policy
+    from fairway.app.records import SandboxEvent
     from fairway.app.sandbox.engine import Sandbox
     from fairway.app.sandbox.pace import Runner
     from fairway.app.sandbox.world import InitialWorld
@@ -145,33 +146,40 @@ def _run(sandbox: Sandbox, speed: Fraction, port: int | None) -> None:
         runner.start()
         stack.callback(runner.stop)
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-        watch = _watch_screen if sys.stdout.isatty() else _watch_lines
+        watch = _watch_screen if _has_screen() else _watch_lines
         with suppress(KeyboardInterrupt):
             watch(sandbox, runner, server.url)
     again = "" if sandbox.path == str(place.default_state()) else f" --state {sandbox.path}"
     echo(f"Stopped. State saved to {sandbox.path}; run `fairway sandbox{again}` to resume.", err=True)
 
 
+def _has_screen() -> bool:
+    """Keys can be read, and the cursor can be moved."""
+    import os
+
+    return sys.stdout.isatty() and sys.stdin.isatty() and os.environ.get("TERM", "") not in ("", "dumb")
+
+
 def _watch_screen(sandbox: Sandbox, runner: Runner, url: str) -> None:
-    import time
+    from fairway.cli.screen.view import ClusterScreen
 
-    from rich.live import Live
+    shown = ClusterScreen(sandbox, "Fairway sandbox", url, runner)
+    shown.run(mouse=False)  # the mouse stays the terminal's own: it selects and copies
+    if shown.failure is not None:
+        raise shown.failure
 
-    from fairway.cli.sandbox_view import screen
 
-    out = console()
-    with Live(console=out, screen=True, auto_refresh=False, vertical_overflow="crop") as live:
-        while runner.failure is None:
-            live.update(screen(sandbox.frame(), f"{float(runner.speed):g}", url, out.width, out.height), refresh=True)
-            time.sleep(FRAMES)
-    raise runner.failure
+def event_line(event: SandboxEvent) -> str:
+    """One event as a plain line, for where there is no terminal."""
+    from fairway.clock import format_rfc3339
+
+    job = f"{event.job} " if event.job else ""
+    return one_line(f"{format_rfc3339(event.at)[:19]}Z {event.kind:<9} {job}{event.text}")
 
 
 def _watch_lines(sandbox: Sandbox, runner: Runner, url: str) -> None:
     """Events as plain lines, from now on."""
     import time
-
-    from fairway.cli.sandbox_view import event_line
 
     echo(f"Sandbox at {url}, kept in {sandbox.path}, at {float(runner.speed):g} times real time")
     seen = sandbox.last_happening()

@@ -57,7 +57,7 @@ TIMING = TimingPart(start_delay=Drawn("fixed", 2 * SECOND, 2 * SECOND), grace=Sp
 """Pods run two seconds after they got their place, and have ten to leave."""
 PAST = 1_000
 """Jobs that have ended whose run times are remembered."""
-RECENT = 50
+RECENT = 200
 """Events that a frame shows."""
 MOST_STEPS = 5_000
 """Events that happen in one go; whoever waits for the sandbox gets a turn after them."""

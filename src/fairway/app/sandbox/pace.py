@@ -39,10 +39,11 @@ class Pace:
 
 
 class Runner:
-    """Drives a sandbox in a thread of its own until it is stopped, or fails."""
+    """Drives a sandbox in a thread of its own until it is stopped, or fails. Speed and pause may be set at any time."""
 
     def __init__(self, sandbox: Sandbox, speed: Fraction) -> None:
         self.speed = speed
+        self.paused = False
         self.failure: Exception | None = None
         self._sandbox = sandbox
         self._stopped = Event()
@@ -59,7 +60,9 @@ class Runner:
         pace = Pace(self.speed, self._sandbox.now)
         try:
             while not self._stopped.wait(TICK):
-                self._sandbox.advance(pace.due())
+                pace.speed = self.speed
+                if not self.paused:
+                    self._sandbox.advance(pace.due())
                 pace.reached(self._sandbox.now)
         except Exception as error:  # a thread that dies in silence would leave a sandbox that stands still
             self.failure = error

@@ -1,0 +1,272 @@
+"""The program of the screen: one list at a time below a heading, a line of keys below it."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from fractions import Fraction
+from typing import ClassVar, NamedTuple
+
+from rich.text import Text
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widgets import Input, Static
+
+from fairway.app.records import FinishedJob
+from fairway.app.view.frame import Frame, NodeUse
+from fairway.cli.screen import rows
+from fairway.cli.screen.cells import clean, wrapped
+from fairway.cli.screen.dialogs import Dialog, help_text
+from fairway.cli.screen.heading import heading
+from fairway.cli.screen.listing import Listing
+from fairway.cli.screen.rows import ScreenList, ScreenRow
+from fairway.cli.screen.source import PaceControl, WatchedCluster
+from fairway.errors import InputError
+
+FRAMES = 0.25
+"""Seconds between two frames; more where a frame takes long, so that looking never takes most of the time."""
+LEAST_SPEED, MOST_SPEED = Fraction(1, 16), Fraction(1_000_000)
+MOST_FINISHED = 200
+VIEWS = ("Jobs", "Shares", "Nodes", "Events")
+
+
+class Look(NamedTuple):
+    """All that was read of the cluster for one frame."""
+
+    frame: Frame
+    nodes: Sequence[NodeUse]
+    finished: Sequence[FinishedJob]
+
+
+class ClusterScreen(App[None]):
+    ENABLE_COMMAND_PALETTE = False
+    CSS = """
+    Screen { background: ansi_default; color: ansi_default; }
+    Static { height: auto; width: 100%; }
+    #filter { height: 1; border: none; padding: 0; background: ansi_default; display: none; }
+    #filter.-open { display: block; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q,ctrl+c,ctrl+q", "quit", priority=False),
+        Binding("question_mark,h,f1", "help"),
+        Binding("slash", "filter"),
+        Binding("escape", "clear"),
+        Binding("space,p", "pause"),
+        Binding("plus,equals_sign", "faster(2)"),
+        Binding("minus", "faster(-2)"),
+        Binding("tab", "next(1)", priority=True),
+        Binding("shift+tab", "next(-1)", priority=True),
+        *(Binding(str(number), f"view('{name}')") for number, name in enumerate(VIEWS, 1)),
+    ]
+
+    def __init__(self, cluster: WatchedCluster, name: str, address: str = "", pace: PaceControl | None = None) -> None:
+        super().__init__(ansi_color=True)
+        self.failure: Exception | None = None
+        """What ended the screen, if it was not the user."""
+        self._cluster = cluster
+        self._heading_name = name
+        self._address = address
+        self._pace = pace
+        self._last_look: Look | None = None
+        self._listed = VIEWS[0]
+        self._word = ""
+
+    def compose(self) -> ComposeResult:
+        yield Static(Text(f"{self._heading_name}: starting ..."), id="heading")
+        yield Static(id="views")
+        yield Static(id="columns")
+        yield Listing()
+        yield Input(id="filter", placeholder="text that rows contain", compact=True, select_on_focus=False)
+        yield Static(id="keys")
+
+    def on_mount(self) -> None:
+        self.theme = "ansi-dark"
+        self.query_one(Listing).focus()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            with suppress(ValueError, NotImplementedError, RuntimeError):  # not in the main thread
+                loop.add_signal_handler(number, self.exit)
+        self.run_worker(self._watch(), exit_on_error=False)
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Textual would print a page of locals; an error in the screen is told as one in any other command."""
+        self.failure = self.failure or error
+        super().exit(return_code=1)
+
+    # -- what is shown -------------------------------------------------------------------------------------
+
+    async def _watch(self) -> None:
+        while True:
+            begin = time.perf_counter()
+            try:
+                if self._pace is not None and self._pace.failure is not None:
+                    raise self._pace.failure
+                self._last_look = await asyncio.to_thread(self._read)
+                self._draw()
+            except Exception as error:  # shown after the terminal is as it was
+                self.failure = error
+                self.exit()
+                return
+            took = time.perf_counter() - begin
+            await asyncio.sleep(max(FRAMES, 3 * took))
+
+    def _read(self) -> Look:
+        nodes = self._cluster.nodes() if self._listed == "Nodes" else ()
+        finished = self._cluster.outcomes(MOST_FINISHED) if self._listed == "Jobs" else ()
+        return Look(self._cluster.frame(), nodes, finished)
+
+    def _draw(self, *, keep: bool = True) -> None:
+        look = self._last_look
+        if look is None:
+            return
+        width, height = self.size
+        head = heading(look.frame, self._heading_name, self._speed_text(), self._address, width, max(1, height // 5))
+        self.query_one("#heading", Static).update(Text("\n").join(head))
+        self.query_one("#views", Static).update(self._views(look.frame, width))
+        listing = self.query_one(Listing)
+        listing.show(self._filtered(self._rows(look)), keep=keep)
+        self.query_one("#columns", Static).update(listing.heading())
+        self.query_one("#keys", Static).update(self._keys(width))
+
+    def _rows(self, look: Look) -> ScreenList:
+        made: dict[str, Callable[[], ScreenList]] = {
+            "Jobs": lambda: rows.jobs(look.frame, look.finished),
+            "Shares": lambda: rows.shares(look.frame),
+            "Nodes": lambda: rows.nodes(look.frame, look.nodes),
+            "Events": lambda: rows.events(look.frame),
+        }
+        return made[self._listed]()
+
+    def _filtered(self, shown: ScreenList) -> ScreenList:
+        if not self._word:
+            return shown
+        word = self._word.lower()
+        found = [row for row in shown.rows if row.has(word)]
+        return shown._replace(rows=found, empty=f"No row contains {clean(self._word)!r}.")
+
+    def _views(self, frame: Frame, width: int) -> Text:
+        counts = {
+            "Jobs": f"{len(frame.waiting)} waiting, {len(frame.running)} running",
+            "Nodes": str(frame.nodes),
+        }
+        line = Text(no_wrap=True, overflow="crop")
+        for number, name in enumerate(VIEWS, 1):
+            text = f" {number} {name}: {counts[name]} " if name in counts else f" {number} {name} "
+            line.append(text, style="reverse" if name == self._listed else "").append(" ")
+        line.truncate(width, overflow="ellipsis")
+        return line
+
+    def _keys(self, width: int) -> Text:
+        if self._word:
+            text = Text(f" only rows with {clean(self._word)!r}  ", style="yellow", no_wrap=True)
+            text.append("Esc shows all", style="bold")
+            text.truncate(width, overflow="ellipsis")
+            return text
+        keys = [("Enter", "explain"), ("/", "filter")]
+        if self._pace is not None:
+            keys += [("space", "go on" if self._pace.paused else "pause"), ("+ -", "speed")]
+        keys += [("Tab", "view"), ("?", "help"), ("q", "stop")]
+        line = Text(" ", no_wrap=True, overflow="crop")
+        for key, what in keys:
+            line.append(key, style="bold").append(f" {what}  ", style="dim")
+        line.truncate(width, overflow="ellipsis")
+        return line
+
+    def _speed_text(self) -> str:
+        if self._pace is None:
+            return ""
+        return "paused" if self._pace.paused else f"x{float(self._pace.speed):g}"
+
+    # -- keys ----------------------------------------------------------------------------------------------
+
+    async def action_quit(self) -> None:
+        self.exit()
+
+    def action_help(self) -> None:
+        async def ask(width: int) -> Text:
+            return help_text(width)
+
+        self.push_screen(Dialog("Keys", ask))
+
+    def action_view(self, name: str) -> None:
+        if self._is_typing():
+            return
+        self._listed = name
+        self._refresh()
+
+    def action_next(self, by: int) -> None:
+        self.action_view(VIEWS[(VIEWS.index(self._listed) + by) % len(VIEWS)])
+
+    def action_pause(self) -> None:
+        if self._pace is not None:
+            self._pace.paused = not self._pace.paused
+            self._draw()
+
+    def action_faster(self, by: int) -> None:
+        if self._pace is not None:
+            wanted = self._pace.speed * 2 if by > 0 else self._pace.speed / 2
+            self._pace.speed = min(max(wanted, LEAST_SPEED), MOST_SPEED)
+            self._draw()
+
+    def action_filter(self) -> None:
+        box = self.query_one("#filter", Input)
+        box.add_class("-open")
+        box.focus()
+
+    def action_clear(self) -> None:
+        self._close_filter("")
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        self._word = event.value.strip()
+        self._draw()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self._close_filter(event.value.strip())
+
+    def on_listing_opened(self, event: Listing.Opened) -> None:
+        row = event.row
+        if row.job:
+            self.push_screen(Dialog(clean(row.job), lambda width: self._explained(row.job, width)))
+        else:
+            self.push_screen(Dialog(clean(row.cells[0]).strip(), lambda width: _details(row, width)))
+
+    def on_resize(self) -> None:
+        self._draw()
+
+    def _refresh(self) -> None:
+        """What another list shows is read at once, so that its first frame is whole."""
+
+        async def refresh() -> None:
+            self._last_look = await asyncio.to_thread(self._read)
+            self._draw(keep=False)
+
+        self.run_worker(refresh(), exit_on_error=False)
+
+    def _close_filter(self, word: str) -> None:
+        box = self.query_one("#filter", Input)
+        box.remove_class("-open")
+        self._word = word
+        with self.prevent(Input.Changed):
+            box.value = word
+        self.query_one(Listing).focus()
+        self._draw()
+
+    def _is_typing(self) -> bool:
+        return isinstance(self.focused, Input) or isinstance(self.screen, Dialog)
+
+    async def _explained(self, job: str, width: int) -> Text:
+        from fairway.cli.explain_table import explanation_lines
+
+        try:
+            said = await asyncio.to_thread(self._cluster.explain, job)
+        except InputError as error:
+            return Text("\n".join(wrapped(clean(str(error)), width)))
+        return Text("\n").join(explanation_lines(said, width))
+
+
+async def _details(row: ScreenRow, width: int) -> Text:
+    lines = [line for part in row.details or (*row.cells, row.text) for line in wrapped(clean(part), width)]
+    return Text("\n".join(lines))
