@@ -11,14 +11,16 @@ from msgspec.structs import replace
 
 from fairway.api import kinds
 from fairway.api.kinds import ApiObject
+from fairway.api.meta import Condition
 from fairway.api.pods import Pod
+from fairway.api.scheduling import PodGroup, PodGroupStatus
 from fairway.clock import SECOND
 from fairway.drive.change import Bind, Evict, Nominate
 from fairway.drive.changes import pod_key
 from fairway.drive.store import ObjectStore
 from fairway.scheduler.plan import Binding, Eviction
 from fairway.state.events import Deleted, Event, Upserted
-from support.objects import BEGIN, node, pod
+from support.objects import BEGIN, group, node, pod
 
 
 def versioned(thing: ApiObject, version: int, uid: str = "u1", **status: Any) -> ApiObject:
@@ -52,6 +54,27 @@ def test_an_unchanged_object_makes_no_event() -> None:
     store.seen(versioned(node("n1", cpu=1), 2))
     assert not store.is_dirty
     assert told(store) == []
+
+
+def test_why_something_waits_starts_no_cycle() -> None:
+    store = ObjectStore()
+    why = Condition("PodScheduled", "False", "Unschedulable", "0/1 nodes fit")
+    store.seen(waiting(1))
+    store.seen(versioned(group("g"), 1))
+    told(store)
+    store.seen(versioned(pod("a"), 2, conditions=(why,)))
+    explained = versioned(group("g"), 2)
+    assert isinstance(explained, PodGroup)
+    store.seen(replace(explained, status=replace(explained.status, conditions=(why,), running=3)))
+    events, matters = store.drain()
+    assert len(events) == 2
+    assert not matters
+    store.seen(versioned(pod("a", cpu=1), 3, conditions=(why,)))
+    assert store.drain().matters
+    store.seen(
+        replace(explained, metadata=replace(explained.metadata, resource_version="3"), status=PodGroupStatus("Inqueue"))
+    )
+    assert store.drain().matters
 
 
 def test_an_older_version_is_dropped() -> None:

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from fairway.api import kinds
 from fairway.api.kinds import ApiObject, ObjectKey
 from fairway.api.pods import Pod
+from fairway.api.scheduling import PodGroup
 from fairway.drive.change import Change
 from fairway.state.events import Deleted, Event, Upserted
 
@@ -164,7 +165,7 @@ class ObjectStore:
                 elif told is now or _same(now, told):
                     continue
             events.append(Upserted(now))
-            matters = matters or not is_as_expected(now, expected)
+            matters = matters or not (is_as_expected(now, expected) or _says_only_why(now, told))
             self._told[key] = now
             if isinstance(now, Pod):
                 self._index(key, now)
@@ -197,6 +198,16 @@ def is_as_expected(thing: ApiObject, expected: ApiObject | None) -> bool:
         and _same_metadata(thing, expected)
         and {thing.status.phase, expected.status.phase} <= {"Pending", "Running"}
     )
+
+
+def _says_only_why(thing: ApiObject, known: ApiObject | None) -> bool:
+    """Whether an object differs in what is written on it for people to read: why it waits, how many of it run."""
+    if isinstance(thing, Pod) and isinstance(known, Pod):
+        same = replace(thing.status, conditions=known.status.conditions) == known.status
+        return same and not thing.spec.node_name and thing.spec == known.spec and _same_metadata(thing, known)
+    if isinstance(thing, PodGroup) and isinstance(known, PodGroup):
+        return thing.status.phase == known.status.phase and thing.spec == known.spec and _same_metadata(thing, known)
+    return False
 
 
 def _concerns(change: Change, thing: ApiObject) -> bool:

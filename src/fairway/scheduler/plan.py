@@ -112,6 +112,8 @@ class Pending(PlanStruct, frozen=True):
     minimum: int
     priority: int = 0
     starving: bool = False
+    job_kind: str = "PodGroup"
+    """PodGroup, Controller (the pods of one), or Pod for a lone pod."""
 
 
 class QueueStanding(PlanStruct, frozen=True):

@@ -192,6 +192,7 @@ class WaitingJobs:
             minimum=run.minimum,
             priority=run.priority,
             starving=self._starves(run.job, run.ready),
+            job_kind=run.job.kind,
         )
 
     def _starves(self, job: Job, ready: int) -> bool:
