@@ -8,10 +8,10 @@ import numpy as np
 
 from experiments.packers import MOST_CPU, MOST_GPU
 from fairway.api.settings import Arguments, Count, setting
-from fairway.devices.match.capacity import Portion, Room
+from fairway.devices.match.capacity import FreeSlots, Portion
 from fairway.devices.track.node import NodeDevices
 from fairway.resources.columns import IntColumn
-from fairway.scheduler.devices.requests import Asked
+from fairway.scheduler.devices.requests import PreparedRequest
 from fairway.scheduler.framework.hooks import FloatColumn
 from fairway.scheduler.framework.registry import Registry
 from fairway.scheduler.framework.session import Session
@@ -67,7 +67,7 @@ class Random:
         self._dice = np.random.default_rng([arguments.seed, 3])
 
     def open(self, session: Session) -> None:
-        session.devices.rooms.prefer = self._any_gpu
+        session.devices.capacity.prefer = self._any_gpu
 
     def looks_around(self, shape: Shape) -> bool:
         """Scores are drawn again for every pod."""
@@ -76,9 +76,9 @@ class Random:
     def score(self, shape: Shape, nodes: NodeView) -> FloatColumn:
         return 100 * self._dice.random((nodes.size,))
 
-    def _any_gpu(self, asked: Asked, _: int, node: NodeDevices, room: Room) -> int | None:
-        candidates = node.candidates(asked.needs.needs[0].options[0].wish)
-        fits = [slot for slot in candidates if room.fits(slot, Portion(milli=asked.part))]
+    def _any_gpu(self, prepared: PreparedRequest, _: int, node: NodeDevices, free: FreeSlots) -> int | None:
+        candidates = node.candidates(prepared.resolved.requests[0].options[0].selector)
+        fits = [slot for slot in candidates if free.fits(slot, Portion(milli=prepared.part))]
         return fits[int(self._dice.integers(len(fits)))] if fits else None
 
 

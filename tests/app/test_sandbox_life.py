@@ -88,9 +88,9 @@ def test_applying_the_same_again_changes_nothing() -> None:
     sandbox = made(node("n", cpu=4))
     sandbox.apply(things)
     after(sandbox, 5)
-    before = sandbox.last_happening()
+    before = sandbox.last_event()
     assert {one.result for one in sandbox.apply(things)} == {"unchanged"}
-    assert sandbox.last_happening() == before
+    assert sandbox.last_event() == before
 
 
 def test_a_waiting_pod_can_be_changed_and_a_placed_one_cannot() -> None:
@@ -206,11 +206,11 @@ def test_what_a_sandbox_does_not_take() -> None:
 
 def test_explaining_asks_a_copy() -> None:
     sandbox = after(made(node("n", cpu=4), pod("a", cpu=3, annotations=lasting("10m")), pod("b", cpu=3)), 3)
-    before = sandbox.last_happening()
+    before = sandbox.last_event()
     said = sandbox.explain("b")
     assert said.forecast is not None
     assert said.forecast.start == format_rfc3339(NOW + 602 * SECOND)
-    assert sandbox.last_happening() == before
+    assert sandbox.last_event() == before
     assert phases(sandbox)["b"] == "InsufficientResources"
 
 

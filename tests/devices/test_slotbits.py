@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.devices.match.capacity import Portion
-from fairway.devices.match.matching import MatchLine, assign
+from fairway.devices.match.matching import SlotRequest, assign
 from fairway.devices.model.device import Device
 from fairway.devices.model.inventory import Inventory
 from fairway.devices.select.classes import ClassTable
@@ -26,7 +26,7 @@ def node_of(selected: list[frozenset[str]], taken: set[int], quantity: int = 1) 
     node = NodeDevices(Inventory(devices), selected, MATCHER)
     for slot in taken:
         if slot < len(selected):
-            node.room.take(slot, Portion(1))
+            node.free.take(slot, Portion(1))
     return node
 
 
@@ -47,9 +47,9 @@ def test_bits_and_flow_agree(
     found = serves(bits, bits.free[everywhere], everywhere, lines)
     for row, node in enumerate(nodes):
         buckets: dict[int, int] = {}
-        for slot, taking in enumerate(node.takes):
+        for slot, taking in enumerate(node.selectable_by):
             mask = sum(1 << line for line, (name, _) in enumerate(lines) if name in taking)
-            buckets[mask] = buckets.get(mask, 0) + node.room.units(slot)
+            buckets[mask] = buckets.get(mask, 0) + node.free.units(slot)
         assert bool(found[row]) is can_serve([units for _, units in lines], buckets)
 
 
@@ -59,9 +59,9 @@ def test_the_first_way_by_bits_is_the_first_way_by_search(
 ) -> None:
     node = node_of(selected, taken)
     units = [data.draw(st.integers(1, 3)) for _ in names]
-    found = first_slots(node.room.free_slots(), [node.mask(ByClass(name)) for name in names], units)
-    lines = [MatchLine(node.candidates(ByClass(name)), wanted) for name, wanted in zip(names, units, strict=True)]
-    picks = assign(node.room, lines)
+    found = first_slots(node.free.free_slots(), [node.mask(ByClass(name)) for name in names], units)
+    requests = [SlotRequest(node.candidates(ByClass(name)), wanted) for name, wanted in zip(names, units, strict=True)]
+    picks = assign(node.free, requests)
     assert (found is None) == (picks is None)
     if found is not None and picks is not None:
         assert [(line, slot) for line, own in enumerate(found) for slot in own] == [p[:2] for p in picks]

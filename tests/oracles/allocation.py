@@ -61,13 +61,13 @@ class Allocation:
 
     def _pass(self, jobs: list[Job], *, lending: bool) -> list[Job]:
         """Steps until nobody can take one; returns those who only were not allowed to."""
-        in_line, deferred = list(jobs), []
-        while in_line:
-            job = min(in_line, key=lambda job: self.key(job, in_line))
+        next_in_class, deferred = list(jobs), []
+        while next_in_class:
+            job = min(next_in_class, key=lambda job: self.key(job, next_in_class))
             result = self._step(job, lending)
             if result is PLACED and job.waiting():
                 continue
-            in_line.remove(job)
+            next_in_class.remove(job)
             if result is NOT_ALLOWED:
                 deferred.append(job)
         return deferred
@@ -126,14 +126,14 @@ class Allocation:
 
     # -- order ------------------------------------------------------------------------------------------------
 
-    def key(self, job: Job, in_line: list[Job]) -> tuple[Any, ...]:
+    def key(self, job: Job, next_in_class: list[Job]) -> tuple[Any, ...]:
         queues = [self.queues.key(queue) for queue in reversed(self.queues.line(job.queue))]
-        return (*queues, self._namespace_key(job, in_line), self._job_key(job))
+        return (*queues, self._namespace_key(job, next_in_class), self._job_key(job))
 
-    def _namespace_key(self, job: Job, in_line: list[Job]) -> tuple[Any, ...]:
+    def _namespace_key(self, job: Job, next_in_class: list[Job]) -> tuple[Any, ...]:
         """Its weighted share; of equal ones the heavier, then the one whose next job is older, then by name."""
         weight = self._cluster.weights.get(job.namespace, 1)
-        beside = [j for j in in_line if (j.queue, j.namespace) == (job.queue, job.namespace)]
+        beside = [j for j in next_in_class if (j.queue, j.namespace) == (job.queue, job.namespace)]
         oldest = min(beside, key=self._job_key).created
         drf = self._policy.plugin("drf")
         if drf is None or not drf.enabled("namespace_key"):

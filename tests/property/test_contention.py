@@ -256,12 +256,12 @@ def test_reclaim_leaves_every_queue_its_guarantee_and_takes_within_what_is_deser
         queue = state.queues[name]
         for dimension, guaranteed in queue.guarantee.items():
             if amounts[dimension]:
-                assert queue.held[dimension] - amounts[dimension] >= guaranteed, name
+                assert queue.allocated[dimension] - amounts[dimension] >= guaranteed, name
     for standing in plan.queues:
         deserved = Resource.parse(standing.deserved).amounts
         for dimension, amount in gained.get(standing.name, Counter()).items():
             name = state.axis.names[dimension]
-            had = dict(enumerate(state.queues[standing.name].held)).get(dimension, 0)
+            had = dict(enumerate(state.queues[standing.name].allocated)).get(dimension, 0)
             left = had - lost.get(standing.name, Counter())[dimension]
             assert name == "pods" or left + amount <= deserved.get(name, 0), (standing.name, name)
 

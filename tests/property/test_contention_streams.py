@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fairway.api.pods import Pod
 from fairway.state.cluster import ClusterState
 from fairway.state.events import Deleted, Upserted
-from fairway.state.tasks import HOLDING, ON_NODE
+from fairway.state.tasks import ON_NODE, RESERVATION_STATES
 from support import objects as make
 from support.contended import contended, evicting_policies
 from support.contention import acting
@@ -172,7 +172,7 @@ def test_no_hold_is_leaked_whatever_happens(objects, evicting, data):
         plan = world.step(second)
         state = world.state
         state.refresh()
-        held = {task.key for task in state.tasks.values() if task.state in HOLDING}
+        held = {task.key for task in state.tasks.values() if task.state in RESERVATION_STATES}
         assert held == {entry.pod for entry in (*plan.reservations, *plan.nominations)} & state.tasks.keys()  # type: ignore[attr-defined]
         for entry in (*plan.reservations, *plan.nominations):
             row = state.nodes.rows[entry.node]  # type: ignore[attr-defined]

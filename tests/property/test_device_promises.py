@@ -14,7 +14,7 @@ from fairway.devices.model.device import WHOLE
 from fairway.devices.track.ledger import device_ledger
 from fairway.scheduler.plan import Plan
 from fairway.state.cluster import ClusterState
-from fairway.state.device_requests import device_asks
+from fairway.state.device_requests import device_requests_of
 from support.devices import asking, device_node, gpu, kind_class, memory_class, resource_class, term
 from support.engine import decided, flat, state_of
 from support.engine import policy as make_policy
@@ -63,7 +63,7 @@ def bound_state(objects: list[ApiObject], plan: Plan) -> ClusterState:
     others = [o for o in objects if not hasattr(o.spec, "containers")]
     for binding in plan.bindings:
         name = binding.pod.split("/")[1]
-        asks = device_asks(pods[binding.pod], lambda claim: False)
+        asks = device_requests_of(pods[binding.pod], lambda claim: False)
         assert asks is not None
         amounts = {a.class_name: f"{a.units * WHOLE + sum(a.fractions)}m" for a in asks.classes}
         pods[binding.pod] = asking(name, node=binding.node, classes=amounts, annotations=binding.annotations)
@@ -73,12 +73,12 @@ def bound_state(objects: list[ApiObject], plan: Plan) -> ClusterState:
 def assert_nothing_is_given_twice(state: ClusterState) -> None:
     for node in device_ledger(state).nodes.values():
         taken: dict[int, int] = {}
-        for holding in node.holdings:
+        for allocation in node.allocations:
             slots = node.inventory.slots
-            amount = holding.portion.units * WHOLE + holding.portion.milli
-            taken[holding.slot] = taken.get(holding.slot, 0) + amount
-            if slots[holding.slot].group:
-                for leaf in slots[holding.slot].leaves:
+            amount = allocation.portion.units * WHOLE + allocation.portion.milli
+            taken[allocation.slot] = taken.get(allocation.slot, 0) + amount
+            if slots[allocation.slot].group:
+                for leaf in slots[allocation.slot].leaves:
                     taken[leaf] = taken.get(leaf, 0) + slots[leaf].quantity * WHOLE
         for slot, amount in taken.items():
             assert amount <= node.inventory.slots[slot].quantity * WHOLE, node.inventory.slots[slot].device.name
@@ -86,7 +86,7 @@ def assert_nothing_is_given_twice(state: ClusterState) -> None:
 
 def could_be_served(state: ClusterState, pod: ApiObject) -> bool:
     """Every way to give a pod's lines devices of one node, one by one."""
-    asks = device_asks(pod, lambda claim: False)
+    asks = device_requests_of(pod, lambda claim: False)
     assert asks is not None
     for node in device_ledger(state).nodes.values():
         lines: list[tuple[str, int]] = []
@@ -112,7 +112,7 @@ def _fits(node: Any, wanted: list[tuple[int, int]]) -> bool:
         used[slot] = used.get(slot, 0) + milli
         (wholes if whole else parts).add(slot)
 
-    holdings = [(h.slot, h.portion.units * WHOLE + h.portion.milli) for h in node.holdings]
+    holdings = [(h.slot, h.portion.units * WHOLE + h.portion.milli) for h in node.allocations]
     for slot, milli in [*holdings, *wanted]:
         if milli % WHOLE and not slots[slot].shareable:
             return False
@@ -133,9 +133,9 @@ def test_promises(objects: list[ApiObject], strategy: list[str], random: Any) ->
     for pod in flat(objects):
         if f"{pod.metadata.namespace}/{pod.metadata.name}" in waiting:
             assert not could_be_served(after, pod), pod.metadata.name
-    book = device_ledger(after)
+    ledger = device_ledger(after)
     for standing in plan.resource_classes:
-        now = book.standing(standing.name)
+        now = ledger.standing(standing.name)
         assert (now.allocatable, now.requested) == (standing.allocatable * WHOLE, standing.requested * WHOLE)
     shuffled = list(objects)
     random.shuffle(shuffled)

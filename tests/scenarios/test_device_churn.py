@@ -13,7 +13,7 @@ from fairway.devices.select.selector_requests import ByClaim
 from fairway.devices.track.invariants import check
 from fairway.devices.track.ledger import device_ledger
 from fairway.state.cluster import ClusterState
-from fairway.state.device_requests import ClaimAsk, DeviceRequests
+from fairway.state.device_requests import ClaimRequest, DeviceRequests
 from fairway.state.events import Deleted, Upserted
 from support.claims import allocated, claim, claiming, device_class, exactly, gpu
 from support.cli import write
@@ -25,10 +25,17 @@ BASE = [kind_class("any", "gpu"), device_class(), device_node("n1"), resource_sl
 
 def sizes(state: ClusterState) -> dict[str, int]:
     """How many entries every table of the book has, through everything that it is made of."""
-    book = device_ledger(state)
+    ledger = device_ledger(state)
     found: dict[str, int] = {}
-    parts: list[Any] = [book, book.columns, book._occupancy, book._occupancy.claimed, book.far, book._locator]
-    for part in [*parts, book._locator._pools, *book.nodes.values()]:
+    parts: list[Any] = [
+        ledger,
+        ledger.columns,
+        ledger._occupancy,
+        ledger._occupancy.claimed,
+        ledger.network,
+        ledger._locator,
+    ]
+    for part in [*parts, ledger._locator._pools, *ledger.nodes.values()]:
         names = list(vars(part)) if hasattr(part, "__dict__") else list(type(part).__slots__)
         for name in names:
             value = getattr(part, name)
@@ -41,10 +48,10 @@ def sizes(state: ClusterState) -> dict[str, int]:
 def test_after_churn_the_book_is_as_small_as_a_new_one() -> None:
     state = state_of(*BASE)
     for i in range(1200):
-        book = device_ledger(state)
-        book.resolve(DeviceRequests(claims=(ClaimAsk("c", f"default/c{i}", ""),)))
-        book.nodes[0].candidates(ByClaim(f"class-{i}"))
-        book.layout(book.nodes[0])
+        ledger = device_ledger(state)
+        ledger.resolve(DeviceRequests(claims=(ClaimRequest("c", f"default/c{i}", ""),)))
+        ledger.nodes[0].candidates(ByClaim(f"class-{i}"))
+        ledger.layout(ledger.nodes[0])
         if i % 3 == 0:
             things = [resource_slice("x", "n1", *(gpu(f"d{j}", numa=str(i)) for j in range(1 + i % 7)), pool=f"x{i}")]
             things.append(claim("held", exactly(), status=allocated("h", f"x{i}", "d0")))

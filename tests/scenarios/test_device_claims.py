@@ -243,8 +243,8 @@ def test_the_binding_names_the_class_of_the_alternative_that_was_taken() -> None
 def test_a_restart_knows_which_alternative_a_claim_has() -> None:
     taken = claim("c", SMALL_FIRST, status=allocated("c", "n1", "b", request="r/big"))
     state = state_of(SIZES, ONE_OF_EACH, taken, claiming("p", "c", node="n1"))
-    (holding,) = device_ledger(state).nodes[0].holdings
-    assert (holding.holder, holding.label, holding.claim, holding.request) == (
+    (allocation,) = device_ledger(state).nodes[0].allocations
+    assert (allocation.holder, allocation.label, allocation.claim, allocation.request) == (
         "default/p",
         "big",
         "default/c",
@@ -313,10 +313,10 @@ def test_a_claim_may_have_two_parts_of_one_device() -> None:
     taken = claim("c", exactly("r"), exactly("s"), status={"allocation": {"devices": {"results": parts}}})
     big = published("a", capacity={"memory": {"value": "40Gi"}}, allowMultipleAllocations=True)
     state = state_of(device_class(), device_node("n1"), resource_slice("s", "n1", big), taken, claim("d", exactly()))
-    (share,) = device_ledger(state).nodes[0].room.shares.values()
+    (share,) = device_ledger(state).nodes[0].free.shares.values()
     assert share.capacity == (30 * 2**30 * 10**9,)
     state.apply(Deleted(taken))
-    assert device_ledger(state).nodes[0].room.shares == {}
+    assert device_ledger(state).nodes[0].free.shares == {}
 
 
 # -- claims among those who wait and those who hold ------------------------------------------------------

@@ -50,7 +50,7 @@ def test_it_says_what_queues_deserve():
     pods = [make.pod("p", queue="a", cpu=1), make.pod("q", queue="b", cpu=1)]
 
     def allocatable(queue, shape, count):
-        return min(count, (queue.deserved[0] - queue.held[0]) // dict(shape.vector)[0])
+        return min(count, (queue.deserved[0] - queue.allocated[0]) // dict(shape.vector)[0])
 
     hooks = {"deserved": lambda: {"a": [4000, 0, 99], "b": [0, 0, 99]}, "allocatable": allocatable}
     assert bound(run(one_node(4), queues, pods, hooks=hooks)) == {"p": "n1"}

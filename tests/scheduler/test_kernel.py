@@ -21,9 +21,9 @@ def gang_in_session(nodes, policy, **gang):
     """A session on these nodes, and a gang in it with all its tasks waiting."""
     state = engine.state_of(nodes, make.gang("g", **gang))
     session = Session(state, policy, make.NOW, default_registry())
-    [signature] = state.waiting.templates()
-    [line] = signature.lines.values()
-    return session, session.job_run(line.entries[0], signature, line)
+    [template] = state.waiting.templates()
+    [job_class] = template.classes.values()
+    return session, session.job_run(job_class.jobs[0], template, job_class)
 
 
 def rows_of(nodes, policy, steps, **gang):
@@ -54,7 +54,7 @@ def test_what_is_taken_back_leaves_no_trace(nodes, kind, policy):
     statement.rollback()
     assert (session.snapshot.idle == idle).all()
     assert (session.kernel.column(run.shape).keys == keys).all()
-    assert (job.ready, run.placed, job.queue.held, session.bindings) == (0, 0, [0] * len(idle), [])
+    assert (job.ready, run.placed, job.queue.allocated, session.bindings) == (0, 0, [0] * len(idle), [])
 
 
 def test_a_rollback_to_a_checkpoint_keeps_what_came_before():

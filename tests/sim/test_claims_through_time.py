@@ -167,11 +167,11 @@ class Played:
 
     def held(self) -> set[str]:
         """What the scheduler takes for held, in a run in which nothing is left to be guessed."""
-        book = device_ledger(self.simulation.state)
+        ledger = device_ledger(self.simulation.state)
         return {
-            f"{node}/{facts.inventory.slots[holding.slot].device.name} {holding.holder}"
-            for node, facts in book.nodes_by_name().items()
-            for holding in facts.holdings
+            f"{node}/{facts.inventory.slots[allocation.slot].device.name} {allocation.holder}"
+            for node, facts in ledger.nodes_by_name().items()
+            for allocation in facts.allocations
         }
 
 

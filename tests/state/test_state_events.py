@@ -36,7 +36,7 @@ def used(state: ClusterState, node: str, row: int = CPU) -> int:
 
 
 def held(state: ClusterState, queue: str = "default", row: int = CPU) -> int:
-    amounts = state.queues.get(queue).held
+    amounts = state.queues.get(queue).allocated
     return amounts[row] if row < len(amounts) else 0
 
 

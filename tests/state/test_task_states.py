@@ -7,16 +7,16 @@ from fairway.state.namespaces import weight_of
 from fairway.state.tasks import (
     ACCOUNTED,
     FINISHED,
-    HOLDING,
     ON_NODE,
     READY,
+    RESERVATION_STATES,
     WAITING,
     TaskState,
 )
 
 
 def test_who_takes_room_who_holds_and_who_waits():
-    assert HOLDING < WAITING
+    assert RESERVATION_STATES < WAITING
     assert TaskState.RELEASING in ON_NODE - ACCOUNTED
     assert {TaskState.SUCCEEDED} == READY - ACCOUNTED
     assert not ON_NODE & FINISHED

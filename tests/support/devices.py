@@ -92,10 +92,10 @@ def book_of(state: ClusterState) -> DeviceLedger:
 
 def standings(state: ClusterState) -> dict[str, tuple[float, float]]:
     """Allocatable and requested units of every class."""
-    book = device_ledger(state)
+    ledger = device_ledger(state)
     return {
-        known.name: (book.standing(known.name).allocatable / WHOLE, book.standing(known.name).requested / WHOLE)
-        for known in book.classes
+        known.name: (ledger.standing(known.name).allocatable / WHOLE, ledger.standing(known.name).requested / WHOLE)
+        for known in ledger.classes
     }
 
 
@@ -103,8 +103,8 @@ def held(state: ClusterState) -> dict[str, list[tuple[str, float]]]:
     """By device (`node/name`): who holds how many units."""
     found: dict[str, list[tuple[str, float]]] = {}
     for row, there in device_ledger(state).nodes.items():
-        for holding in there.holdings:
-            name = f"{state.nodes.names[row]}/{there.inventory.slots[holding.slot].device.name}"
-            amount = holding.portion.units + holding.portion.milli / WHOLE
-            found.setdefault(name, []).append((holding.holder.removeprefix("default/"), amount))
+        for allocation in there.allocations:
+            name = f"{state.nodes.names[row]}/{there.inventory.slots[allocation.slot].device.name}"
+            amount = allocation.portion.units + allocation.portion.milli / WHOLE
+            found.setdefault(name, []).append((allocation.holder.removeprefix("default/"), amount))
     return {name: sorted(holders) for name, holders in sorted(found.items())}

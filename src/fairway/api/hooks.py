@@ -244,7 +244,7 @@ def _devices() -> Iterator[HookEntry]:
     yield HookEntry("device_strategies", "", says, AnswerKind.STRATEGIES, Combination.FIRST, OnFailure.DROPS_OUT)
     says = "the device of which a pod that requests a part of one takes it, or None if no device serves"
     yield HookEntry(
-        "choose_device", "request, row, node, room", says, AnswerKind.DEVICE, Combination.FIRST, OnFailure.DROPS_OUT
+        "choose_device", "request, row, node, free", says, AnswerKind.DEVICE, Combination.FIRST, OnFailure.DROPS_OUT
     )
 
 

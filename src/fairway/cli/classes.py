@@ -37,8 +37,8 @@ def command(context: click.Context, files: tuple[str, ...], output: str) -> None
     from fairway.cli.classes_view import print_reports, report_as_data
     from fairway.devices.track.report import class_reports
 
-    book = _book(files)
-    reports = class_reports(book)
+    ledger = _book(files)
+    reports = class_reports(ledger)
     if output == "table":
         print_reports(reports)
     else:
@@ -63,9 +63,9 @@ def match(class_name: str, device: str, node: str | None, files: tuple[str, ...]
     from fairway.cli.classes_find import find_class, find_device
     from fairway.cli.classes_view import match_as_data, match_notes, place
 
-    book = _book(files)
-    known = find_class(book, class_name)
-    found = find_device(book, class_name, device, node)
+    ledger = _book(files)
+    known = find_class(ledger, class_name)
+    found = find_device(ledger, class_name, device, node)
     result = known.matcher.match(found.device)
     if output != "table":
         print_structured(match_as_data(known, found, result), output)
@@ -98,8 +98,8 @@ def export(class_name: str | None, files: tuple[str, ...], output: str) -> None:
     from fairway.devices.select.cel import export as to_cel
     from fairway.errors import InputError
 
-    book = _book(files)
-    classes = list(book.classes) if class_name is None else [find_class(book, class_name)]
+    ledger = _book(files)
+    classes = list(ledger.classes) if class_name is None else [find_class(ledger, class_name)]
     documents, left_out = [], []
     for known in classes:
         exported = to_cel(known.spec)
@@ -129,7 +129,7 @@ def export(class_name: str | None, files: tuple[str, ...], output: str) -> None:
 def _book(files: tuple[str, ...]) -> DeviceLedger:
     from fairway.devices.track.ledger import device_ledger
 
-    book = device_ledger(inputs.read_state(files))
-    for warning in book.warnings():
+    ledger = device_ledger(inputs.read_state(files))
+    for warning in ledger.warnings():
         warn(warning)
-    return book
+    return ledger

@@ -26,21 +26,21 @@ class FoundDevice(NamedTuple):
     unusable: str
 
 
-def find_class(book: DeviceLedger, name: str) -> CompiledClass:
-    known = book.classes.get(name)
+def find_class(ledger: DeviceLedger, name: str) -> CompiledClass:
+    known = ledger.classes.get(name)
     if known is None:
-        raise InputError(f"--class: {name} does not exist{_instead(name, [found.name for found in book.classes])}")
+        raise InputError(f"--class: {name} does not exist{_instead(name, [found.name for found in ledger.classes])}")
     return known
 
 
-def find_device(book: DeviceLedger, class_name: str, name: str, node: str | None) -> FoundDevice:
+def find_device(ledger: DeviceLedger, class_name: str, name: str, node: str | None) -> FoundDevice:
     """The one device that is meant; `name` may be NODE/DEVICE or NODE/POOL/DEVICE too."""
-    nodes = book.nodes_by_name()
+    nodes = ledger.nodes_by_name()
     if node is not None and node not in nodes:
         raise InputError(f"--node: {node} does not exist or has no devices{_instead(node, nodes)}")
     here = [
         FoundDevice(device, class_name in there.selected[slot], unusable_because(there, slot, class_name))
-        for there, slot, device in devices(book, node)
+        for there, slot, device in devices(ledger, node)
     ]
     named = [found for found in here if name in names_of(found.device)]
     if not named:

@@ -182,10 +182,10 @@ def _watch_lines(sandbox: Sandbox, runner: Runner, url: str) -> None:
     import time
 
     echo(f"Sandbox at {url}, kept in {sandbox.path}, at {float(runner.speed):g} times real time")
-    seen = sandbox.last_happening()
+    seen = sandbox.last_event()
     while runner.failure is None:
-        for number, happening in sandbox.happenings_after(seen):
-            echo(event_line(happening))
+        for number, event in sandbox.happenings_after(seen):
+            echo(event_line(event))
             seen = number
         sys.stdout.flush()
         time.sleep(FRAMES)

@@ -34,7 +34,7 @@ def quiet_plan(state: ClusterState, policy: Policy, now: Micros) -> Plan | None:
     device_ledger(state)
     snapshot = snapshot_of(state)
     waiting = state.waiting
-    if waiting.started or not _all_too_large(state, snapshot.most()):
+    if waiting.started or not _all_too_large(state, snapshot.max_idle()):
         return None
     if policy.action("reclaim") is not None and not _one_queue(state):
         return None
@@ -43,15 +43,15 @@ def quiet_plan(state: ClusterState, policy: Policy, now: Micros) -> Plan | None:
     return None if overdue(state, reserve, now) else _nothing(next_starvation(waiting, reserve, now))
 
 
-def _all_too_large(state: ClusterState, most: list[int]) -> bool:
+def _all_too_large(state: ClusterState, max_idle: list[int]) -> bool:
     """Whether all that waits asks for more than any node has free."""
-    return not any(may_fit(run.shape, most) for signature in state.waiting.templates() for run in signature.runs)
+    return not any(may_fit(run.shape, max_idle) for template in state.waiting.templates() for run in template.runs)
 
 
 def _one_queue(state: ClusterState) -> bool:
     """Whether those who wait and those who hold are all of one queue: then there is nothing to reclaim."""
-    queues = {key.queue for signature in state.waiting.templates() for key in signature.lines}
-    queues.update(queue.name for queue in state.queues if any(queue.held))
+    queues = {key.queue for template in state.waiting.templates() for key in template.classes}
+    queues.update(queue.name for queue in state.queues if any(queue.allocated))
     return len(queues) <= 1
 
 

@@ -44,7 +44,7 @@ class VirtualCluster:
         loop: EventLoop,
         pool: NodePool,
         recorder: RunObserver,
-        story: NodeTimeline,
+        timeline: NodeTimeline,
         evidence: Evidence,
         timing: TimingPart,
         dice: Random,
@@ -59,7 +59,7 @@ class VirtualCluster:
         self.pods: dict[str, SimPod] = {}
         self._sink: Sink | None = None
         self._recorder = recorder
-        self._story = story
+        self._story = timeline
         self._evidence = evidence
         self._timing = timing
         self._dice = dice

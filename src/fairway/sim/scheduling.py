@@ -59,7 +59,7 @@ class CycleMeter:
         self,
         loop: EventLoop,
         recorder: RunObserver,
-        story: NodeTimeline,
+        timeline: NodeTimeline,
         on_planned: Callable[[str, Micros, bool], None] = lambda job, at, hard: None,
     ) -> None:
         """`on_planned` is told of each planned start: the job, when, and whether it is hard."""
@@ -70,7 +70,7 @@ class CycleMeter:
         """Cycles in a row that changed nothing while nothing else was left to happen."""
         self._loop = loop
         self._recorder = recorder
-        self._story = story
+        self._story = timeline
         self._reservations: tuple[Reservation, ...] = ()
         self._on_planned = on_planned
         self._starts: dict[str, tuple[str, bool]] = {}

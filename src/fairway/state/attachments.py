@@ -7,7 +7,7 @@ many pods of a node have it.
 from __future__ import annotations
 
 from fairway.api.volumes import CSINode
-from fairway.state.volumes import VolumeNeeds
+from fairway.state.volumes import VolumeRequests
 
 ByRow = dict[int, int]
 
@@ -35,7 +35,7 @@ class VolumeUse:
             if not self.limits[driver]:
                 del self.limits[driver]
 
-    def place(self, volumes: VolumeNeeds, row: int, by: int) -> None:
+    def place(self, volumes: VolumeRequests, row: int, by: int) -> None:
         """A pod with these volumes came to a node (by 1) or went (by -1)."""
         for driver, count in volumes.attached:
             _add(self.attached, driver, row, by * count)

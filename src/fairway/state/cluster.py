@@ -32,7 +32,7 @@ from fairway.state.events import Deleted, Event, Upserted
 from fairway.state.facts import DeviceFact, DeviceFacts, fact_key
 from fairway.state.faults import SHOWN, AnnotationFaults
 from fairway.state.history import RunHistory
-from fairway.state.holds import HoldRecord
+from fairway.state.holds import ReservationRecord
 from fairway.state.intake.groups import GroupIntake
 from fairway.state.intake.pods import PodIntake
 from fairway.state.jobs import Job, is_valid
@@ -72,7 +72,7 @@ class ClusterState:
         self.tasks: dict[str, Task] = {}
         self.groups: dict[str, Job] = {}
         self.foreign: dict[str, Task] = {}
-        self.nominations: dict[str, HoldRecord] = {}
+        self.nominations: dict[str, ReservationRecord] = {}
         self.reservations = ReservationObjects()
         self.gates: dict[str, tuple[str, ...]] = {}
         """The scheduling gates of pods that have some, by pod."""
@@ -233,7 +233,7 @@ class ClusterState:
             found.append(f"{len(lost) - SHOWN} more nodes with pods are not there")
         return found
 
-    def hold_of(self, task: Task) -> HoldRecord | None:
+    def reservation_of(self, task: Task) -> ReservationRecord | None:
         """The claim to room that a waiting task's objects carry."""
         reserved = (task.job.reservations or {}).get(task.key)
         return self.nominations.get(task.key) if reserved is None else reserved

@@ -24,7 +24,7 @@ _STRATEGIES: tuple[str, ...] = get_args(DeviceStrategy)
 _UNIT = 1000
 
 
-class ClassAsk(NamedTuple):
+class ClassRequest(NamedTuple):
     """Whole units, and fractions in thousandths, the largest first."""
 
     class_name: str
@@ -32,7 +32,7 @@ class ClassAsk(NamedTuple):
     fractions: tuple[int, ...] = ()
 
 
-class ClaimAsk(NamedTuple):
+class ClaimRequest(NamedTuple):
     """The pod's entry, and the claim it names, or the template from which one is made for it (`namespace/name`)."""
 
     entry: str
@@ -43,21 +43,21 @@ class ClaimAsk(NamedTuple):
 class DeviceRequests(NamedTuple):
     """Equal for pods that the same devices would serve."""
 
-    classes: tuple[ClassAsk, ...] = ()
-    claims: tuple[ClaimAsk, ...] = ()
+    classes: tuple[ClassRequest, ...] = ()
+    claims: tuple[ClaimRequest, ...] = ()
     strategy: tuple[str, ...] = ()
 
 
-def device_asks(pod: Pod, is_allocated: Callable[[str], bool]) -> DeviceRequests | None:
+def device_requests_of(pod: Pod, is_allocated: Callable[[str], bool]) -> DeviceRequests | None:
     """None for the pod that asks for no device. `is_allocated` says of a claim (`namespace/name`) whether it is."""
     spec = pod.spec
     names = sorted({name for container in _all(pod) for name in _class_names(container)})
     if not names and not spec.resource_claims:
         return None
-    classes = (_class_ask(pod, name) for name in names)
+    classes = (_class_request(pod, name) for name in names)
     return DeviceRequests(
-        tuple(ask for ask in classes if ask.units or ask.fractions),
-        tuple(_claim_asks(pod, is_allocated)),
+        tuple(request for request in classes if request.units or request.fractions),
+        tuple(_claim_requests(pod, is_allocated)),
         _strategy(pod.metadata.annotations.get(STRATEGY)),
     )
 
@@ -87,7 +87,7 @@ def _amount(container: Container, name: str) -> int:
     return 0 if text is None else parse_amount(name, text)
 
 
-def _class_ask(pod: Pod, name: str) -> ClassAsk:
+def _class_request(pod: Pod, name: str) -> ClassRequest:
     moments = [[_amount(container, name) for container in moment] for moment in _moments(pod)]
     units = max(sum(amount // _UNIT for amount in moment) for moment in moments)
     fractions: list[int] = []
@@ -99,7 +99,7 @@ def _class_ask(pod: Pod, name: str) -> ClassAsk:
             if place == len(fractions):
                 fractions.append(part)
             fractions[place] = max(fractions[place], part)
-    return ClassAsk(name.removeprefix(CLASS_PREFIX), units, tuple(sorted(fractions, reverse=True)))
+    return ClassRequest(name.removeprefix(CLASS_PREFIX), units, tuple(sorted(fractions, reverse=True)))
 
 
 def _moments(pod: Pod) -> Iterator[list[Container]]:
@@ -125,7 +125,7 @@ def _not_in_units(parts: list[int], spare: int) -> list[int]:
     return left
 
 
-def _claim_asks(pod: Pod, is_allocated: Callable[[str], bool]) -> Iterator[ClaimAsk]:
+def _claim_requests(pod: Pod, is_allocated: Callable[[str], bool]) -> Iterator[ClaimRequest]:
     """Pods that wait for a claim made for them from one template are alike: they ask by the template."""
     namespace = pod.metadata.namespace
     made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
@@ -133,7 +133,7 @@ def _claim_asks(pod: Pod, is_allocated: Callable[[str], bool]) -> Iterator[Claim
         name, template = entry.resource_claim_name, entry.resource_claim_template_name
         if name is None and (own := made.get(entry.name)):
             name = own if pod.spec.node_name or is_allocated(f"{namespace}/{own}") else None
-        yield ClaimAsk(
+        yield ClaimRequest(
             entry.name,
             f"{namespace}/{name}" if name else "",
             f"{namespace}/{template}" if template and not name else "",

@@ -31,7 +31,7 @@ class DeviceFacts:
         self.device_classes: dict[str, DeviceClass] = {}
         self.claims: dict[str, ResourceClaim] = {}
         self.templates: dict[str, ResourceClaimTemplate] = {}
-        self._books: dict[type[Any], dict[str, Any]] = {
+        self._ledgers: dict[type[Any], dict[str, Any]] = {
             ResourceSlice: self.slices,
             ResourceClass: self.classes,
             DeviceClass: self.device_classes,
@@ -44,7 +44,7 @@ class DeviceFacts:
     def upsert(self, thing: DeviceFact) -> bool:
         """Take an object in; False if it was refused or tells nothing new."""
         key = fact_key(thing)
-        book = self._books[type(thing)]
+        book = self._ledgers[type(thing)]
         known = book.get(key)
         if isinstance(thing, ResourceClass):
             if known is not None and known.spec != thing.spec:
@@ -61,7 +61,7 @@ class DeviceFacts:
 
     def delete(self, thing: DeviceFact) -> bool:
         key = fact_key(thing)
-        if self._books[type(thing)].pop(key, None) is None:
+        if self._ledgers[type(thing)].pop(key, None) is None:
             return False
         self._refused.pop(key, None)
         self._note(type(thing), key)

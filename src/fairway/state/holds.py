@@ -15,7 +15,7 @@ from fairway.state.annotations import NOMINATED_SINCE
 from fairway.state.tasks import TaskState
 
 
-class HoldRecord(NamedTuple):
+class ReservationRecord(NamedTuple):
     """A claim to free capacity on a node. `since` None means that its beginning was not written down."""
 
     node: str
@@ -23,11 +23,11 @@ class HoldRecord(NamedTuple):
     since: Micros | None
 
 
-def read_nomination(pod: Pod) -> HoldRecord | None:
+def read_nomination(pod: Pod) -> ReservationRecord | None:
     node = pod.status.nominated_node_name
     if not node:
         return None
-    return HoldRecord(node, TaskState.PIPELINED, _time(pod.metadata.annotations.get(NOMINATED_SINCE, "")))
+    return ReservationRecord(node, TaskState.PIPELINED, _time(pod.metadata.annotations.get(NOMINATED_SINCE, "")))
 
 
 def _time(text: str) -> Micros | None:

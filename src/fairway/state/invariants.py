@@ -22,7 +22,7 @@ from fairway.state.shapes import Shape
 from fairway.state.snapshot import Snapshot
 from fairway.state.tasks import ACCOUNTED, NOWHERE, ON_NODE, READY, WAITING, Task, TaskState
 from fairway.state.topology import strictest
-from fairway.state.waiting import GangTemplate, Line, Run, WaitingIndex
+from fairway.state.waiting import EquivalenceClass, GangTemplate, Run, WaitingIndex
 
 _STARTED = ACCOUNTED | READY
 _PLACED = ON_NODE | {TaskState.PIPELINED, TaskState.RESERVED}
@@ -200,14 +200,14 @@ def _check_queues(state: ClusterState) -> None:
         by_queue.setdefault(task.job.queue, []).append(task)
     for queue in state.queues:
         accounted = [task for task in by_queue.get(queue.name, ()) if task.state in ACCOUNTED]
-        same(f"allocated to queue {queue.name}", _amounts(queue.held), _sum(accounted))
+        same(f"allocated to queue {queue.name}", _amounts(queue.allocated), _sum(accounted))
         by_namespace: dict[str, list[Task]] = {}
         for task in accounted:
             by_namespace.setdefault(task.job.namespace, []).append(task)
         same(f"namespaces with allocations in queue {queue.name}", set(queue.accounts), set(by_namespace))
         for namespace, tasks in by_namespace.items():
             account, what = queue.accounts[namespace], f"namespace {namespace} in queue {queue.name}"
-            same(f"allocated to {what}", _amounts(account.held), _sum(tasks))
+            same(f"allocated to {what}", _amounts(account.allocated), _sum(tasks))
             same(f"tasks of {what}", account.tasks, len(tasks))
         same(f"requested by queue {queue.name}", _amounts(queue.requested), _requested(state, queue))
         children = {child.name for child in state.queues if child.parent == queue.name}
@@ -235,43 +235,43 @@ def _check_waiting(state: ClusterState) -> None:
     same("jobs that have started", {job.key for job in waiting.started}, {job.key for job in expected - fresh})
     users: Counter[GangTemplate] = Counter()
     for job in expected:
-        signature, line, _ = waiting.place_of(job)
-        users[signature] += 1
-        same(f"signature of job {job.key}", signature.key, _signature_key(job))
-        expected_line = (job.queue, job.namespace, job.priority, not job.alone, job.phase, is_valid(job))
-        same(f"line of job {job.key}", tuple(line)[: len(expected_line)], expected_line)
+        template, job_class, _ = waiting.position_of(job)
+        users[template] += 1
+        same(f"signature of job {job.key}", template.key, _template_key(job))
+        expected_class = (job.queue, job.namespace, job.priority, not job.alone, job.phase, is_valid(job))
+        same(f"line of job {job.key}", tuple(job_class)[: len(expected_class)], expected_class)
         if job not in fresh:
             same(f"waiting tasks of job {job.key}", waiting.started[job][1].tasks, job.waiting())
-    same("templates in use", set(waiting._signatures.values()), set(users))
+    same("templates in use", set(waiting._templates.values()), set(users))
     same(
         "jobs that only gates delay", set(waiting.gated), {job for job in state.jobs() if job.gated and not job.pending}
     )
     same("gated pods", set(state.gates), {key for key, task in state.tasks.items() if task.state is TaskState.GATED})
     same("groups without pods", set(waiting.empty), {job for job in state.groups.values() if not job.tasks})
-    in_lines = []
-    for key, signature in waiting._signatures.items():
-        holds("a signature is filed under another's key", signature.key == key)
-        same(f"jobs of signature {key}", signature.users, users[signature])
-        for line_key, ranked in signature.lines.items():
-            holds(f"line {line_key} is filed under another's key", ranked.key == line_key)
-            _check_line(waiting, ranked)
-            in_lines += [entry.job for entry in ranked.entries]
-    same("jobs in lines", sorted(job.key for job in in_lines), sorted(job.key for job in fresh))
+    in_classes = []
+    for key, template in waiting._templates.items():
+        holds("a signature is filed under another's key", template.key == key)
+        same(f"jobs of signature {key}", template.users, users[template])
+        for class_key, ranked in template.classes.items():
+            holds(f"line {class_key} is filed under another's key", ranked.key == class_key)
+            _check_class(waiting, ranked)
+            in_classes += [pending_job.job for pending_job in ranked.jobs]
+    same("jobs in lines", sorted(job.key for job in in_classes), sorted(job.key for job in fresh))
 
 
-def _check_line(waiting: WaitingIndex, line: Line) -> None:
-    holds(f"line {line.key} is empty", bool(line.entries))
-    orders = [entry.job.order for entry in line.entries]
-    same(f"order of line {line.key}", orders, sorted(orders))
-    same(f"keys of line {line.key}", line._orders, orders)
-    for job, tasks in line.entries:
-        place = waiting.place_of(job)
-        same(f"line of job {job.key}", place.line, line.key)
-        holds(f"job {job.key} stands in a line of another signature", place.signature is line.signature)
+def _check_class(waiting: WaitingIndex, job_class: EquivalenceClass) -> None:
+    holds(f"line {job_class.key} is empty", bool(job_class.jobs))
+    orders = [pending_job.job.order for pending_job in job_class.jobs]
+    same(f"order of line {job_class.key}", orders, sorted(orders))
+    same(f"keys of line {job_class.key}", job_class._orders, orders)
+    for job, tasks in job_class.jobs:
+        position = waiting.position_of(job)
+        same(f"line of job {job.key}", position.class_key, job_class.key)
+        holds(f"job {job.key} stands in a line of another signature", position.template is job_class.template)
         same(f"waiting tasks of job {job.key} in its line", tasks, job.waiting())
 
 
-def _signature_key(job: Job) -> tuple[Any, ...]:
+def _template_key(job: Job) -> tuple[Any, ...]:
     runs: list[Run] = []
     for task in job.waiting():
         run = Run(task.shape, task.traits.role, 1)

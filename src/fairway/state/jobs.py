@@ -8,10 +8,10 @@ from sys import intern
 from fairway.api.reservations import JobKind
 from fairway.clock import Micros
 from fairway.resources.columns import Vector
-from fairway.state.holds import HoldRecord
+from fairway.state.holds import ReservationRecord
 from fairway.state.membership import PodSays
 from fairway.state.planned import OverrunRecord, PlannedRecord
-from fairway.state.tasks import HOLDING, LOST, READY, STARTED, Task, TaskState
+from fairway.state.tasks import LOST, READY, RESERVATION_STATES, STARTED, Task, TaskState
 from fairway.state.topology import TopologyRequest
 
 LAST = 1 << 62
@@ -80,7 +80,7 @@ class Job:
         self.created: Micros | None = None
         self.phase = ""
         self.annotations: dict[str, str] | None = None
-        self.reservations: dict[str, HoldRecord] | None = None
+        self.reservations: dict[str, ReservationRecord] | None = None
         self.planned: PlannedRecord | None = None
         """Its planned start, as backfill carries it."""
         self.overrun: OverrunRecord | None = None
@@ -130,9 +130,9 @@ class Job:
         """The tasks without a place, in task order: priority, then name."""
         return _in_order([task for task in self.tasks if task.state is TaskState.PENDING])
 
-    def holders(self) -> list[Task]:
+    def reserved_tasks(self) -> list[Task]:
         """The tasks with a claim to room somewhere, in task order."""
-        return _in_order([task for task in self.tasks if task.state in HOLDING])
+        return _in_order([task for task in self.tasks if task.state in RESERVATION_STATES])
 
     def has_started(self) -> bool:
         """Whether some task runs, ran, or has a claim to room."""

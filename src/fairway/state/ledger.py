@@ -75,7 +75,7 @@ class TaskLedger:
         job.pending += by * (state in WAITING)
         job.gated += by * (state is TaskState.GATED)
         if state in ACCOUNTED:
-            self._queues.get(job.queue).hold(job.namespace, task.shape.vector, by)
+            self._queues.get(job.queue).charge(job.namespace, task.shape.vector, by)
         if task.node != NOWHERE:
             self.settle(task, by)
         self.mark(job)

@@ -32,11 +32,11 @@ def add(amounts: Amounts, vector: Vector, times: int = 1) -> None:
 class Account:
     """What one namespace holds in one queue."""
 
-    __slots__ = ("held", "namespace", "tasks")
+    __slots__ = ("allocated", "namespace", "tasks")
 
     def __init__(self, namespace: str) -> None:
         self.namespace = namespace
-        self.held: Amounts = []
+        self.allocated: Amounts = []
         self.tasks = 0
 
 
@@ -45,13 +45,13 @@ class QueueInfo:
 
     __slots__ = (
         "accounts",
+        "allocated",
         "capability",
         "children",
         "created",
         "declared",
         "deserved",
         "guarantee",
-        "held",
         "name",
         "never_evict",
         "open",
@@ -76,7 +76,7 @@ class QueueInfo:
         self.capability: dict[int, int] = {}
         self.guarantee: dict[int, int] = {}
         self.deserved: dict[int, int] = {}
-        self.held: Amounts = []
+        self.allocated: Amounts = []
         self.requested: Amounts = []
         self.accounts: dict[str, Account] = {}
 
@@ -86,11 +86,11 @@ class QueueInfo:
             account = self.accounts[namespace] = Account(namespace)
         return account
 
-    def hold(self, namespace: str, vector: Vector, by: int) -> None:
+    def charge(self, namespace: str, vector: Vector, by: int) -> None:
         """A task of this namespace came to (by 1) or gave up (by -1) what it holds."""
-        add(self.held, vector, by)
+        add(self.allocated, vector, by)
         account = self.account(namespace)
-        add(account.held, vector, by)
+        add(account.allocated, vector, by)
         account.tasks += by
         if not account.tasks:
             del self.accounts[namespace]
@@ -185,29 +185,33 @@ class QueueTree:
         found: set[int] = set()
         for queue in self._queues.values():
             found.update(queue.capability, queue.guarantee, queue.deserved)
-            for amounts in (queue.held, queue.requested):
+            for amounts in (queue.allocated, queue.requested):
                 found.update(row for row, amount in enumerate(amounts) if amount)
         return found
 
     def fit(self, dimensions: int) -> None:
         """The axis has so many dimensions now; what is dropped is zero."""
         for queue in self._queues.values():
-            for amounts in (queue.held, queue.requested, *(account.held for account in queue.accounts.values())):
+            for amounts in (
+                queue.allocated,
+                queue.requested,
+                *(account.allocated for account in queue.accounts.values()),
+            ):
                 del amounts[dimensions:]
 
     def ancestors(self, name: str) -> list[QueueInfo]:
         """The queue and those above it, upwards. A circle of parents ends where it closes."""
-        line: list[QueueInfo] = []
+        ancestry: list[QueueInfo] = []
         queue: QueueInfo | None = self._queues.get(name)
-        while queue is not None and queue not in line:
-            line.append(queue)
+        while queue is not None and queue not in ancestry:
+            ancestry.append(queue)
             queue = self._queues.get(queue.parent) if queue.parent else None
-        return line
+        return ancestry
 
     def in_circle(self, name: str) -> bool:
         """Whether following parents from here never reaches the top."""
-        line = self.ancestors(name)
-        return bool(line) and bool(line[-1].parent) and line[-1].parent in self._queues
+        ancestry = self.ancestors(name)
+        return bool(ancestry) and bool(ancestry[-1].parent) and ancestry[-1].parent in self._queues
 
     def orphan_of(self, name: str) -> str:
         """The nearest parent named above this queue that nobody has made, or ""."""

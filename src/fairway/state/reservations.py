@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from fairway.api.reservations import MAX_PLACES, JobReference, Reservation, reservation_name
 from fairway.clock import from_datetime
-from fairway.state.holds import HoldRecord
+from fairway.state.holds import ReservationRecord
 from fairway.state.jobs import Job
 from fairway.state.planned import OverrunRecord, PlannedRecord
 from fairway.state.tasks import TaskState
@@ -68,15 +68,17 @@ class ReservationObjects:
             return None
         return found
 
-    def records(self, job: Job) -> dict[str, HoldRecord]:
+    def records(self, job: Job) -> dict[str, ReservationRecord]:
         """What the job's reservation keeps, by the key of the pod. Of places for one pod the first counts."""
         found = self.of(job)
         if found is None:
             return {}
-        records: dict[str, HoldRecord] = {}
+        records: dict[str, ReservationRecord] = {}
         for place in found.spec.places[:MAX_PLACES]:
             since = None if place.since is None else from_datetime(place.since)
-            records.setdefault(f"{job.namespace}/{place.pod}", HoldRecord(place.node, _STATES[place.state], since))
+            records.setdefault(
+                f"{job.namespace}/{place.pod}", ReservationRecord(place.node, _STATES[place.state], since)
+            )
         return records
 
     def planned(self, job: Job) -> PlannedRecord | None:

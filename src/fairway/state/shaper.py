@@ -12,7 +12,7 @@ from fairway.api.pods import Pod
 from fairway.api.requests import occupied
 from fairway.resources.algebra import Resource
 from fairway.resources.columns import Vector
-from fairway.state.device_requests import device_asks
+from fairway.state.device_requests import device_requests_of
 from fairway.state.facts import DeviceFacts
 from fairway.state.names import ResourceNames
 from fairway.state.pod_terms import PodTerm, PodTerms, affinity_term, every_term, spread_term
@@ -26,7 +26,7 @@ from fairway.state.shapes import (
     Spread,
 )
 from fairway.state.tasks import Task
-from fairway.state.volumes import NO_VOLUMES, VolumeNeeds, Volumes
+from fairway.state.volumes import NO_VOLUMES, VolumeRequests, Volumes
 
 Told = list[tuple[int, Task]]
 """Tasks that a new term matches, which they do not know yet."""
@@ -51,7 +51,7 @@ class ShapeDraft(NamedTuple):
     key: ShapeKey
     rules: RulesDraft | None
     affinity: NodeAffinity | None
-    volumes: VolumeNeeds
+    volumes: VolumeRequests
 
 
 class Shaper:
@@ -92,7 +92,7 @@ class Shaper:
         rules = None
         if spec.affinity is not None or spec.topology_spread_constraints:
             rules = _rules(pod)
-        volumes = self._volumes.needs(pod) if spec.volumes else NO_VOLUMES
+        volumes = self._volumes.requests(pod) if spec.volumes else NO_VOLUMES
         affinity = spec.affinity.node_affinity if spec.affinity else None
         key = ShapeKey(
             vector,
@@ -104,7 +104,7 @@ class Shaper:
             NO_RULES,
             (),
             volumes.key,
-            device_asks(pod, self._devices.is_allocated),
+            device_requests_of(pod, self._devices.is_allocated),
         )
         return ShapeDraft(key, rules, affinity, volumes)
 

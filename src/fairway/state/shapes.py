@@ -11,7 +11,7 @@ from typing import NamedTuple
 from fairway.api.affinity import NodeAffinity, Toleration
 from fairway.resources.columns import Vector
 from fairway.state.device_requests import DeviceRequests
-from fairway.state.volumes import VolumeNeeds
+from fairway.state.volumes import VolumeRequests
 
 MAX_REQUEST = 1 << 50
 """A request above this (a PiB, or a trillion cores) fits nowhere; it counts as this much and no more."""
@@ -94,7 +94,7 @@ class Shape:
         "volumes",
     )
 
-    def __init__(self, key: ShapeKey, node_affinity: NodeAffinity | None, volumes: VolumeNeeds) -> None:
+    def __init__(self, key: ShapeKey, node_affinity: NodeAffinity | None, volumes: VolumeRequests) -> None:
         self.key = key
         self.vector = key.vector
         self.amounts = dict(key.vector)

@@ -36,8 +36,8 @@ class Snapshot:
         self._rank_epoch = -1
         self._size_generation = -1
         self._scratched: set[int] = set()
-        self._most: list[int] = []
-        self._most_read = -1
+        self._max_idle: list[int] = []
+        self._max_idle_read = -1
 
     @property
     def names(self) -> list[str]:
@@ -51,12 +51,12 @@ class Snapshot:
     def alive(self) -> BoolColumn:
         return self.state.nodes.alive[: self.size]
 
-    def most(self) -> list[int]:
+    def max_idle(self) -> list[int]:
         """Of every resource, the most that any one node has free: who asks for more of one fits nowhere."""
-        if self._most_read != self.touched.end or len(self._most) != len(self.idle):
-            self._most_read = self.touched.end
-            self._most = self.idle.max(axis=1).tolist() if self.size else [0] * len(self.idle)
-        return self._most
+        if self._max_idle_read != self.touched.end or len(self._max_idle) != len(self.idle):
+            self._max_idle_read = self.touched.end
+            self._max_idle = self.idle.max(axis=1).tolist() if self.size else [0] * len(self.idle)
+        return self._max_idle
 
     def scratch(self, row: int) -> None:
         """A session is about to write to this row."""
@@ -91,7 +91,7 @@ class Snapshot:
 
     def _rebuild(self, shape: tuple[int, int]) -> None:
         self.layout += 1
-        self._most_read = -1
+        self._max_idle_read = -1
         self.size = shape[1]
         self.idle = np.zeros(shape, dtype=np.int64)
         self.percent = np.zeros(shape)

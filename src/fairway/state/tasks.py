@@ -59,7 +59,7 @@ STARTED = ACCOUNTED | READY
 WAITING = frozenset({_S.PENDING, _S.PIPELINED, _S.RESERVED, _S.ALLOCATED})
 """States of a pod that has no binding yet: a new cycle decides about it again."""
 
-HOLDING = WAITING - {_S.PENDING}
+RESERVATION_STATES = WAITING - {_S.PENDING}
 """States of a waiting pod that has a claim to room on a node."""
 
 FINISHED = frozenset({_S.SUCCEEDED, _S.FAILED})

@@ -15,7 +15,7 @@ from fairway.api.pods import Pod, Volume
 from fairway.api.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
 
 
-class VolumeNeeds(NamedTuple):
+class VolumeRequests(NamedTuple):
     """Selectors that the node must satisfy, all of them; or why no node will do."""
 
     key: bytes = b""
@@ -27,7 +27,7 @@ class VolumeNeeds(NamedTuple):
     """By CSI driver, how many volumes of the pod's own have to be attached to the node."""
 
 
-NO_VOLUMES = VolumeNeeds()
+NO_VOLUMES = VolumeRequests()
 
 _ONE_POD = "ReadWriteOncePod"
 _SHARED = frozenset({"ReadWriteMany", "ReadOnlyMany"})
@@ -59,7 +59,7 @@ class Volumes:
             case StorageClass():
                 self._classes.pop(thing.metadata.name, None)
 
-    def needs(self, pod: Pod) -> VolumeNeeds:
+    def requests(self, pod: Pod) -> VolumeRequests:
         names = [_claim_of(pod, volume) for volume in pod.spec.volumes]
         names = [name for name in names if name]
         if not names:
@@ -82,7 +82,7 @@ class Volumes:
                 attached[driver] = attached.get(driver, 0) + 1
         counts = tuple(sorted(attached.items()))
         key = msgspec.json.encode((selectors, exclusive, counts))
-        return VolumeNeeds(key, tuple(selectors), "", tuple(exclusive), counts)
+        return VolumeRequests(key, tuple(selectors), "", tuple(exclusive), counts)
 
     def users_of(self, thing: PersistentVolume | PersistentVolumeClaim | StorageClass) -> set[str] | None:
         """The claims (`namespace/name`) that a change of this may concern; None is any."""
@@ -151,5 +151,5 @@ def _topologies(storage_class: StorageClass) -> NodeSelector:
     )
 
 
-def _missing(text: str) -> VolumeNeeds:
-    return VolumeNeeds(key=text.encode(), missing=text)
+def _missing(text: str) -> VolumeRequests:
+    return VolumeRequests(key=text.encode(), missing=text)

@@ -49,38 +49,38 @@ class ClassKey(NamedTuple):
     """What the job itself says about when it starves."""
 
 
-class Entry(NamedTuple):
+class PendingJob(NamedTuple):
     """A waiting job, and its tasks without a place in task order."""
 
     job: Job
     tasks: list[Task]
 
 
-class Line:
+class EquivalenceClass:
     """Jobs that differ in the tie rule only."""
 
-    __slots__ = ("_orders", "entries", "key", "signature")
+    __slots__ = ("_orders", "jobs", "key", "template")
 
-    def __init__(self, key: ClassKey, signature: GangTemplate) -> None:
+    def __init__(self, key: ClassKey, template: GangTemplate) -> None:
         self.key = key
-        self.signature = signature
-        self.entries: list[Entry] = []
+        self.template = template
+        self.jobs: list[PendingJob] = []
         self._orders: list[JobOrder] = []
 
-    def add(self, entry: Entry) -> None:
-        order = entry.job.order
-        place = bisect_left(self._orders, order)
-        self._orders.insert(place, order)
-        self.entries.insert(place, entry)
+    def add(self, pending_job: PendingJob) -> None:
+        order = pending_job.job.order
+        position = bisect_left(self._orders, order)
+        self._orders.insert(position, order)
+        self.jobs.insert(position, pending_job)
 
     def remove(self, order: JobOrder) -> None:
-        place = bisect_left(self._orders, order)
-        del self._orders[place], self.entries[place]
+        position = bisect_left(self._orders, order)
+        del self._orders[position], self.jobs[position]
 
-    def copy(self) -> Line:
-        line = Line(self.key, self.signature)
-        line.entries, line._orders = self.entries.copy(), self._orders.copy()
-        return line
+    def copy(self) -> EquivalenceClass:
+        job_class = EquivalenceClass(self.key, self.template)
+        job_class.jobs, job_class._orders = self.jobs.copy(), self._orders.copy()
+        return job_class
 
 
 GangTemplateKey = tuple[tuple[Run, ...], int, tuple[tuple[str, int], ...], Vector | None, TopologyRequest | None]
@@ -92,8 +92,8 @@ class GangTemplate:
     __slots__ = (
         "_captured",
         "best_effort",
+        "classes",
         "key",
-        "lines",
         "minimum",
         "minimum_resources",
         "role_minimums",
@@ -116,37 +116,37 @@ class GangTemplate:
         """Whether a lone pod of this kind is placed by backfill."""
         self.uniform = len({run.shape for run in self.runs}) == 1
         """Whether all its tasks are alike: then how many fit does not depend on who was placed first."""
-        self.lines: dict[ClassKey, Line] = {}
+        self.classes: dict[ClassKey, EquivalenceClass] = {}
         self.users = 0
         self._captured = False
 
-    def capture(self) -> dict[ClassKey, Line]:
+    def capture(self) -> dict[ClassKey, EquivalenceClass]:
         """The lines as they are now, for good."""
         self._captured = True
-        return self.lines
+        return self.classes
 
-    def line(self, key: ClassKey) -> Line:
+    def job_class(self, key: ClassKey) -> EquivalenceClass:
         self._own()
-        line = self.lines.get(key)
-        if line is None:
-            line = self.lines[key] = Line(key, self)
-        return line
+        job_class = self.classes.get(key)
+        if job_class is None:
+            job_class = self.classes[key] = EquivalenceClass(key, self)
+        return job_class
 
     def discard(self, key: ClassKey) -> None:
         self._own()
-        del self.lines[key]
+        del self.classes[key]
 
     def _own(self) -> None:
         if self._captured:
-            self.lines = {key: line.copy() for key, line in self.lines.items()}
+            self.classes = {key: job_class.copy() for key, job_class in self.classes.items()}
             self._captured = False
 
 
-class Place(NamedTuple):
+class IndexPosition(NamedTuple):
     """Where a job stands in the index, to find it again after it has changed."""
 
-    signature: GangTemplate
-    line: ClassKey
+    template: GangTemplate
+    class_key: ClassKey
     order: JobOrder
 
 
@@ -160,14 +160,14 @@ class WaitingIndex:
 
     def __init__(self, queues: QueueTree) -> None:
         self._queues = queues
-        self._signatures: dict[GangTemplateKey, GangTemplate] = {}
-        self._places: dict[Job, Place] = {}
-        self.started: dict[Job, tuple[GangTemplate, Entry]] = {}
-        self.holding: dict[Job, None] = {}
+        self._templates: dict[GangTemplateKey, GangTemplate] = {}
+        self._positions: dict[Job, IndexPosition] = {}
+        self.started: dict[Job, tuple[GangTemplate, PendingJob]] = {}
+        self.with_reservations: dict[Job, None] = {}
         """Those with a claim to room somewhere."""
         self.ages = Ages()
         """Those who leave it to the policy when they starve."""
-        self.patient: dict[Job, None] = {}
+        self.with_own_threshold: dict[Job, None] = {}
         """Those who do not."""
         self.empty: dict[Job, None] = {}
         """Groups that nobody has made a pod for, or whose pods are all gone."""
@@ -175,17 +175,17 @@ class WaitingIndex:
         """Jobs that nothing waits of but pods with scheduling gates."""
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._positions)
 
     def __contains__(self, job: Job) -> bool:
-        return job in self._places
+        return job in self._positions
 
     def templates(self) -> list[GangTemplate]:
         """Those with lines of jobs that have not started."""
-        return [signature for signature in self._signatures.values() if signature.lines]
+        return [template for template in self._templates.values() if template.classes]
 
     def jobs(self) -> Iterator[Job]:
-        return iter(self._places)
+        return iter(self._positions)
 
     def refresh(self, job: Job, queue: str, *, valid: bool, fresh: bool) -> None:
         self.discard(job)
@@ -198,39 +198,39 @@ class WaitingIndex:
             if job.gated:
                 self.gated[job] = None
             return
-        entry = Entry(job, job.waiting())
-        signature = self._signature(entry)
-        signature.users += 1
+        pending_job = PendingJob(job, job.waiting())
+        template = self._template(pending_job)
+        template.users += 1
         key = ClassKey(queue, job.namespace, job.priority, not job.alone, job.phase, valid, starvation_override(job))
-        self._places[job] = Place(signature, key, job.order)
+        self._positions[job] = IndexPosition(template, key, job.order)
         if fresh:
-            signature.line(key).add(entry)
+            template.job_class(key).add(pending_job)
         else:
-            self.started[job] = (signature, entry)
-            if len(entry.tasks) < job.pending:
-                self.holding[job] = None
+            self.started[job] = (template, pending_job)
+            if len(pending_job.tasks) < job.pending:
+                self.with_reservations[job] = None
         self._note_age(job, key)
         if valid:
-            add(requested, signature.total)
+            add(requested, template.total)
 
     def discard(self, job: Job) -> None:
-        place = self._places.pop(job, None)
-        if place is None:
+        position = self._positions.pop(job, None)
+        if position is None:
             return
-        self.holding.pop(job, None)
+        self.with_reservations.pop(job, None)
         self.ages.discard(job)
-        self.patient.pop(job, None)
-        signature, key, order = place
+        self.with_own_threshold.pop(job, None)
+        template, key, order = position
         if key.valid:
-            add(self._queues.get(key.queue).requested, signature.total, -1)
+            add(self._queues.get(key.queue).requested, template.total, -1)
         if self.started.pop(job, None) is None:
-            line = signature.line(key)
-            line.remove(order)
-            if not line.entries:
-                signature.discard(key)
-        signature.users -= 1
-        if not signature.users:
-            del self._signatures[signature.key]
+            job_class = template.job_class(key)
+            job_class.remove(order)
+            if not job_class.jobs:
+                template.discard(key)
+        template.users -= 1
+        if not template.users:
+            del self._templates[template.key]
 
     def _note_age(self, job: Job, key: ClassKey) -> None:
         since = job.waits_since
@@ -238,24 +238,24 @@ class WaitingIndex:
             if key.starvation_override is None:
                 self.ages.add(job, since)
             else:
-                self.patient[job] = None
+                self.with_own_threshold[job] = None
 
     def has_priority_above(self, priority: int) -> bool:
         """Whether somebody of a higher priority waits."""
         return any(job.priority > priority for job in self.started) or any(
-            key.priority > priority for signature in self.templates() for key in signature.lines
+            key.priority > priority for template in self.templates() for key in template.classes
         )
 
     def all_of_one_priority(self) -> bool:
         """Whether nobody who waits is more important than anybody else who does."""
-        priorities = {key.priority for signature in self.templates() for key in signature.lines}
+        priorities = {key.priority for template in self.templates() for key in template.classes}
         return len(priorities.union(job.priority for job in self.started)) <= 1
 
-    def place_of(self, job: Job) -> Place:
-        return self._places[job]
+    def position_of(self, job: Job) -> IndexPosition:
+        return self._positions[job]
 
-    def _signature(self, entry: Entry) -> GangTemplate:
-        job, tasks = entry
+    def _template(self, pending_job: PendingJob) -> GangTemplate:
+        job, tasks = pending_job
         runs: list[Run] = []
         for task in tasks:
             shape, role = task.shape, task.traits.role
@@ -264,7 +264,7 @@ class WaitingIndex:
             else:
                 runs.append(Run(shape, role, 1))
         key: GangTemplateKey = (tuple(runs), job.minimum, job.role_minimums, job.minimum_resources, job.topology)
-        signature = self._signatures.get(key)
-        if signature is None:
-            signature = self._signatures[key] = GangTemplate(key)
-        return signature
+        template = self._templates.get(key)
+        if template is None:
+            template = self._templates[key] = GangTemplate(key)
+        return template

@@ -179,8 +179,10 @@ class Sandbox:
         with self._lock:
             things = list(self._cluster.objects.values())
             if any(isinstance(thing, ResourceClass) for thing in things):
-                book = device_ledger(self.state)
-                things = [_with_status(thing, book) if isinstance(thing, ResourceClass) else thing for thing in things]
+                ledger = device_ledger(self.state)
+                things = [
+                    _with_status(thing, ledger) if isinstance(thing, ResourceClass) else thing for thing in things
+                ]
             return things
 
     def explain(self, job: str) -> Explanation:
@@ -233,9 +235,9 @@ class Sandbox:
         with self._lock:
             return self._store.happenings_after(number, most)
 
-    def last_happening(self) -> int:
+    def last_event(self) -> int:
         with self._lock:
-            return self._store.last_happening()
+            return self._store.last_event()
 
     def outcomes(self, last: int) -> list[FinishedJob]:
         with self._lock:
@@ -309,8 +311,8 @@ class Sandbox:
         journal.outcomes.clear()
 
 
-def _with_status(known: ResourceClass, book: DeviceLedger) -> ResourceClass:
-    standing = book.standing(known.metadata.name)
+def _with_status(known: ResourceClass, ledger: DeviceLedger) -> ResourceClass:
+    standing = ledger.standing(known.metadata.name)
     status = ResourceClassStatus(units(standing.allocatable), units(standing.requested))
     return replace(known, status=status)
 

@@ -253,7 +253,7 @@ class Store:
     def outcomes(self, last: int) -> list[FinishedJob]:
         return self._last("outcomes", FinishedJob, last)
 
-    def last_happening(self) -> int:
+    def last_event(self) -> int:
         """The number of the last one; 0 if there is none yet."""
         return self._highest("happenings")
 

@@ -38,7 +38,7 @@ class Share(NamedTuple):
     capacity: tuple[int, ...]
 
 
-class Room:
+class FreeSlots:
     """See the module. `take` and `give` are each other's inverse and check nothing: ask `fits` first."""
 
     __slots__ = ("_free", "counters", "inventory", "shares", "used")
@@ -50,8 +50,8 @@ class Room:
         self.counters: list[int] = list(inventory.counters)
         self._free = -1
 
-    def copy(self) -> Room:
-        other = Room.__new__(Room)
+    def copy(self) -> FreeSlots:
+        other = FreeSlots.__new__(FreeSlots)
         other.inventory = self.inventory
         other.used = self.used.copy()
         other.shares = self.shares.copy()
@@ -59,16 +59,16 @@ class Room:
         other._free = -1
         return other
 
-    def taking(self, index: int, units: int) -> Room:
+    def taking(self, index: int, units: int) -> FreeSlots:
         """The room after whole units of a slot were taken, where no slot has anything to do with another."""
-        other = Room.__new__(Room)
+        other = FreeSlots.__new__(FreeSlots)
         other.inventory, other.shares, other.counters = self.inventory, self.shares, self.counters
         other.used = self.used.copy()
         other.used[index] += units
         other._free = -1 if self._free < 0 else self._free & ~(1 << index)
         return other
 
-    def of(self, inventory: Inventory) -> Room:
+    def of(self, inventory: Inventory) -> FreeSlots:
         """The same taken of another node's devices, which are like these."""
         other = self.copy()
         other.inventory = inventory

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import NamedTuple
 
-from fairway.devices.match.capacity import Portion, Room
+from fairway.devices.match.capacity import FreeSlots, Portion
 from fairway.devices.model.inventory import Inventory
 from fairway.devices.select.flow import can_serve
 
@@ -23,7 +23,7 @@ MAX_STEPS = 20_000
 """Steps of one search; far above what real nodes need."""
 
 
-class MatchLine(NamedTuple):
+class SlotRequest(NamedTuple):
     """`wanted` times the same from any of the candidates: a unit, a fraction, or a portion that differs by slot."""
 
     candidates: tuple[int, ...]
@@ -50,37 +50,37 @@ class Apart(NamedTuple):
     taken.
     """
 
-    lines: frozenset[int]
+    numbers: frozenset[int]
     values: Mapping[int, frozenset[Hashable]]
 
 
 class Pick(NamedTuple):
     """Some units (or one part) of a slot for a line."""
 
-    line: int
+    number: int
     slot: int
     portion: Portion
 
 
-Preference = Callable[[int, Room], Sequence[int]]
+Preference = Callable[[int, FreeSlots], Sequence[int]]
 """The candidates of a line in order of preference, as things stand in the room."""
 
 
-def in_stable_order(lines: Sequence[MatchLine]) -> Preference:
-    return lambda line, room: lines[line].candidates
+def in_stable_order(requests: Sequence[SlotRequest]) -> Preference:
+    return lambda line, free: requests[line].candidates
 
 
 def assign(
-    room: Room, lines: Sequence[MatchLine], apart: Sequence[Apart] = (), prefer: Preference | None = None
+    free: FreeSlots, requests: Sequence[SlotRequest], apart: Sequence[Apart] = (), prefer: Preference | None = None
 ) -> tuple[Pick, ...] | None:
     """The first assignment in order of preference, or None. The room is as before."""
-    search = Search(room, lines, apart)
+    search = Search(free, requests, apart)
     if not search.possible():
         return None
-    prefer = prefer or in_stable_order(lines)
-    for line in range(len(lines)):
+    prefer = prefer or in_stable_order(requests)
+    for line in range(len(requests)):
         while search.left[line]:
-            if not search.choose(line, prefer(line, room)):
+            if not search.choose(line, prefer(line, free)):
                 search.undo()
                 return None
     picks = tuple(search.picks)
@@ -98,27 +98,27 @@ def _merged(picks: tuple[Pick, ...]) -> tuple[Pick, ...]:
             continue
         before = merged.get(pick[:2])
         units = pick.portion.units + (before.portion.units if before else 0)
-        merged[pick[:2]] = Pick(pick.line, pick.slot, Portion(units=units))
+        merged[pick[:2]] = Pick(pick.number, pick.slot, Portion(units=units))
     return tuple(sorted([*merged.values(), *parts]))
 
 
 class Search:
     """One attempt: what is left to serve, and what was taken for it so far."""
 
-    def __init__(self, room: Room, lines: Sequence[MatchLine], apart: Sequence[Apart] = ()) -> None:
-        self.room = room
-        self.lines = lines
-        self.left = [line.wanted for line in lines]
+    def __init__(self, free: FreeSlots, requests: Sequence[SlotRequest], apart: Sequence[Apart] = ()) -> None:
+        self.free = free
+        self.requests = requests
+        self.left = [request.wanted for request in requests]
         self.picks: list[Pick] = []
         self._apart = apart
         self._values: list[set[Hashable]] = [set() for _ in apart]
         self._rules: list[list[int]] = [
-            [index for index, rule in enumerate(apart) if line in rule.lines] for line in range(len(lines))
+            [index for index, rule in enumerate(apart) if line in rule.numbers] for line in range(len(requests))
         ]
-        self._needs_matching = [self._is_awkward(index) for index in range(len(lines))]
+        self._needs_matching = [self._matching_needed(index) for index in range(len(requests))]
         masks: dict[int, int] = {}
-        for index, line in enumerate(lines):
-            for slot in line.candidates:
+        for index, request in enumerate(requests):
+            for slot in request.candidates:
                 masks[slot] = masks.get(slot, 0) | 1 << index
         self._masks = masks
         self._failed: set[Hashable] = set()
@@ -131,12 +131,12 @@ class Search:
         line = next((i for i, left in enumerate(self.left) if left and self._needs_matching[i]), None)
         if line is None:
             return True
-        state = (tuple(self.left), self.room.key(), tuple(map(frozenset, self._values)))
+        state = (tuple(self.left), self.free.key(), tuple(map(frozenset, self._values)))
         self._steps += 1
         if state in self._failed or self._steps > MAX_STEPS:
             return False
         tried: set[Hashable] = set()
-        for slot in self.lines[line].candidates:
+        for slot in self.requests[line].candidates:
             if not self._can(line, slot) or (alike := self._alike(slot)) in tried:
                 continue
             tried.add(alike)
@@ -151,10 +151,10 @@ class Search:
     def choose(self, line: int, candidates: Sequence[int]) -> bool:
         """Take the first slot in this order with which the rest can be served, as much of it as that allows."""
         wanted = self.left[line]
-        asked = self.lines[line]
+        asked = self.requests[line]
         if asked.whole and not asked.spread and not self._rules[line] and wanted == asked.wanted:
             for slot in candidates:
-                if self.room.units(slot) >= wanted and self._try(line, slot, wanted):
+                if self.free.units(slot) >= wanted and self._try(line, slot, wanted):
                     return True
         most = 1 if asked.spread else wanted
         return any(self._can(line, slot) and self._take_most(line, slot, most) for slot in candidates)
@@ -164,9 +164,9 @@ class Search:
             self._take_back()
 
     def _take_most(self, line: int, slot: int, wanted: int) -> bool:
-        if not self.lines[line].whole or self._rules[line]:
+        if not self.requests[line].whole or self._rules[line]:
             return self._try(line, slot, 1)
-        most = min(wanted, self.room.units(slot))
+        most = min(wanted, self.free.units(slot))
         if any(self._needs_matching):
             return any(self._try(line, slot, units) for units in range(most, 0, -1))
         # Taking less never hurts the other lines, and what this line still needs it finds elsewhere: bisect.
@@ -188,9 +188,9 @@ class Search:
         return False
 
     def _put(self, line: int, slot: int, count: int) -> None:
-        asked = self.lines[line]
+        asked = self.requests[line]
         portion = asked.portion(slot, count)
-        self.room.take(slot, portion)
+        self.free.take(slot, portion)
         self.left[line] -= count
         for rule in self._rules[line]:
             self._values[rule] |= self._apart[rule].values[slot]
@@ -198,8 +198,8 @@ class Search:
 
     def _take_back(self) -> None:
         line, slot, portion = self.picks.pop()
-        self.room.give(slot, portion)
-        self.left[line] += portion.units if self.lines[line].whole else 1
+        self.free.give(slot, portion)
+        self.left[line] += portion.units if self.requests[line].whole else 1
         for rule in self._rules[line]:
             self._values[rule] -= self._apart[rule].values[slot]
 
@@ -208,11 +208,11 @@ class Search:
             values = self._apart[rule].values
             if slot not in values or not self._values[rule].isdisjoint(values[slot]):
                 return False
-        return self.room.fits(slot, self.lines[line].portion(slot))
+        return self.free.fits(slot, self.requests[line].portion(slot))
 
     def _may_be(self) -> bool:
         """The flow over whole units, and for each line alone what else it minds: necessary, and polynomial."""
-        room, demands = self.room, [left if self.lines[i].whole else 0 for i, left in enumerate(self.left)]
+        free, demands = self.free, [left if self.requests[i].whole else 0 for i, left in enumerate(self.left)]
         for index, left in enumerate(self.left):
             if left and (demands[index] == 0 or self._rules[index]) and not self._some(index, left):
                 return False
@@ -220,13 +220,13 @@ class Search:
             return True
         buckets: dict[int, int] = {}
         for slot, mask in self._masks.items():
-            units = room.units(slot)
+            units = free.units(slot)
             if units:
                 buckets[mask] = buckets.get(mask, 0) + units
         return can_serve(demands, buckets)
 
     def _some(self, line: int, left: int) -> bool:
-        fitting = [slot for slot in self.lines[line].candidates if self._can(line, slot)]
+        fitting = [slot for slot in self.requests[line].candidates if self._can(line, slot)]
         if not self._rules[line]:
             return bool(fitting)
         return all(
@@ -234,23 +234,23 @@ class Search:
             for rule in self._rules[line]
         )
 
-    def _is_awkward(self, line: int) -> bool:
-        asked = self.lines[line]
+    def _matching_needed(self, line: int) -> bool:
+        asked = self.requests[line]
         if not asked.whole or self._rules[line]:
             return True
-        slots = self.room.inventory.slots
+        slots = self.free.inventory.slots
         return any(slots[slot].group or slots[slot].counters or slots[slot].boards for slot in asked.candidates)
 
     def _alike(self, slot: int) -> Hashable:
         """Slots of one mark can stand in for each other in whatever is still to be placed."""
-        inventory: Inventory = self.room.inventory
+        inventory: Inventory = self.free.inventory
         facts = inventory.slots[slot]
         if facts.group or inventory.groups_of[slot]:
             return slot
         values = tuple(rule.values.get(slot) for rule in self._apart)
-        portions = tuple(line.portions.get(slot) if line.portions else None for line in self.lines)
-        share = self.room.shares.get(slot)
-        used = self.room.used[slot]
+        portions = tuple(request.portions.get(slot) if request.portions else None for request in self.requests)
+        share = self.free.shares.get(slot)
+        used = self.free.used[slot]
         return (
             *(self._masks[slot], facts.quantity, used, share, facts.counters, facts.capacity),
             *(values, portions, facts.boards),

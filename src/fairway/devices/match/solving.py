@@ -12,95 +12,101 @@ from itertools import combinations, islice, product
 from typing import NamedTuple
 
 from fairway.api.devices import CapacityRequestPolicy
-from fairway.devices.match.capacity import LOOK, Portion, Room
-from fairway.devices.match.matching import Apart, MatchLine, Pick, assign
+from fairway.devices.match.capacity import LOOK, FreeSlots, Portion
+from fairway.devices.match.matching import Apart, Pick, SlotRequest, assign
 from fairway.devices.match.strategies import DEFAULT_CHAIN, Chain, Loss, no_loss, on_domains, preference
 from fairway.devices.model.device import qualified
 from fairway.devices.model.inventory import Slot
 from fairway.devices.model.values import Many, Unreadable
-from fairway.devices.select.requests import MOST_DEVICES, DeviceNeeds, Need, Option, Rule
-from fairway.devices.select.selector_requests import ByClaim, Wish
+from fairway.devices.select.requests import MOST_DEVICES, Option, ResolvedRequest, ResolvedRequests, Rule
+from fairway.devices.select.selector_requests import ByClaim, DeviceSelector
 from fairway.resources.quantity import parse_quantity
 
 MAX_TRIES = 256
 """Combinations of options and of values that are looked at."""
 _MAX_DOMAINS = 8
 
-Candidates = Callable[[Wish], tuple[int, ...]]
+Candidates = Callable[[DeviceSelector], tuple[int, ...]]
 """The slots of the node that a wish means and that may be had by whoever has it, in order."""
 
 
 class TakenSlot(NamedTuple):
     """So much of a slot for a need, by which of its options."""
 
-    need: int
+    request: int
     option: int
     slot: int
     portion: Portion
 
 
 def solve(
-    room: Room,
-    needs: DeviceNeeds,
+    free: FreeSlots,
+    resolved: ResolvedRequests,
     candidates: Candidates,
     chain: Chain = DEFAULT_CHAIN,
     loss: Loss = no_loss,
 ) -> tuple[TakenSlot, ...] | None:
-    """What to take for all needs together; None if they cannot be served. The room is as before."""
-    chains = [need.strategy or chain for need in needs.needs]
-    for options in _option_vectors(needs.needs):
-        lines = _lines(room, needs.needs, options, candidates, chains)
-        if lines is None or _too_many(needs.needs, lines):
+    """What to take for all requests together; None if they cannot be served. `free` is as before."""
+    chains = [request.strategy or chain for request in resolved.requests]
+    for options in _option_vectors(resolved.requests):
+        requests = _requests(free, resolved.requests, options, candidates, chains)
+        if requests is None or _too_many(resolved.requests, requests):
             continue
-        picks = _best(room, lines, needs.rules, options, chains, loss)
+        picks = _best(free, requests, resolved.rules, options, chains, loss)
         if picks is not None:
-            return tuple(TakenSlot(pick.line, options[pick.line], pick.slot, pick.portion) for pick in picks)
+            return tuple(TakenSlot(pick.number, options[pick.number], pick.slot, pick.portion) for pick in picks)
     return None
 
 
-def _option_vectors(needs: Sequence[Need]) -> Iterator[tuple[int, ...]]:
-    return islice(product(*(range(len(need.options)) for need in needs)), MAX_TRIES)
+def _option_vectors(requests: Sequence[ResolvedRequest]) -> Iterator[tuple[int, ...]]:
+    return islice(product(*(range(len(request.options)) for request in requests)), MAX_TRIES)
 
 
-def _too_many(needs: Sequence[Need], lines: Sequence[MatchLine]) -> bool:
+def _too_many(resolved: Sequence[ResolvedRequest], requests: Sequence[SlotRequest]) -> bool:
     """Whether a claim would have more devices than its status can name."""
     devices: dict[str, int] = {}
-    for need, line in zip(needs, lines, strict=True):
-        if need.claim:
-            devices[need.claim] = devices.get(need.claim, 0) + line.wanted
+    for written, request in zip(resolved, requests, strict=True):
+        if written.claim:
+            devices[written.claim] = devices.get(written.claim, 0) + request.wanted
     return any(count > MOST_DEVICES for count in devices.values())
 
 
-def _lines(
-    room: Room, needs: Sequence[Need], options: Sequence[int], candidates: Candidates, chains: Sequence[Chain]
-) -> list[MatchLine] | None:
-    lines = []
-    for need, chosen, chain in zip(needs, options, chains, strict=True):
-        line = _line(room, need.options[chosen], candidates, chain[0] == "spread")
-        if line is None:
+def _requests(
+    free: FreeSlots,
+    resolved: Sequence[ResolvedRequest],
+    options: Sequence[int],
+    candidates: Candidates,
+    chains: Sequence[Chain],
+) -> list[SlotRequest] | None:
+    requests = []
+    for written, chosen, chain in zip(resolved, options, chains, strict=True):
+        request = _request(free, written.options[chosen], candidates, chain[0] == "spread")
+        if request is None:
             return None
-        lines.append(line)
-    return lines
+        requests.append(request)
+    return requests
 
 
-def _line(room: Room, option: Option, candidates: Candidates, spread: bool) -> MatchLine | None:
-    slots = candidates(option.wish)
-    facts = room.inventory.slots
-    if option.every and not (slots and room.inventory.complete):
+def _request(free: FreeSlots, option: Option, candidates: Candidates, spread: bool) -> SlotRequest | None:
+    slots = candidates(option.selector)
+    facts = free.inventory.slots
+    if option.every and not (slots and free.inventory.complete):
         return None
     if option.admin:
         wanted = len(slots) if option.every else option.units
-        return MatchLine(slots, wanted, portions=dict.fromkeys(slots, LOOK), once=True)
+        return SlotRequest(slots, wanted, portions=dict.fromkeys(slots, LOOK), once=True)
     if option.milli:
-        return MatchLine(slots, 1, option.milli)
-    if not isinstance(option.wish, ByClaim) or not (option.capacity or any(facts[slot].shareable for slot in slots)):
+        return SlotRequest(slots, 1, option.milli)
+    if not isinstance(option.selector, ByClaim) or not (
+        option.capacity or any(facts[slot].shareable for slot in slots)
+    ):
         units = sum(facts[slot].quantity for slot in slots) if option.every else option.units
-        return MatchLine(slots, units, spread=spread) if units else None
+        return SlotRequest(slots, units, spread=spread) if units else None
     portions = {slot: portion for slot in slots if (portion := _portion(facts[slot], option)) is not None}
     if option.every:
-        able = tuple(slot for slot, portion in portions.items() if room.has_capacity(slot, portion))
-        return MatchLine(able, len(able), portions=portions, once=True) if able else None
-    return MatchLine(tuple(portions), option.units, portions=portions, once=True)
+        able = tuple(slot for slot, portion in portions.items() if free.has_capacity(slot, portion))
+        return SlotRequest(able, len(able), portions=portions, once=True) if able else None
+    return SlotRequest(tuple(portions), option.units, portions=portions, once=True)
 
 
 def _portion(slot: Slot, option: Option) -> Portion | None:
@@ -139,69 +145,69 @@ def _part(total: int, asked: int | None, policy: CapacityRequestPolicy | None) -
 
 
 def _best(
-    room: Room,
-    lines: list[MatchLine],
+    free: FreeSlots,
+    requests: list[SlotRequest],
     rules: Sequence[Rule],
     options: Sequence[int],
     chains: Sequence[Chain],
     loss: Loss,
 ) -> tuple[Pick, ...] | None:
-    apart = [_apart(room, rule, _concerned(rule, options), lines) for rule in rules if not rule.together]
+    apart = [_apart(free, rule, _concerned(rule, options), requests) for rule in rules if not rule.together]
     apart += [
-        Apart(frozenset({index}), {slot: frozenset({slot}) for slot in line.candidates})
-        for index, line in enumerate(lines)
-        if line.once
+        Apart(frozenset({index}), {slot: frozenset({slot}) for slot in request.candidates})
+        for index, request in enumerate(requests)
+        if request.once
     ]
     together = [(rule.attribute, _concerned(rule, options)) for rule in rules if rule.together]
     if not together:
-        return _assign(room, lines, apart, chains, loss)
+        return _assign(free, requests, apart, chains, loss)
     found: list[tuple[list[tuple[bool, list[int]]], tuple[Pick, ...]]] = []
-    for narrowed in _narrowings(room, lines, together):
-        picks = _assign(room, narrowed, apart, chains, loss)
+    for narrowed in _narrowings(free, requests, together):
+        picks = _assign(free, narrowed, apart, chains, loss)
         if picks is not None:
-            found.append((_ranks(room, lines, chains, loss, picks), picks))
+            found.append((_ranks(free, requests, chains, loss, picks), picks))
     return min(found)[1] if found else None
 
 
 def _assign(
-    room: Room, lines: list[MatchLine], apart: Sequence[Apart], chains: Sequence[Chain], loss: Loss
+    free: FreeSlots, requests: list[SlotRequest], apart: Sequence[Apart], chains: Sequence[Chain], loss: Loss
 ) -> tuple[Pick, ...] | None:
     if not any("numa" in chain for chain in chains):
-        return assign(room, lines, apart, preference(lines, chains, loss))
-    if assign(room, lines, apart) is None:
+        return assign(free, requests, apart, preference(requests, chains, loss))
+    if assign(free, requests, apart) is None:
         return None
-    domains = _fewest_domains(room, lines, apart, chains)
-    return assign(room, lines, apart, preference(lines, chains, loss, domains))
+    domains = _fewest_domains(free, requests, apart, chains)
+    return assign(free, requests, apart, preference(requests, chains, loss, domains))
 
 
 def _fewest_domains(
-    room: Room, lines: list[MatchLine], apart: Sequence[Apart], chains: Sequence[Chain]
+    free: FreeSlots, requests: list[SlotRequest], apart: Sequence[Apart], chains: Sequence[Chain]
 ) -> tuple[str, ...] | None:
     """The fewest NUMA nodes that can serve all lines that mind; the first by name of those."""
     minding = {line for line, chain in enumerate(chains) if "numa" in chain}
-    slots = {slot for line in minding for slot in lines[line].candidates}
-    known = {room.inventory.slots[slot].device.numa() for slot in slots} - {None}
+    slots = {slot for line in minding for slot in requests[line].candidates}
+    known = {free.inventory.slots[slot].device.numa() for slot in slots} - {None}
     names = sorted(name for name in known if name is not None)
     for size in range(1, len(names) if len(names) <= _MAX_DOMAINS else 2):
         for domains in combinations(names, size):
             narrowed = [
-                line._replace(candidates=tuple(s for s in line.candidates if on_domains(room, s, domains)))
+                request._replace(candidates=tuple(s for s in request.candidates if on_domains(free, s, domains)))
                 if index in minding
-                else line
-                for index, line in enumerate(lines)
+                else request
+                for index, request in enumerate(requests)
             ]
-            if assign(room, narrowed, apart) is not None:
+            if assign(free, narrowed, apart) is not None:
                 return domains
     return None
 
 
 def _concerned(rule: Rule, options: Sequence[int]) -> list[int]:
-    return sorted({need for need, option in rule.needs if option in (-1, options[need])})
+    return sorted({need for need, option in rule.requests if option in (-1, options[need])})
 
 
-def _values(room: Room, slot: int, attribute: str) -> tuple[Hashable, ...]:
+def _values(free: FreeSlots, slot: int, attribute: str) -> tuple[Hashable, ...]:
     """What a device publishes under an attribute: the elements of a list, in their order, or the one value."""
-    device = room.inventory.slots[slot].device
+    device = free.inventory.slots[slot].device
     match device.attributes.get(qualified(attribute, device.driver)):
         case None | Unreadable(""):
             return ()
@@ -211,26 +217,30 @@ def _values(room: Room, slot: int, attribute: str) -> tuple[Hashable, ...]:
             return (value,)
 
 
-def _apart(room: Room, rule: Rule, concerned: list[int], lines: list[MatchLine]) -> Apart:
-    slots = {slot for line in concerned for slot in lines[line].candidates}
-    values = {slot: frozenset(found) for slot in slots if (found := _values(room, slot, rule.attribute))}
+def _apart(free: FreeSlots, rule: Rule, concerned: list[int], requests: list[SlotRequest]) -> Apart:
+    slots = {slot for line in concerned for slot in requests[line].candidates}
+    values = {slot: frozenset(found) for slot in slots if (found := _values(free, slot, rule.attribute))}
     return Apart(frozenset(concerned), values)
 
 
-def _narrowings(room: Room, lines: list[MatchLine], together: list[tuple[str, list[int]]]) -> Iterator[list[MatchLine]]:
+def _narrowings(
+    free: FreeSlots, requests: list[SlotRequest], together: list[tuple[str, list[int]]]
+) -> Iterator[list[SlotRequest]]:
     """The lines with only such candidates as have one value, for every choice of values.
 
     Lists match if they all have a value in common, so each value that some device lists is a choice of its own.
     """
     published, choices = [], []
     for attribute, concerned in together:
-        slots = dict.fromkeys(slot for line in concerned for slot in lines[line].candidates)
-        values = {slot: _values(room, slot, attribute) for slot in slots}
+        slots = dict.fromkeys(slot for line in concerned for slot in requests[line].candidates)
+        values = {slot: _values(free, slot, attribute) for slot in slots}
         published.append(values)
         every = dict.fromkeys(value for found in values.values() for value in found)
-        choices.append([value for value in every if _all_could(value, lines, concerned, values)] if concerned else [()])
+        choices.append(
+            [value for value in every if _all_could(value, requests, concerned, values)] if concerned else [()]
+        )
     for chosen in islice(product(*choices), MAX_TRIES):
-        narrowed = lines.copy()
+        narrowed = requests.copy()
         for values, (_, concerned), wanted in zip(published, together, chosen, strict=True):
             for line in concerned:
                 kept = tuple(slot for slot in narrowed[line].candidates if wanted in values[slot])
@@ -239,20 +249,23 @@ def _narrowings(room: Room, lines: list[MatchLine], together: list[tuple[str, li
 
 
 def _all_could(
-    value: Hashable, lines: Sequence[MatchLine], concerned: Sequence[int], values: Mapping[int, tuple[Hashable, ...]]
+    value: Hashable,
+    requests: Sequence[SlotRequest],
+    concerned: Sequence[int],
+    values: Mapping[int, tuple[Hashable, ...]],
 ) -> bool:
     """Whether each line has a candidate with this value, so that it is worth a try."""
-    return all(any(value in values[slot] for slot in lines[line].candidates) for line in concerned)
+    return all(any(value in values[slot] for slot in requests[line].candidates) for line in concerned)
 
 
 def _ranks(
-    room: Room, lines: list[MatchLine], chains: Sequence[Chain], loss: Loss, picks: tuple[Pick, ...]
+    free: FreeSlots, requests: list[SlotRequest], chains: Sequence[Chain], loss: Loss, picks: tuple[Pick, ...]
 ) -> list[tuple[bool, list[int]]]:
     """How good an assignment is in order of preference, line by line."""
-    prefer = preference(lines, chains, loss)
+    prefer = preference(requests, chains, loss)
     ranks = []
-    for index in range(len(lines)):
-        order = {slot: rank for rank, slot in enumerate(prefer(index, room))}
-        taken = [(order[pick.slot], pick.portion.units or 1) for pick in picks if pick.line == index]
+    for index in range(len(requests)):
+        order = {slot: rank for rank, slot in enumerate(prefer(index, free))}
+        taken = [(order[pick.slot], pick.portion.units or 1) for pick in picks if pick.number == index]
         ranks.append((len(taken) > 1, sorted(rank for rank, units in taken for _ in range(min(units, 64)))))
     return ranks

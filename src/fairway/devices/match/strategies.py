@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from fairway.devices.match.capacity import Room
-from fairway.devices.match.matching import MatchLine, Preference
+from fairway.devices.match.capacity import FreeSlots
+from fairway.devices.match.matching import Preference, SlotRequest
 
 Chain = tuple[str, ...]
 Loss = Callable[[int], Any]
@@ -27,38 +27,43 @@ def no_loss(slot: int) -> int:
 
 
 def preference(
-    lines: Sequence[MatchLine], chains: Sequence[Chain], loss: Loss = no_loss, domains: Collection[str] | None = None
+    requests: Sequence[SlotRequest],
+    chains: Sequence[Chain],
+    loss: Loss = no_loss,
+    domains: Collection[str] | None = None,
 ) -> Preference:
     """The candidates of each line by its chain. `domains` are the NUMA nodes to stay on, where `numa` is in a chain."""
 
-    def prefer(line: int, room: Room) -> Sequence[int]:
-        candidates = lines[line].candidates
+    def prefer(line: int, free: FreeSlots) -> Sequence[int]:
+        candidates = requests[line].candidates
         if chains[line] == DEFAULT_CHAIN:
             return candidates
-        keys = [_key(name, lines[line], room, loss, domains) for name in chains[line]]
+        keys = [_key(name, requests[line], free, loss, domains) for name in chains[line]]
         return sorted(candidates, key=lambda slot: [key(slot) for key in keys])
 
     return prefer
 
 
-def _key(name: str, line: MatchLine, room: Room, loss: Loss, domains: Collection[str] | None) -> Callable[[int], Any]:
+def _key(
+    name: str, request: SlotRequest, free: FreeSlots, loss: Loss, domains: Collection[str] | None
+) -> Callable[[int], Any]:
     match name:
         case "pack":
-            return lambda slot: _left(line, slot, room)
+            return lambda slot: _left(request, slot, free)
         case "spread":
-            return lambda slot: -_left(line, slot, room)
+            return lambda slot: -_left(request, slot, free)
         case "least-loss":
-            return lambda slot: (loss(slot), _left(line, slot, room))
+            return lambda slot: (loss(slot), _left(request, slot, free))
         case "numa":
-            return lambda slot: not on_domains(room, slot, domains)
+            return lambda slot: not on_domains(free, slot, domains)
     return lambda slot: 0
 
 
-def _left(line: MatchLine, slot: int, room: Room) -> int:
-    return room.free_milli(slot) if line.milli else room.units(slot)
+def _left(request: SlotRequest, slot: int, free: FreeSlots) -> int:
+    return free.free_milli(slot) if request.milli else free.units(slot)
 
 
-def on_domains(room: Room, slot: int, domains: Collection[str] | None) -> bool:
+def on_domains(free: FreeSlots, slot: int, domains: Collection[str] | None) -> bool:
     """A device that does not say where it is stands in nobody's way."""
-    numa = room.inventory.slots[slot].device.numa()
+    numa = free.inventory.slots[slot].device.numa()
     return domains is None or numa is None or numa in domains

@@ -50,7 +50,7 @@ class Locator:
         self._on_node: dict[str, set[PoolKey]] = {}
         self._nodes_of: dict[PoolKey, set[str]] = {}
         self._bad_annotations: dict[int, str] = {}
-        self._far: set[PoolKey] = set()
+        self._network: set[PoolKey] = set()
         """Pools with devices that several nodes may reach."""
 
     # -- slices -----------------------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ class Locator:
 
     def rows_of(self, pools: set[PoolKey]) -> set[int]:
         """The rows on which there may be devices of these pools."""
-        if not self._far.isdisjoint(pools):
+        if not self._network.isdisjoint(pools):
             return set(range(len(self._state.nodes)))
         return self._rows({name for pool in pools for name in self._nodes_of.get(pool, ())})
 
@@ -75,12 +75,12 @@ class Locator:
             before = self._nodes_of.pop(key, set())
             for name in before:
                 self._on_node.get(name, set()).discard(key)
-            everywhere |= key in self._far
-            self._far.discard(key)
+            everywhere |= key in self._network
+            self._network.discard(key)
             pool = self._pools.pool(key)
             reaches = pool.reaches if pool else ()
             if pool is not None and (pool.spans or any(not reach.node for reach in reaches)):
-                self._far.add(key)
+                self._network.add(key)
                 everywhere = True
             reached = self._nodes_of[key] = {reach.node for reach in reaches if reach.node}
             for name in reached:
@@ -103,7 +103,7 @@ class Locator:
         name = nodes.names[row]
         devices, counters = list(self._annotated(row)), dict[CounterKey, int]()
         labels, complete = nodes.labels.at(row), True
-        for key in sorted({*self._on_node.get(name, ()), *self._far}):
+        for key in sorted({*self._on_node.get(name, ()), *self._network}):
             pool = self._pools.pool(key)
             assert pool is not None  # it is on a node only while it is there
             here = [reach for reach in pool.reaches if reach.includes(name, labels)]

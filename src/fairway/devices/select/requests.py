@@ -15,10 +15,10 @@ from fairway.api.devices import (
     ResourceClaimTemplate,
 )
 from fairway.devices.select.classes import ClassTable
-from fairway.devices.select.selector_requests import ByClaim, ByClass, ByKind, ClaimMatcher, Wish
+from fairway.devices.select.selector_requests import ByClaim, ByClass, ByKind, ClaimMatcher, DeviceSelector
 from fairway.errors import InputError
 from fairway.resources.quantity import parse_quantity
-from fairway.state.device_requests import ClaimAsk, DeviceRequests
+from fairway.state.device_requests import ClaimRequest, DeviceRequests
 
 MOST_DEVICES = 32
 """Of one claim: more than that its status cannot name."""
@@ -32,7 +32,7 @@ class Option(NamedTuple):
     admin access looks on and takes nothing.
     """
 
-    wish: Wish
+    selector: DeviceSelector
     units: int = 1
     milli: int = 0
     every: bool = False
@@ -41,7 +41,7 @@ class Option(NamedTuple):
     admin: bool = False
 
 
-class Need(NamedTuple):
+class ResolvedRequest(NamedTuple):
     """A line: the first of its options that can be served."""
 
     options: tuple[Option, ...]
@@ -58,7 +58,7 @@ class Rule(NamedTuple):
 
     attribute: str
     together: bool
-    needs: frozenset[tuple[int, int]]
+    requests: frozenset[tuple[int, int]]
 
 
 class Missing(NamedTuple):
@@ -68,10 +68,10 @@ class Missing(NamedTuple):
     text: str
 
 
-class DeviceNeeds(NamedTuple):
+class ResolvedRequests(NamedTuple):
     """Everything one pod needs of devices. `pins` are where claims that are allocated already can be used."""
 
-    needs: tuple[Need, ...] = ()
+    requests: tuple[ResolvedRequest, ...] = ()
     rules: tuple[Rule, ...] = ()
     pins: tuple[NodeSelector, ...] = ()
     shared: tuple[str, ...] = ()
@@ -81,20 +81,22 @@ class DeviceNeeds(NamedTuple):
     @property
     def admin(self) -> bool:
         """Whether something is asked for with admin access."""
-        return any(option.admin for need in self.needs for option in need.options)
+        return any(option.admin for request in self.requests for option in request.options)
 
-    def without(self, served: Callable[[Need], bool]) -> DeviceNeeds:
+    def without(self, served: Callable[[ResolvedRequest], bool]) -> ResolvedRequests:
         """What is left when some needs are served already, with the rules among what is left."""
-        kept = [index for index, need in enumerate(self.needs) if not served(need)]
-        if len(kept) == len(self.needs):
+        kept = [index for index, request in enumerate(self.requests) if not served(request)]
+        if len(kept) == len(self.requests):
             return self
         places = {index: place for place, index in enumerate(kept)}
         rules = (
-            rule._replace(needs=frozenset((places[need], option) for need, option in rule.needs if need in places))
+            rule._replace(
+                requests=frozenset((places[need], option) for need, option in rule.requests if need in places)
+            )
             for rule in self.rules
         )
         return self._replace(
-            needs=tuple(self.needs[index] for index in kept), rules=tuple(rule for rule in rules if rule.needs)
+            requests=tuple(self.requests[index] for index in kept), rules=tuple(rule for rule in rules if rule.requests)
         )
 
 
@@ -113,62 +115,66 @@ class RequestResolver:
         self._claims = claims
         self._templates = templates
 
-    def resolve(self, asks: DeviceRequests | None, plain: tuple[tuple[str, int], ...] = ()) -> DeviceNeeds:
+    def resolve(self, requests: DeviceRequests | None, plain: tuple[tuple[str, int], ...] = ()) -> ResolvedRequests:
         """`plain` are units of plain resources that have to be found among devices."""
-        needs = [Need((Option(ByKind(resource), units),)) for resource, units in plain]
-        if asks is None:
-            return DeviceNeeds(tuple(needs))
+        resolved = [ResolvedRequest((Option(ByKind(resource), units),)) for resource, units in plain]
+        if requests is None:
+            return ResolvedRequests(tuple(resolved))
         missing: list[Missing] = []
-        for ask in asks.classes:
-            known = self._classes.get(ask.class_name)
+        for request in requests.classes:
+            known = self._classes.get(request.class_name)
             if known is None:
-                missing.append(Missing(CLASS_MISSING, f"resource class {ask.class_name} does not exist"))
+                missing.append(Missing(CLASS_MISSING, f"resource class {request.class_name} does not exist"))
             elif known.faults:
-                missing.append(Missing(CLASS_MISSING, f"resource class {ask.class_name}: {known.faults[0]}"))
-            strategy = asks.strategy or (known.spec.strategy if known else ())
-            wish = ByClass(ask.class_name)
-            if ask.units:
-                needs.append(Need((Option(wish, ask.units),), strategy))
-            needs += [Need((Option(wish, 1, milli),), strategy) for milli in ask.fractions]
-        made = DeviceNeeds(tuple(needs), missing=tuple(missing))
-        for claim in asks.claims:
-            made = self._with_claim(made, claim, asks.strategy)
+                missing.append(Missing(CLASS_MISSING, f"resource class {request.class_name}: {known.faults[0]}"))
+            strategy = requests.strategy or (known.spec.strategy if known else ())
+            selector = ByClass(request.class_name)
+            if request.units:
+                resolved.append(ResolvedRequest((Option(selector, request.units),), strategy))
+            resolved += [ResolvedRequest((Option(selector, 1, milli),), strategy) for milli in request.fractions]
+        made = ResolvedRequests(tuple(resolved), missing=tuple(missing))
+        for claim in requests.claims:
+            made = self._with_claim(made, claim, requests.strategy)
         return made
 
-    def _with_claim(self, so_far: DeviceNeeds, ask: ClaimAsk, strategy: tuple[str, ...]) -> DeviceNeeds:
-        if ask.claim:
-            claim = self._claims.get(ask.claim)
+    def _with_claim(
+        self, resolved: ResolvedRequests, request: ClaimRequest, strategy: tuple[str, ...]
+    ) -> ResolvedRequests:
+        if request.claim:
+            claim = self._claims.get(request.claim)
             if claim is None:
-                return _lacking(so_far, Missing(CLAIM_MISSING, f"resource claim {ask.claim} does not exist"))
+                return _lacking(resolved, Missing(CLAIM_MISSING, f"resource claim {request.claim} does not exist"))
             if claim.status.allocation is not None:
                 selector = claim.status.allocation.node_selector
-                return so_far._replace(pins=(*so_far.pins, selector)) if selector else so_far
-            so_far = so_far._replace(shared=(*so_far.shared, ask.claim))
-            return self._with_requests(so_far, ask.claim, claim.spec.devices, strategy)
-        template = self._templates.get(ask.template)
+                return resolved._replace(pins=(*resolved.pins, selector)) if selector else resolved
+            resolved = resolved._replace(shared=(*resolved.shared, request.claim))
+            return self._with_requests(resolved, request.claim, claim.spec.devices, strategy)
+        template = self._templates.get(request.template)
         if template is None:
-            text = f"resource claim template {ask.template or ask.entry} does not exist"
-            return _lacking(so_far, Missing(CLAIM_MISSING, text))
-        return self._with_requests(so_far, ask.entry, template.spec.spec.devices, strategy)
+            text = f"resource claim template {request.template or request.entry} does not exist"
+            return _lacking(resolved, Missing(CLAIM_MISSING, text))
+        return self._with_requests(resolved, request.entry, template.spec.spec.devices, strategy)
 
     def _with_requests(
-        self, so_far: DeviceNeeds, claim: str, asked: DeviceClaim, strategy: tuple[str, ...]
-    ) -> DeviceNeeds:
+        self, resolved: ResolvedRequests, claim: str, asked: DeviceClaim, strategy: tuple[str, ...]
+    ) -> ResolvedRequests:
         try:
-            return self._with_read(so_far, claim, asked, strategy)
+            return self._with_read(resolved, claim, asked, strategy)
         except Exception as error:  # whatever a claim says is a reason on its own pods
-            return _lacking(so_far, Missing(CLAIM_MISSING, f"resource claim {claim} cannot be read: {error}"))
+            return _lacking(resolved, Missing(CLAIM_MISSING, f"resource claim {claim} cannot be read: {error}"))
 
-    def _with_read(self, so_far: DeviceNeeds, claim: str, asked: DeviceClaim, strategy: tuple[str, ...]) -> DeviceNeeds:
-        needs, missing = list(so_far.needs), [*so_far.missing, *_too_many(claim, asked)]
+    def _with_read(
+        self, resolved: ResolvedRequests, claim: str, asked: DeviceClaim, strategy: tuple[str, ...]
+    ) -> ResolvedRequests:
+        requests, missing = list(resolved.requests), [*resolved.missing, *_too_many(claim, asked)]
         places: dict[str, tuple[int, int]] = {}
         for request in asked.requests:
-            need = _need(claim, request, strategy)
-            places[request.name] = (len(needs), -1)
-            for index, option in enumerate(need.options):
-                places[f"{request.name}/{option.name}"] = (len(needs), index)
+            found = _resolved(claim, request, strategy)
+            places[request.name] = (len(requests), -1)
+            for index, option in enumerate(found.options):
+                places[f"{request.name}/{option.name}"] = (len(requests), index)
                 missing += self._faults(option)
-            needs.append(need)
+            requests.append(found)
         every = [place for name, place in places.items() if "/" not in name]
         rules = [
             Rule(
@@ -178,14 +184,14 @@ class RequestResolver:
             )
             for constraint in asked.constraints
         ]
-        return so_far._replace(needs=tuple(needs), rules=(*so_far.rules, *rules), missing=tuple(missing))
+        return resolved._replace(requests=tuple(requests), rules=(*resolved.rules, *rules), missing=tuple(missing))
 
     def _faults(self, option: Option) -> Iterator[Missing]:
-        wish = option.wish
-        assert isinstance(wish, ByClaim)
-        if not self._matcher.knows(wish.device_class):
-            yield Missing(CLASS_MISSING, f"device class {wish.device_class} does not exist")
-        elif fault := self._matcher.fault(wish):
+        selector = option.selector
+        assert isinstance(selector, ByClaim)
+        if not self._matcher.knows(selector.device_class):
+            yield Missing(CLASS_MISSING, f"device class {selector.device_class} does not exist")
+        elif fault := self._matcher.fault(selector):
             yield Missing(CLASS_MISSING, fault)
 
 
@@ -200,18 +206,18 @@ def _too_many(claim: str, asked: DeviceClaim) -> Iterator[Missing]:
         yield Missing(CLAIM_MISSING, f"resource claim {claim} {text}")
 
 
-def _lacking(needs: DeviceNeeds, missing: Missing) -> DeviceNeeds:
-    return needs._replace(missing=(*needs.missing, missing))
+def _lacking(requests: ResolvedRequests, missing: Missing) -> ResolvedRequests:
+    return requests._replace(missing=(*requests.missing, missing))
 
 
-def _need(claim: str, request: DeviceRequest, strategy: tuple[str, ...]) -> Need:
+def _resolved(claim: str, request: DeviceRequest, strategy: tuple[str, ...]) -> ResolvedRequest:
     if request.exactly is not None:
         options: tuple[Option, ...] = (_option(request.exactly, ""),)
     else:
         options = tuple(_option(sub, sub.name) for sub in request.first_available)
         if not options:
             raise InputError(f"request {request.name} says neither exactly nor firstAvailable")
-    return Need(options, strategy, claim, request.name)
+    return ResolvedRequest(options, strategy, claim, request.name)
 
 
 def _option(asked: ExactDeviceRequest | DeviceSubRequest, name: str) -> Option:

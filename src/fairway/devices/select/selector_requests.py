@@ -33,15 +33,15 @@ class ByClaim(NamedTuple):
     tolerations: tuple[DeviceToleration, ...] = ()
 
 
-Wish = ByClass | ByKind | ByClaim
+DeviceSelector = ByClass | ByKind | ByClaim
 
 
-def label(wish: Wish) -> str:
+def label(selector: DeviceSelector) -> str:
     """What a binding calls it: the class, or the plain resource."""
-    match wish:
+    match selector:
         case ByClass(name) | ByKind(name):
             return name
-    return wish.device_class
+    return selector.device_class
 
 
 class ClaimMatcher:
@@ -54,34 +54,34 @@ class ClaimMatcher:
     def knows(self, device_class: str) -> bool:
         return device_class in self._device_classes or self._classes.get(device_class) is not None
 
-    def fault(self, wish: ByClaim) -> str:
+    def fault(self, selector: ByClaim) -> str:
         """What keeps the wish from being understood at all; "" if nothing does."""
         try:
-            for text in self._expressions(wish):
+            for text in self._expressions(selector):
                 compiled(text)
         except InputError as error:
             return str(error)
         return ""
 
-    def selects(self, wish: ByClaim, device: Device, class_names: frozenset[str] | set[str]) -> bool:
+    def selects(self, selector: ByClaim, device: Device, class_names: frozenset[str] | set[str]) -> bool:
         """`class_names` are the ResourceClasses that select the device. Only what a driver publishes can be claimed."""
         if (
             not device.driver
             or not device.healthy
             or not device.reachable
-            or not tolerated(device.taints, wish.tolerations)
+            or not tolerated(device.taints, selector.tolerations)
         ):
             return False
-        if wish.device_class not in self._device_classes and wish.device_class not in class_names:
+        if selector.device_class not in self._device_classes and selector.device_class not in class_names:
             return False
         try:
-            return all(compiled(text).answer(device).value is True for text in self._expressions(wish))
+            return all(compiled(text).answer(device).value is True for text in self._expressions(selector))
         except InputError:
             return False
 
-    def failure(self, wish: ByClaim, device: Device) -> str:
+    def failure(self, selector: ByClaim, device: Device) -> str:
         """Why an expression gives no answer about a device, where running it was given up; else ""."""
-        for text in () if self.fault(wish) else self._expressions(wish):
+        for text in () if self.fault(selector) else self._expressions(selector):
             answer = compiled(text).answer(device)
             if answer.failed:
                 return f"CEL expression {shown(text)} fails: {answer.error}"
@@ -89,18 +89,18 @@ class ClaimMatcher:
                 return ""
         return ""
 
-    def error(self, wish: ByClaim, device: Device) -> str:
+    def error(self, selector: ByClaim, device: Device) -> str:
         """What the first expression that does not hold for a device says went wrong; "" if it is simply not true."""
-        for text in () if self.fault(wish) else self._expressions(wish):
+        for text in () if self.fault(selector) else self._expressions(selector):
             answer = compiled(text).answer(device)
             if answer.value is not True:
                 return answer.error
         return ""
 
-    def _expressions(self, wish: ByClaim) -> tuple[str, ...]:
-        known = self._device_classes.get(wish.device_class)
+    def _expressions(self, selector: ByClaim) -> tuple[str, ...]:
+        known = self._device_classes.get(selector.device_class)
         own = tuple(s.cel.expression for s in known.spec.selectors if s.cel) if known else ()
-        return (*own, *wish.expressions)
+        return (*own, *selector.expressions)
 
 
 def tolerated(taints: tuple[DeviceTaint, ...], tolerations: tuple[DeviceToleration, ...]) -> bool:

@@ -17,7 +17,7 @@ DeviceKey = tuple[str, str, str]
 """Driver, pool and device."""
 
 
-class Held(NamedTuple):
+class ClaimedDevice(NamedTuple):
     """A device, or part of it, as a claim's allocation has it. `class_name` is that of the request, or of the
     alternative that was taken.
     """
@@ -32,7 +32,7 @@ class ClaimedDevices:
 
     def __init__(self) -> None:
         self._devices: dict[str, tuple[DeviceKey, ...]] = {}
-        self._held: dict[DeviceKey, dict[str, list[Held]]] = {}
+        self._by_device: dict[DeviceKey, dict[str, list[ClaimedDevice]]] = {}
         self._changed: set[DeviceKey] = set()
 
     def __bool__(self) -> bool:
@@ -46,16 +46,16 @@ class ClaimedDevices:
         for result in allocation.devices.results if allocation else ():
             if not result.admin_access:
                 device = (result.driver, result.pool, result.device)
-                held = Held(key, classes.get(result.request, ""), result)
-                self._held.setdefault(device, {}).setdefault(key, []).append(held)
+                claimed_device = ClaimedDevice(key, classes.get(result.request, ""), result)
+                self._by_device.setdefault(device, {}).setdefault(key, []).append(claimed_device)
                 self._devices[key] = (*self._devices.get(key, ()), device)
                 self._changed.add(device)
 
     def delete(self, key: str) -> None:
         for device in dict.fromkeys(self._devices.pop(key, ())):  # a claim may have a device twice, in parts
-            self._held[device].pop(key, None)
-            if not self._held[device]:
-                del self._held[device]
+            self._by_device[device].pop(key, None)
+            if not self._by_device[device]:
+                del self._by_device[device]
             self._changed.add(device)
 
     def take_changed(self) -> set[DeviceKey]:
@@ -63,14 +63,14 @@ class ClaimedDevices:
         changed, self._changed = self._changed, set()
         return changed
 
-    def of(self, inventory: Inventory) -> Iterator[tuple[Held, int]]:
+    def of(self, inventory: Inventory) -> Iterator[tuple[ClaimedDevice, int]]:
         """What claims hold of these slots."""
         if not self._devices:
             return
         for index, slot in enumerate(inventory.slots):
             device = slot.device
-            claims = self._held.get((device.driver, device.pool, device.name), {})
-            yield from ((held, index) for claim in sorted(claims) for held in claims[claim])
+            claims = self._by_device.get((device.driver, device.pool, device.name), {})
+            yield from ((claimed_device, index) for claim in sorted(claims) for claimed_device in claims[claim])
 
 
 def _classes(claim: ResourceClaim) -> dict[str, str]:

@@ -160,11 +160,11 @@ class DeviceColumns:
         for _, entry in node.lost:
             lost[entry.class_name] += entry.milli
         return _Row(
-            node.tally(node.room),
+            node.tally(node.free),
             lost,
             self._contested(node),
             node.accounts,
-            frozenset((names, kind_place(axis, node, slot)) for slot, names in enumerate(node.takes)),
+            frozenset((names, kind_place(axis, node, slot)) for slot, names in enumerate(node.selectable_by)),
         )
 
     def _count(self, row: _Row, sign: int) -> None:
@@ -189,24 +189,24 @@ class DeviceColumns:
         return frozenset(
             axis.row(facts.device.kind)
             for slot, facts in enumerate(node.inventory.slots)
-            if node.is_plain(slot) and (node.takes[slot] or facts.device.name != facts.device.kind)
+            if node.is_plain(slot) and (node.selectable_by[slot] or facts.device.name != facts.device.kind)
         )
 
     # -- the node table ---------------------------------------------------------------------------------------
 
     def _amounts(self, row: int, node: NodeDevices) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """What the row has, by place, and what is drawn of it."""
-        axis, room = self._state.axis, node.room
+        axis, slots = self._state.axis, node.free
         has, free, drawn = (np.zeros(len(axis), dtype=np.int64) for _ in range(3))
         by_set: dict[ClassNames, list[int]] = {}
         for slot, facts in enumerate(node.inventory.slots):
-            there, left = facts.quantity * WHOLE, room.left(slot)
-            sums = by_set.setdefault(node.takes[slot], [0, 0])
+            there, left = facts.quantity * WHOLE, slots.left(slot)
+            sums = by_set.setdefault(node.selectable_by[slot], [0, 0])
             sums[0] += there
             sums[1] += left
-            if not node.is_plain(slot) and slot not in node.away:
+            if not node.is_plain(slot) and slot not in node.counted_elsewhere:
                 place = kind_place(axis, node, slot)
-                used = in_use(room, slot)
+                used = in_use(slots, slot)
                 has[place] += there if facts.usable else 0
                 free[place] += (there if facts.usable else 0) - used
         for names, (there, left) in by_set.items():
@@ -214,10 +214,10 @@ class DeviceColumns:
             has[places] += there
             free[places] += left
         drawn[self._ours] = (has - free)[self._ours] - self._state.nodes.used.data[self._ours, row]
-        for holding in node.holdings:
-            facts = node.inventory.slots[holding.slot]
-            if node.is_plain(holding.slot) and not holding.plain:
-                drawn[axis.row(facts.device.kind)] += portion_milli(facts, holding.portion)
+        for allocation in node.allocations:
+            facts = node.inventory.slots[allocation.slot]
+            if node.is_plain(allocation.slot) and not allocation.plain:
+                drawn[axis.row(facts.device.kind)] += portion_milli(facts, allocation.portion)
         return has, drawn
 
     def _write(self, row: int, has: NDArray[np.int64] | None, drawn: NDArray[np.int64] | None) -> None:

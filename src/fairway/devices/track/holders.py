@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from fairway.devices.match.solving import TakenSlot, solve
-from fairway.devices.select.requests import DeviceNeeds, Need
+from fairway.devices.select.requests import ResolvedRequest, ResolvedRequests
 from fairway.devices.select.selector_requests import ByKind, label
 from fairway.devices.track.claimed import ClaimedDevices
 from fairway.devices.track.columns import Owner, kind_held
-from fairway.devices.track.node import Holding, NodeDevices, portion_milli
+from fairway.devices.track.node import NodeDevices, SlotAllocation, portion_milli
 from fairway.devices.track.record import read
 from fairway.resources.columns import Axis
-from fairway.state.device_requests import CLASS_PREFIX, ClaimAsk
+from fairway.state.device_requests import CLASS_PREFIX, ClaimRequest
 from fairway.state.tasks import ACCOUNTED, Task
 
 
@@ -20,69 +20,71 @@ def restore(node: NodeDevices, tasks: Sequence[Task], claimed: ClaimedDevices) -
     """Take what the records of tasks and the allocations of claims say. A claim's devices are its first user's."""
     node.restore((task.key, entry) for task in tasks for entry in read(dict(task.record)))
     users = {claim.claim: task.key for task in reversed(tasks) for claim in _claims(task)}
-    for held, slot in claimed.of(node.inventory):
-        node.restore_claim(users.get(held.claim, f"claim {held.claim}"), held, slot)
+    for claimed_device, slot in claimed.of(node.inventory):
+        node.restore_claim(users.get(claimed_device.claim, f"claim {claimed_device.claim}"), claimed_device, slot)
 
 
-def place_unrecorded(node: NodeDevices, task: Task, needs: DeviceNeeds, claims: set[str]) -> None:
+def place_unrecorded(node: NodeDevices, task: Task, requests: ResolvedRequests, claims: set[str]) -> None:
     """A task that has its place but no record of its devices is taken to have the first that serve it.
 
     `claims` are those shared ones that others were given here already.
     """
     recorded = {entry.class_name for entry in read(dict(task.record))}
 
-    def known(need: Need) -> bool:
-        if need.claim:
-            return need.claim in claims
-        return not is_plain(need) and label(need.options[0].wish) in recorded
+    def known(request: ResolvedRequest) -> bool:
+        if request.claim:
+            return request.claim in claims
+        return not is_plain(request) and label(request.options[0].selector) in recorded
 
-    left = needs.without(known)
-    claims.update(needs.shared)
-    taken = solve(node.room, left, node.own_candidates) if left.needs and not left.missing else None
+    left = requests.without(known)
+    claims.update(requests.shared)
+    taken = solve(node.free, left, node.own_candidates) if left.requests and not left.missing else None
     for choice in (found for found in taken or () if not found.portion.looks):
-        node.take(holding_of(left.needs[choice.need], choice, task.key))
+        node.take(allocation_of(left.requests[choice.request], choice, task.key))
 
 
-def holding_of(need: Need, taken: TakenSlot, holder: str = "") -> Holding:
+def allocation_of(request: ResolvedRequest, taken: TakenSlot, holder: str = "") -> SlotAllocation:
     """What was taken for a need, named by the option that was served."""
-    option = need.options[taken.option]
-    request = f"{need.request}/{option.name}" if option.name else need.request
-    return Holding(holder, taken.slot, taken.portion, label(option.wish), is_plain(need), need.claim, request)
+    option = request.options[taken.option]
+    name = f"{request.request}/{option.name}" if option.name else request.request
+    return SlotAllocation(
+        holder, taken.slot, taken.portion, label(option.selector), is_plain(request), request.claim, name
+    )
 
 
-def counts(axis: Axis, node: NodeDevices, holdings: Iterable[Holding]) -> dict[int, int]:
+def counts(axis: Axis, node: NodeDevices, allocations: Iterable[SlotAllocation]) -> dict[int, int]:
     """What holdings count for in queues, beyond what their pods ask for by name: their kind, and of what was claimed
     the class, where somebody counts that.
     """
     found: dict[int, int] = {}
-    for holding in holdings:
-        if holding.plain or holding.portion.looks:
+    for allocation in allocations:
+        if allocation.plain or allocation.portion.looks:
             continue
-        place, milli = kind_held(axis, node, holding.slot, holding.portion)
+        place, milli = kind_held(axis, node, allocation.slot, allocation.portion)
         found[place] = found.get(place, 0) + milli
-        named = axis.find(CLASS_PREFIX + holding.label) if holding.claim and holding.label else None
+        named = axis.find(CLASS_PREFIX + allocation.label) if allocation.claim and allocation.label else None
         if named is not None:
-            amount = portion_milli(node.inventory.slots[holding.slot], holding.portion)
+            amount = portion_milli(node.inventory.slots[allocation.slot], allocation.portion)
             found[named] = found.get(named, 0) + amount
     return found
 
 
 def accounts(axis: Axis, node: NodeDevices, tasks: Iterable[Task]) -> Mapping[Owner, Mapping[int, int]]:
     """The same by queue, namespace and job."""
-    by_owner: dict[Owner, list[Holding]] = {}
+    by_owner: dict[Owner, list[SlotAllocation]] = {}
     owners = {task.key: task.job for task in tasks if task.state in ACCOUNTED}
-    for holding in node.holdings:
-        job = owners.get(holding.holder)
+    for allocation in node.allocations:
+        job = owners.get(allocation.holder)
         if job is not None:
-            by_owner.setdefault((job.queue, job.namespace, job.identity), []).append(holding)
-    found = ((owner, counts(axis, node, holdings)) for owner, holdings in by_owner.items())
+            by_owner.setdefault((job.queue, job.namespace, job.identity), []).append(allocation)
+    found = ((owner, counts(axis, node, allocations)) for owner, allocations in by_owner.items())
     return {owner: amounts for owner, amounts in found if amounts}
 
 
-def is_plain(need: Need) -> bool:
+def is_plain(request: ResolvedRequest) -> bool:
     """Whether it is asked for by the name of a plain resource, under which it is counted anyway."""
-    return isinstance(need.options[0].wish, ByKind)
+    return isinstance(request.options[0].selector, ByKind)
 
 
-def _claims(task: Task) -> Iterator[ClaimAsk]:
+def _claims(task: Task) -> Iterator[ClaimRequest]:
     yield from task.shape.devices.claims if task.shape.devices is not None else ()

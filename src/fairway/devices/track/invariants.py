@@ -24,9 +24,9 @@ def check(state: ClusterState) -> None:
     _same("rows with devices", sorted(kept.nodes), sorted(fresh.nodes))
     for row, node in kept.nodes.items():
         name, other = nodes.names[row], fresh.nodes[row]
-        _same(f"users of devices on {name}", sorted(node.holdings), sorted(other.holdings))
-        _same(f"classes of devices on {name}", node.takes, other.takes)
-        _same(f"what is taken of devices on {name}", node.room.key(), other.room.key())
+        _same(f"users of devices on {name}", sorted(node.allocations), sorted(other.allocations))
+        _same(f"classes of devices on {name}", node.selectable_by, other.selectable_by)
+        _same(f"what is taken of devices on {name}", node.free.key(), other.free.key())
     _same("classes' sums", dict(kept.columns.copy_of_sums()), dict(fresh.columns.copy_of_sums()))
     _same("devices by owner", kept.columns.accounts, fresh.columns.accounts)
     _same("resources given as devices", kept.columns.contested, fresh.columns.contested)

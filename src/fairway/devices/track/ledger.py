@@ -16,8 +16,8 @@ from fairway.devices.model.inventory import Inventory
 from fairway.devices.model.locating import Locator
 from fairway.devices.model.pools import check_slice
 from fairway.devices.select.classes import ClassTable, CompiledClass
-from fairway.devices.select.requests import DeviceNeeds, RequestResolver
-from fairway.devices.select.selector_requests import ByClaim, ByClass, ClaimMatcher, Wish
+from fairway.devices.select.requests import RequestResolver, ResolvedRequests
+from fairway.devices.select.selector_requests import ByClaim, ByClass, ClaimMatcher, DeviceSelector
 from fairway.devices.track.columns import DeviceColumns
 from fairway.devices.track.network import NetworkDevices
 from fairway.devices.track.node import ClassUse, NodeDevices, portion_milli
@@ -55,8 +55,8 @@ class DeviceLedger:
         return self._state.axis
 
     @property
-    def far(self) -> NetworkDevices:
-        return self._occupancy.far
+    def network(self) -> NetworkDevices:
+        return self._occupancy.network
 
     @property
     def enabled(self) -> bool:
@@ -109,7 +109,7 @@ class DeviceLedger:
         self._locator = Locator(self._state)
         self._occupancy = Occupancy(self._state, self.nodes, self.resolve)
         self._facts = self._changed = self._reshaped = -1
-        self._needs: dict[tuple[DeviceRequests | None, Plain], DeviceNeeds] = {}
+        self._resolved: dict[tuple[DeviceRequests | None, Plain], ResolvedRequests] = {}
 
     def _retire(self) -> None:
         if self.enabled:
@@ -129,7 +129,7 @@ class DeviceLedger:
         for claim in facts.claims.values():
             self._take_claim(claim)
         self._occupancy.claimed.take_changed()
-        self._renew_needs()
+        self._renew_resolved()
 
     def _learn(self, changes: Iterable[Changed]) -> tuple[set[int], set[int], set[int]]:
         """Take in what changed; returns rows whose devices are others now, and rows where others select them: classes
@@ -154,7 +154,7 @@ class DeviceLedger:
                 for node in self.nodes.values():
                     node.select(node.selected)
             if kind in (ResourceClass, ResourceClaim, DeviceClass, ResourceClaimTemplate):
-                self._renew_needs()
+                self._renew_resolved()
                 asked_for |= self._occupancy.presumed
         return rows, reselected, asked_for
 
@@ -170,9 +170,9 @@ class DeviceLedger:
         learn = self._occupancy.learn_claim
         self.aside.take(claim, lambda good: learn(fact_key(good), good), lambda bad: learn(fact_key(bad), None))
 
-    def _renew_needs(self) -> None:
+    def _renew_resolved(self) -> None:
         self.generation += 1
-        self._needs.clear()
+        self._resolved.clear()
 
     def _reclass(self, name: str) -> set[int]:
         """A class came or went: every device is matched against it once. Returns rows where that made a difference."""
@@ -193,7 +193,9 @@ class DeviceLedger:
         """Rows where claims hold other devices than before, or where they count as a class that nobody counted."""
         rows = self._locator.rows_of({device[:2] for device in self._occupancy.claimed.take_changed()})
         if self.columns.has_new_classes():
-            rows |= {row for row, node in self.nodes.items() if any(holding.claim for holding in node.holdings)}
+            rows |= {
+                row for row, node in self.nodes.items() if any(allocation.claim for allocation in node.allocations)
+            }
         return rows
 
     # -- rows -------------------------------------------------------------------------------------------------
@@ -203,12 +205,12 @@ class DeviceLedger:
         touched = set[int]()
         for row in sorted(rows):
             self._find_devices(row)
-            touched |= self.far.place(row, self.nodes.get(row))
+            touched |= self.network.place(row, self.nodes.get(row))
         if touched:
             self.generation += 1
-        for row in sorted(rows | touched if self.far else touched):
+        for row in sorted(rows | touched if self.network else touched):
             if (node := self.nodes.get(row)) is not None:
-                node.away, node.layout = self.far.away(row), -1
+                node.counted_elsewhere, node.layout = self.network.counted_elsewhere(row), -1
         return touched
 
     def _find_devices(self, row: int) -> None:
@@ -237,32 +239,32 @@ class DeviceLedger:
         """The units of plain resources that a shape asks for."""
         return self._occupancy.plain(shape)
 
-    def resolve(self, asks: DeviceRequests | None, plain: Plain = ()) -> DeviceNeeds:
+    def resolve(self, asks: DeviceRequests | None, plain: Plain = ()) -> ResolvedRequests:
         """What asks mean now."""
         key = (asks, plain)
-        found = self._needs.get(key)
+        found = self._resolved.get(key)
         if found is None:
-            if len(self._needs) >= _KEPT:
-                self._needs.clear()
-            found = self._needs[key] = self._requests.resolve(asks, plain)
+            if len(self._resolved) >= _KEPT:
+                self._resolved.clear()
+            found = self._resolved[key] = self._requests.resolve(asks, plain)
         return found
 
     def freed(self, task: Task) -> Vector:
         """What a task's going would give to classes and resources beyond what it asked for by name."""
         node = self.nodes.get(task.node)
-        if node is None or not any(holding.holder == task.key for holding in node.holdings):
+        if node is None or not any(allocation.holder == task.key for allocation in node.allocations):
             return ()
         places, gives = self.class_places(node), dict[int, int]()
-        for holding in node.holdings:
-            if holding.holder == task.key:
-                facts = node.inventory.slots[holding.slot]
-                milli = portion_milli(facts, holding.portion)
-                for slot in {holding.slot, *facts.leaves, *node.inventory.groups_of[holding.slot]}:
+        for allocation in node.allocations:
+            if allocation.holder == task.key:
+                facts = node.inventory.slots[allocation.slot]
+                milli = portion_milli(facts, allocation.portion)
+                for slot in {allocation.slot, *facts.leaves, *node.inventory.groups_of[allocation.slot]}:
                     for place in places[slot]:
                         gives[place] = gives.get(place, 0) + milli
-                for place in self._beside(node, holding.slot, places):
+                for place in self._beside(node, allocation.slot, places):
                     gives[place] = gives.get(place, 0) + milli
-                if node.is_plain(holding.slot) and not holding.plain:
+                if node.is_plain(allocation.slot) and not allocation.plain:
                     place = self.axis.row(facts.device.kind)
                     gives[place] = gives.get(place, 0) + milli
         named = dict(task.shape.vector)
@@ -288,9 +290,9 @@ class DeviceLedger:
         }
         return found - set(places[slot])
 
-    def class_of(self, wish: Wish) -> CompiledClass | None:
+    def class_of(self, selector: DeviceSelector) -> CompiledClass | None:
         """The ResourceClass that a wish means, in a claim too."""
-        match wish:
+        match selector:
             case ByClass(name):
                 return self.classes.get(name)
             case ByClaim(name):
@@ -308,13 +310,13 @@ class DeviceLedger:
     def layout(self, node: NodeDevices) -> int:
         """A number for all nodes on which the same can be taken by the same, in the same order."""
         if node.layout < 0:
-            layout = (node.structure, node.plain, node.far, node.away, tuple(node.takes))
+            layout = (node.structure, node.plain, node.network_slots, node.counted_elsewhere, tuple(node.selectable_by))
             node.layout = self._layouts.setdefault(layout, len(self._layouts))
         return node.layout
 
     def class_places(self, node: NodeDevices) -> list[tuple[int, ...]]:
         """For each slot the dimensions of those classes that could take it and that somebody asks for."""
-        return [self.columns.places.of(names) for names in node.takes]
+        return [self.columns.places.of(names) for names in node.selectable_by]
 
     def warnings(self) -> list[str]:
         unserved = [

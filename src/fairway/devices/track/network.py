@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from fairway.devices.track.claimed import DeviceKey
-from fairway.devices.track.node import Holding, NodeDevices
+from fairway.devices.track.node import NodeDevices, SlotAllocation
 
 
 class NetworkSlot(NamedTuple):
@@ -30,14 +30,14 @@ class NetworkDevices:
     def __init__(self) -> None:
         self._places: dict[DeviceKey, dict[int, NetworkSlot]] = {}
         self._keys: dict[int, dict[DeviceKey, NetworkSlot]] = {}
-        self._held: dict[int, dict[DeviceKey, tuple[Holding, ...]]] = {}
+        self._allocated: dict[int, dict[DeviceKey, tuple[SlotAllocation, ...]]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._places)
 
     def place(self, row: int, node: NodeDevices | None) -> set[int]:
         """The devices of a row are others now. Returns the rows to which that makes a difference."""
-        old, new = self._keys.get(row, {}), {} if node is None else _far_slots(node)
+        old, new = self._keys.get(row, {}), {} if node is None else _network_slots(node)
         if old == new:
             return set()
         touched = self._rows(old)
@@ -50,30 +50,30 @@ class NetworkDevices:
         self._keys[row] = new
         if not new:
             del self._keys[row]
-            self._held.pop(row, None)
+            self._allocated.pop(row, None)
         return touched | self._rows(new)
 
-    def away(self, row: int) -> frozenset[int]:
+    def counted_elsewhere(self, row: int) -> frozenset[int]:
         """The slots of a row that count elsewhere."""
         keys = self._keys.get(row, {})
-        return frozenset(place.slot for key, place in keys.items() if self._home(key) != row)
+        return frozenset(place.slot for key, place in keys.items() if self._primary_node(key) != row)
 
     def note(self, row: int, node: NodeDevices) -> set[int]:
         """What the pods of a row hold, by their records. Returns the other rows where that is news."""
         if row not in self._keys:
             return set()
         held = {key: found for key, place in self._keys[row].items() if (found := _recorded(node, place.slot))}
-        before = self._held.get(row, {})
-        self._held[row] = held
+        before = self._allocated.get(row, {})
+        self._allocated[row] = held
         return self._rows(key for key in {*held, *before} if held.get(key) != before.get(key)) - {row}
 
-    def echo(self, row: int, node: NodeDevices) -> None:
+    def mirror(self, row: int, node: NodeDevices) -> None:
         """Take on a row what the pods of others hold."""
         for key, (slot, _) in self._keys.get(row, {}).items():
             for other in sorted(self._places[key]):
                 if other != row:
-                    for holding in self._held.get(other, {}).get(key, ()):
-                        node.take(holding._replace(slot=slot))
+                    for allocation in self._allocated.get(other, {}).get(key, ()):
+                        node.take(allocation._replace(slot=slot))
 
     def elsewhere(self, row: int, slot: int) -> Iterator[tuple[int, int]]:
         """The rows and slots besides this one that are the same device."""
@@ -84,11 +84,11 @@ class NetworkDevices:
     def homes(self) -> Iterator[tuple[int, int]]:
         """Every device once, as row and slot."""
         for key in sorted(self._places):
-            home = self._home(key)
+            home = self._primary_node(key)
             if home is not None:
                 yield home, self._places[key][home].slot
 
-    def _home(self, key: DeviceKey) -> int | None:
+    def _primary_node(self, key: DeviceKey) -> int | None:
         """The row on which a device counts; None while no node that reaches it is there."""
         return min((row for row, place in self._places[key].items() if place.reachable), default=None)
 
@@ -96,11 +96,11 @@ class NetworkDevices:
         return {row for key in keys for row in self._places.get(key, ())}
 
 
-def _far_slots(node: NodeDevices) -> dict[DeviceKey, NetworkSlot]:
-    devices = ((node.inventory.slots[slot].device, slot) for slot in sorted(node.far))
+def _network_slots(node: NodeDevices) -> dict[DeviceKey, NetworkSlot]:
+    devices = ((node.inventory.slots[slot].device, slot) for slot in sorted(node.network_slots))
     return {(device.driver, device.pool, device.name): NetworkSlot(slot, device.reachable) for device, slot in devices}
 
 
-def _recorded(node: NodeDevices, slot: int) -> tuple[Holding, ...]:
+def _recorded(node: NodeDevices, slot: int) -> tuple[SlotAllocation, ...]:
     """A claim's devices are taken on every row by its allocation, and need no echo."""
-    return tuple(holding for holding in node.holdings if holding.slot == slot and not holding.claim)
+    return tuple(allocation for allocation in node.allocations if allocation.slot == slot and not allocation.claim)

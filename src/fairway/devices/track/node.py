@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from fairway.devices.match.capacity import Portion, Room
+from fairway.devices.match.capacity import FreeSlots, Portion
 from fairway.devices.model.device import WHOLE, qualified
 from fairway.devices.model.inventory import Inventory, Slot
-from fairway.devices.select.selector_requests import ByClaim, ByClass, ByKind, ClaimMatcher, Wish
-from fairway.devices.track.claimed import Held
+from fairway.devices.select.selector_requests import ByClaim, ByClass, ByKind, ClaimMatcher, DeviceSelector
+from fairway.devices.track.claimed import ClaimedDevice
 from fairway.devices.track.record import DeviceUse
 from fairway.resources.quantity import parse_quantity
 
@@ -19,7 +19,7 @@ _KEPT = 256
 """Wishes whose devices are remembered."""
 
 
-class Holding(NamedTuple):
+class SlotAllocation(NamedTuple):
     """So much of a slot is held by a pod (`namespace/name`), or by a claim that no pod of the node has; `label` is the
     class that was asked for.
     """
@@ -55,21 +55,21 @@ class NodeDevices:
         "_record_names",
         "_recorded",
         "accounts",
-        "away",
-        "far",
+        "allocations",
+        "counted_elsewhere",
+        "free",
         "has_groups",
-        "holdings",
         "inventory",
         "kinds",
         "layout",
         "lost",
         "needs_matching",
+        "network_slots",
         "plain",
-        "room",
+        "selectable_by",
         "selected",
         "source",
         "structure",
-        "takes",
     )
 
     def __init__(
@@ -80,7 +80,7 @@ class NodeDevices:
         listed: frozenset[str] = frozenset(),
     ) -> None:
         self.inventory = inventory
-        self.room = Room(inventory)
+        self.free = FreeSlots(inventory)
         self.has_groups = any(slot.group for slot in inventory.slots)
         self.needs_matching = any(
             slot.group or slot.counters or slot.shareable or slot.boards for slot in inventory.slots
@@ -90,18 +90,18 @@ class NodeDevices:
         self.structure = -1
         self.plain: frozenset[str] = listed & {slot.device.kind for slot in inventory.slots}
         """Kinds that the node lists as extended resources."""
-        self.far = frozenset(
+        self.network_slots = frozenset(
             index for index, slot in enumerate(inventory.slots) if not slot.device.node or slot.device.spans
         )
         """Slots that matter to other nodes too, which reach them or share their counters; they are never units of the
         node's own resources."""
-        self.away: frozenset[int] = frozenset()
+        self.counted_elsewhere: frozenset[int] = frozenset()
         """Those of them that are counted with another node."""
-        kinds = {(slot.device.kind, index in self.far): index for index, slot in enumerate(inventory.slots)}
+        kinds = {(slot.device.kind, index in self.network_slots): index for index, slot in enumerate(inventory.slots)}
         self.kinds = tuple(kinds.values())
         """A slot of each kind that counts on its own."""
         self.accounts: Mapping[tuple[str, str, str], Mapping[int, int]] = {}
-        self.holdings: list[Holding] = []
+        self.allocations: list[SlotAllocation] = []
         self.lost: list[tuple[str, DeviceUse]] = []
         """Recorded holdings of devices that are not there any more."""
         self._matcher = matcher
@@ -112,71 +112,71 @@ class NodeDevices:
     def select(self, selected: Sequence[ClassNames]) -> None:
         """Who selects what has changed."""
         self.selected: list[ClassNames] = list(selected)
-        self.takes: list[ClassNames] = [
+        self.selectable_by: list[ClassNames] = [
             names if slot.usable else NO_CLASSES
             for names, slot in zip(self.selected, self.inventory.slots, strict=True)
         ]
-        self._candidates: dict[Wish, tuple[int, ...]] = {}
-        self._masks: dict[Wish, int] = {}
+        self._candidates: dict[DeviceSelector, tuple[int, ...]] = {}
+        self._masks: dict[DeviceSelector, int] = {}
         self.layout = -1
 
     def is_of(self, *source: object) -> bool:
         """Whether it was made from the same devices."""
         return self.source == source
 
-    def candidates(self, wish: Wish) -> tuple[int, ...]:
+    def candidates(self, selector: DeviceSelector) -> tuple[int, ...]:
         """The slots that a wish means and that whoever has it may have, in stable order."""
-        found = self._candidates.get(wish)
+        found = self._candidates.get(selector)
         if found is None:
             if len(self._candidates) >= _KEPT:
                 self._candidates.clear()
                 self._masks.clear()
-            found = self._candidates[wish] = tuple(self._find(wish))
+            found = self._candidates[selector] = tuple(self._find(selector))
         return found
 
-    def own_candidates(self, wish: Wish) -> tuple[int, ...]:
+    def own_candidates(self, selector: DeviceSelector) -> tuple[int, ...]:
         """The same without devices that other nodes may reach."""
-        found = self.candidates(wish)
-        return tuple(slot for slot in found if slot not in self.far) if self.far else found
+        found = self.candidates(selector)
+        return tuple(slot for slot in found if slot not in self.network_slots) if self.network_slots else found
 
-    def mask(self, wish: Wish) -> int:
+    def mask(self, selector: DeviceSelector) -> int:
         """The same as bits."""
-        found = self._masks.get(wish)
+        found = self._masks.get(selector)
         if found is None:
-            found = self._masks[wish] = sum(1 << slot for slot in self.candidates(wish))
+            found = self._masks[selector] = sum(1 << slot for slot in self.candidates(selector))
         return found
 
-    def _find(self, wish: Wish) -> list[int]:
+    def _find(self, selector: DeviceSelector) -> list[int]:
         slots = range(len(self.inventory))
-        match wish:
+        match selector:
             case ByClass(name):
-                return [slot for slot in slots if name in self.takes[slot]]
+                return [slot for slot in slots if name in self.selectable_by[slot]]
             case ByKind(resource):
                 facts = self.inventory.slots
-                own = (slot for slot in slots if slot not in self.far)
+                own = (slot for slot in slots if slot not in self.network_slots)
                 found = [slot for slot in own if facts[slot].device.kind == resource and facts[slot].usable]
                 return sorted(found, key=lambda slot: facts[slot].device.name != resource)
         return [
             slot
             for slot in slots
-            if self._matcher.selects(wish, self.inventory.slots[slot].device, self.selected[slot])
+            if self._matcher.selects(selector, self.inventory.slots[slot].device, self.selected[slot])
         ]
 
-    def failure(self, wish: Wish) -> str:
+    def failure(self, selector: DeviceSelector) -> str:
         """Why it is not known whether a wish means a device here; "" if it is known of all."""
-        if not isinstance(wish, ByClaim):
+        if not isinstance(selector, ByClaim):
             return ""
-        failures = (self._matcher.failure(wish, slot.device) for slot in self.inventory.slots)
+        failures = (self._matcher.failure(selector, slot.device) for slot in self.inventory.slots)
         return next(filter(None, failures), "")
 
-    def error(self, wish: ByClaim) -> str:
+    def error(self, selector: ByClaim) -> str:
         """What an expression says went wrong with a device here that it does not select; "" if nothing did."""
-        errors = (self._matcher.error(wish, slot.device) for slot in self.inventory.slots if slot.device.driver)
+        errors = (self._matcher.error(selector, slot.device) for slot in self.inventory.slots if slot.device.driver)
         return next(filter(None, errors), "")
 
     def is_plain(self, slot: int) -> bool:
         """Whether a slot counts as units of an extended resource."""
-        return self.inventory.slots[slot].device.kind in self.plain and slot not in self.far
+        return self.inventory.slots[slot].device.kind in self.plain and slot not in self.network_slots
 
     def backs(self, resource: str) -> bool:
         """Whether units of a plain resource are devices here."""
@@ -189,16 +189,16 @@ class NodeDevices:
     # -- who holds what ---------------------------------------------------------------------------------------
 
     def clear(self) -> None:
-        self.room = Room(self.inventory)
-        self.holdings = []
+        self.free = FreeSlots(self.inventory)
+        self.allocations = []
         self.lost = []
 
-    def take(self, holding: Holding) -> None:
-        self.room.take(holding.slot, holding.portion)
-        self.holdings.append(holding)
+    def take(self, allocation: SlotAllocation) -> None:
+        self.free.take(allocation.slot, allocation.portion)
+        self.allocations.append(allocation)
 
-    def hold(self, holder: str, slot: int, portion: Portion, label: str) -> None:
-        self.take(Holding(holder, slot, portion, label))
+    def allocate(self, holder: str, slot: int, portion: Portion, label: str) -> None:
+        self.take(SlotAllocation(holder, slot, portion, label))
 
     def restore(self, recorded: Iterable[tuple[str, DeviceUse]]) -> None:
         """Take what records say is held, the largest parts first: units of one name cannot be told apart."""
@@ -209,15 +209,15 @@ class NodeDevices:
                 continue
             units, part = divmod(entry.milli, WHOLE)
             if not self.inventory.slots[slots[0]].shareable:
-                self.hold(holder, slots[0], Portion(units=units + bool(part)), entry.class_name)
+                self.allocate(holder, slots[0], Portion(units=units + bool(part)), entry.class_name)
                 continue
             for _ in range(units):
-                self.hold(holder, self._emptiest(slots), Portion(units=1), entry.class_name)
+                self.allocate(holder, self._emptiest(slots), Portion(units=1), entry.class_name)
             if part:
                 portion = Portion(milli=part)
-                fitting = [slot for slot in slots if self.room.fits(slot, portion)]
-                tightest = min(fitting, key=self.room.free_milli, default=self._emptiest(slots))
-                self.hold(holder, tightest, portion, entry.class_name)
+                fitting = [slot for slot in slots if self.free.fits(slot, portion)]
+                tightest = min(fitting, key=self.free.free_milli, default=self._emptiest(slots))
+                self.allocate(holder, tightest, portion, entry.class_name)
 
     def _meant(self, entry: DeviceUse) -> tuple[int, ...]:
         """The slots of the device that a record names. A bare name that several devices have by now means the first
@@ -225,54 +225,63 @@ class NodeDevices:
         """
         owners = self._recorded.get(entry.device, ())
         for slots in owners if len(owners) > 1 else ():
-            if any(entry.class_name in self.selected[slot] and not self.room.touched(slot) for slot in slots):
+            if any(entry.class_name in self.selected[slot] and not self.free.touched(slot) for slot in slots):
                 return slots
         return owners[0] if owners else ()
 
-    def restore_claim(self, holder: str, held: Held, slot: int) -> None:
+    def restore_claim(self, holder: str, claimed_device: ClaimedDevice, slot: int) -> None:
         facts = self.inventory.slots[slot]
         portion = Portion(units=1)
         if facts.shareable:
-            consumed = held.result.consumed_capacity
+            consumed = claimed_device.result.consumed_capacity
             given = {qualified(n, facts.device.driver): text for n, text in consumed.items()}
             parts = tuple(max(0, parse_quantity(given[n]).nanos) if n in given else t for n, t in facts.capacity)
             portion = Portion(capacity=parts)
-        self.take(Holding(holder, slot, portion, held.class_name, claim=held.claim, request=held.result.request))
+        self.take(
+            SlotAllocation(
+                holder,
+                slot,
+                portion,
+                claimed_device.class_name,
+                claim=claimed_device.claim,
+                request=claimed_device.result.request,
+            )
+        )
 
     def _emptiest(self, slots: Sequence[int]) -> int:
-        return max(slots, key=lambda slot: (self.room.units(slot), self.room.free_milli(slot), -slot))
+        return max(slots, key=lambda slot: (self.free.units(slot), self.free.free_milli(slot), -slot))
 
     # -- what that means to classes ---------------------------------------------------------------------------
 
-    def tally(self, room: Room) -> Tally:
+    def tally(self, free: FreeSlots) -> Tally:
         """What is here and what of it is in use, by the set of classes that select it."""
         found: dict[ClassNames, ClassUse] = {}
         for slot, facts in enumerate(self.inventory.slots):
-            if slot in self.away:
+            if slot in self.counted_elsewhere:
                 continue
             names = self.selected[slot]
             there = facts.quantity * WHOLE if facts.usable else 0
             before = found.get(names)
             if before is None:
-                found[names] = ClassUse(there, in_use(room, slot))
+                found[names] = ClassUse(there, in_use(free, slot))
             else:
-                found[names] = ClassUse(before.allocatable + there, before.requested + in_use(room, slot))
+                found[names] = ClassUse(before.allocatable + there, before.requested + in_use(free, slot))
         found.pop(NO_CLASSES, None)
         return found
 
 
-def in_use(room: Room, slot: int) -> int:
+def in_use(free: FreeSlots, slot: int) -> int:
     """Thousandths of a slot that are in use, by itself or because its hardware is."""
-    facts = room.inventory.slots[slot]
+    facts = free.inventory.slots[slot]
     everything = facts.quantity * WHOLE
     if facts.group:
-        return everything if room.group_touched(slot) else 0
-    if any(room.used[group] for group in room.inventory.groups_of[slot]):
+        return everything if free.group_touched(slot) else 0
+    if any(free.used[group] for group in free.inventory.groups_of[slot]):
         return everything
-    share = room.shares.get(slot)
+    share = free.shares.get(slot)
     if share is None:
-        return room.used[slot] * WHOLE
-    return room.used[slot] * WHOLE + max(share.milli, _largest(facts, share.capacity))
+        return free.used[slot] * WHOLE
+    return free.used[slot] * WHOLE + max(share.milli, _largest(facts, share.capacity))
 
 
 def portion_milli(facts: Slot, portion: Portion) -> int:

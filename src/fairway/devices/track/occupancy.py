@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from fairway.api.devices import ResourceClaim
 from fairway.devices.model.device import WHOLE
 from fairway.devices.model.locating import is_plain_resource
-from fairway.devices.select.requests import DeviceNeeds
+from fairway.devices.select.requests import ResolvedRequests
 from fairway.devices.track.claimed import ClaimedDevices
 from fairway.devices.track.holders import accounts, place_unrecorded, restore
 from fairway.devices.track.network import NetworkDevices
@@ -24,7 +24,7 @@ from fairway.state.tasks import ON_NODE, Task
 Plain = tuple[tuple[str, int], ...]
 """Units of plain resources, by name."""
 
-Resolve = Callable[[DeviceRequests | None, Plain], DeviceNeeds]
+Resolve = Callable[[DeviceRequests | None, Plain], ResolvedRequests]
 
 
 class Occupancy:
@@ -35,7 +35,7 @@ class Occupancy:
         self._nodes = nodes
         self._resolve = resolve
         self.claimed = ClaimedDevices()
-        self.far = NetworkDevices()
+        self.network = NetworkDevices()
         self.presumed: set[int] = set()
         """Rows with pods whose devices depend on claims that were not allocated, or on what is not there yet."""
 
@@ -71,28 +71,28 @@ class Occupancy:
     def _is_idle(self, row: int) -> bool:
         """Whether nobody has anything there, nor had when it was last looked at."""
         node = self._nodes[row]
-        held = node.holdings or node.lost or self._state.nodes.tasks[row]
-        return not (held or node.far or self.claimed)
+        held = node.allocations or node.lost or self._state.nodes.tasks[row]
+        return not (held or node.network_slots or self.claimed)
 
     def _restore(self, row: int) -> set[int]:
         """What is recorded. Returns other rows that have to know."""
         node = self._nodes[row]
         node.clear()
         restore(node, self._tasks(row), self.claimed)
-        return self.far.note(row, node)
+        return self.network.note(row, node)
 
     def _settle(self, row: int) -> None:
         node = self._nodes[row]
-        self.far.echo(row, node)
+        self.network.mirror(row, node)
         tasks, shared = self._tasks(row), set[str]()
         self.presumed.discard(row)
         for task in tasks:
             plain = tuple((name, units) for name, units in self.plain(task.shape) if node.backs(name))
             if task.shape.devices is not None or plain:
-                needs = self._resolve(task.shape.devices, plain)
-                if needs.missing or any(need.claim for need in needs.needs):
+                requests = self._resolve(task.shape.devices, plain)
+                if requests.missing or any(request.claim for request in requests.requests):
                     self.presumed.add(row)
-                place_unrecorded(node, task, needs, shared)
+                place_unrecorded(node, task, requests, shared)
         node.accounts = accounts(self._state.axis, node, tasks)
 
     def _tasks(self, row: int) -> list[Task]:

@@ -60,23 +60,23 @@ class ClassReport(NamedTuple):
     warnings: tuple[Finding, ...]
 
 
-def class_reports(book: DeviceLedger) -> list[ClassReport]:
+def class_reports(ledger: DeviceLedger) -> list[ClassReport]:
     """All classes, by name. The book must be up to date."""
-    return [_report(book, known) for known in book.classes]
+    return [_report(ledger, known) for known in ledger.classes]
 
 
-def devices(book: DeviceLedger, only: str | None = None) -> Iterator[tuple[NodeDevices, int, Device]]:
+def devices(ledger: DeviceLedger, only: str | None = None) -> Iterator[tuple[NodeDevices, int, Device]]:
     """Every device, or those of one node, with its node and first slot, by node and in stable order.
 
     Of all devices those that several nodes reach come once.
     """
-    for name, node in book.nodes_by_name().items():
+    for name, node in ledger.nodes_by_name().items():
         if only not in (None, name):
             continue
         seen: set[tuple[str, str, str]] = set()
         for slot, facts in enumerate(node.inventory.slots):
             device = facts.device
-            if not device.reachable or (slot in node.away and only is None):
+            if not device.reachable or (slot in node.counted_elsewhere and only is None):
                 continue
             if (key := (device.driver, device.pool, device.name)) not in seen:
                 seen.add(key)
@@ -88,12 +88,12 @@ def match(known: CompiledClass, device: Device) -> MatchResult:
     return known.matcher.match(device)
 
 
-def _report(book: DeviceLedger, known: CompiledClass) -> ClassReport:
-    standing = book.standing(known.name)
+def _report(ledger: DeviceLedger, known: CompiledClass) -> ClassReport:
+    standing = ledger.standing(known.name)
     selected: list[Selected] = []
     near: list[NearMiss] = []
     faults: Counter[str] = Counter()
-    for node, slot, device in devices(book):
+    for node, slot, device in devices(ledger):
         result = known.matcher.match(device)
         faults.update(result.faults)
         if known.name in node.selected[slot]:
@@ -119,12 +119,12 @@ def holders(node: NodeDevices, device: Device) -> tuple[DeviceUser, ...]:
     slots = node.inventory.slots
     hardware = {leaf for facts in slots if facts.device is device for leaf in facts.leaves}
     amounts: Counter[tuple[str, str]] = Counter()
-    for holding in node.holdings:
-        facts = slots[holding.slot]
+    for allocation in node.allocations:
+        facts = slots[allocation.slot]
         if facts.device is device:
-            amounts[holding.holder, ""] += portion_milli(facts, holding.portion)
+            amounts[allocation.holder, ""] += portion_milli(facts, allocation.portion)
         elif not hardware.isdisjoint(facts.leaves):
-            amounts[holding.holder, facts.device.name] += portion_milli(facts, holding.portion)
+            amounts[allocation.holder, facts.device.name] += portion_milli(facts, allocation.portion)
     return tuple(DeviceUser(name, amounts[name, through], through) for name, through in sorted(amounts))
 
 

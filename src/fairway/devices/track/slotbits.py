@@ -17,7 +17,7 @@ from fairway.devices.track.node import ClassNames, NodeDevices
 from fairway.resources.columns import BoolColumn, IntColumn
 
 MOST_SLOTS = 62
-MOST_LINES = 5
+MAX_REQUESTS = 5
 
 Lines = tuple[tuple[str, int], ...]
 """Class and units, one entry for each class."""
@@ -37,12 +37,17 @@ class SlotBits:
         """A row's devices, or who takes them, or what is taken of them, is other than it was."""
         if row >= len(self.free):
             self._grow(row + 1)
-        fits = node is not None and node.inventory.singles and not node.needs_matching and len(node.takes) <= MOST_SLOTS
+        fits = (
+            node is not None
+            and node.inventory.singles
+            and not node.needs_matching
+            and len(node.selectable_by) <= MOST_SLOTS
+        )
         self.here[row] = fits
         if not fits or node is None:
             return
-        self.free[row] = node.room.free_slots()
-        codes = [self._code(names) for names in node.takes]
+        self.free[row] = node.free.free_slots()
+        codes = [self._code(names) for names in node.selectable_by]
         if len(codes) > self._codes.shape[1]:
             self._codes = np.pad(self._codes, ((0, 0), (0, len(codes) - self._codes.shape[1])))
             self._masks.clear()

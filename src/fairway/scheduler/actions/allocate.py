@@ -22,7 +22,7 @@ from fairway.scheduler.reservations.resuming import resume
 
 def allocate(session: Session, arguments: Arguments) -> None:
     own = arguments if isinstance(arguments, AllocateArguments) else AllocateArguments()
-    session.divide()
+    session.compute_deserved()
     resume(session)
     ahead = session.backfill_arguments
     if ahead is not None and ahead.mode != "besteffort":
@@ -50,7 +50,7 @@ def _run(session: Session, placer: Placer, jobs: list[JobRun]) -> list[JobRun]:
         job = order.top()
         step = placer.step(job)
         if step is Step.PLACED:
-            order.replace_top(*placer.next_in_line(job))
+            order.replace_top(*placer.followers(job))
             continue
         if step is Step.NOT_ALLOWED:
             deferred.append(job)

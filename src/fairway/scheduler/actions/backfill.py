@@ -15,7 +15,7 @@ from fairway.scheduler.jobs.placing import Placer
 
 
 def backfill(session: Session, arguments: Arguments) -> None:
-    session.divide()
+    session.compute_deserved()
     jobs = best_effort_candidates(session)
     if not jobs:
         return
@@ -26,7 +26,7 @@ def backfill(session: Session, arguments: Arguments) -> None:
         job = order.top()
         step = placer.step(job)
         if step is Step.PLACED:
-            order.replace_top(*placer.next_in_line(job))
+            order.replace_top(*placer.followers(job))
         else:
             order.replace_top(*placer.give_up(job, step))
     session.lending = False

@@ -14,7 +14,7 @@ from fairway.scheduler.framework.session import Session
 from fairway.scheduler.verdict import Reason, Verdict
 from fairway.state.jobs import Job
 from fairway.state.queues import Amounts, add
-from fairway.state.waiting import Line
+from fairway.state.waiting import EquivalenceClass
 
 INQUEUE = "Inqueue"
 ADMITTED_PHASES = frozenset({INQUEUE, "Running", "Completed", "Unknown"})
@@ -23,16 +23,16 @@ ADMITTED_PHASES = frozenset({INQUEUE, "Running", "Completed", "Unknown"})
 
 def enqueue(session: Session, arguments: Arguments) -> None:
     waiting = session.state.waiting
-    for signature in waiting.templates():
-        for key, line in signature.lines.items():
+    for template in waiting.templates():
+        for key, job_class in template.classes.items():
             if key.group and key.valid and key.phase not in ADMITTED_PHASES:
-                _ask_line(session, line)
+                _admit_class(session, job_class)
     _admit_empty(session)
-    for job, (signature, entry) in waiting.started.items():
-        if job in waiting.holding:
+    for job, (template, pending_job) in waiting.started.items():
+        if job in waiting.with_reservations:
             continue  # who has a claim to room was let in before, and what it claims counts as held already
-        if job.group and waiting.place_of(job).line.valid and job.phase not in ADMITTED_PHASES:
-            _ask(session, session.job_run(entry, signature), job, 1)
+        if job.group and waiting.position_of(job).class_key.valid and job.phase not in ADMITTED_PHASES:
+            _admit(session, session.job_run(pending_job, template), job, 1)
 
 
 def _admit_empty(session: Session) -> None:
@@ -57,39 +57,41 @@ def _admit_empty(session: Session) -> None:
 def _too_large(session: Session, job: Job, ahead: dict[str, Amounts]) -> str:
     """Which capability its `minResources` would exceed; "" if none."""
     names = session.state.axis.names
-    for book in session.queues[job.queue].line:
-        counted = ahead.get(book.name, [])
+    for account in session.queues[job.queue].ancestry:
+        counted = ahead.get(account.name, [])
         for row, amount in job.minimum_resources or ():
             before = counted[row] if row < len(counted) else 0
-            if amount and book.held[row] + before + amount > book.capability[row]:
+            if amount and account.allocated[row] + before + amount > account.capability[row]:
                 name = names[row]
-                amounts = (book.held[row], book.capability[row], before, amount)
+                amounts = (account.allocated[row], account.capability[row], before, amount)
                 have, most, admitted, more = (str(format_amount(name, one)) for one in amounts)
                 others = f" and {admitted} admitted for groups without pods" if before else ""
                 return (
-                    f"queue {book.name} has {have} of {most} {name} allocated{others}; its minResources of {more} more "
-                    "would exceed the capability"
+                    f"queue {account.name} has {have} of {most} {name} allocated{others}; its minResources of {more} "
+                    "more would exceed the capability"
                 )
     return ""
 
 
 def _count(session: Session, job: Job, ahead: dict[str, Amounts]) -> None:
-    for book in session.queues[job.queue].line:
-        add(ahead.setdefault(book.name, []), job.minimum_resources or ())
+    for account in session.queues[job.queue].ancestry:
+        add(ahead.setdefault(account.name, []), job.minimum_resources or ())
 
 
-def _ask_line(session: Session, line: Line) -> None:
+def _admit_class(session: Session, job_class: EquivalenceClass) -> None:
     if session.can_group_equivalent_jobs:
-        _ask(session, session.job_run(line.entries[0], line.signature, line), line, len(line.entries))
+        _admit(
+            session, session.job_run(job_class.jobs[0], job_class.template, job_class), job_class, len(job_class.jobs)
+        )
         return
-    for place, entry in enumerate(line.entries):
-        _ask(session, session.job_run(entry, line.signature, line, place), entry.job, 1)
+    for position, pending_job in enumerate(job_class.jobs):
+        _admit(session, session.job_run(pending_job, job_class.template, job_class, position), pending_job.job, 1)
 
 
-def _ask(session: Session, job: JobRun, whom: Job | Line, alike: int) -> None:
+def _admit(session: Session, job: JobRun, whom: Job | EquivalenceClass, alike: int) -> None:
     verdict = session.enqueueable(job)
     if verdict.ok:
         return
     session.outcomes.refused[whom] = verdict
-    for book in job.queue.line:
-        add(book.requested, job.signature.total, -alike)
+    for account in job.queue.ancestry:
+        add(account.requested, job.template.total, -alike)

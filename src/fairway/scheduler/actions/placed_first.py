@@ -7,8 +7,8 @@ that starves as a whole would not be shared as allocate shares it.
 from __future__ import annotations
 
 from fairway.scheduler.actions.trial import Answer
-from fairway.scheduler.framework.holds import Hold
 from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.reservations import TaskReservation
 from fairway.scheduler.framework.session import Session
 from fairway.state.jobs import Job
 from fairway.state.tasks import Task, TaskState
@@ -26,20 +26,20 @@ class PlacedFirst:
     def place(self, job: JobRun) -> bool:
         """Bind a job where allocate would; False if it would not, or if its nodes were reserved meanwhile."""
         step, session = self._steps.get(job.job), self._session
-        if step is None or session.holds.of(job):
+        if step is None or session.reservations.of(job):
             return False
-        made: list[Hold] = []
+        made: list[TaskReservation] = []
         for task, row in zip(*step, strict=True):
-            if self._is_reserved(row) or not session.kernel.takes(task.shape, row):
+            if self._is_reserved(row) or not session.kernel.fits_now(task.shape, row):
                 break
-            made.append(session.holds.add(job, task, row, TaskState.ALLOCATED))
+            made.append(session.reservations.add(job, task, row, TaskState.ALLOCATED))
         if len(made) == len(step[0]) and session.job_ready(job):
-            job.line = None
-            session.holders[job.job] = job
-            session.holds.bind(job)
+            job.job_class = None
+            session.reserving_jobs[job.job] = job
+            session.reservations.bind(job)
             return True
-        for hold in reversed(made):
-            session.holds.cancel(hold)
+        for reservation in reversed(made):
+            session.reservations.cancel(reservation)
         return False
 
     def _is_reserved(self, row: int) -> bool:

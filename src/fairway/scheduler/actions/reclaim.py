@@ -13,9 +13,11 @@ from fairway.state.queues import Amounts
 
 def reclaim(session: Session, arguments: Arguments) -> None:
     assert isinstance(arguments, EvictionArguments)
-    session.divide()
-    rich = [book for book in session.queues.values() if above_deserved(book)]
-    poor = {book.name for book in session.queues.values() if below_deserved(book) and rich not in ([], [book])}
+    session.compute_deserved()
+    rich = [account for account in session.queues.values() if above_deserved(account)]
+    poor = {
+        account.name for account in session.queues.values() if below_deserved(account) and rich not in ([], [account])
+    }
     if not poor:
         return  # nobody holds what is not theirs, or nobody misses it
 

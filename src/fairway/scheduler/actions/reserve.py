@@ -15,7 +15,7 @@ from fairway.api.settings import Arguments
 from fairway.scheduler.actions.placed_first import PlacedFirst
 from fairway.scheduler.actions.trial import Answer, allocate_would_place
 from fairway.scheduler.framework.accounts import NamespaceAccount, QueueAccount
-from fairway.scheduler.framework.candidates import has_room
+from fairway.scheduler.framework.candidates import has_capacity
 from fairway.scheduler.framework.hooks import Key
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.order import Order
@@ -29,7 +29,7 @@ from fairway.state.tasks import TaskState
 
 def reserve(session: Session, arguments: Arguments) -> None:
     assert isinstance(arguments, ReserveArguments)
-    session.divide()
+    session.compute_deserved()
     answer = _answer(session, arguments)
     resume(session)
     jobs = list(starving(session, arguments))
@@ -81,10 +81,10 @@ class _Walk:
                 deferred.append(job)
                 order.replace_top()
                 continue
-            line, place = job.line, job.place
+            job_class, place = job.job_class, job.position
             following = None
-            if self._serve(job) and line is not None:
-                following = next_starving(self._session, line, place + 1, self._arguments)
+            if self._serve(job) and job_class is not None:
+                following = next_starving(self._session, job_class, place + 1, self._arguments)
             order.replace_top(*([] if following is None else [following]))
         return deferred
 
@@ -116,20 +116,24 @@ def _answer(session: Session, arguments: ReserveArguments) -> Answer:
     """What allocate does in this cycle without reserve, as far as it matters to starving jobs."""
     jobs = [*starving(session, arguments)]
     if not session.resumed:
-        jobs += [hold.job for hold, _ in broken(session)]  # they may want to reserve anew
+        jobs += [reservation.job for reservation, _ in broken(session)]  # they may want to reserve anew
     if not jobs:
         return Answer()
     if session.bindings:
         return Answer(max(job.priority for job, _, _ in session.bindings))
     least = min(job.priority for job in jobs)
-    matters = session.state.waiting.has_priority_above(least) or any(has_room(session, job.signature) for job in jobs)
+    matters = session.state.waiting.has_priority_above(least) or any(
+        has_capacity(session, job.template) for job in jobs
+    )
     return allocate_would_place(session) if matters else Answer()
 
 
 def _release_parts(session: Session) -> None:
     """All or nothing: a gang that lost a place, and found no other, gives up the rest."""
-    for job in list(session.holders.values()):
-        reserved = [hold for hold in session.holds.of(job) if hold.state is not TaskState.PIPELINED]
+    for job in list(session.reserving_jobs.values()):
+        reserved = [
+            reservation for reservation in session.reservations.of(job) if reservation.state is not TaskState.PIPELINED
+        ]
         if reserved and not condition_ready(session, job):
-            for hold in reserved:
-                session.holds.release(hold, "the job has no place for all that it needs any more")
+            for reservation in reserved:
+                session.reservations.release(reservation, "the job has no place for all that it needs any more")

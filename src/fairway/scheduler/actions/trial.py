@@ -27,7 +27,7 @@ def allocate_would_place(session: Session) -> Answer:
 
     snapshot = session.snapshot
     written = snapshot.writing()
-    trial = session.again()
+    trial = session.fresh_session()
     allocate(trial, trial.arguments("allocate"))
     highest = max((job.priority for job, _, _ in trial.bindings), default=None)
     steps: Steps = [(job.job, tasks, rows) for job, tasks, rows in trial.bindings]

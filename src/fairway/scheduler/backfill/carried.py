@@ -6,8 +6,8 @@ from fairway.clock import Micros
 from fairway.scheduler.backfill.hardness import Hardness
 from fairway.scheduler.backfill.runtimes import Runtimes
 from fairway.scheduler.backfill.timeline import Timeline
-from fairway.scheduler.framework.holds import Places
 from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.reservations import Places
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.placement.kernel import INFEASIBLE
 from fairway.scheduler.reservations.missing import missing_tasks
@@ -35,7 +35,9 @@ class CarriedStarts:
     def take_up(self, jobs: list[JobRun]) -> None:
         """Read the planned starts of these jobs, and take what they need."""
         self._records = {
-            job: record for job in jobs if (record := job.job.planned) is not None and not self._session.holds.of(job)
+            job: record
+            for job in jobs
+            if (record := job.job.planned) is not None and not self._session.reservations.of(job)
         }
         if not self._records:
             return

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fairway.clock import Micros
 from fairway.resources.columns import Vector
 
-Rooms = NDArray[np.int64]
+AmountsOverTime = NDArray[np.int64]
 """Amounts by (moment, resource, node)."""
 
 _NOTHING = 0
@@ -61,7 +61,7 @@ class Gains:
     def owner(self, change: int) -> int:
         return self._columns[3][change]
 
-    def at(self, moments: Sequence[Micros], before: int | None = None) -> Rooms:
+    def at(self, moments: Sequence[Micros], before: int | None = None) -> AmountsOverTime:
         """What all changes up to each of these moments (ascending) come to; of owners below `before` only, if given."""
         rooms = np.zeros((len(moments), *self._shape), dtype=np.int64)
         if not self._alive:

@@ -8,9 +8,9 @@ job's node must satisfy rules about other pods or devices that nothing keeps fre
 from __future__ import annotations
 
 from fairway.api.arguments import BackfillArguments
-from fairway.scheduler.framework.holds import Places
 from fairway.scheduler.framework.hooks import OrderedBy
 from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.reservations import Places
 from fairway.scheduler.framework.session import Session
 from fairway.state.tasks import Task
 
@@ -49,7 +49,7 @@ class Hardness:
             return True
         if self._external or not self._lends or self._guarantees:
             return False
-        return not any(queue.info.capability for queue in job.queue.line)
+        return not any(queue.info.capability for queue in job.queue.ancestry)
 
     def _has_other_rules(self, task: Task) -> bool:
         shape = task.shape

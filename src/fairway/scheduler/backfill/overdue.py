@@ -14,7 +14,7 @@ from fairway.scheduler.backfill.timeline import Timeline
 from fairway.scheduler.eviction.budgets import DisruptionBudgets
 from fairway.scheduler.eviction.evict import bound_by_job, charge_off
 from fairway.scheduler.eviction.units import Unit, units_of, with_surplus_units
-from fairway.scheduler.framework.holds import PlannedStart
+from fairway.scheduler.framework.reservations import PlannedStart
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.plan import Eviction
 from fairway.state.tasks import Task, TaskState

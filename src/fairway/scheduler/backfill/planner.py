@@ -21,10 +21,10 @@ from fairway.scheduler.backfill.lineup import LineUp
 from fairway.scheduler.backfill.overdue import evict_overdue
 from fairway.scheduler.backfill.runtimes import Runtime, Runtimes
 from fairway.scheduler.backfill.timeline import Starts, Timeline
-from fairway.scheduler.framework.candidates import everybody
-from fairway.scheduler.framework.holds import Places, PlannedStart
+from fairway.scheduler.framework.candidates import every_job
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.outcome import Step
+from fairway.scheduler.framework.reservations import Places, PlannedStart
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.jobs.placing import Placer
 from fairway.scheduler.jobs.strict_order import Blocks
@@ -36,7 +36,7 @@ from fairway.state.tasks import TaskState
 def allocate_ahead(session: Session, arguments: BackfillArguments, allocate: AllocateArguments) -> None:
     planner = Planner(session, arguments, allocate)
     planner.open_reserved_nodes()
-    jobs = everybody(session)
+    jobs = every_job(session)
     planner.take_up(jobs)
     deferred = planner.run(jobs)
     if session.lends():
@@ -53,23 +53,27 @@ def drop_satisfied(session: Session) -> None:
 
 def plan_reservations(session: Session) -> None:
     """Say when the capacity of reservations will be free, where that is known: whatever the mode, for all to see."""
-    waiting = [hold for hold in session.holds if hold.state is TaskState.RESERVED and hold.promise is None]
+    waiting = [
+        reservation
+        for reservation in session.reservations
+        if reservation.state is TaskState.RESERVED and reservation.planned_start is None
+    ]
     if not waiting:
         return
     runtimes = Runtimes(session.state, session.backfill_arguments or BackfillArguments())
-    timeline = Timeline(session, runtimes, {hold.row for hold in waiting})
-    for job in sorted({hold.job for hold in waiting}, key=lambda job: job.job.identity):
-        mine = [hold for hold in waiting if hold.job is job]
-        places = tuple((hold.task, hold.row) for hold in mine)
+    timeline = Timeline(session, runtimes, {reservation.row for reservation in waiting})
+    for job in sorted({reservation.job for reservation in waiting}, key=lambda job: job.job.identity):
+        mine = [reservation for reservation in waiting if reservation.job is job]
+        places = tuple((reservation.task, reservation.row) for reservation in mine)
         start = timeline.when(places)
         planned = None if start is None else timeline.keep(job, places, start, None)
-        for hold in mine:
-            hold.promise = planned
+        for reservation in mine:
+            reservation.planned_start = planned
 
 
 def _has_places(session: Session, job: JobRun) -> bool:
-    holder = session.holders.get(job.job)
-    return holder is not None and bool(session.holds.of(holder))
+    holder = session.reserving_jobs.get(job.job)
+    return holder is not None and bool(session.reservations.of(holder))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +106,17 @@ class Planner:
 
     def open_reserved_nodes(self) -> None:
         """A reservation whose nodes have known ends gets a planned start, past which short jobs may run."""
-        for job in sorted(self._session.holders.values(), key=lambda job: job.job.identity):
-            waiting = [hold for hold in self._session.holds.of(job) if hold.state is TaskState.RESERVED]
+        for job in sorted(self._session.reserving_jobs.values(), key=lambda job: job.job.identity):
+            waiting = [
+                reservation
+                for reservation in self._session.reservations.of(job)
+                if reservation.state is TaskState.RESERVED
+            ]
             if waiting:
-                places = tuple((hold.task, hold.row) for hold in waiting)
+                places = tuple((reservation.task, reservation.row) for reservation in waiting)
                 start = self._timeline.when(places)
                 if start is not None:
-                    self._session.holds.open(waiting, self._timeline.keep(job, places, start, None))
+                    self._session.reservations.open(waiting, self._timeline.keep(job, places, start, None))
 
     def take_up(self, jobs: list[JobRun]) -> None:
         self._carried.take_up(jobs)
@@ -125,7 +133,7 @@ class Planner:
             by = self._blocks.before(job)
             if by is not None:
                 line.replace_top()
-                self._session.say(job, self._blocks.verdict(by))
+                self._session.record_wait_reason(job, self._blocks.verdict(by))
                 self._carried.forget(job)
                 continue
             if self._carried.stands(job):
@@ -134,12 +142,12 @@ class Planner:
                 self._keep(job, *self._carried.places(job))
                 line.head_is_found()
                 continue
-            if not self._session.holds.has(job):
+            if not self._session.reservations.has(job):
                 self._timeline.drop(job)
-            step = Step.NO_ROOM if self._placer.is_too_large(job) else self._step(job)
+            step = Step.NO_CAPACITY if self._placer.is_too_large(job) else self._step(job)
             if step is Step.PLACED:
                 self._timeline.drop(job)
-                line.replace_top(*self._placer.next_in_line(job))
+                line.replace_top(*self._placer.followers(job))
                 continue
             line.replace_top()
             if step is Step.NOT_ALLOWED and self._may_start_later(job):
@@ -156,7 +164,7 @@ class Planner:
     def _step(self, job: JobRun) -> Step:
         session, before = self._session, len(self._session.bindings)
         step = self._placer.step(job)
-        if step is Step.NO_ROOM and self._carried.is_due(job) and self._starts_as_planned(job):
+        if step is Step.NO_CAPACITY and self._carried.is_due(job) and self._starts_as_planned(job):
             step = Step.PLACED
         for _, tasks, rows in session.bindings[before:]:
             self._timeline.start_now(tasks, rows)
@@ -169,7 +177,7 @@ class Planner:
         for run in job.runs:
             planned = [rows[task] for task in run.tasks[run.placed :] if task in rows]
             for row in planned:
-                if session.kernel.takes(run.shape, row):
+                if session.kernel.fits_now(run.shape, row):
                     statement.put(job, run, [row])
         if not session.job_ready(job):
             statement.rollback()
@@ -188,20 +196,20 @@ class Planner:
         for job in deferred:
             self._timeline.drop(job)
             self._placer.give_up(job, Step.NOT_ALLOWED)
-        self._session.holds.close()
+        self._session.reservations.close()
         if self._runtimes.evicts:
             evict_overdue(self._session, self._runtimes, self._timeline)
         if self._every:
             self._session.runs_on_nodes = self._timeline.runs
 
     def _wait(self, job: JobRun) -> None:
-        self._placer.give_up(job, Step.NO_ROOM)
+        self._placer.give_up(job, Step.NO_CAPACITY)
         self._turns.setdefault(job, len(self._turns) + 1)
 
     def _plan(self, job: JobRun) -> None:
         """A job that cannot start; the first for which a start is in sight is the head of the queue."""
         session = self._session
-        if (session.planned and not self._every) or session.holds.has(job):
+        if (session.planned and not self._every) or session.reservations.has(job):
             return
         if job.job.topology is not None and job.job.topology.hard:
             return  # when the nodes of one domain are free together is not planned

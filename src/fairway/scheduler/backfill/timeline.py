@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from fairway.clock import SECOND, Micros
 from fairway.resources.columns import BoolColumn, IntColumn
-from fairway.scheduler.backfill.gains import Gains, Rooms
+from fairway.scheduler.backfill.gains import AmountsOverTime, Gains
 from fairway.scheduler.backfill.runtimes import Runtime, Runtimes
 from fairway.scheduler.eviction.units import is_system
-from fairway.scheduler.framework.holds import Places, PlannedStart
 from fairway.scheduler.framework.job_run import JobRun, TaskRun, grouped
+from fairway.scheduler.framework.reservations import Places, PlannedStart
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.placement.kernel import INFEASIBLE
 from fairway.scheduler.placement.pod_rules import one_per_node
@@ -73,9 +73,9 @@ class Timeline:
         """Pods of ours that are on nodes, those placed in this session too."""
         for row in range(size) if rows is None else rows:
             self._read(row)
-        for hold in session.holds:
-            if hold.state is TaskState.PIPELINED:
-                self._unknown[hold.row] = True  # what is being released there will be its own
+        for reservation in session.reservations:
+            if reservation.state is TaskState.PIPELINED:
+                self._unknown[reservation.row] = True  # what is being released there will be its own
         for _, tasks, places in session.bindings:
             self.start_now(tasks, places)
 
@@ -223,7 +223,7 @@ class Timeline:
         room = self._session.snapshot.idle + gains[0]
         return all(room[dimension, row] >= 0 for task, row in places for dimension, _ in task.shape.vector)
 
-    def _moments_with(self, enough: Callable[[Rooms], BoolColumn]) -> Iterator[tuple[Micros, IntTable]]:
+    def _moments_with(self, enough: Callable[[AmountsOverTime], BoolColumn]) -> Iterator[tuple[Micros, IntTable]]:
         """The moments, in order, at which capacity becomes free and there is enough, and what was gained by then. Those
         before the first at which there would be enough without any planned start are passed over: until then it only
         grows.
@@ -249,7 +249,7 @@ class Timeline:
                     open_ &= check.passes
         return open_
 
-    def _enough(self, runs: _Runs, gains: Rooms) -> BoolColumn:
+    def _enough(self, runs: _Runs, gains: AmountsOverTime) -> BoolColumn:
         """At which moments every run of like tasks, taken by itself, has enough."""
         room = self._session.snapshot.idle + gains
         enough = np.ones(len(gains), dtype=np.bool_)

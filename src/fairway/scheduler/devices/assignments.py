@@ -13,15 +13,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fairway.devices.match.capacity import Room
+from fairway.devices.match.capacity import FreeSlots
 from fairway.devices.match.strategies import DEFAULT_CHAIN, Chain
 from fairway.devices.track.ledger import DeviceLedger
-from fairway.devices.track.node import Holding, NodeDevices
+from fairway.devices.track.node import NodeDevices, SlotAllocation
 from fairway.errors import InvariantError
 from fairway.resources.columns import Vector
-from fairway.scheduler.devices.capacity import CapacityStep, DeviceRooms, Moved
+from fairway.scheduler.devices.capacity import CapacityStep, FreeDevices, Moved
 from fairway.scheduler.devices.loss import Losses
-from fairway.scheduler.devices.requests import Asked, OpenDeviceRequests
+from fairway.scheduler.devices.requests import OpenDeviceRequests, PreparedRequest
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import Snapshot
 from fairway.state.tasks import Task
@@ -41,49 +41,51 @@ class Given(NamedTuple):
 class DeviceAssignments:
     """See the module."""
 
-    def __init__(self, book: DeviceLedger, snapshot: Snapshot, chain: Chain = DEFAULT_CHAIN) -> None:
-        self.book = book
-        self.asks = OpenDeviceRequests(book)
-        self.uses_devices = self.asks.uses_devices
-        self.rooms = DeviceRooms(book, Losses(book, snapshot.state), chain)
+    def __init__(self, ledger: DeviceLedger, snapshot: Snapshot, chain: Chain = DEFAULT_CHAIN) -> None:
+        self.ledger = ledger
+        self.requests = OpenDeviceRequests(ledger)
+        self.uses_devices = self.requests.uses_devices
+        self.capacity = FreeDevices(ledger, Losses(ledger, snapshot.state), chain)
         self._snapshot = snapshot
         self._given: dict[Task, Given] = {}
         self._let_go: dict[Task, Given] = {}
 
     # -- questions --------------------------------------------------------------------------------------------
 
-    def of(self, task: Task) -> tuple[Holding, ...]:
+    def of(self, task: Task) -> tuple[SlotAllocation, ...]:
         """What a task holds, by this session's doing or before."""
         given = self._given.get(task)
         if given is None:
-            return self._held(task)
-        return given.step.holdings if given.step else ()
+            return self._reserved(task)
+        return given.step.allocations if given.step else ()
 
     def kinds(self, task: Task) -> Vector:
         """What a task holds by kind, beyond what it asked for by name."""
         given = self._given.get(task)
         if given is not None:
             return given.step.kinds if given.step else ()
-        node = self.book.nodes.get(task.node)
-        return () if node is None else self.rooms.kinds(node, self._held(task))
+        node = self.ledger.nodes.get(task.node)
+        return () if node is None else self.capacity.kinds(node, self._reserved(task))
 
     def shares_devices(self, shape: Shape) -> bool:
         """Whether it may be given devices that several nodes reach: one less here is one less everywhere."""
-        far = self.book.far
-        if not far or not self.uses_devices(shape):
+        network = self.ledger.network
+        if not network or not self.uses_devices(shape):
             return False
-        wishes = {option.wish for need in self.asks.of(shape).needs.needs for option in need.options}
-        nodes = self.book.nodes
-        return any(slot in nodes[row].candidates(wish) for row, slot in far.homes() for wish in wishes)
+        wishes = {
+            option.selector for request in self.requests.of(shape).resolved.requests for option in request.options
+        }
+        nodes = self.ledger.nodes
+        return any(slot in nodes[row].candidates(selector) for row, slot in network.homes() for selector in wishes)
 
-    def changed(self) -> list[tuple[NodeDevices, Room, Room]]:
+    def changed(self) -> list[tuple[NodeDevices, FreeSlots, FreeSlots]]:
         """Nodes of which devices were given or taken back, as they were and as they are."""
-        return self.rooms.changed()
+        return self.capacity.changed()
 
     def check_served(self, task: Task) -> None:
         """A task that is being bound has its devices; anything else is a fault of ours."""
         given = self._given.get(task)
-        if given is not None and given.step is None and self.asks.of(task.shape).needs.needs:
+        if given is not None and given.step is None and self.requests.of(task.shape).resolved.requests:
             raise InvariantError(f"{task.key} is bound to a node whose devices do not serve it")
 
     # -- giving and taking back -------------------------------------------------------------------------------
@@ -96,30 +98,30 @@ class DeviceAssignments:
                 self._take_back(shape, task)
             return
         moves: list[tuple[int, Moved]] = []
-        far, asked = bool(self.book.far), self.asks.of(shape)
+        far, prepared = bool(self.ledger.network), self.requests.of(shape)
         for task, row in pairs:
             if task in self._let_go:
                 self._undo(shape, self._let_go.pop(task))
                 continue
-            if asked.needs.shared:
-                asked = self.asks.of(shape)  # the one before may have been given what they share
-            given = self._given[task] = self._give(asked, row)
+            if prepared.resolved.shared:
+                prepared = self.requests.of(shape)  # the one before may have been given what they share
+            given = self._given[task] = self._give(prepared, row)
             if given.step is not None:
                 moves.append((row, given.step.moved))
                 if far:
-                    moves += self._echo(row, given.step.holdings, 1)
+                    moves += self._mirror(row, given.step.allocations, 1)
         self._move(moves)
 
-    def _give(self, asked: Asked, row: int) -> Given:
+    def _give(self, prepared: PreparedRequest, row: int) -> Given:
         """Where the room of a row goes; the columns are brought in line for all tasks at once."""
-        step = self.rooms.step(asked, row) if row in self.book.nodes else None
+        step = self.capacity.step(prepared, row) if row in self.ledger.nodes else None
         if step is None:
             return Given(row, None)
-        self.rooms.go(row, step.after)
-        if not asked.needs.shared:
+        self.capacity.go(row, step.after)
+        if not prepared.resolved.shared:
             return Given(row, step)
-        claims = tuple(claim for claim in asked.needs.shared if claim not in self.asks.claimed)
-        self.asks.claimed.update(dict.fromkeys(claims, row))
+        claims = tuple(claim for claim in prepared.resolved.shared if claim not in self.requests.claimed)
+        self.requests.claimed.update(dict.fromkeys(claims, row))
         return Given(row, step, claims)
 
     def _move(self, moves: list[tuple[int, Moved]]) -> None:
@@ -137,48 +139,48 @@ class DeviceAssignments:
         given = self._given.pop(task, None)
         if given is not None:
             self._undo(shape, given)
-        elif task.node in self.book.nodes:
-            step = self.rooms.held(task.node, self._held(task), self.asks.named(shape), -1)
+        elif task.node in self.ledger.nodes:
+            step = self.capacity.allocated(task.node, self._reserved(task), self.requests.named(shape), -1)
             self._go(task.node, step)
-            self._move(self._echo(task.node, step.holdings, -1))
+            self._move(self._mirror(task.node, step.allocations, -1))
             self._let_go[task] = Given(task.node, step)
 
     def _undo(self, shape: Shape, given: Given) -> None:
         """Back to where a step began; by another way, if there were others on the same row in between."""
         for claim in given.claims:
-            del self.asks.claimed[claim]
+            del self.requests.claimed[claim]
         row, step = given.row, given.step
         if step is None:
             return
-        self._move(self._echo(row, step.holdings, -1 if step.taken else 1))
-        if self.rooms.at(row) is step.after:
-            self.rooms.go(row, step.before)
+        self._move(self._mirror(row, step.allocations, -1 if step.taken else 1))
+        if self.capacity.at(row) is step.after:
+            self.capacity.go(row, step.before)
             self._snapshot.idle[step.moved.places, row] -= step.moved.amounts
         else:
             back = -1 if step.taken else 1
-            self._go(row, self.rooms.held(row, step.holdings, self.asks.named(shape), back))
+            self._go(row, self.capacity.allocated(row, step.allocations, self.requests.named(shape), back))
 
     def _go(self, row: int, step: CapacityStep) -> None:
-        self.rooms.go(row, step.after)
+        self.capacity.go(row, step.after)
         self._snapshot.idle[step.moved.places, row] += step.moved.amounts
 
-    def _echo(self, row: int, holdings: tuple[Holding, ...], sign: int) -> list[tuple[int, Moved]]:
+    def _mirror(self, row: int, allocations: tuple[SlotAllocation, ...], sign: int) -> list[tuple[int, Moved]]:
         """What is taken (or given back) on a row of devices that others reach too is so on all of them. Returns what
         that means to the columns.
         """
         moves = []
-        for holding in holdings if self.book.far else ():
-            if holding.slot in self.book.nodes[row].far:
-                for other, slot in self.book.far.elsewhere(row, holding.slot):
-                    step = self.rooms.held(other, (holding._replace(slot=slot),), (), sign)
-                    self.rooms.go(other, step.after)
+        for allocation in allocations if self.ledger.network else ():
+            if allocation.slot in self.ledger.nodes[row].network_slots:
+                for other, slot in self.ledger.network.elsewhere(row, allocation.slot):
+                    step = self.capacity.allocated(other, (allocation._replace(slot=slot),), (), sign)
+                    self.capacity.go(other, step.after)
                     self._snapshot.scratch(other)
                     moves.append((other, step.moved))
         return moves
 
-    def _held(self, task: Task) -> tuple[Holding, ...]:
-        node = self.book.nodes.get(task.node)
-        return tuple(holding for holding in node.holdings if holding.holder == task.key) if node else ()
+    def _reserved(self, task: Task) -> tuple[SlotAllocation, ...]:
+        node = self.ledger.nodes.get(task.node)
+        return tuple(allocation for allocation in node.allocations if allocation.holder == task.key) if node else ()
 
     # -- promises ---------------------------------------------------------------------------------------------
 
@@ -197,7 +199,7 @@ class DeviceAssignments:
         if given is None or given.step is None:
             return []
         for claim in given.claims:
-            del self.asks.claimed[claim]
+            del self.requests.claimed[claim]
         back = -1 if given.step.taken else 1
-        self.rooms.go(given.row, self.rooms.held(given.row, given.step.holdings, (), back).after)
-        return self._echo(given.row, given.step.holdings, back)
+        self.capacity.go(given.row, self.capacity.allocated(given.row, given.step.allocations, (), back).after)
+        return self._mirror(given.row, given.step.allocations, back)

@@ -13,13 +13,13 @@ from operator import itemgetter
 import numpy as np
 
 from fairway.api.affinity import NodeSelector
-from fairway.devices.match.capacity import Room
-from fairway.devices.select.requests import DeviceNeeds
+from fairway.devices.match.capacity import FreeSlots
+from fairway.devices.select.requests import ResolvedRequests
 from fairway.devices.select.selector_requests import ByClaim
 from fairway.devices.track.slotbits import serves
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.devices.assignments import DeviceAssignments
-from fairway.scheduler.devices.requests import Asked
+from fairway.scheduler.devices.requests import PreparedRequest
 from fairway.scheduler.placement.node_view import NodeView
 from fairway.scheduler.verdict import no_device_selected
 from fairway.state.labels import term_holds
@@ -32,153 +32,153 @@ _MANY = 1 << 40
 class DeviceFit:
     """Answers for one session."""
 
-    def __init__(self, allotments: DeviceAssignments, snapshot: Snapshot) -> None:
-        self._allotments = allotments
+    def __init__(self, assignments: DeviceAssignments, snapshot: Snapshot) -> None:
+        self._assignments = assignments
         self._snapshot = snapshot
-        self._fits: dict[tuple[int, Room, int], bool] = {}
+        self._fits: dict[tuple[int, FreeSlots, int], bool] = {}
         self._needs_matching = np.zeros(snapshot.size, dtype=np.bool_)
-        for row, node in allotments.book.nodes.items():
+        for row, node in assignments.ledger.nodes.items():
             self._needs_matching[row] = node.needs_matching
 
     def serves(self, shape: Shape, view: NodeView) -> BoolColumn | None:
         """Where the devices serve one task, given that the columns say there is enough; None if that is all."""
-        asked = self._allotments.asks.of(shape)
-        needs = asked.needs
-        if needs.missing:
+        prepared = self._assignments.requests.of(shape)
+        requests = prepared.resolved
+        if requests.missing:
             return np.zeros(view.size, dtype=np.bool_)
-        passes = self._reachable(needs, view)
-        doubtful = self._doubtful(asked, shape, view)
+        passes = self._reachable(requests, view)
+        doubtful = self._doubtful(prepared, shape, view)
         if doubtful is None:
             return passes
         passes = np.ones(view.size, dtype=np.bool_) if passes is None else passes
         rows = view.all_rows()
-        if asked.classes:
-            bits = self._allotments.book.columns.bits
+        if prepared.classes:
+            bits = self._assignments.ledger.columns.bits
             known = doubtful & bits.here[rows]
-            free = self._allotments.rooms.free[rows]
-            passes &= ~known | serves(bits, free, rows, asked.classes)
+            free = self._assignments.capacity.free[rows]
+            passes &= ~known | serves(bits, free, rows, prepared.classes)
             doubtful &= ~known
         for index in np.flatnonzero(doubtful & passes):
-            passes[index] = self.fits(asked, int(rows[index]))
+            passes[index] = self.fits(prepared, int(rows[index]))
         return passes
 
     def failures(self, shape: Shape, view: NodeView) -> list[tuple[str, BoolColumn]]:
         """Where a claim's expression could not be run to its end, by what went wrong: no device is selected there."""
-        if not self._allotments.uses_devices(shape) or shape.devices is None or not shape.devices.claims:
+        if not self._assignments.uses_devices(shape) or shape.devices is None or not shape.devices.claims:
             return []
-        needs = self._allotments.asks.of(shape).needs.needs
-        wishes = [option.wish for need in needs for option in need.options]
+        requests = self._assignments.requests.of(shape).resolved.requests
+        wishes = [option.selector for request in requests for option in request.options]
         found: dict[str, BoolColumn] = {}
         for index, row in enumerate(view.all_rows().tolist()):
-            node = self._allotments.book.nodes.get(row)
-            text = next(filter(None, (node.failure(wish) for wish in wishes)), "") if node is not None else ""
+            node = self._assignments.ledger.nodes.get(row)
+            text = next(filter(None, (node.failure(selector) for selector in wishes)), "") if node is not None else ""
             if text:
                 found.setdefault(text, np.zeros(view.size, dtype=np.bool_))[index] = True
         return sorted(found.items(), key=itemgetter(0))
 
     def unmatched(self, shape: Shape, view: NodeView) -> list[tuple[str, BoolColumn]]:
         """Where no device is what a request of a claim selects, by request, free or not."""
-        if not self._allotments.uses_devices(shape) or shape.devices is None or not shape.devices.claims:
+        if not self._assignments.uses_devices(shape) or shape.devices is None or not shape.devices.claims:
             return []
         found: dict[str, BoolColumn] = {}
-        nodes = self._allotments.book.nodes
-        for need in self._allotments.asks.of(shape).needs.needs:
-            wishes = [option.wish for option in need.options if isinstance(option.wish, ByClaim)]
-            if len(wishes) < len(need.options):
+        nodes = self._assignments.ledger.nodes
+        for request in self._assignments.requests.of(shape).resolved.requests:
+            wishes = [option.selector for option in request.options if isinstance(option.selector, ByClaim)]
+            if len(wishes) < len(request.options):
                 continue
             for index, row in enumerate(view.all_rows().tolist()):
                 node = nodes.get(row)
                 if node is not None and any(map(node.candidates, wishes)):
                     continue
                 error = "" if node is None else next(filter(None, map(node.error, wishes)), "")
-                text = no_device_selected(need.request, error)
+                text = no_device_selected(request.request, error)
                 found.setdefault(text, np.zeros(view.size, dtype=np.bool_))[index] = True
         return sorted(found.items(), key=itemgetter(0))
 
-    def is_told_by_columns(self, shape: Shape) -> bool:
+    def is_decided_by_columns(self, shape: Shape) -> bool:
         """Whether how much is left says everywhere what can be had."""
-        if not self._allotments.uses_devices(shape):
+        if not self._assignments.uses_devices(shape):
             return True
-        simple = self._allotments.asks.of(shape).simple and not self._needs_matching.any()
-        return simple and not self._allotments.shares_devices(shape)
+        simple = self._assignments.requests.of(shape).simple and not self._needs_matching.any()
+        return simple and not self._assignments.shares_devices(shape)
 
-    def fits(self, asked: Asked, row: int) -> bool:
-        if row not in self._allotments.book.nodes:
-            return not asked.needs.needs
-        key = (asked.number, self._allotments.rooms.at(row), row if asked.local else -1)
+    def fits(self, prepared: PreparedRequest, row: int) -> bool:
+        if row not in self._assignments.ledger.nodes:
+            return not prepared.resolved.requests
+        key = (prepared.number, self._assignments.capacity.at(row), row if prepared.local else -1)
         found = self._fits.get(key)
         if found is None:
-            found = self._fits[key] = self._allotments.rooms.serves(asked, row)
+            found = self._fits[key] = self._assignments.capacity.serves(prepared, row)
         return found
 
     def serves_when_empty(self, shape: Shape, row: int, beside: Sequence[Shape] = ()) -> bool:
         """Whether the devices of a node would serve one task and those `beside` it, were nobody else there."""
-        if row not in self._allotments.book.nodes:
-            return not self._allotments.asks.of(shape).needs.needs
-        rooms = self._allotments.rooms
-        room = rooms.empty(row)
+        if row not in self._assignments.ledger.nodes:
+            return not self._assignments.requests.of(shape).resolved.requests
+        rooms = self._assignments.capacity
+        free = rooms.empty(row)
         for other in (*beside, shape):
-            if self._allotments.uses_devices(other):
-                step = rooms.step(self._allotments.asks.of(other), row, room)
+            if self._assignments.uses_devices(other):
+                step = rooms.step(self._assignments.requests.of(other), row, free)
                 if step is None:
                     return False
-                room = step.after
+                free = step.after
         return True
 
     def limits(self, shape: Shape, view: NodeView) -> IntColumn | None:
         """How many like tasks the devices of a node serve one after the other; None where the columns tell."""
-        asked = self._allotments.asks.of(shape)
-        counted = self._awkward_in(view) if asked.simple else np.ones(view.size, dtype=np.bool_)
+        prepared = self._assignments.requests.of(shape)
+        counted = self._needs_matching_in(view) if prepared.simple else np.ones(view.size, dtype=np.bool_)
         if not counted.any():
             return None
         rows = view.all_rows()
         limits = np.full(view.size, _MANY, dtype=np.int64)
         for index in np.flatnonzero(counted):
             most = min(int(view.idle[place, index]) // amount for place, amount in shape.vector)
-            limits[index] = self._count(asked, int(rows[index]), most)
+            limits[index] = self._count(prepared, int(rows[index]), most)
         return limits
 
     # -- how much is left to find out -------------------------------------------------------------------------
 
-    def _doubtful(self, asked: Asked, shape: Shape, view: NodeView) -> BoolColumn | None:
+    def _doubtful(self, prepared: PreparedRequest, shape: Shape, view: NodeView) -> BoolColumn | None:
         """Rows that have to be asked; None if there are none."""
-        doubtful = self._awkward_in(view) if asked.simple else np.ones(view.size, dtype=np.bool_)
+        doubtful = self._needs_matching_in(view) if prepared.simple else np.ones(view.size, dtype=np.bool_)
         if not doubtful.any():
             return None
         for place, amount in shape.vector:
             doubtful = doubtful & (view.idle[place] >= amount)
         return doubtful if doubtful.any() else None
 
-    def _awkward_in(self, view: NodeView) -> BoolColumn:
+    def _needs_matching_in(self, view: NodeView) -> BoolColumn:
         return view.picked(self._needs_matching)
 
-    def _reachable(self, needs: DeviceNeeds, view: NodeView) -> BoolColumn | None:
+    def _reachable(self, requests: ResolvedRequests, view: NodeView) -> BoolColumn | None:
         """Where claims that are allocated already can be used; None is anywhere."""
-        claimed = self._allotments.asks.claimed
-        followed = {claimed[claim] for claim in needs.shared if claim in claimed}
-        if not needs.pins and not followed:
+        claimed = self._assignments.requests.claimed
+        followed = {claimed[claim] for claim in requests.shared if claim in claimed}
+        if not requests.pins and not followed:
             return None
         nodes, rows = self._snapshot.state.nodes, [int(row) for row in view.all_rows()]
         reached = [
             all(row == where for where in followed)
-            and all(_selects(pin, nodes.names[row], nodes.labels.at(row)) for pin in needs.pins)
+            and all(_selects(pin, nodes.names[row], nodes.labels.at(row)) for pin in requests.pins)
             for row in rows
         ]
         return np.array(reached, dtype=np.bool_)
 
-    def _count(self, asked: Asked, row: int, most: int) -> int:
+    def _count(self, prepared: PreparedRequest, row: int, most: int) -> int:
         """How often the devices serve one after the other, as far as `most`."""
         if most <= 0:
             return 0
-        if row not in self._allotments.book.nodes:
-            return most if not asked.needs.needs else 0
-        rooms = self._allotments.rooms
-        room, count = rooms.at(row), 0
+        if row not in self._assignments.ledger.nodes:
+            return most if not prepared.resolved.requests else 0
+        rooms = self._assignments.capacity
+        free, count = rooms.at(row), 0
         while count < most:
-            step = rooms.step(asked, row, room)
+            step = rooms.step(prepared, row, free)
             if step is None:
                 break
-            room = step.after
+            free = step.after
             count += 1
         return count
 

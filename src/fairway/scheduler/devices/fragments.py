@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairway.devices.match.capacity import Room
+from fairway.devices.match.capacity import FreeSlots
 from fairway.devices.model.device import WHOLE
 from fairway.devices.track.node import NodeDevices
 from fairway.state.cluster import CPU
@@ -35,7 +35,7 @@ class TypicalRequest(NamedTuple):
 
 class TypicalPod(NamedTuple):
     cpu: int
-    lines: tuple[TypicalRequest, ...]
+    requests: tuple[TypicalRequest, ...]
 
 
 Typical = tuple[tuple[TypicalPod, int], ...]
@@ -58,9 +58,9 @@ def typical_pods(shapes: Iterable[Shape]) -> Typical:
 
 def _kind_of(shape: Shape) -> TypicalPod:
     cpu = next((amount for row, amount in shape.vector if row == CPU), 0)
-    asks = shape.devices.classes if shape.devices else ()
-    lines = [TypicalRequest(ask.class_name, ask.units, WHOLE) for ask in asks if ask.units]
-    lines += [TypicalRequest(ask.class_name, 1, milli) for ask in asks for milli in ask.fractions]
+    requests = shape.devices.classes if shape.devices else ()
+    lines = [TypicalRequest(ask.class_name, ask.units, WHOLE) for ask in requests if ask.units]
+    lines += [TypicalRequest(ask.class_name, 1, milli) for ask in requests for milli in ask.fractions]
     return TypicalPod(cpu, tuple(lines))
 
 
@@ -69,9 +69,9 @@ class Fragments:
 
     def __init__(self, typical: Typical) -> None:
         self._typical = typical
-        self._classes = frozenset(line.class_name for pod, _ in typical for line in pod.lines)
+        self._classes = frozenset(line.class_name for pod, _ in typical for line in pod.requests)
         self._cpus = np.array([pod.cpu for pod, _ in typical], dtype=np.int64)
-        self._tables: dict[Room, NDArray[np.int64]] = {}
+        self._tables: dict[FreeSlots, NDArray[np.int64]] = {}
         self.pods = max(1, sum(count for _, count in typical))
 
     def steps(self, cpu: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -81,23 +81,23 @@ class Fragments:
     def step(self, cpu: int) -> int:
         return int(np.searchsorted(self._cpus, cpu, side="right"))
 
-    def table(self, node: NodeDevices, room: Room) -> NDArray[np.int64]:
+    def table(self, node: NodeDevices, free: FreeSlots) -> NDArray[np.int64]:
         """F, times the number of typical pods, by how many of these have enough cpu."""
-        found = self._tables.get(room)
+        found = self._tables.get(free)
         if found is None:
-            found = self._tables[room] = self._table(node, room)
+            found = self._tables[free] = self._table(node, free)
         return found
 
-    def _table(self, node: NodeDevices, room: Room) -> NDArray[np.int64]:
-        left = {slot: room.left(slot) for slot, names in enumerate(node.takes) if names & self._classes}
+    def _table(self, node: NodeDevices, free: FreeSlots) -> NDArray[np.int64]:
+        left = {slot: free.left(slot) for slot, names in enumerate(node.selectable_by) if names & self._classes}
         idle = sum(left.values())
         enough = [0]
         short = [idle * self.pods]
         found: dict[tuple[TypicalRequest, ...], int] = {}
         for pod, count in self._typical:
-            if pod.lines not in found:
-                found[pod.lines] = self._fragment(node, left, idle, pod.lines)
-            enough.append(enough[-1] + count * found[pod.lines])
+            if pod.requests not in found:
+                found[pod.requests] = self._fragment(node, left, idle, pod.requests)
+            enough.append(enough[-1] + count * found[pod.requests])
             short.append(short[-1] - count * idle)
         return np.array(enough, dtype=np.int64) + np.array(short, dtype=np.int64)
 
@@ -108,7 +108,9 @@ class Fragments:
         usable: set[int] = set()
         slots = node.inventory.slots
         for line in lines:
-            serving = [s for s, milli in left.items() if line.class_name in node.takes[s] and milli >= line.milli]
+            serving = [
+                s for s, milli in left.items() if line.class_name in node.selectable_by[s] and milli >= line.milli
+            ]
             if sum(1 if slots[s].shareable else left[s] // WHOLE for s in serving) < line.devices:
                 return idle
             usable.update(serving)

@@ -20,13 +20,13 @@ from fairway.state.cluster import ClusterState
 class Losses:
     """Worked out when somebody asks: most policies never do."""
 
-    def __init__(self, book: DeviceLedger, state: ClusterState) -> None:
-        self._book = book
+    def __init__(self, ledger: DeviceLedger, state: ClusterState) -> None:
+        self._ledger = ledger
         self._state = state
         self._known: dict[frozenset[str], tuple[Fraction, int]] = {}
 
     def on(self, node: NodeDevices) -> Loss:
-        return lambda slot: self._loss(node.takes[slot])
+        return lambda slot: self._loss(node.selectable_by[slot])
 
     def _loss(self, names: frozenset[str]) -> tuple[Fraction, int]:
         found = self._known.get(names)
@@ -38,16 +38,16 @@ class Losses:
     @cached_property
     def _per_class(self) -> dict[str, Fraction]:
         asked: dict[str, int] = {}
-        for signature in self._state.waiting.templates():
-            jobs = sum(len(line.entries) for line in signature.lines.values())
-            for run in signature.runs:
-                needs = self._book.resolve(run.shape.devices).needs if run.shape.devices else ()
-                for option in (need.options[0] for need in needs):
-                    known = self._book.class_of(option.wish)
+        for template in self._state.waiting.templates():
+            jobs = sum(len(job_class.jobs) for job_class in template.classes.values())
+            for run in template.runs:
+                requests = self._ledger.resolve(run.shape.devices).requests if run.shape.devices else ()
+                for option in (request.options[0] for request in requests):
+                    known = self._ledger.class_of(option.selector)
                     if known is not None and not option.admin:
                         amount = option.milli or option.units * WHOLE
                         asked[known.name] = asked.get(known.name, 0) + jobs * run.size * amount
-        standings = ((name, self._book.standing(name)) for name in asked)
+        standings = ((name, self._ledger.standing(name)) for name in asked)
         return {
             name: Fraction(asked[name], max(WHOLE, standing.allocatable - standing.requested))
             for name, standing in standings

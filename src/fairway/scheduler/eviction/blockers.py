@@ -22,7 +22,7 @@ def passes_now(session: Session, shape: Shape) -> BoolColumn | None:
     """Where everything but room holds as pods are now; None if nothing but room decides for this shape."""
     view = session.kernel.view()
     checks = [check for feasible in session.kernel.hooks.feasible for check in feasible(shape, view)]
-    if not checks and session.device_fit.is_told_by_columns(shape):
+    if not checks and session.device_fit.is_decided_by_columns(shape):
         return None
     passes: BoolColumn = np.ones(view.size, dtype=np.bool_)
     for check in checks:

@@ -13,7 +13,7 @@ from fairway.state.shapes import Shape
 from fairway.state.tasks import Task
 
 
-class Rooms:
+class FitCounts:
     """By node, and all together. Nodes where the shape may never go, and reserved ones, are not `open`."""
 
     def __init__(self, session: Session, shape: Shape) -> None:
@@ -26,36 +26,36 @@ class Rooms:
         if kernel.domain is not None:
             self.open &= kernel.domain
         idle = session.snapshot.idle
-        rooms = np.full(session.snapshot.size, 1 << 40, dtype=np.int64)
+        counts = np.full(session.snapshot.size, 1 << 40, dtype=np.int64)
         for dimension, amount in shape.vector:
-            np.minimum(rooms, idle[dimension] // amount, out=rooms)
-        np.maximum(rooms, 0, out=rooms)
+            np.minimum(counts, idle[dimension] // amount, out=counts)
+        np.maximum(counts, 0, out=counts)
         limits = kernel.limits(shape)
         if limits is not None:
-            np.minimum(rooms, limits, out=rooms)
+            np.minimum(counts, limits, out=counts)
         self._limited = limits is not None
-        self._rooms = np.where(self.open, rooms, 0)
-        self.total = int(self._rooms.sum())
+        self._counts = np.where(self.open, counts, 0)
+        self.total = int(self._counts.sum())
 
     def at(self, row: int) -> int:
-        return int(self._rooms[row])
+        return int(self._counts[row])
 
     def update(self, rows: Iterable[int]) -> None:
         """Pods came to these rows or went."""
         for row in rows:
             if self.open[row]:
-                room = self._room(row, {})
-                self.total += room - int(self._rooms[row])
-                self._rooms[row] = room
+                count = self._count(row, {})
+                self.total += count - int(self._counts[row])
+                self._counts[row] = count
 
     def without(self, tasks: Iterable[Task]) -> int:
         """How many fit in all if these came back. Only where nothing but room limits."""
         back: dict[int, dict[int, int]] = {}
         for task in tasks:
             here = back.setdefault(task.node, {})
-            for dimension, amount in (*task.shape.vector, *self._session.devices.book.freed(task)):
+            for dimension, amount in (*task.shape.vector, *self._session.devices.ledger.freed(task)):
                 here[dimension] = here.get(dimension, 0) + amount
-        lost = (int(self._rooms[row]) - self._room(row, taken) for row, taken in back.items() if self.open[row])
+        lost = (int(self._counts[row]) - self._count(row, taken) for row, taken in back.items() if self.open[row])
         return self.total - sum(lost)
 
     @property
@@ -63,8 +63,8 @@ class Rooms:
         """Whether nothing but room limits."""
         return not self._limited
 
-    def _room(self, row: int, taken: Mapping[int, int]) -> int:
+    def _count(self, row: int, taken: Mapping[int, int]) -> int:
         if self._limited:
-            return max(0, self._session.kernel.room(self._shape, row))
+            return max(0, self._session.kernel.fit_count(self._shape, row))
         idle = self._session.snapshot.idle
         return max(0, min((int(idle[d, row]) - taken.get(d, 0)) // amount for d, amount in self._shape.vector))

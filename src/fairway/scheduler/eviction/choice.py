@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fairway.scheduler.eviction.blockers import passes_now
-from fairway.scheduler.eviction.capacity import Rooms
+from fairway.scheduler.eviction.capacity import FitCounts
 from fairway.scheduler.eviction.claim import EvictionClaim, Found, Place
 from fairway.scheduler.eviction.scratch import Scratch
 from fairway.scheduler.eviction.search import VictimSearch
@@ -70,39 +70,39 @@ class _Choice:
 
     def _spared(self) -> list[Place] | None:
         """Spare everybody who can be; who goes along with a gang is only asked once the gang is spared."""
-        rooms = self._countable()
+        fit_counts = self._countable()
         bound = {mate for gang in self._taken.units for mate in gang.surplus_units}
         again = True
         while again:
             again = False
             for unit in reversed(list(self._taken.units)):
-                if unit not in bound and self._spare(unit, rooms):
+                if unit not in bound and self._spare(unit, fit_counts):
                     bound -= set(unit.surplus_units)
-                    again = rooms is None  # where rules between pods decide, one who stays may let another stay
+                    again = fit_counts is None  # where rules between pods decide, one who stays may let another stay
         placed, left = place(self._session, self._runs)
         take_back(self._session, placed)
         return placed if left is None else None
 
-    def _countable(self) -> Rooms | None:
+    def _countable(self) -> FitCounts | None:
         """Of like tasks for which nothing but room matters it is enough to count the room."""
         shape = self._runs[0].shape
         if len(self._runs) > 1 or passes_now(self._session, shape) is not None:
             return None
-        rooms = Rooms(self._session, shape)
-        return rooms if rooms.counts else None
+        fit_counts = FitCounts(self._session, shape)
+        return fit_counts if fit_counts.counts else None
 
-    def _spare(self, unit: Unit, rooms: Rooms | None) -> bool:
+    def _spare(self, unit: Unit, fit_counts: FitCounts | None) -> bool:
         """Whether the unit can stay."""
-        if rooms is not None and rooms.without(unit.tasks) < self._runs[0].left:
+        if fit_counts is not None and fit_counts.without(unit.tasks) < self._runs[0].left:
             return False
         self._limits.pop(unit, None)
         self._scratch.restore(unit)
         self._hunt.give_back(unit)
         limit = self._claim.limit(self._taken)
-        if rooms is not None or self._places():
+        if fit_counts is not None or self._places():
             if not limit:
-                if rooms is not None:
-                    rooms.update({task.node for task in unit.tasks})
+                if fit_counts is not None:
+                    fit_counts.update({task.node for task in unit.tasks})
                 return True
             self._limits[unit] = limit
         self._scratch.evict(unit)

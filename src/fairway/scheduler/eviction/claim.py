@@ -36,7 +36,7 @@ class EvictionClaim:
 
     def nothing_taken(self) -> Taken:
         devices = self.session.devices
-        return Taken(devices.kinds if devices.book.enabled else None)
+        return Taken(devices.kinds if devices.ledger.enabled else None)
 
     def allows(self, unit: Unit, taken: Taken) -> bool:
         return self.entitlement.allows(unit, taken) and self.budgets.allow(unit.tasks)
@@ -45,27 +45,29 @@ class EvictionClaim:
         """What the claimant's queues would hold above their limits, with what is taken off, by dimension."""
         over: dict[int, int] = {}
         lends = self.session.lends()
-        for book in self.job.queue.line:
-            limits = [book.capability] if lends else [book.capability, book.deserved or book.capability]
-            lost = [taken.of_queue(name) for name in taken.queues() if book in self.session.queues[name].line]
+        for account in self.job.queue.ancestry:
+            limits = [account.capability] if lends else [account.capability, account.deserved or account.capability]
+            lost = [taken.of_queue(name) for name in taken.queues() if account in self.session.queues[name].ancestry]
             for row, amount in enumerate(self.gang):
                 given = sum(amounts[row] for amounts in lost if row < len(amounts))
                 limit = min(limit[row] for limit in limits)
-                if amount and limit < UNLIMITED and book.held[row] - given + amount > limit:
-                    over[row] = max(over.get(row, 0), book.held[row] - given + amount - limit)
+                if amount and limit < UNLIMITED and account.allocated[row] - given + amount > limit:
+                    over[row] = max(over.get(row, 0), account.allocated[row] - given + amount - limit)
         return over
 
     def limit(self, taken: Taken) -> str:
         """The limit of its queues that the claimant would exceed, with what is taken off; "" if none."""
         name_of = self.session.state.axis.names.__getitem__
         for row in sorted(self.over_limits(taken), key=name_of):
-            for book in self.job.queue.line:
-                lost = sum(_at(taken.of_queue(n), row) for n in taken.queues() if book in self.session.queues[n].line)
-                held = book.held[row] - lost + self.gang[row]
-                if held > book.capability[row]:
-                    return f"queue {book.name} would exceed its capability of {name_of(row)}"
-                if not self.session.lends() and book.deserved is not None and held > book.deserved[row]:
-                    return f"queue {book.name} would exceed the {name_of(row)} that it deserves"
+            for account in self.job.queue.ancestry:
+                lost = sum(
+                    _at(taken.of_queue(n), row) for n in taken.queues() if account in self.session.queues[n].ancestry
+                )
+                allocated = account.allocated[row] - lost + self.gang[row]
+                if allocated > account.capability[row]:
+                    return f"queue {account.name} would exceed its capability of {name_of(row)}"
+                if not self.session.lends() and account.deserved is not None and allocated > account.deserved[row]:
+                    return f"queue {account.name} would exceed the {name_of(row)} that it deserves"
         return ""
 
     def runs(self) -> list[TaskRun]:

@@ -7,12 +7,12 @@ from collections.abc import Container, Iterator
 from fairway.api.arguments import EvictionArguments
 from fairway.clock import SECOND
 from fairway.scheduler.framework.admission import admission
-from fairway.scheduler.framework.candidates import in_line, is_for_backfill
+from fairway.scheduler.framework.candidates import is_for_backfill, next_in_class
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.reservations.missing import missing_tasks
 from fairway.state.tasks import Task
-from fairway.state.waiting import Line
+from fairway.state.waiting import EquivalenceClass
 
 
 class Claimants:
@@ -30,28 +30,33 @@ class Claimants:
             if admission(self._session, job).ok:
                 yield job
 
-    def behind(self, line: Line, place: int) -> JobRun | None:
+    def behind(self, job_class: EquivalenceClass, position: int) -> JobRun | None:
         """The first of a line, from a place on, that was not placed in this cycle and may evict."""
         bound = self._session.bound_jobs()
         while True:
-            job = in_line(self._session, line, place)
+            job = next_in_class(self._session, job_class, position)
             if job is None:
                 return None
             if job.job not in bound and job.job not in self._single and self._may_evict(job):
                 return job
-            place = job.place + 1
+            position = job.position + 1
 
     def _waiting(self) -> Iterator[JobRun]:
         session = self._session
-        for signature in session.state.waiting.templates():
-            for line in signature.lines.values():
-                if not self._may_claim(line.key.queue) or is_for_backfill(line):
+        for template in session.state.waiting.templates():
+            for job_class in template.classes.values():
+                if not self._may_claim(job_class.key.queue) or is_for_backfill(job_class):
                     continue
-                job = self.behind(line, 0)
+                job = self.behind(job_class, 0)
                 if job is not None:
                     yield job
         for job in [*session.outcomes.jobs, *self._untried()]:
-            if self._may_claim(job.queue.name) and job.left() and not session.holds.of(job) and self._may_evict(job):
+            if (
+                self._may_claim(job.queue.name)
+                and job.left()
+                and not session.reservations.of(job)
+                and self._may_evict(job)
+            ):
                 yield job
 
     def _may_claim(self, queue: str) -> bool:
@@ -59,10 +64,10 @@ class Claimants:
 
     def _untried(self) -> Iterator[JobRun]:
         """Started jobs that no action before this one has tried to place."""
-        tried = self._single | self._session.bound_jobs() | self._session.holders.keys()
-        for job, (signature, entry) in self._session.state.waiting.started.items():
+        tried = self._single | self._session.bound_jobs() | self._session.reserving_jobs.keys()
+        for job, (template, pending_job) in self._session.state.waiting.started.items():
             if job not in tried:
-                yield self._session.job_run(entry, signature)
+                yield self._session.job_run(pending_job, template)
 
     def _may_evict(self, job: JobRun) -> bool:
         if not job.waiting or not all(_preempts(self._session, task) for task in job.waiting):

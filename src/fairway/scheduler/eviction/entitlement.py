@@ -76,7 +76,7 @@ class PreemptEntitlement:
 
     def candidates(self, index: VictimIndex) -> BoolColumn:
         count = len(index.units)
-        if any(book.info.never_evict for book in self._claimant.queue.line):
+        if any(account.info.never_evict for account in self._claimant.queue.ancestry):
             return np.zeros(count, dtype=np.bool_)
         chosen: BoolColumn = index.usable[:count] & (index.queue[:count] == index.code(self._claimant.queue.name))
         lower = index.priority[:count] < self._claimant.priority if self._by_priority else np.zeros(count, np.bool_)
@@ -160,29 +160,29 @@ class PreemptEntitlement:
         if not self._by_share:
             return None
         lost = plus(taken.of_job(unit.job), taken.held_by(unit))
-        mine = share(plus(self._claimant.held, self._gang), self._total, 1, PODS)
-        held = self._held(unit.job)
-        before = share(self._claimant.held, self._total, 1, PODS) < share(held, self._total, 1, PODS)
-        return before and mine <= share(minus(held, lost), self._total, 1, PODS)
+        mine = share(plus(self._claimant.allocated, self._gang), self._total, 1, PODS)
+        allocated = self._held(unit.job)
+        before = share(self._claimant.allocated, self._total, 1, PODS) < share(allocated, self._total, 1, PODS)
+        return before and mine <= share(minus(allocated, lost), self._total, 1, PODS)
 
     def _held(self, job: Job) -> Amounts:
         """What a job holds, without those of it that were evicted for others."""
-        held: Amounts = []
+        allocated: Amounts = []
         for task in job.tasks:
             if task.state in ACCOUNTED and task not in self._session.evicted:
-                add(held, task.shape.vector)
-                add(held, self._session.devices.kinds(task))
-        return held
+                add(allocated, task.shape.vector)
+                add(allocated, self._session.devices.kinds(task))
+        return allocated
 
     def _weighted(self, account: NamespaceAccount, more: Amounts | None = None, less: Amounts | None = None) -> int:
-        held = plus(account.held, more) if more else account.held
-        return share(minus(held, less) if less else held, self._total, account.weight, PODS)
+        allocated = plus(account.allocated, more) if more else account.allocated
+        return share(minus(allocated, less) if less else allocated, self._total, account.weight, PODS)
 
 
-def plus(held: Amounts, more: Amounts) -> Amounts:
-    longer, shorter = (held, more) if len(held) >= len(more) else (more, held)
+def plus(allocated: Amounts, more: Amounts) -> Amounts:
+    longer, shorter = (allocated, more) if len(allocated) >= len(more) else (more, allocated)
     return [amount + (shorter[row] if row < len(shorter) else 0) for row, amount in enumerate(longer)]
 
 
-def minus(held: Amounts, less: Amounts) -> Amounts:
-    return [amount - (less[row] if row < len(less) else 0) for row, amount in enumerate(held)]
+def minus(allocated: Amounts, less: Amounts) -> Amounts:
+    return [amount - (less[row] if row < len(less) else 0) for row, amount in enumerate(allocated)]

@@ -16,7 +16,7 @@ from fairway.scheduler.eviction.claimants import Claimants, claimed_tasks
 from fairway.scheduler.eviction.entitlement import Entitlement
 from fairway.scheduler.eviction.index import VictimIndex, victim_index
 from fairway.scheduler.eviction.scratch import Scratch
-from fairway.scheduler.eviction.terminating import Leaving
+from fairway.scheduler.eviction.terminating import TerminatingCapacity
 from fairway.scheduler.eviction.units import Unit
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.order import Order
@@ -40,19 +40,19 @@ def evict_for_claimants(
     queues: Container[str] | None = None,
 ) -> None:
     """Let every waiting job (of these queues), in order, make the room that it is entitled to."""
-    session.divide()
+    session.compute_deserved()
     resume(session)
     evictor = _Evictor(session, arguments, entitlement)
     claimants = Claimants(session, arguments, queues)
     order = Order(session, list(claimants))
     while order:
         job = order.top()
-        line, place = job.line, job.place
+        job_class, place = job.job_class, job.position
         following: list[JobRun] = []
         evicted = evictor.evict_for(job)
         if evicted:
-            if line is not None:
-                following += filter(None, [claimants.behind(line, place + 1)])
+            if job_class is not None:
+                following += filter(None, [claimants.behind(job_class, place + 1)])
             if job.left() and session.job_ready(job):
                 following.append(job)  # it claims one task after the other
         order.replace_top(*following)
@@ -78,9 +78,9 @@ class _Evictor:
         tasks = claimed_tasks(self._session, job)
         if not tasks or not self._is_worth_it(job, tasks):
             return False
-        gang = [0] * len(job.queue.held)
+        gang = [0] * len(job.queue.allocated)
         for task in tasks:
-            add(gang, self._session.device_queues.asked(task.shape))
+            add(gang, self._session.device_queues.requested(task.shape))
         entitlement = self._entitlement(job, gang)
         if entitlement is None:
             return False
@@ -91,13 +91,13 @@ class _Evictor:
         if not eligible.any():
             return False
         claim = EvictionClaim(self._session, job, tasks, gang, entitlement, self._index, eligible, self._budgets)
-        leaving = Leaving(self._session, tasks)
-        leaving.lend()
+        terminating = TerminatingCapacity(self._session, tasks)
+        terminating.lend()
         found = self._find_victims(claim)
-        leaving.lend(-1)
+        terminating.lend(-1)
         if found is None or not self._within_limit(job, found):
             return False
-        self._commit(claim, found, leaving)
+        self._commit(claim, found, terminating)
         return True
 
     def _find_victims(self, claim: EvictionClaim) -> Found | None:
@@ -135,9 +135,9 @@ class _Evictor:
         for gone in session.evicted:
             for number in index.of_job(gone.job):
                 eligible[number] &= gone not in index.unit(number).tasks
-        for hold in session.holds:
-            if hold.state is TaskState.PIPELINED:  # others have gone for it: it shall have the use of that
-                eligible[index.of_job(hold.job.job)] = False
+        for reservation in session.reservations:
+            if reservation.state is TaskState.PIPELINED:  # others have gone for it: it shall have the use of that
+                eligible[index.of_job(reservation.job.job)] = False
         self._ask_for_each(job, hook, eligible, index)
         return eligible
 
@@ -171,15 +171,15 @@ class _Evictor:
         if needed <= left:
             return True
         detail = f"needs {needed} evictions, {left} left in this cycle"
-        self._session.say(job, Verdict(False, Reason.PREEMPTION_LIMITED, detail=detail))
+        self._session.record_wait_reason(job, Verdict(False, Reason.PREEMPTION_LIMITED, detail=detail))
         return False
 
-    def _commit(self, claim: EvictionClaim, found: Found, leaving: Leaving) -> None:
+    def _commit(self, claim: EvictionClaim, found: Found, terminating: TerminatingCapacity) -> None:
         """The victims go, and the claimant is nominated for the room."""
         session, names = self._session, self._session.snapshot.names
         scratch = Scratch(session)
-        leaving.watch(scratch)
-        leaving.lend()
+        terminating.watch(scratch)
+        terminating.lend()
         for unit, reason in zip(found.units, _reasons(claim, found), strict=True):
             self._budgets.spend(unit.tasks)
             charge_off(session, unit)
@@ -221,4 +221,4 @@ def charge_off(session: Session, unit: Unit, sign: int = 1) -> None:
     for task in unit.tasks:
         for vector in (task.shape.vector, session.devices.kinds(task)):
             queue.charge(vector, -sign)
-            add(account.held, vector, -sign)
+            add(account.allocated, vector, -sign)

@@ -206,8 +206,8 @@ class VictimIndex:
         for task in unit.tasks if self._devices.enabled else ():
             node = self._devices.nodes.get(task.node)
             if node is not None:
-                holdings = [holding for holding in node.holdings if holding.holder == task.key]
-                for place, amount in counts(self._devices.axis, node, holdings).items():
+                allocations = [allocation for allocation in node.allocations if allocation.holder == task.key]
+                for place, amount in counts(self._devices.axis, node, allocations).items():
                     found[place] = found.get(place, 0) + amount
         return tuple(sorted(found.items()))
 

@@ -46,17 +46,19 @@ class ReclaimEntitlement:
         """The claimant's queue stays within what it deserves, in every dimension it asks for."""
         queue = self._claimant.queue
         return queue.deserved is not None and all(
-            queue.held[row] + self._gang[row] <= queue.deserved[row] for row in self._asked
+            queue.allocated[row] + self._gang[row] <= queue.deserved[row] for row in self._asked
         )
 
     def candidates(self, index: VictimIndex) -> BoolColumn:
         count = len(index.units)
-        queues = [index.code(book.name) for book in self._session.queues.values() if self._gives(book, Taken())]
+        queues = [
+            index.code(account.name) for account in self._session.queues.values() if self._gives(account, Taken())
+        ]
         return index.usable[:count] & np.isin(index.queue[:count], queues)
 
     def allows(self, unit: Unit, taken: Taken) -> bool:
-        book = self._session.queues[unit.job.queue]
-        return self._gives(book, taken) and self._keeps_guarantees(book, unit, taken)
+        account = self._session.queues[unit.job.queue]
+        return self._gives(account, taken) and self._keeps_guarantees(account, unit, taken)
 
     def refuses_alike(self, unit: Unit, taken: Taken) -> bool:
         return True
@@ -67,20 +69,20 @@ class ReclaimEntitlement:
 
     def lead(self, index: VictimIndex, taken: Taken) -> IntColumn | None:
         """The place of each unit's queue among those to take from; None if there is only one."""
-        books = [book for book in self._session.queues.values() if self._gives(book, taken)]
-        if len(books) < 2:
+        accounts = [account for account in self._session.queues.values() if self._gives(account, taken)]
+        if len(accounts) < 2:
             return None
-        order = sorted({(book.info.priority, -self._excess(book, taken)) for book in books})
+        order = sorted({(account.info.priority, -self._excess(account, taken)) for account in accounts})
         ranks = np.full(index.codes, len(order), dtype=np.int64)
-        for book in books:
-            ranks[index.code(book.name)] = order.index((book.info.priority, -self._excess(book, taken)))
+        for account in accounts:
+            ranks[index.code(account.name)] = order.index((account.info.priority, -self._excess(account, taken)))
         return ranks[index.queue[: len(index.units)]]
 
     def narrowed(self, units: Iterable[Unit], taken: Taken) -> Iterator[ReclaimEntitlement]:
         """Where these units take a queue below what it deserves: entitlements to less than that."""
         if self.below(units, taken):
             queues = self._session.queues
-            yield _Narrowed(self, {name: self._floor(book) for name, book in queues.items()}, small=False)
+            yield _Narrowed(self, {name: self._floor(account) for name, account in queues.items()}, small=False)
             lost = {name: taken.of_queue(name) for name in taken.queues()}
             yield _Narrowed(self, {n: minus(self._allocated(queues[n]), lost[n]) for n in lost}, small=True)
 
@@ -90,57 +92,57 @@ class ReclaimEntitlement:
             taken.add(unit)
         below = 0
         for name in taken.queues():
-            book = self._session.queues[name]
-            floor, left = self._floor(book), minus(self._allocated(book), taken.of_queue(name))
+            account = self._session.queues[name]
+            floor, left = self._floor(account), minus(self._allocated(account), taken.of_queue(name))
             short = [
                 (row, floor[row] - left[row]) for row in range(len(left)) if row != PODS and left[row] < floor[row]
             ]
             below += sum(self._part(row, amount) for row, amount in short)
         return below
 
-    def _floor(self, book: QueueAccount) -> Amounts:
+    def _floor(self, account: QueueAccount) -> Amounts:
         """What the queue deserves, in the dimensions of which it has that much: in others it is below already."""
-        assert book.deserved is not None
-        have = self._allocated(book)
-        return [amount if have[row] >= amount else 0 for row, amount in enumerate(book.deserved)]
+        assert account.deserved is not None
+        have = self._allocated(account)
+        return [amount if have[row] >= amount else 0 for row, amount in enumerate(account.deserved)]
 
     def possible(self, index: VictimIndex, taken: Taken) -> BoolColumn | None:
         return None
 
-    def _gives(self, book: QueueAccount, taken: Taken) -> bool:
+    def _gives(self, account: QueueAccount, taken: Taken) -> bool:
         """Above what it deserves in a dimension asked for, what is taken already taken off."""
-        if book is self._claimant.queue or book.deserved is None or not self._may_be_taken_from(book):
+        if account is self._claimant.queue or account.deserved is None or not self._may_be_taken_from(account):
             return False
-        left = minus(self._allocated(book), taken.of_queue(book.name))
-        return any(left[row] > book.deserved[row] for row in self._asked)
+        left = minus(self._allocated(account), taken.of_queue(account.name))
+        return any(left[row] > account.deserved[row] for row in self._asked)
 
-    def _excess(self, book: QueueAccount, taken: Taken) -> int:
+    def _excess(self, account: QueueAccount, taken: Taken) -> int:
         """How far the queue is above its deserved, weighted, in the dimensions asked for."""
-        assert book.deserved is not None
-        left = minus(self._allocated(book), taken.of_queue(book.name))
-        return max(self._part(row, left[row] - book.deserved[row]) // book.info.weight for row in self._asked)
+        assert account.deserved is not None
+        left = minus(self._allocated(account), taken.of_queue(account.name))
+        return max(self._part(row, left[row] - account.deserved[row]) // account.info.weight for row in self._asked)
 
     def _part(self, row: int, amount: int) -> int:
         return (amount << SHARE_BITS) // max(1, self._session.total[row])
 
-    def _allocated(self, book: QueueAccount) -> Amounts:
+    def _allocated(self, account: QueueAccount) -> Amounts:
         """What the queue has, without what is only reserved."""
-        reserved = self._reserved.get(book.name)
-        return book.held if reserved is None else minus(book.held, reserved)
+        reserved = self._reserved.get(account.name)
+        return account.allocated if reserved is None else minus(account.allocated, reserved)
 
-    def _may_be_taken_from(self, book: QueueAccount) -> bool:
+    def _may_be_taken_from(self, account: QueueAccount) -> bool:
         """What a queue is marked with holds for those below it, too; `reclaimable` speaks to those outside of it."""
-        if any(above.info.never_evict for above in book.line):
+        if any(above.info.never_evict for above in account.ancestry):
             return False
-        return all(above.info.reclaimable for above in book.line if above not in self._claimant.queue.line)
+        return all(above.info.reclaimable for above in account.ancestry if above not in self._claimant.queue.ancestry)
 
-    def _keeps_guarantees(self, book: QueueAccount, unit: Unit, taken: Taken) -> bool:
-        for above in book.line:
+    def _keeps_guarantees(self, account: QueueAccount, unit: Unit, taken: Taken) -> bool:
+        for above in account.ancestry:
             lost = taken.held_by(unit)
             for name in taken.queues():
-                if above in self._session.queues[name].line:
+                if above in self._session.queues[name].ancestry:
                     lost = plus(lost, taken.of_queue(name))
-            gained = self._gang if above in self._claimant.queue.line else []
+            gained = self._gang if above in self._claimant.queue.ancestry else []
             left = plus(minus(self._allocated(above), lost), gained)
             if any(amount and left[row] < above.guarantee[row] for row, amount in enumerate(lost)):
                 return False
@@ -159,12 +161,12 @@ class _Narrowed(ReclaimEntitlement):
         self.lead_adds = small
 
     def allows(self, unit: Unit, taken: Taken) -> bool:
-        book, floor = self._session.queues[unit.job.queue], self._floors.get(unit.job.queue)
-        if floor is None or not (self._small or self._gives(book, taken)):
+        account, floor = self._session.queues[unit.job.queue], self._floors.get(unit.job.queue)
+        if floor is None or not (self._small or self._gives(account, taken)):
             return False
-        left = minus(self._allocated(book), plus(taken.of_queue(book.name), taken.held_by(unit)))
+        left = minus(self._allocated(account), plus(taken.of_queue(account.name), taken.held_by(unit)))
         enough = all(left[row] >= least for row, least in enumerate(floor) if row != PODS)
-        return enough and self._keeps_guarantees(book, unit, taken)
+        return enough and self._keeps_guarantees(account, unit, taken)
 
     def lead(self, index: VictimIndex, taken: Taken) -> IntColumn | None:
         if not self._small:
@@ -198,20 +200,24 @@ class _Narrowed(ReclaimEntitlement):
 def reserved_amounts(session: Session) -> dict[str, Amounts]:
     """By queue, and for those above, what is reserved and not allocated yet."""
     found: dict[str, Amounts] = {}
-    for hold in session.holds:
-        if hold.state is TaskState.RESERVED:
-            for book in hold.job.queue.line:
-                add(found.setdefault(book.name, []), hold.task.shape.vector)
+    for reservation in session.reservations:
+        if reservation.state is TaskState.RESERVED:
+            for account in reservation.job.queue.ancestry:
+                add(found.setdefault(account.name, []), reservation.task.shape.vector)
     return found
 
 
-def above_deserved(book: QueueAccount) -> bool:
+def above_deserved(account: QueueAccount) -> bool:
     """Whether a queue holds more than it deserves of anything."""
-    deserved = book.deserved
-    return deserved is not None and any(held > deserved[row] for row, held in enumerate(book.held) if row != PODS)
+    deserved = account.deserved
+    return deserved is not None and any(
+        allocated > deserved[row] for row, allocated in enumerate(account.allocated) if row != PODS
+    )
 
 
-def below_deserved(book: QueueAccount) -> bool:
+def below_deserved(account: QueueAccount) -> bool:
     """Whether a queue holds less than it deserves of anything."""
-    deserved = book.deserved
-    return deserved is not None and any(held < deserved[row] for row, held in enumerate(book.held) if row != PODS)
+    deserved = account.deserved
+    return deserved is not None and any(
+        allocated < deserved[row] for row, allocated in enumerate(account.allocated) if row != PODS
+    )

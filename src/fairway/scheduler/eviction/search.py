@@ -13,7 +13,7 @@ import numpy as np
 
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.eviction.blockers import Blockers, passes_now
-from fairway.scheduler.eviction.capacity import Rooms
+from fairway.scheduler.eviction.capacity import FitCounts
 from fairway.scheduler.eviction.claim import EvictionClaim
 from fairway.scheduler.eviction.costs import Cost, Costs, Lead, cost_of, least_costs
 from fairway.scheduler.eviction.scratch import Scratch
@@ -69,47 +69,47 @@ class VictimSearch:
     # -- where only room decides --------------------------------------------------------------------------------
 
     def _make_rooms(self, shape: Shape, count: int) -> bool:
-        rooms = Rooms(self._session, shape)
-        if self._most_rooms(shape, rooms.open) < count:
+        fit_counts = FitCounts(self._session, shape)
+        if self._most_rooms(shape, fit_counts.open) < count:
             return False
-        costs = self._all_costs(shape, rooms, ())
+        costs = self._all_costs(shape, fit_counts, ())
         changed: set[int] = set()
-        while rooms.total < count:
+        while fit_counts.total < count:
             seemed = costs.pop()
             if seemed is None:
                 return False
-            found = self._units_on(shape, seemed.row, rooms.at(seemed.row))
+            found = self._units_on(shape, seemed.row, fit_counts.at(seemed.row))
             if found is None:
                 continue
             cost = self._cost(found, seemed.row)
             if cost > seemed:
                 costs.push(cost)
             elif not self._take(found):
-                costs = self._all_costs(shape, rooms, changed)
+                costs = self._all_costs(shape, fit_counts, changed)
             else:
-                before, rows = rooms.at(seemed.row), self._rows_changed_by(found)
+                before, rows = fit_counts.at(seemed.row), self._rows_changed_by(found)
                 changed |= rows
-                rooms.update(rows)
-                if rooms.at(seemed.row) == before:
-                    rooms.open[seemed.row] = False  # something else limits it
+                fit_counts.update(rows)
+                if fit_counts.at(seemed.row) == before:
+                    fit_counts.open[seemed.row] = False  # something else limits it
                 if self._sort_again():
-                    costs = self._all_costs(shape, rooms, changed)
+                    costs = self._all_costs(shape, fit_counts, changed)
                 else:
-                    self._look_again(shape, rows, rooms, costs)
+                    self._look_again(shape, rows, fit_counts, costs)
         return True
 
-    def _all_costs(self, shape: Shape, rooms: Rooms, changed: Iterable[int]) -> Costs:
+    def _all_costs(self, shape: Shape, fit_counts: FitCounts, changed: Iterable[int]) -> Costs:
         """What all nodes cost now; those where somebody was taken are looked at one by one."""
         self._drop_ineligible()
-        untouched = rooms.open.copy()
+        untouched = fit_counts.open.copy()
         untouched[list(changed)] = False
         costs = least_costs(self._session, self._index, self._entries, shape, untouched, self._lead)
-        self._look_again(shape, changed, rooms, costs)
+        self._look_again(shape, changed, fit_counts, costs)
         return costs
 
-    def _look_again(self, shape: Shape, rows: Iterable[int], rooms: Rooms, costs: Costs) -> None:
+    def _look_again(self, shape: Shape, rows: Iterable[int], fit_counts: FitCounts, costs: Costs) -> None:
         for row in rows:
-            found = self._units_on(shape, row, rooms.at(row)) if rooms.open[row] else None
+            found = self._units_on(shape, row, fit_counts.at(row)) if fit_counts.open[row] else None
             if found is not None:
                 costs.push(self._cost(found, row))
 
@@ -162,7 +162,7 @@ class VictimSearch:
     # -- where other pods matter too ----------------------------------------------------------------------------
 
     def _make_one_room(self, shape: Shape, passes: BoolColumn) -> bool:
-        open_ = Rooms(self._session, shape).open
+        open_ = FitCounts(self._session, shape).open
         blockers, around = self._blockers_of(shape)
         depends_on_other_pods = bool(shape.rules.affinity or shape.rules.spread)
         known = np.zeros(len(open_), dtype=np.bool_) if depends_on_other_pods else passes & open_
@@ -204,20 +204,20 @@ class VictimSearch:
                 helpful.add(unit)
         trial: list[Unit] = []
         for unit in sorted(helpful, key=lambda unit: (self._lead.of_unit(unit), unit.order)):
-            if kernel.takes(shape, row):
+            if kernel.fits_now(shape, row):
                 break
-            passed = kernel.passes(shape, row)
+            passed = kernel.feasible(shape, row)
             self._scratch.evict(unit)
-            if passed and not kernel.passes(shape, row):
+            if passed and not kernel.feasible(shape, row):
                 self._scratch.restore(unit)  # somebody whom the task wants to be near
             else:
                 trial.append(unit)
         kept: list[Unit] | None = None
-        if kernel.takes(shape, row):
+        if kernel.fits_now(shape, row):
             kept = []
             for unit in reversed(trial):
                 self._scratch.restore(unit)
-                if not kernel.takes(shape, row):
+                if not kernel.fits_now(shape, row):
                     self._scratch.evict(unit)
                     kept.insert(0, unit)
         for unit in trial if kept is None else kept:

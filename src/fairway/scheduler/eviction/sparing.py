@@ -17,8 +17,8 @@ from fairway.scheduler.eviction.claim import Settled
 from fairway.scheduler.eviction.evict import charge_off
 from fairway.scheduler.eviction.units import Unit
 from fairway.scheduler.framework.accounts import QueueAccount
-from fairway.scheduler.framework.holds import Hold
 from fairway.scheduler.framework.job_run import grouped
+from fairway.scheduler.framework.reservations import TaskReservation
 from fairway.scheduler.framework.session import Session
 from fairway.state.queues import Amounts, add
 from fairway.state.tasks import Task, TaskState
@@ -29,16 +29,20 @@ def spare_needless(session: Session) -> None:
     settled = [claim for claim in session.settled if isinstance(claim, Settled)]
     if len(settled) > 1 or any(len(_nominated(session, claim)) < len(claim.claim.tasks) for claim in settled):
         tasks = [task for claim in settled for unit in claim.units for task in unit.tasks]
-        tasks += [hold.task for claim in settled for hold in _nominated(session, claim)]
+        tasks += [reservation.task for claim in settled for reservation in _nominated(session, claim)]
         if not any(session.devices.uses_devices(task.shape) for task in tasks):
             _Sparing(session, settled).run()
 
 
-def _nominated(session: Session, settled: Settled) -> list[Hold]:
+def _nominated(session: Session, settled: Settled) -> list[TaskReservation]:
     """The nominations that were made with a claim and still stand."""
     tasks = set(settled.claim.tasks)
-    holds = session.holds.of(settled.claim.job)
-    return [hold for hold in holds if hold.state is TaskState.PIPELINED and hold.task in tasks]
+    reservations = session.reservations.of(settled.claim.job)
+    return [
+        reservation
+        for reservation in reservations
+        if reservation.state is TaskState.PIPELINED and reservation.task in tasks
+    ]
 
 
 class _Sparing:
@@ -62,7 +66,9 @@ class _Sparing:
     def _set_up(self) -> None:
         session, idle = self._session, self._session.snapshot.idle
         released = self._released()
-        rows = {task.node for task in self._evicted()} | {h.row for holds in self._nominated.values() for h in holds}
+        rows = {task.node for task in self._evicted()} | {
+            h.row for reservations in self._nominated.values() for h in reservations
+        }
         for row in sorted(rows | session.settled_rows.keys() | set(np.flatnonzero(released.any(axis=0)).tolist())):
             session.snapshot.scratch(row)
             if row in session.settled_rows:
@@ -71,9 +77,9 @@ class _Sparing:
             idle[: len(released), row] += released[:, row]
         for task in self._evicted():
             session.displace(task, -1)
-        for holds in self._nominated.values():
-            for hold in holds:
-                session.write_room(hold.task.shape, [hold.row], 1)
+        for reservations in self._nominated.values():
+            for reservation in reservations:
+                session.write_room(reservation.task.shape, [reservation.row], 1)
 
     def _take_down(self) -> None:
         """Until the victims are gone no pod gains room, and what is nominated is not lost."""
@@ -87,10 +93,10 @@ class _Sparing:
     def _released(self) -> NDArray[np.int64]:
         """What terminating pods leave, less what the nominations of earlier cycles wait for."""
         room = self._session.state.nodes.releasing.data[:, : self._session.snapshot.size].copy()
-        for hold in self._session.holds:
-            if hold.state is TaskState.PIPELINED and hold.task.state is TaskState.PIPELINED:
-                for dimension, amount in hold.task.shape.vector:
-                    room[dimension, hold.row] -= amount
+        for reservation in self._session.reservations:
+            if reservation.state is TaskState.PIPELINED and reservation.task.state is TaskState.PIPELINED:
+                for dimension, amount in reservation.task.shape.vector:
+                    room[dimension, reservation.row] -= amount
         return np.maximum(room, 0)
 
     def _evicted(self) -> list[Task]:
@@ -106,16 +112,20 @@ class _Sparing:
         """Whether the claimant, and all others, have their places with the unit back; then it stays."""
         if not self._is_within_limits(settled, unit):
             return False
-        session, holds = self._session, self._nominated[settled]
+        session, reservations = self._session, self._nominated[settled]
         for task in unit.tasks:
             session.displace(task, 1)
-        was = [(hold.task, hold.row) for hold in holds]
+        was = [(reservation.task, reservation.row) for reservation in reservations]
         take_back(session, was)
-        placed, left = place(session, grouped([hold.task for hold in holds])) if self._fits(unit) else ([], None)
-        if left is None and len(placed) == len(holds) and self._rules_hold(settled):
+        placed, left = (
+            place(session, grouped([reservation.task for reservation in reservations]))
+            if self._fits(unit)
+            else ([], None)
+        )
+        if left is None and len(placed) == len(reservations) and self._rules_hold(settled):
             rows = dict(placed)
-            for hold in holds:
-                hold.row = rows[hold.task]
+            for reservation in reservations:
+                reservation.row = rows[reservation.task]
             self._keep(unit)
             return True
         take_back(session, placed)
@@ -133,11 +143,11 @@ class _Sparing:
     def _rules_hold(self, settled: Settled) -> bool:
         """Whether rules between pods still allow the other nominations."""
         session = self._session
-        for claim, holds in self._nominated.items():
-            for hold in holds if claim is not settled and session.kernel.hooks.feasible else ():
-                session.write(hold.task.shape, [hold.task], [hold.row], -1)
-                takes = session.kernel.takes(hold.task.shape, hold.row)
-                session.write(hold.task.shape, [hold.task], [hold.row], 1)
+        for claim, reservations in self._nominated.items():
+            for reservation in reservations if claim is not settled and session.kernel.hooks.feasible else ():
+                session.write(reservation.task.shape, [reservation.task], [reservation.row], -1)
+                takes = session.kernel.fits_now(reservation.task.shape, reservation.row)
+                session.write(reservation.task.shape, [reservation.task], [reservation.row], 1)
                 if not takes:
                     return False
         return True
@@ -148,13 +158,13 @@ class _Sparing:
         amounts: Amounts = []
         for task in unit.tasks:
             add(amounts, task.shape.vector)
-        for book in session.queues[unit.job.queue].line:
-            claims = [claim for claim in self._settled if book in claim.claim.job.queue.line]
-            reclaims = any(c.claim.entitlement.action == "reclaim" and c.claim.job.queue is book for c in claims)
-            limits = [book.capability]
-            if book.deserved is not None and (not lends or reclaims):
-                limits.append(book.deserved)
-            if claims and any(_exceeds(book, amounts, limit) for limit in limits):
+        for account in session.queues[unit.job.queue].ancestry:
+            claims = [claim for claim in self._settled if account in claim.claim.job.queue.ancestry]
+            reclaims = any(c.claim.entitlement.action == "reclaim" and c.claim.job.queue is account for c in claims)
+            limits = [account.capability]
+            if account.deserved is not None and (not lends or reclaims):
+                limits.append(account.deserved)
+            if claims and any(_exceeds(account, amounts, limit) for limit in limits):
                 return False
         return not any(self._rests_on(other, unit) for other in self._settled if other is not settled)
 
@@ -171,5 +181,5 @@ class _Sparing:
         session.evictions[:] = [eviction for eviction in session.evictions if eviction.pod not in keys]
 
 
-def _exceeds(book: QueueAccount, amounts: Amounts, limit: Amounts) -> bool:
-    return any(amount and book.held[row] + amount > limit[row] for row, amount in enumerate(amounts))
+def _exceeds(account: QueueAccount, amounts: Amounts, limit: Amounts) -> bool:
+    return any(amount and account.allocated[row] + amount > limit[row] for row, amount in enumerate(amounts))

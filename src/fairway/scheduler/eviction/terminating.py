@@ -14,38 +14,38 @@ from fairway.scheduler.framework.session import Session
 from fairway.state.tasks import Task, TaskState
 
 
-class Leaving:
+class TerminatingCapacity:
     """What is being released, less what nominations wait for, by resource and row. As things are when it is made."""
 
     def __init__(self, session: Session, tasks: list[Task]) -> None:
         """Devices are not lent: which of them will be free is known when they are."""
         self._session = session
-        self._room: NDArray[np.int64] | None = None
+        self._freed: NDArray[np.int64] | None = None
         self.rows: list[int] = []
         released = session.state.nodes.releasing.data[:, : session.snapshot.size]
         if (session.evicted or released.any()) and not any(session.devices.uses_devices(task.shape) for task in tasks):
-            self._room = np.maximum(self._unclaimed(released.copy()), 0)
-            self.rows = np.flatnonzero(self._room.any(axis=0)).tolist()
+            self._freed = np.maximum(self._unclaimed(released.copy()), 0)
+            self.rows = np.flatnonzero(self._freed.any(axis=0)).tolist()
 
     def lend(self, sign: int = 1) -> None:
         """As if they were gone (sign 1), or not yet (sign -1)."""
         snapshot = self._session.snapshot
         for row in self.rows:
-            assert self._room is not None
+            assert self._freed is not None
             snapshot.scratch(row)
-            snapshot.idle[: len(self._room), row] += sign * self._room[:, row]
+            snapshot.idle[: len(self._freed), row] += sign * self._freed[:, row]
 
     def watch(self, scratch: Scratch) -> None:
         """Let the scratch remember what the rows were like without the loan."""
         for row in self.rows:
             scratch.watch(row)
 
-    def _unclaimed(self, room: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _unclaimed(self, freed: NDArray[np.int64]) -> NDArray[np.int64]:
         for task in self._session.evicted:
             for dimension, amount in task.shape.vector:
-                room[dimension, task.node] += amount
-        for hold in self._session.holds:
-            if hold.state is TaskState.PIPELINED:
-                for dimension, amount in hold.task.shape.vector:
-                    room[dimension, hold.row] -= amount
-        return room
+                freed[dimension, task.node] += amount
+        for reservation in self._session.reservations:
+            if reservation.state is TaskState.PIPELINED:
+                for dimension, amount in reservation.task.shape.vector:
+                    freed[dimension, reservation.row] -= amount
+        return freed

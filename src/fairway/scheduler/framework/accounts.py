@@ -19,10 +19,10 @@ SHARE_BITS = 64
 """Shares are compared as integers, this many bits behind the point: never float, never an overflow."""
 
 
-def share(held: Amounts, total: Amounts, weight: int, skip: int) -> int:
+def share(allocated: Amounts, total: Amounts, weight: int, skip: int) -> int:
     """The dominant share over weight, in units of 2**-64. Dimensions that the cluster has none of do not count."""
     most = 0
-    for row, (amount, whole) in enumerate(zip(held, total, strict=False)):
+    for row, (amount, whole) in enumerate(zip(allocated, total, strict=False)):
         if amount > 0 and whole > 0 and row != skip:
             part = (amount << SHARE_BITS) // (whole * weight)
             if part > most:
@@ -38,12 +38,12 @@ def share_text(units: int) -> str:
 class NamespaceAccount:
     """What a namespace holds in a queue. Priority and creation are those of the job at its head."""
 
-    __slots__ = ("held", "namespace", "queue", "top_created", "top_priority", "weight")
+    __slots__ = ("allocated", "namespace", "queue", "top_created", "top_priority", "weight")
 
-    def __init__(self, namespace: str, queue: QueueAccount, held: Amounts, weight: int) -> None:
+    def __init__(self, namespace: str, queue: QueueAccount, allocated: Amounts, weight: int) -> None:
         self.namespace = namespace
         self.queue = queue
-        self.held = held
+        self.allocated = allocated
         self.weight = weight
         self.top_priority = 0
         self.top_created: Micros = 0
@@ -56,14 +56,14 @@ class QueueAccount:
 
     __slots__ = (
         "_accounts",
+        "allocated",
+        "allocated_at_start",
+        "ancestry",
         "capability",
         "deserved",
         "guarantee",
-        "had",
-        "held",
         "info",
         "leaf",
-        "line",
         "name",
         "parent",
         "requested",
@@ -78,35 +78,35 @@ class QueueAccount:
         self.name = info.name
         self.parent: QueueAccount | None = None
         self.leaf = not info.children
-        self.held: Amounts = _copy(info.held, dimensions)
-        self.had: Amounts = []
+        self.allocated: Amounts = _copy(info.allocated, dimensions)
+        self.allocated_at_start: Amounts = []
         self.requested: Amounts = _copy(info.requested, dimensions)
         self.capability: Amounts = [info.capability.get(row, UNLIMITED) for row in range(dimensions)]
         self.guarantee: Amounts = [info.guarantee.get(row, 0) for row in range(dimensions)]
         self.deserved: Amounts | None = None
-        self.line: tuple[QueueAccount, ...] = (self,)
+        self.ancestry: tuple[QueueAccount, ...] = (self,)
         self._accounts: dict[str, NamespaceAccount] = {}
         self.uncounted: frozenset[int] = frozenset()
         """Dimensions that do not count in its share: classes, whose devices count by kind."""
 
     def account(self, namespace: str, weight_of: Callable[[str], int]) -> NamespaceAccount:
-        book = self._accounts.get(namespace)
-        if book is None:
+        account = self._accounts.get(namespace)
+        if account is None:
             known = self.info.accounts.get(namespace)
-            held = _copy(known.held if known else [], len(self.held))
-            book = self._accounts[namespace] = NamespaceAccount(namespace, self, held, weight_of(namespace))
-        return book
+            allocated = _copy(known.allocated if known else [], len(self.allocated))
+            account = self._accounts[namespace] = NamespaceAccount(namespace, self, allocated, weight_of(namespace))
+        return account
 
     def charge(self, vector: Vector, count: int) -> None:
         """The queue's tasks hold this much more (or, with a negative count, less)."""
-        for book in self.line:
-            add(book.held, vector, count)
+        for account in self.ancestry:
+            add(account.allocated, vector, count)
 
-    def room_under(self, limits: Amounts, vector: Vector, count: int) -> int:
+    def fits_under(self, limits: Amounts, vector: Vector, count: int) -> int:
         """How many of `count` requests still fit under a limit."""
-        held = self.held
+        allocated = self.allocated
         for row, amount in vector:
-            room = (limits[row] - held[row]) // amount
+            room = (limits[row] - allocated[row]) // amount
             if room < count:
                 count = room
         return max(count, 0)
@@ -125,10 +125,10 @@ def queue_share(queue: QueueAccount) -> int:
         return 0
     most = 0
     for row in queue.shared:
-        held, deserved = queue.held[row], queue.deserved[row]
-        if held <= 0 or deserved >= UNLIMITED or row in queue.uncounted:
+        allocated, deserved = queue.allocated[row], queue.deserved[row]
+        if allocated <= 0 or deserved >= UNLIMITED or row in queue.uncounted:
             continue
-        part = (held << SHARE_BITS) // deserved if deserved else 1 << SHARE_BITS
+        part = (allocated << SHARE_BITS) // deserved if deserved else 1 << SHARE_BITS
         if part > most:
             most = part
     return most

@@ -19,7 +19,7 @@ def admission(session: Session, job: JobRun) -> Verdict:
         if not verdict.ok:
             return verdict
     refused = session.outcomes.refused
-    return refused.get(job.job, YES) if job.line is None else refused.get(job.line, refused.get(job.job, YES))
+    return refused.get(job.job, YES) if job.job_class is None else refused.get(job.job_class, refused.get(job.job, YES))
 
 
 def queue_verdict(session: Session, name: str) -> Verdict:

@@ -178,12 +178,12 @@ def _verdict(answer: Any, _: Sequence[Any]) -> Verdict:
 
 
 def _device(answer: Any, arguments: Sequence[Any]) -> int | None:
-    request, _, node, room = arguments
+    request, _, node, free = arguments
     if answer is None:
         return None
     slot = _count(answer, ())
-    wish = request.needs.needs[0].options[0].wish
-    if slot not in node.candidates(wish) or not room.fits(slot, Portion(milli=request.part)):
+    selector = request.resolved.requests[0].options[0].selector
+    if slot not in node.candidates(selector) or not free.fits(slot, Portion(milli=request.part)):
         raise ValueError(f"device {slot} does not serve the request")
     return slot
 

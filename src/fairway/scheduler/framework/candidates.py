@@ -13,7 +13,7 @@ from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.verdict import Reason, Verdict
 from fairway.state.shapes import Shape
-from fairway.state.waiting import GangTemplate, Line
+from fairway.state.waiting import EquivalenceClass, GangTemplate
 
 _EVICTED = Verdict(
     False, Reason.GANG_NOT_READY, detail="pods of it are evicted in this cycle; the next cycle considers it again"
@@ -22,7 +22,7 @@ _EVICTED = Verdict(
 
 def candidates(session: Session) -> list[JobRun]:
     """The first job of every line that may be placed, and every started job that waits for more."""
-    return [*_lines(session, best_effort=False), *_admitted(session, _started(session))]
+    return [*_class_heads(session, best_effort=False), *_admitted(session, _started(session))]
 
 
 def _started(session: Session) -> Iterator[JobRun]:
@@ -30,73 +30,77 @@ def _started(session: Session) -> Iterator[JobRun]:
     it has left is not known to be enough.
     """
     gone = session.evicted_jobs()
-    for job, (signature, entry) in session.state.waiting.started.items():
+    for job, (template, pending_job) in session.state.waiting.started.items():
         if job in gone:
-            session.outcomes.jobs[session.holders.get(job) or session.job_run(entry, signature)] = _EVICTED
-        elif job not in session.holders:
-            yield session.job_run(entry, signature)
-    for run in session.holders.values():
-        if run.job not in gone and (run.left() or session.holds.of(run)):
+            session.outcomes.jobs[session.reserving_jobs.get(job) or session.job_run(pending_job, template)] = _EVICTED
+        elif job not in session.reserving_jobs:
+            yield session.job_run(pending_job, template)
+    for run in session.reserving_jobs.values():
+        if run.job not in gone and (run.left() or session.reservations.of(run)):
             yield run
 
 
-def first_of_each_line(session: Session) -> list[JobRun]:
+def first_of_each_class(session: Session) -> list[JobRun]:
     """The first job of every line, whether or not anything of its kind fits now, and every started job."""
-    lines = [
-        line
-        for signature in session.state.waiting.templates()
-        for line in signature.lines.values()
-        if not is_for_backfill(line)
+    classes = [
+        job_class
+        for template in session.state.waiting.templates()
+        for job_class in template.classes.values()
+        if not is_for_backfill(job_class)
     ]
-    return list(_admitted(session, chain(_heads(session, lines), _started(session))))
+    return list(_admitted(session, chain(_heads(session, classes), _started(session))))
 
 
-def everybody(session: Session) -> list[JobRun]:
+def every_job(session: Session) -> list[JobRun]:
     """Every waiting job by itself, whether or not anything of its kind has room now."""
     fresh = (
-        session.job_run(entry, signature)
-        for signature in session.state.waiting.templates()
-        for line in signature.lines.values()
-        if not is_for_backfill(line)
-        for entry in line.entries
-        if entry.job not in session.holders
+        session.job_run(pending_job, template)
+        for template in session.state.waiting.templates()
+        for job_class in template.classes.values()
+        if not is_for_backfill(job_class)
+        for pending_job in job_class.jobs
+        if pending_job.job not in session.reserving_jobs
     )
     return list(_admitted(session, chain(fresh, _started(session))))
 
 
 def best_effort_candidates(session: Session) -> list[JobRun]:
     """The first pod of every line of lone BestEffort pods."""
-    return _lines(session, best_effort=True)
+    return _class_heads(session, best_effort=True)
 
 
-def _lines(session: Session, *, best_effort: bool) -> list[JobRun]:
+def _class_heads(session: Session, *, best_effort: bool) -> list[JobRun]:
     found: list[JobRun] = []
-    for signature in session.state.waiting.templates():
-        if signature.best_effort:
-            lines = [line for line in signature.lines.values() if is_for_backfill(line) == best_effort]
-            if not lines:
+    for template in session.state.waiting.templates():
+        if template.best_effort:
+            classes = [
+                job_class for job_class in template.classes.values() if is_for_backfill(job_class) == best_effort
+            ]
+            if not classes:
                 continue
         elif best_effort:
             continue
         else:
-            lines = list(signature.lines.values())
-        if has_room(session, signature) or not all(feasibility_is_monotone(run.shape) for run in signature.runs):
-            found.extend(_admitted(session, _heads(session, lines)))
+            classes = list(template.classes.values())
+        if has_capacity(session, template) or not all(feasibility_is_monotone(run.shape) for run in template.runs):
+            found.extend(_admitted(session, _heads(session, classes)))
         else:
-            session.outcomes.no_room.add(signature)
+            session.outcomes.no_capacity.add(template)
     return found
 
 
-def has_room(session: Session, signature: GangTemplate) -> bool:
+def has_capacity(session: Session, template: GangTemplate) -> bool:
     """Whether at least one task of the signature fits somewhere."""
     kernel = session.kernel
-    return any(may_fit(run.shape, kernel.most(run.shape)) and kernel.has_room(run.shape) for run in signature.runs)
+    return any(
+        may_fit(run.shape, kernel.max_idle(run.shape)) and kernel.has_capacity(run.shape) for run in template.runs
+    )
 
 
-def may_fit(shape: Shape, most: list[int]) -> bool:
+def may_fit(shape: Shape, max_idle: list[int]) -> bool:
     """Whether a shape asks for no more of anything than one node at most has free."""
     for row, amount in shape.vector:  # noqa: SIM110 - asked of everything that waits
-        if amount > most[row]:
+        if amount > max_idle[row]:
             return False
     return True
 
@@ -106,27 +110,27 @@ def feasibility_is_monotone(shape: Shape) -> bool:
     return not shape.rules.affinity and not shape.rules.spread
 
 
-def is_for_backfill(line: Line) -> bool:
+def is_for_backfill(job_class: EquivalenceClass) -> bool:
     """Lone BestEffort pods are placed by backfill."""
-    return line.signature.best_effort and not line.key.group
+    return job_class.template.best_effort and not job_class.key.group
 
 
-def _heads(session: Session, lines: list[Line]) -> Iterator[JobRun]:
-    for line in lines:
+def _heads(session: Session, classes: list[EquivalenceClass]) -> Iterator[JobRun]:
+    for job_class in classes:
         if not session.can_group_equivalent_jobs:
-            yield from (session.job_run(entry, line.signature) for entry in line.entries)
+            yield from (session.job_run(pending_job, job_class.template) for pending_job in job_class.jobs)
             continue
-        first = in_line(session, line, 0)
+        first = next_in_class(session, job_class, 0)
         if first is not None:
             yield first
 
 
-def in_line(session: Session, line: Line, place: int) -> JobRun | None:
+def next_in_class(session: Session, job_class: EquivalenceClass, position: int) -> JobRun | None:
     """The first job at or behind a place in a line; those who got a claim to room stand for themselves."""
-    for at in range(place, len(line.entries)):
-        entry = line.entries[at]
-        if entry.job not in session.holders:
-            return session.job_run(entry, line.signature, line, at)
+    for at in range(position, len(job_class.jobs)):
+        pending_job = job_class.jobs[at]
+        if pending_job.job not in session.reserving_jobs:
+            return session.job_run(pending_job, job_class.template, job_class, at)
     return None
 
 
@@ -135,7 +139,7 @@ def _admitted(session: Session, jobs: Iterable[JobRun]) -> Iterator[JobRun]:
         verdict = admission(session, job)
         if verdict.ok:
             yield job
-        elif job.line is not None:
-            session.outcomes.lines[job.line] = verdict
+        elif job.job_class is not None:
+            session.outcomes.classes[job.job_class] = verdict
         else:
             session.outcomes.jobs[job] = verdict

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from fairway.devices.model.device import WHOLE
-from fairway.devices.select.requests import Need, Option
-from fairway.devices.select.selector_requests import ByClass, ByKind, Wish, label
+from fairway.devices.select.requests import Option, ResolvedRequest
+from fairway.devices.select.selector_requests import ByClass, ByKind, DeviceSelector, label
 from fairway.devices.track.columns import kind_place
 from fairway.devices.track.ledger import DeviceLedger
 from fairway.devices.track.node import NodeDevices
@@ -29,12 +29,12 @@ AccountOf = Callable[[QueueAccount, str], NamespaceAccount]
 class DeviceQueues:
     """Answers for one session."""
 
-    def __init__(self, book: DeviceLedger, asks: OpenDeviceRequests) -> None:
-        self._book = book
-        self._asks = asks
+    def __init__(self, ledger: DeviceLedger, requests: OpenDeviceRequests) -> None:
+        self._ledger = ledger
+        self._requests = requests
         self._named: dict[tuple[Shape, int], Vector] = {}
-        self._asked: dict[tuple[Shape, int], Vector] = {}
-        self._wishes: dict[Wish, int | None] = {}
+        self._requested: dict[tuple[Shape, int], Vector] = {}
+        self._kinds: dict[DeviceSelector, int | None] = {}
 
     def named(self, shape: Shape) -> Vector:
         """What a shape counts for against capability: what it asks for by name, in claims too. Of alternatives whose
@@ -42,35 +42,35 @@ class DeviceQueues:
         """
         if shape.devices is None or not shape.devices.claims:
             return shape.vector
-        needs = self._asks.of(shape)
-        found = self._named.get((shape, needs.number))
+        requests = self._requests.of(shape)
+        found = self._named.get((shape, requests.number))
         if found is None:
             amounts = Counter(dict(shape.vector))
-            for need in needs.needs.needs:
-                amounts.update(self._most_by_class(need) if need.claim else {})
-            found = self._named[shape, needs.number] = tuple(sorted((+amounts).items()))
+            for request in requests.resolved.requests:
+                amounts.update(self._most_by_class(request) if request.claim else {})
+            found = self._named[shape, requests.number] = tuple(sorted((+amounts).items()))
         return found
 
-    def asked(self, shape: Shape) -> Vector:
+    def requested(self, shape: Shape) -> Vector:
         """What a shape counts for in its queue while it waits."""
         if shape.devices is None:
             return shape.vector
-        needs = self._asks.of(shape)
-        found = self._asked.get((shape, needs.number))
+        requests = self._requests.of(shape)
+        found = self._requested.get((shape, requests.number))
         if found is None:
             amounts = Counter(dict(self.named(shape)))
-            for need in needs.needs.needs:
-                kinds = {self._kind_of(option.wish) for option in need.options}
+            for request in requests.resolved.requests:
+                kinds = {self._kind_of(option.selector) for option in request.options}
                 place = kinds.pop() if len(kinds) == 1 else None
                 if place is not None:
-                    amounts[place] += max(map(self._amount, need.options))
-            found = self._asked[shape, needs.number] = tuple(sorted((+amounts).items()))
+                    amounts[place] += max(map(self._amount, request.options))
+            found = self._requested[shape, requests.number] = tuple(sorted((+amounts).items()))
         return found
 
-    def _most_by_class(self, need: Need) -> dict[int, int]:
+    def _most_by_class(self, request: ResolvedRequest) -> dict[int, int]:
         found: dict[int, int] = {}
-        for option in need.options:
-            place = self._book.axis.find(CLASS_PREFIX + label(option.wish))
+        for option in request.options:
+            place = self._ledger.axis.find(CLASS_PREFIX + label(option.selector))
             if place is not None:
                 found[place] = max(found.get(place, 0), self._amount(option))
         return found
@@ -81,52 +81,54 @@ class DeviceQueues:
             return 0
         if not option.every:
             return option.milli or option.units * WHOLE
-        return max((_units(node, option.wish) for node in self._book.nodes.values()), default=0) * WHOLE
+        return max((_units(node, option.selector) for node in self._ledger.nodes.values()), default=0) * WHOLE
 
-    def _kind_of(self, wish: Wish) -> int | None:
+    def _kind_of(self, selector: DeviceSelector) -> int | None:
         """The dimension of the kind, if all devices that are meant are of one. Who asks for a plain resource counts
         as such."""
-        if isinstance(wish, ByKind):
+        if isinstance(selector, ByKind):
             return None
-        if isinstance(wish, ByClass):
-            return self._book.columns.kind_of(wish.class_name)
-        if wish not in self._wishes:
+        if isinstance(selector, ByClass):
+            return self._ledger.columns.kind_of(selector.class_name)
+        if selector not in self._kinds:
             places = {
-                kind_place(self._book.axis, node, slot)
-                for node in self._book.nodes.values()
-                for slot in node.candidates(wish)
+                kind_place(self._ledger.axis, node, slot)
+                for node in self._ledger.nodes.values()
+                for slot in node.candidates(selector)
             }
-            self._wishes[wish] = places.pop() if len(places) == 1 else None
-        return self._wishes[wish]
+            self._kinds[selector] = places.pop() if len(places) == 1 else None
+        return self._kinds[selector]
 
-    def open_books(self, books: Mapping[str, QueueAccount], account: AccountOf, waiting: WaitingIndex) -> None:
+    def charge_accounts(
+        self, accounts: Mapping[str, QueueAccount], account_of: AccountOf, waiting: WaitingIndex
+    ) -> None:
         """Add to the books what is held and wanted by kind, and say which dimensions do not count in shares."""
-        for (queue, namespace, _), amounts in self._book.columns.accounts.items():
-            books[queue].charge(tuple(amounts.items()), 1)
-            add(account(books[queue], namespace).held, tuple(amounts.items()))
-        names = self._book.axis.names
+        for (queue, namespace, _), amounts in self._ledger.columns.accounts.items():
+            accounts[queue].charge(tuple(amounts.items()), 1)
+            add(account_of(accounts[queue], namespace).allocated, tuple(amounts.items()))
+        names = self._ledger.axis.names
         uncounted = frozenset(row for row, name in enumerate(names) if name.startswith(CLASS_PREFIX))
-        for book in books.values():
-            book.uncounted = uncounted
-        for signature in waiting.templates():
-            more = self._by_kind(signature)
-            for key, line in signature.lines.items() if more else ():
+        for account in accounts.values():
+            account.uncounted = uncounted
+        for template in waiting.templates():
+            more = self._by_kind(template)
+            for key, job_class in template.classes.items() if more else ():
                 if key.valid:
-                    for book in books[key.queue].line:
-                        add(book.requested, more, len(line.entries))
-        for job, (signature, _) in waiting.started.items():
-            for book in books[job.queue].line:
-                add(book.requested, self._by_kind(signature))
+                    for account in accounts[key.queue].ancestry:
+                        add(account.requested, more, len(job_class.jobs))
+        for job, (template, _) in waiting.started.items():
+            for account in accounts[job.queue].ancestry:
+                add(account.requested, self._by_kind(template))
 
-    def _by_kind(self, signature: GangTemplate) -> Vector:
+    def _by_kind(self, template: GangTemplate) -> Vector:
         amounts: dict[int, int] = {}
-        for run in signature.runs:
+        for run in template.runs:
             named = dict(run.shape.vector)
-            for place, amount in self.asked(run.shape):
+            for place, amount in self.requested(run.shape):
                 if amount > named.get(place, 0):
                     amounts[place] = amounts.get(place, 0) + (amount - named.get(place, 0)) * run.size
         return tuple(sorted(amounts.items()))
 
 
-def _units(node: NodeDevices, wish: Wish) -> int:
-    return sum(node.inventory.slots[slot].quantity for slot in node.candidates(wish))
+def _units(node: NodeDevices, selector: DeviceSelector) -> int:
+    return sum(node.inventory.slots[slot].quantity for slot in node.candidates(selector))

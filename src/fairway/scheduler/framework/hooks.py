@@ -14,10 +14,10 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from fairway.devices.match.capacity import Room
+from fairway.devices.match.capacity import FreeSlots
 from fairway.devices.track.node import NodeDevices
 from fairway.resources.columns import BoolColumn, IntColumn
-from fairway.scheduler.devices.requests import Asked
+from fairway.scheduler.devices.requests import PreparedRequest
 from fairway.scheduler.framework.accounts import NamespaceAccount, QueueAccount
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.view import SessionView
@@ -254,7 +254,7 @@ class ChoosesDevices(Protocol):
     pod's other resources are taken already.
     """
 
-    def choose_device(self, request: Asked, row: int, node: NodeDevices, room: Room) -> int | None: ...
+    def choose_device(self, request: PreparedRequest, row: int, node: NodeDevices, free: FreeSlots) -> int | None: ...
 
 
 class ScoresReserves(Protocol):

@@ -10,7 +10,7 @@ from fairway.state.jobs import Job
 from fairway.state.queues import Amounts, add
 from fairway.state.shapes import Shape
 from fairway.state.tasks import ACCOUNTED, Task, TaskState
-from fairway.state.waiting import Entry, GangTemplate, Line
+from fairway.state.waiting import EquivalenceClass, GangTemplate, PendingJob
 
 
 class TaskRun:
@@ -37,36 +37,36 @@ class JobRun:
     """What hooks see of a job. `ready` counts tasks that count towards the minimum, the session's own included."""
 
     __slots__ = (
+        "_allocated",
         "_done",
-        "_held",
         "_runs",
         "_tasks",
         "account",
         "failed",
         "job",
+        "job_class",
         "key",
-        "line",
         "minimum",
         "namespace",
-        "place",
+        "position",
         "priority",
         "queue",
         "ready",
         "role_ready",
-        "signature",
         "started",
+        "template",
     )
 
     def __init__(
         self,
-        entry: Entry,
+        pending_job: PendingJob,
         queue: QueueAccount,
         account: NamespaceAccount,
-        signature: GangTemplate,
-        line: Line | None = None,
-        place: int = 0,
+        template: GangTemplate,
+        job_class: EquivalenceClass | None = None,
+        position: int = 0,
     ) -> None:
-        job, self._tasks = entry
+        job, self._tasks = pending_job
         self.job: Job = job
         self.key = job.key
         self.namespace = job.namespace
@@ -74,30 +74,30 @@ class JobRun:
         self.minimum = job.minimum
         self.queue = queue
         self.account = account
-        self.signature = signature
-        self.line = line
-        self.place = place
+        self.template = template
+        self.job_class = job_class
+        self.position = position
         self.ready = job.ready
         self.role_ready: dict[str, int] | None = job.ready_by_role() if job.role_minimums else None
-        self.started = line is None
+        self.started = job_class is None
         self.failed = False
         self._runs: list[TaskRun] | None = None
         self._done: frozenset[Task] = frozenset()
         """Those that had been placed when the rest was put into other runs."""
-        self._held: Amounts | None = None
+        self._allocated: Amounts | None = None
 
     @property
-    def held(self) -> Amounts:
+    def allocated(self) -> Amounts:
         """What the job holds; worked out when first asked for, kept true from then on. Few jobs are ever asked."""
-        if self._held is None:
-            self._held = [0] * len(self.queue.held)
+        if self._allocated is None:
+            self._allocated = [0] * len(self.queue.allocated)
             if self.started:
                 for task in self.job.tasks:
                     if task.state in ACCOUNTED:
-                        add(self._held, task.shape.vector)
+                        add(self._allocated, task.shape.vector)
             for run in self.runs:
-                add(self._held, run.shape.vector, run.placed)
-        return self._held
+                add(self._allocated, run.shape.vector, run.placed)
+        return self._allocated
 
     @property
     def runs(self) -> list[TaskRun]:
@@ -129,8 +129,8 @@ class JobRun:
         if self.role_ready is not None:
             self.role_ready[run.role] = self.role_ready.get(run.role, 0) + count
         if run.charged:
-            if self._held is not None:
-                add(self._held, run.shape.vector, count)
+            if self._allocated is not None:
+                add(self._allocated, run.shape.vector, count)
             self._charge_above(run.shape.vector, count)
 
     def count_ready(self, task: Task, by: int) -> None:
@@ -139,7 +139,7 @@ class JobRun:
         if self.role_ready is not None:
             self.role_ready[task.traits.role] = self.role_ready.get(task.traits.role, 0) + by
 
-    def hold(self, task: Task, by: int) -> None:
+    def count_reserved(self, task: Task, by: int) -> None:
         """A waiting task got a claim to room (by 1), or lost it and waits again (by -1)."""
         self._charge(task.shape.vector, by)
         if by > 0:
@@ -156,11 +156,11 @@ class JobRun:
             self._charge(vector, count)
 
     def _charge(self, vector: Vector, count: int) -> None:
-        add(self.held, vector, count)
+        add(self.allocated, vector, count)
         self._charge_above(vector, count)
 
     def _charge_above(self, vector: Vector, count: int) -> None:
-        add(self.account.held, vector, count)
+        add(self.account.allocated, vector, count)
         self.queue.charge(vector, count)
 
     def __repr__(self) -> str:

@@ -42,11 +42,11 @@ class _NamespaceNode(_Node):
 
 
 class _QueueNode(_Node):
-    __slots__ = ("book",)
+    __slots__ = ("account",)
 
-    def __init__(self, book: QueueAccount | None) -> None:
+    def __init__(self, account: QueueAccount | None) -> None:
         super().__init__()
-        self.book = book
+        self.account = account
 
 
 class Order:
@@ -108,11 +108,11 @@ class Order:
             self._queue(account.queue).heap.append((None, node))
         return node
 
-    def _queue(self, book: QueueAccount) -> _QueueNode:
-        node = self._queues.get(book)
+    def _queue(self, account: QueueAccount) -> _QueueNode:
+        node = self._queues.get(account)
         if node is None:
-            node = self._queues[book] = _QueueNode(book)
-            above = self._root if book.parent is None else self._queue(book.parent)
+            node = self._queues[account] = _QueueNode(account)
+            above = self._root if account.parent is None else self._queue(account.parent)
             above.heap.append((None, node))
         return node
 
@@ -130,5 +130,5 @@ class Order:
             node.account.top_priority, node.account.top_created = head.priority, head.job.order[0]
             return self._keys.namespace_key(node.account)
         assert isinstance(node, _QueueNode)
-        assert node.book is not None
-        return self._keys.queue_key(node.book)
+        assert node.account is not None
+        return self._keys.queue_key(node.account)

@@ -7,7 +7,7 @@ from enum import Enum, auto
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.verdict import Verdict
 from fairway.state.jobs import Job
-from fairway.state.waiting import GangTemplate, Line
+from fairway.state.waiting import EquivalenceClass, GangTemplate
 
 
 class Step(Enum):
@@ -15,18 +15,18 @@ class Step(Enum):
 
     PLACED = auto()
     NOT_ALLOWED = auto()
-    NO_ROOM = auto()
+    NO_CAPACITY = auto()
 
 
 class Outcomes:
     """Why those who wait wait. Jobs that started before, or in this session, stand for themselves."""
 
     def __init__(self) -> None:
-        self.refused: dict[Job | Line, Verdict] = {}
+        self.refused: dict[Job | EquivalenceClass, Verdict] = {}
         """Groups that enqueue did not let in, where they are alike the whole line."""
         self.admitted: set[Job] = set()
         """Groups without pods that enqueue let in: their pods can be made now."""
-        self.no_room: set[GangTemplate] = set()
-        self.lines: dict[Line, Verdict] = {}
+        self.no_capacity: set[GangTemplate] = set()
+        self.classes: dict[EquivalenceClass, Verdict] = {}
         self.jobs: dict[JobRun, Verdict | None] = {}
         """Started jobs that still wait; None means that no node has room."""

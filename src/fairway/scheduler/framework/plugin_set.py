@@ -27,8 +27,8 @@ class Layout:
     def __init__(self, configs: tuple[PluginConfig, ...], registry: Registry) -> None:
         self.configs = configs
         self._classes = tuple(registry.plugin_class(config.name) for config in configs)
-        self.ours = tuple(registry.is_built_in(config.name) for config in configs)
-        self.only_ours = all(self.ours)
+        self.built_in = tuple(registry.is_built_in(config.name) for config in configs)
+        self.only_built_in = all(self.built_in)
         self._hooks: dict[str, tuple[int, ...]] = {}
 
     def having(self, hook: str) -> tuple[int, ...]:
@@ -44,9 +44,9 @@ class Layout:
         return found
 
     def only_built_in_have(self, *hooks: str) -> bool:
-        return self.only_ours or all(
+        return self.only_built_in or all(
             ours or not any(has(plugin, hook) for hook in hooks)
-            for ours, plugin in zip(self.ours, self._classes, strict=True)
+            for ours, plugin in zip(self.built_in, self._classes, strict=True)
         )
 
 
@@ -78,7 +78,7 @@ class PluginSet:
         self._dropped = dropped
         self._layout = layout_of(_Key(policy), registry)
         self._plugins = [registry.build(config, self.failures) for config in self._layout.configs]
-        self.has_external = not self._layout.only_ours
+        self.has_external = not self._layout.only_built_in
         self._as_they_are = not dropped and not self.has_external
         self.only_built_in_have = self._layout.only_built_in_have
 
@@ -86,7 +86,7 @@ class PluginSet:
         """A cycle begins."""
         for place in self._layout.having("open"):
             plugin, name = self._plugins[place], self._layout.configs[place].name
-            if self._layout.ours[place]:
+            if self._layout.built_in[place]:
                 plugin.open(session)
             else:
                 self.failures.attempt(name, lambda plugin=plugin: plugin.open(shown(session)))  # type: ignore[misc]
@@ -104,7 +104,7 @@ class PluginSet:
 
     def external(self, name: str) -> list[Callable[..., Any]]:
         """What plugins of others have to say at a hook."""
-        return [self._call(place, name) for place in self._asked(name) if not self._layout.ours[place]]
+        return [self._call(place, name) for place in self._asked(name) if not self._layout.built_in[place]]
 
     def by_plugin(self, hook: str) -> dict[str, Callable[..., Any]]:
         """The implementations of a hook by the names of the plugins that have a say at it."""
@@ -112,7 +112,7 @@ class PluginSet:
 
     def external_names(self, *hooks: str) -> list[str]:
         """The plugins of others that have a say at one of these hooks."""
-        places = sorted({place for hook in hooks for place in self._asked(hook) if not self._layout.ours[place]})
+        places = sorted({place for hook in hooks for place in self._asked(hook) if not self._layout.built_in[place]})
         return [self._layout.configs[place].name for place in places]
 
     def trend(self) -> int | None:
@@ -124,7 +124,7 @@ class PluginSet:
 
     def _trend(self, place: int) -> int | None:
         plugin = self._plugins[place]
-        found = getattr(plugin, "trend", None) if self._layout.ours[place] or has(plugin, "trend") else None
+        found = getattr(plugin, "trend", None) if self._layout.built_in[place] or has(plugin, "trend") else None
         return found if type(found) is int and found in (-1, 0, 1) else None
 
     def _asked(self, hook: str) -> tuple[int, ...]:
@@ -134,7 +134,7 @@ class PluginSet:
         return tuple(place for place in places if (self._layout.configs[place].name, hook) not in self._dropped)
 
     def _call(self, place: int, hook: str) -> Callable[..., Any]:
-        if self._layout.ours[place]:
+        if self._layout.built_in[place]:
             call: Callable[..., Any] = getattr(self._plugins[place], hook)
             return call
         return guarded(self._layout.configs[place].name, hook, self._plugins[place], self.failures)

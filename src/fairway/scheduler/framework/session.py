@@ -21,12 +21,12 @@ from fairway.scheduler.devices.assignments import DeviceAssignments
 from fairway.scheduler.devices.fit import DeviceFit
 from fairway.scheduler.framework.accounts import NamespaceAccount, QueueAccount
 from fairway.scheduler.framework.device_accounts import DeviceQueues
-from fairway.scheduler.framework.holds import PlannedStart, Reservations
 from fairway.scheduler.framework.hooks import Check, Key
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.outcome import Outcomes
 from fairway.scheduler.framework.plugin_set import Dropped, PluginSet
 from fairway.scheduler.framework.registry import Registry
+from fairway.scheduler.framework.reservations import PlannedStart, Reservations
 from fairway.scheduler.framework.statement import Statement
 from fairway.scheduler.placement.columns import Columns
 from fairway.scheduler.placement.kernel import Kernel, NodeHooks
@@ -41,7 +41,7 @@ from fairway.state.queues import add
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import snapshot_of
 from fairway.state.tasks import Task, TaskState
-from fairway.state.waiting import Entry, GangTemplate, Line
+from fairway.state.waiting import EquivalenceClass, GangTemplate, PendingJob
 
 CapFor = Callable[[Shape], IntColumn | None]
 
@@ -60,7 +60,7 @@ class Session:
         self.state = state
         self.policy = policy
         self.now = now
-        book = device_ledger(state)
+        ledger = device_ledger(state)
         self.snapshot = snapshot_of(state)
         self.total = self.snapshot.total
         self.share_total = self._share_total()
@@ -81,11 +81,11 @@ class Session:
         """The same, of jobs of which it is only worked out if somebody wants to know."""
         self._open_hooks()
         strategies = self.plugins.combined("device_strategies")() or DEFAULT_CHAIN
-        self.devices = DeviceAssignments(book, self.snapshot, strategies)
+        self.devices = DeviceAssignments(ledger, self.snapshot, strategies)
         self.device_fit = DeviceFit(self.devices, self.snapshot)
-        self.device_queues = DeviceQueues(book, self.devices.asks)
+        self.device_queues = DeviceQueues(ledger, self.devices.requests)
         self.kernel = Kernel(self.snapshot, self._node_hooks(), self._columns(), self.pods)
-        self.queues = self._open_books()
+        self.queues = self._open_accounts()
         self.bindings: list[tuple[JobRun, list[Task], list[int]]] = []
         self.outcomes = Outcomes()
         self.queue_verdicts: dict[str, Verdict] = {}
@@ -108,11 +108,11 @@ class Session:
         """By row, how much less is free because it is nominated in this cycle."""
         self.caps_for: Callable[[JobRun], CapFor] | None = None
         """Where starts are planned: what those of other jobs leave to a job; answers that mean the same are equal."""
-        self.holders: dict[Job, JobRun] = {}
-        self.holds = Reservations(self)
+        self.reserving_jobs: dict[Job, JobRun] = {}
+        self.reservations = Reservations(self)
         self.plugins.open(self)
         if self.hooks("choose_device"):
-            self.devices.rooms.prefer = self.plugins.combined("choose_device")
+            self.devices.capacity.prefer = self.plugins.combined("choose_device")
 
     # -- hooks ------------------------------------------------------------------------------------------------
 
@@ -155,13 +155,13 @@ class Session:
         """Kept columns fit one policy and one set of working plugins; a guarded plugin's answers are not kept."""
         key = (self.policy.tiers, self._dropped, self.plugins.combined("basis")(self.state))
         kept = self.state.cache.get("columns")
-        generation = self.devices.book.generation
+        generation = self.devices.ledger.generation
         if kept is None or kept[0] != key or self.plugins.has_external:
             kept = self.state.cache["columns"] = (key, Columns())
         columns = kept[1]
         assert isinstance(columns, Columns)
         if columns.device_generation != generation:
-            columns.drop(lambda shape: shape.devices is not None or bool(self.devices.book.plain(shape)))
+            columns.drop(lambda shape: shape.devices is not None or bool(self.devices.ledger.plain(shape)))
             columns.device_generation = generation
         return columns
 
@@ -231,50 +231,56 @@ class Session:
 
     # -- books and jobs -----------------------------------------------------------------------------------------
 
-    def _open_books(self) -> dict[str, QueueAccount]:
+    def _open_accounts(self) -> dict[str, QueueAccount]:
         dimensions = len(self.state.axis)
         shared = tuple(row for row, total in enumerate(self.total) if total > 0 and row != PODS)
         queues = sorted(self.state.queues, key=lambda queue: queue.name)
-        books = {queue.name: QueueAccount(queue, dimensions, shared) for queue in queues}
-        for name, book in books.items():
-            line = self.state.queues.ancestors(name)
-            book.line = tuple(books[queue.name] for queue in line)
-            if len(line) > 1 and not self.state.queues.in_circle(name):
-                book.parent = books[line[1].name]
-        for name, book in books.items():
-            for ancestor in book.line[1:]:
+        accounts = {queue.name: QueueAccount(queue, dimensions, shared) for queue in queues}
+        for name, account in accounts.items():
+            ancestry = self.state.queues.ancestors(name)
+            account.ancestry = tuple(accounts[queue.name] for queue in ancestry)
+            if len(ancestry) > 1 and not self.state.queues.in_circle(name):
+                account.parent = accounts[ancestry[1].name]
+        for name, account in accounts.items():
+            for ancestor in account.ancestry[1:]:
                 if ancestor.name != name:
-                    _add_up(ancestor.held, book.info.held)
-                    _add_up(ancestor.requested, book.info.requested)
-        if self.devices.book.enabled:
-            self.device_queues.open_books(books, self.account, self.state.waiting)
-        for book in books.values():
-            book.had = book.held.copy()
-        return books
+                    _add_up(ancestor.allocated, account.info.allocated)
+                    _add_up(ancestor.requested, account.info.requested)
+        if self.devices.ledger.enabled:
+            self.device_queues.charge_accounts(accounts, self.account, self.state.waiting)
+        for account in accounts.values():
+            account.allocated_at_start = account.allocated.copy()
+        return accounts
 
     def account(self, queue: QueueAccount, namespace: str) -> NamespaceAccount:
         return queue.account(namespace, self.state.namespaces.weight)
 
-    def job_run(self, entry: Entry, signature: GangTemplate, line: Line | None = None, place: int = 0) -> JobRun:
-        queue = self.queues[entry.job.queue]
-        run = JobRun(entry, queue, self.account(queue, entry.job.namespace), signature, line, place)
-        accounts = self.devices.book.columns.accounts
-        if accounts and line is None:
-            owner = (entry.job.queue, entry.job.namespace, entry.job.identity)
-            add(run.held, tuple(accounts.get(owner, {}).items()))
+    def job_run(
+        self,
+        pending_job: PendingJob,
+        template: GangTemplate,
+        job_class: EquivalenceClass | None = None,
+        position: int = 0,
+    ) -> JobRun:
+        queue = self.queues[pending_job.job.queue]
+        run = JobRun(pending_job, queue, self.account(queue, pending_job.job.namespace), template, job_class, position)
+        accounts = self.devices.ledger.columns.accounts
+        if accounts and job_class is None:
+            owner = (pending_job.job.queue, pending_job.job.namespace, pending_job.job.identity)
+            add(run.allocated, tuple(accounts.get(owner, {}).items()))
         self.order_tasks(run)
         return run
 
-    def divide(self) -> None:
+    def compute_deserved(self) -> None:
         """Work out what each queue deserves, once per cycle: after jobs were let in, before anything is placed."""
         if not self._divided:
             self._divided = True
             deserved = self.plugins.combined("deserved")() or {}
             for name, amounts in deserved.items():
                 if name in self.queues:
-                    self.queues[name].deserved = fitted(amounts, len(self.queues[name].held))
+                    self.queues[name].deserved = fitted(amounts, len(self.queues[name].allocated))
 
-    def again(self) -> Session:
+    def fresh_session(self) -> Session:
         """A session like this one at its beginning, with the same groups let in."""
         other = Session(self.state, self.policy, self.now, self._registry, self._dropped)
         other.outcomes.refused = dict(self.outcomes.refused)
@@ -317,18 +323,18 @@ class Session:
 
     def nominate(self, job: JobRun, places: list[tuple[Task, int]]) -> None:
         """Room is being made for these tasks on these rows; it is theirs."""
-        self.holders[job.job] = job
-        job.line = None
+        self.reserving_jobs[job.job] = job
+        job.job_class = None
         for task, row in places:
-            self.holds.add(job, task, row, TaskState.PIPELINED)
+            self.reservations.add(job, task, row, TaskState.PIPELINED)
         self.outcomes.jobs[job] = None
 
-    def say(self, job: JobRun, verdict: Verdict) -> None:
+    def record_wait_reason(self, job: JobRun, verdict: Verdict) -> None:
         """Why a job waits, in an action's own words."""
-        if job.line is None:
+        if job.job_class is None:
             self.outcomes.jobs[job] = verdict
         else:
-            self.outcomes.lines[job.line] = verdict
+            self.outcomes.classes[job.job_class] = verdict
 
     def write(self, shape: Shape, tasks: list[Task], rows: list[int], sign: int) -> None:
         """Take (sign 1) or give back (sign -1) the room of like tasks on these rows, one task for each."""
@@ -366,8 +372,8 @@ class Session:
         for task in tasks:
             if not self.devices.uses_devices(task.shape):
                 return
-            for place, amount in self.devices.kinds(task):
-                amounts[place] = amounts.get(place, 0) + amount
+            for position, amount in self.devices.kinds(task):
+                amounts[position] = amounts.get(position, 0) + amount
         job.charge_more(tuple(amounts.items()), sign)
 
 

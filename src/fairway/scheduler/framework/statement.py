@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from fairway.scheduler.framework.holds import Reservations
 from fairway.scheduler.framework.job_run import JobRun, TaskRun
+from fairway.scheduler.framework.reservations import Reservations
 from fairway.scheduler.framework.view import Workspace
 from fairway.state.tasks import Task
 
 
 class _Session(Workspace, Protocol):
     @property
-    def holds(self) -> Reservations: ...
+    def reservations(self) -> Reservations: ...
 
 
 class Placed(NamedTuple):
@@ -82,6 +82,6 @@ class Statement:
         """Keep it: the tasks are bound in the order in which they were placed."""
         for job, run, tasks, rows in self._entries:
             if not run.charged:
-                self._session.holds.move(run.tasks[0])
+                self._session.reservations.move(run.tasks[0])
             self._session.bind(job, tasks, rows)
         self._entries.clear()

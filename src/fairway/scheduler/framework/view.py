@@ -22,7 +22,7 @@ from fairway.state.jobs import Job
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import Snapshot
 from fairway.state.tasks import Task
-from fairway.state.waiting import Entry, GangTemplate, Line
+from fairway.state.waiting import EquivalenceClass, GangTemplate, PendingJob
 
 
 class ReservedAmounts(Protocol):
@@ -68,7 +68,7 @@ class SessionView(Protocol):
         """How devices count in queues."""
 
     @property
-    def holds(self) -> ReservedAmounts:
+    def reservations(self) -> ReservedAmounts:
         """What is reserved or nominated."""
 
     @property
@@ -98,12 +98,18 @@ class Workspace(Protocol):
     @property
     def pods(self) -> PodCounts: ...
     @property
-    def holders(self) -> dict[Job, JobRun]:
+    def reserving_jobs(self) -> dict[Job, JobRun]:
         """Jobs of which a task has a reservation or a nomination."""
 
     @property
     def on_allocate(self) -> Callable[[JobRun, Shape, int], None]: ...
-    def job_run(self, entry: Entry, signature: GangTemplate, line: Line | None = None, place: int = 0) -> JobRun: ...
+    def job_run(
+        self,
+        pending_job: PendingJob,
+        template: GangTemplate,
+        job_class: EquivalenceClass | None = None,
+        position: int = 0,
+    ) -> JobRun: ...
     def write(self, shape: Shape, tasks: list[Task], rows: list[int], sign: int) -> None: ...
     def charge_kinds(self, job: JobRun, tasks: Iterable[Task], sign: int) -> None: ...
     def bind(self, job: JobRun, tasks: list[Task], rows: list[int]) -> None: ...

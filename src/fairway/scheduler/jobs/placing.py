@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fairway.scheduler.framework.candidates import feasibility_is_monotone, in_line
+from fairway.scheduler.framework.candidates import feasibility_is_monotone, next_in_class
 from fairway.scheduler.framework.job_run import JobRun, TaskRun
 from fairway.scheduler.framework.outcome import Step
 from fairway.scheduler.framework.session import Session
@@ -20,7 +20,7 @@ class Placer:
         """Where what fits depends on more than the shape (run times), nothing can be remembered."""
         self._session = session
         self._remembers = remembers
-        self._room: dict[Shape, int] = {}
+        self._capacity: dict[Shape, int] = {}
         """Exact room of a shape, where it was found to be less than asked for. It only shrinks."""
 
     def step(self, job: JobRun) -> Step:
@@ -40,7 +40,7 @@ class Placer:
         step = self._begin(job, statement)
         if step is Step.PLACED:
             statement.commit()
-            self._session.holds.bind(job)
+            self._session.reservations.bind(job)
         else:
             statement.rollback()
         return step
@@ -50,7 +50,12 @@ class Placer:
         that takes more than a look; most jobs that wait behind others are sorted out here.
         """
         session, runs = self._session, job.runs
-        if len(runs) != 1 or job.job.topology is not None or job.role_ready is not None or session.holds.has(job):
+        if (
+            len(runs) != 1
+            or job.job.topology is not None
+            or job.role_ready is not None
+            or session.reservations.has(job)
+        ):
             return False
         shape, left = runs[0].shape, runs[0].left
         if session.kernel.may_fit(shape):
@@ -66,16 +71,16 @@ class Placer:
         if session.job_ready(job):
             fits = any(run.left and statement.allocate(job, run, 1) for run in job.runs)
         else:
-            fits = self._begin(job, statement) is not Step.NO_ROOM
+            fits = self._begin(job, statement) is not Step.NO_CAPACITY
         session.lending = False
         session.respect_planned_starts(None)
         statement.rollback()
         return bool(fits)
 
-    def next_in_line(self, job: JobRun) -> list[JobRun]:
+    def followers(self, job: JobRun) -> list[JobRun]:
         """After a placed step: the job itself if more of it waits, and whoever stood behind it."""
-        following = [] if job.line is None else self._behind(job)
-        job.line = None
+        following = [] if job.job_class is None else self._behind(job)
+        job.job_class = None
         if job.left():
             following.append(job)
         return following
@@ -83,29 +88,29 @@ class Placer:
     def give_up(self, job: JobRun, step: Step) -> list[JobRun]:
         """The job is out for this cycle, and with it those of its line; returns those of them who are not."""
         verdict = QUEUE_LIMITED if step is Step.NOT_ALLOWED else None
-        if job.line is None:
+        if job.job_class is None:
             self._session.outcomes.jobs[job] = verdict
             return []
         if verdict is not None:
-            self._session.outcomes.lines[job.line] = verdict
+            self._session.outcomes.classes[job.job_class] = verdict
             return []
-        if job.signature.uniform and self._feasibility_is_monotone(job.signature.runs[0].shape):
-            self._session.outcomes.no_room.add(job.signature)
+        if job.template.uniform and self._feasibility_is_monotone(job.template.runs[0].shape):
+            self._session.outcomes.no_capacity.add(job.template)
             return []
         self._session.outcomes.jobs[job] = None
         return self._behind(job)
 
     def defer(self, job: JobRun) -> list[JobRun]:
         """The job is out for this pass; returns who stands in line behind it, if that one may fare otherwise."""
-        if job.line is None or job.signature.uniform:
+        if job.job_class is None or job.template.uniform:
             return []
         following = self._behind(job)
-        job.line = None
+        job.job_class = None
         return following
 
     def _behind(self, job: JobRun) -> list[JobRun]:
-        assert job.line is not None
-        following = in_line(self._session, job.line, job.place + 1)
+        assert job.job_class is not None
+        following = next_in_class(self._session, job.job_class, job.position + 1)
         return [] if following is None else [following]
 
     def _feasibility_is_monotone(self, shape: Shape) -> bool:
@@ -113,8 +118,8 @@ class Placer:
 
     def _begin(self, job: JobRun, statement: Statement) -> Step:
         """A job that is not ready: roles first, then the rest of the minimum, in task order."""
-        if job.signature in self._session.outcomes.no_room and not job.started:
-            return Step.NO_ROOM
+        if job.template in self._session.outcomes.no_capacity and not job.started:
+            return Step.NO_CAPACITY
         if job.job.topology is None:
             return self._begin_here(job, statement)
         return begin_in_domains(self._session, job, statement, lambda: self._begin_here(job, statement))
@@ -126,12 +131,12 @@ class Placer:
             allowed &= self._place(job, statement, missing, role)
         allowed &= self._place(job, statement, job.minimum - job.ready, None)
         if not self._session.job_ready(job):
-            self._place_held(job, statement)
+            self._place_reserved(job, statement)
             if not self._session.job_ready(job):
-                return Step.NO_ROOM if allowed else Step.NOT_ALLOWED
+                return Step.NO_CAPACITY if allowed else Step.NOT_ALLOWED
         if statement.checkpoint():
             return Step.PLACED
-        return Step.NO_ROOM if allowed else Step.NOT_ALLOWED
+        return Step.NO_CAPACITY if allowed else Step.NOT_ALLOWED
 
     def _place(self, job: JobRun, statement: Statement, missing: int, role: str | None) -> bool:
         """Place up to `missing` tasks (of a role); False if the queue did not allow all that was tried."""
@@ -150,22 +155,22 @@ class Placer:
             missing -= self._try(job, run, may, statement)
         return allowed
 
-    def _place_held(self, job: JobRun, statement: Statement) -> None:
+    def _place_reserved(self, job: JobRun, statement: Statement) -> None:
         """Tasks that wait for room on one node may find some on another."""
-        for hold in self._session.holds.of(job):
-            if hold.state is not TaskState.ALLOCATED and not self._session.job_ready(job):
-                run = TaskRun(hold.task.shape, hold.task.traits.role, [hold.task], charged=False)
+        for reservation in self._session.reservations.of(job):
+            if reservation.state is not TaskState.ALLOCATED and not self._session.job_ready(job):
+                run = TaskRun(reservation.task.shape, reservation.task.traits.role, [reservation.task], charged=False)
                 statement.allocate(job, run, 1)
 
     def _try(self, job: JobRun, run: TaskRun, count: int, statement: Statement) -> int:
-        known = self._room.get(run.shape, count)
+        known = self._capacity.get(run.shape, count)
         if count <= 0 or known == 0 or (count > known and len(job.runs) == 1):
             return 0
         fresh = statement.checkpoint() == 0
         placed = statement.allocate(job, run, count)
         everywhere = self._session.kernel.domain is None
         if fresh and everywhere and placed < count and self._feasibility_is_monotone(run.shape):
-            self._room[run.shape] = placed
+            self._capacity[run.shape] = placed
         return placed
 
     def _grow(self, job: JobRun, statement: Statement) -> Step:
@@ -179,4 +184,4 @@ class Placer:
             elif self._try(job, run, 1, statement):
                 statement.commit()
                 return Step.PLACED
-        return Step.NO_ROOM if allowed else Step.NOT_ALLOWED
+        return Step.NO_CAPACITY if allowed else Step.NOT_ALLOWED

@@ -8,7 +8,7 @@ comes after it, or with `perQueue` its own queue.
 from __future__ import annotations
 
 from fairway.api.arguments import AllocateArguments
-from fairway.scheduler.framework.candidates import first_of_each_line
+from fairway.scheduler.framework.candidates import first_of_each_class
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.order import Order
 from fairway.scheduler.framework.outcome import Step
@@ -43,7 +43,7 @@ class Blocks:
 def allocate_strictly(session: Session, arguments: AllocateArguments) -> None:
     strict = _Strict(session, arguments)
     lends = session.lends()
-    deferred = strict.run(first_of_each_line(session), last=not lends)
+    deferred = strict.run(first_of_each_class(session), last=not lends)
     if deferred:
         session.lending = True
         strict.run(deferred, last=True)
@@ -65,7 +65,7 @@ class _Strict:
             by = self._blocks.before(job)
             if by is not None:
                 order.replace_top()
-                self._session.say(job, self._blocks.verdict(by))
+                self._session.record_wait_reason(job, self._blocks.verdict(by))
                 continue
             if job.queue.name in held_up:
                 order.replace_top()
@@ -73,7 +73,7 @@ class _Strict:
                 continue
             step = self._placer.step(job)
             if step is Step.PLACED:
-                order.replace_top(*self._placer.next_in_line(job))
+                order.replace_top(*self._placer.followers(job))
                 continue
             if step is Step.NOT_ALLOWED and not last and self._placer.would_fit_if_lent(job):
                 order.replace_top()

@@ -83,9 +83,9 @@ class Kernel:
         self.domain: BoolColumn | None = None
         """Rows to which choices are confined for now: a domain of a topology; None if to none."""
         self._columns = columns
-        self._most: list[int] = []
-        self._most_read = -1
-        self._leasts: dict[Shape, NDArray[np.int64]] = {}
+        self._max_idle: list[int] = []
+        self._max_idle_read = -1
+        self._request_columns: dict[Shape, NDArray[np.int64]] = {}
         self.reopen()
 
     def reopen(self) -> None:
@@ -141,20 +141,20 @@ class Kernel:
             return self._fill(shape, column, count)
         return self._merge(shape, column, count)
 
-    def most(self, shape: Shape) -> list[int]:
+    def max_idle(self, shape: Shape) -> list[int]:
         """Of every resource, the most that any one node has free for such a task: nothing where others wait for it."""
         if self.reserved is None or shape.best_effort:
-            return self.snapshot.most()
-        if self._most_read != self.snapshot.touched.end:
-            self._most_read = self.snapshot.touched.end
-            self._most = self.snapshot.idle.max(axis=1, initial=-1, where=~self.reserved).tolist()
-        return self._most
+            return self.snapshot.max_idle()
+        if self._max_idle_read != self.snapshot.touched.end:
+            self._max_idle_read = self.snapshot.touched.end
+            self._max_idle = self.snapshot.idle.max(axis=1, initial=-1, where=~self.reserved).tolist()
+        return self._max_idle
 
     def may_fit(self, shape: Shape) -> bool:
         """Whether it asks for no more of anything than one node at most has free."""
         if not self.snapshot.size:
             return False
-        most = self.most(shape)
+        most = self.max_idle(shape)
         for row, amount in shape.vector:  # noqa: SIM110 - asked of everything that waits
             if amount > most[row]:
                 return False
@@ -167,25 +167,25 @@ class Kernel:
             return column
         return Column(column.base, column.keys + (caps <= 0) * _GIANT, around=column.around)
 
-    def room(self, shape: Shape, row: int) -> int:
+    def fit_count(self, shape: Shape, row: int) -> int:
         """How many like tasks a node can take."""
         limits = self._limits(shape, self.view(np.array([row])))
-        room = self._room(shape, row)
-        return room if limits is None else min(room, int(limits[0]))
+        fits = self._fit_count(shape, row)
+        return fits if limits is None else min(fits, int(limits[0]))
 
-    def _room(self, shape: Shape, row: int) -> int:
+    def _fit_count(self, shape: Shape, row: int) -> int:
         """How many the room alone allows, in Python ints: one division per resource."""
         idle = self.snapshot.idle
-        room = min([int(idle[dimension, row]) // amount for dimension, amount in shape.vector])
+        fits = min([int(idle[dimension, row]) // amount for dimension, amount in shape.vector])
         if shape.best_effort and self.reserved is not None:
-            room = min(room, int(idle[PODS, row] - self.reserved_slots[row]))
-        return room
+            fits = min(fits, int(idle[PODS, row] - self.reserved_slots[row]))
+        return fits
 
     def limits(self, shape: Shape) -> IntColumn | None:
         """How many like tasks each node can take at most, whatever its room; None if that does not limit."""
         return self._limits(shape, self.view())
 
-    def has_room(self, shape: Shape) -> bool:
+    def has_capacity(self, shape: Shape) -> bool:
         """Whether some node could take one task."""
         keys = self.column(shape).keys
         return bool(self.snapshot.size and keys.min() < INFEASIBLE)
@@ -193,7 +193,7 @@ class Kernel:
     def feasible_rows(self, shape: Shape) -> IntColumn:
         return np.flatnonzero(self.column(shape).keys < INFEASIBLE)
 
-    def passes(self, shape: Shape, row: int) -> bool:
+    def feasible(self, shape: Shape, row: int) -> bool:
         """Whether every predicate holds on a node now; room and reservations are another matter."""
         view = self.view(np.array([row]))
         if not self.snapshot.alive[row] or shape.volumes.missing:
@@ -201,11 +201,11 @@ class Kernel:
         checks = (*self.hooks.feasible_static, *self.hooks.feasible)
         return all(check.passes[0] for feasible in checks for check in feasible(shape, view))
 
-    def takes(self, shape: Shape, row: int) -> bool:
+    def fits_now(self, shape: Shape, row: int) -> bool:
         """Whether a node has everything that one more task needs, room too; reservations are another matter."""
         idle = self.snapshot.idle
         enough = all(idle[dimension, row] >= amount for dimension, amount in shape.vector)
-        return enough and self.passes(shape, row) and self.room(shape, row) > 0
+        return enough and self.feasible(shape, row) and self.fit_count(shape, row) > 0
 
     def fits_when_empty(self, shape: Shape, row: int) -> bool:
         """Whether an empty node would do."""
@@ -298,22 +298,22 @@ class Kernel:
     def _short(self, shape: Shape, idle: NDArray[np.int64]) -> BoolColumn:
         """Where something that is asked for is missing: one look at a small table, else only at what is asked for."""
         if len(idle) <= _SMALL_TABLE:
-            found: BoolColumn = np.logical_or.reduce(idle < self._least(shape), axis=0)
+            found: BoolColumn = np.logical_or.reduce(idle < self._request_column(shape), axis=0)
             return found
         short: BoolColumn = np.zeros(idle.shape[1], dtype=np.bool_)
         for row, amount in shape.vector:
             short |= idle[row] < amount
         return short
 
-    def _least(self, shape: Shape) -> NDArray[np.int64]:
+    def _request_column(self, shape: Shape) -> NDArray[np.int64]:
         """What a node must have of every resource, as one column; of what is not asked for, anything will do."""
-        least = self._leasts.get(shape)
-        if least is None:
-            least = np.full((self.snapshot.idle.shape[0], 1), np.iinfo(np.int64).min)
+        request_column = self._request_columns.get(shape)
+        if request_column is None:
+            request_column = np.full((self.snapshot.idle.shape[0], 1), np.iinfo(np.int64).min)
             for row, amount in shape.vector:
-                least[row] = amount
-            self._leasts[shape] = least
-        return least
+                request_column[row] = amount
+            self._request_columns[shape] = request_column
+        return request_column
 
     def _limits(self, shape: Shape, view: NodeView) -> IntColumn | None:
         found: IntColumn | None = None
@@ -338,8 +338,10 @@ class Kernel:
             key = int(keys[best])
             if key >= INFEASIBLE:
                 break
-            room = self._room(shape, best) if limits is None else min(self._room(shape, best), int(limits[best]))
-            chosen += [best] * min(room, count - len(chosen))
+            fits = (
+                self._fit_count(shape, best) if limits is None else min(self._fit_count(shape, best), int(limits[best]))
+            )
+            chosen += [best] * min(fits, count - len(chosen))
             hidden.append((best, key))
             keys[best] = 2 * GIANT
         for row, key in hidden:
@@ -352,15 +354,15 @@ class Kernel:
         if not len(rows):
             return []
         idle = self.snapshot.idle.take(rows, axis=1)
-        rooms = np.full(len(rows), count, dtype=np.int64)
+        fits = np.full(len(rows), count, dtype=np.int64)
         for dimension, amount in shape.vector:
-            np.minimum(rooms, idle[dimension] // amount, out=rooms)
+            np.minimum(fits, idle[dimension] // amount, out=fits)
         limits = self._limits(shape, self.view(rows))
         if limits is not None:
-            np.minimum(rooms, limits, out=rooms)
-        levels = int(rooms.max())
+            np.minimum(fits, limits, out=fits)
+        levels = int(fits.max())
         table = self._table(shape, column, rows, idle, levels)
-        table[np.arange(levels)[:, None] >= rooms] = 2 * GIANT
+        table[np.arange(levels)[:, None] >= fits] = 2 * GIANT
         if levels == 1 or (table[1:] >= table[:-1]).all():
             order = table.ravel().argsort(kind="stable")[:count]
             order = order[table.ravel()[order] < INFEASIBLE]

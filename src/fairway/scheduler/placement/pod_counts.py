@@ -14,7 +14,7 @@ from fairway.state.attachments import VolumeUse
 from fairway.state.pod_terms import CountColumn, PodTerms
 from fairway.state.shapes import HostPort, Shape
 from fairway.state.tasks import Task
-from fairway.state.volumes import VolumeNeeds
+from fairway.state.volumes import VolumeRequests
 
 NO_LIMIT = 1 << 40
 _NONE = np.zeros(0, dtype=np.int32)
@@ -83,7 +83,7 @@ class PodCounts:
                 slots[row] = limit - used.get(row, 0) - more.get(row, 0)
         return slots
 
-    def _move_volumes(self, volumes: VolumeNeeds, row: int, by: int) -> None:
+    def _move_volumes(self, volumes: VolumeRequests, row: int, by: int) -> None:
         self.changes += 1
         for driver, count in volumes.attached:
             rows = self._attached.setdefault(driver, {})

@@ -67,9 +67,11 @@ def checks(shape: Shape, nodes: NodeView) -> Iterator[Check]:
 def preference_score(shape: Shape, nodes: NodeView) -> FloatColumn:
     """0 to 100: how well the preferred pod affinities are met, compared with the other nodes."""
     raw = np.zeros(nodes.snapshot.size)
-    for wish in shape.rules.preferred:
-        here = _everywhere(nodes.pods.present(wish.term, nodes.snapshot.size), wish.topology_key, nodes.snapshot)
-        raw += wish.weight * here
+    for selector in shape.rules.preferred:
+        here = _everywhere(
+            nodes.pods.present(selector.term, nodes.snapshot.size), selector.topology_key, nodes.snapshot
+        )
+        raw += selector.weight * here
     return _normalised(raw, nodes)
 
 

@@ -17,13 +17,13 @@ class Capacity(QueueLimits):
         super().__init__()
 
     def deserved(self) -> dict[str, list[int]]:
-        return {name: _written(book) for name, book in self._books.items()}
+        return {name: _written(account) for name, account in self._accounts.items()}
 
 
-def _written(book: QueueAccount) -> list[int]:
+def _written(account: QueueAccount) -> list[int]:
     amounts = [
-        min(book.capability[row], max(book.guarantee[row], book.info.deserved.get(row, 0)))
-        for row in range(len(book.held))
+        min(account.capability[row], max(account.guarantee[row], account.info.deserved.get(row, 0)))
+        for row in range(len(account.allocated))
     ]
     amounts[PODS] = UNLIMITED
     return amounts

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fairway.api.arguments import DevicesArguments
-from fairway.devices.select.requests import CLASS_MISSING, DeviceNeeds
+from fairway.devices.select.requests import CLASS_MISSING, ResolvedRequests
 from fairway.resources.columns import IntColumn
 from fairway.scheduler.framework.hooks import Check
 from fairway.scheduler.framework.job_run import JobRun
@@ -42,26 +42,26 @@ class Devices:
         """Whether what it asks for exists, and its namespace may ask for it."""
         session = self._session
         assert session is not None
-        for run in job.signature.runs:
+        for run in job.template.runs:
             if run.shape.devices is None:
                 continue
-            needs = session.devices.asks.of(run.shape).needs
-            if why := self._not_allowed(session, job.namespace, needs):
+            requests = session.devices.requests.of(run.shape).resolved
+            if why := self._not_allowed(session, job.namespace, requests):
                 return Verdict(False, Reason.NAMESPACE_NOT_ALLOWED, self.name, why)
-            for missing in needs.missing:
+            for missing in requests.missing:
                 found = missing.what == CLASS_MISSING
                 reason = Reason.CLASS_NOT_FOUND if found else Reason.DEVICE_UNAVAILABLE
                 return Verdict(False, reason, self.name, missing.text)
         return YES
 
-    def _not_allowed(self, session: SessionView, namespace: str, needs: DeviceNeeds) -> str:
+    def _not_allowed(self, session: SessionView, namespace: str, requests: ResolvedRequests) -> str:
         """Which class, by limits or by claim, the namespace may not ask for; "" if it may all."""
-        labels, book = session.state.namespaces.labels(namespace), session.devices.book
-        for option in (option for need in needs.needs for option in need.options):
-            known = book.class_of(option.wish)
+        labels, ledger = session.state.namespaces.labels(namespace), session.devices.ledger
+        for option in (option for request in requests.requests for option in request.options):
+            known = ledger.class_of(option.selector)
             if known is not None and not known.admits(labels):
                 return f"namespace {namespace} may not request resource class {known.name}"
-        if needs.admin and labels.get(ADMIN_ACCESS) != "true":
+        if requests.admin and labels.get(ADMIN_ACCESS) != "true":
             return f"namespace {namespace} is not labelled {ADMIN_ACCESS}=true, which adminAccess needs"
         return ""
 
@@ -83,4 +83,4 @@ class Devices:
         devices = None if self._session is None else self._session.devices
         if devices is None or not devices.uses_devices(shape):
             return False
-        return bool(devices.asks.of(shape).needs.shared) or devices.shares_devices(shape)
+        return bool(devices.requests.of(shape).resolved.shared) or devices.shares_devices(shape)

@@ -34,17 +34,17 @@ class Drf:
 
     def namespace_key(self, account: NamespaceAccount) -> tuple[int, int]:
         first = -account.top_priority if self._priority_first else 0
-        return first, share(account.held, self._total, account.weight, PODS)
+        return first, share(account.allocated, self._total, account.weight, PODS)
 
     def namespace_key_texts(self, account: NamespaceAccount) -> list[KeyText]:
         first, weighted = self.namespace_key(account)
-        whole = share_text(share(account.held, self._total, 1, PODS))
+        whole = share_text(share(account.allocated, self._total, 1, PODS))
         text = f"{share_text(weighted)} = dominant share {whole} / weight {account.weight}"
         priority = KeyText("priority of the job", first, str(account.top_priority))
         return [*([priority] if self._priority_first else []), KeyText("weighted share", weighted, text)]
 
     def job_key(self, job: JobRun) -> int:
-        return share(job.held, self._total, 1, PODS) if job.started or job.ready else 0
+        return share(job.allocated, self._total, 1, PODS) if job.started or job.ready else 0
 
     def job_key_texts(self, job: JobRun) -> list[KeyText]:
         own = self.job_key(job)

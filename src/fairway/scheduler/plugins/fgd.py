@@ -11,10 +11,10 @@ from math import exp
 import numpy as np
 
 from fairway.api.arguments import FgdArguments
-from fairway.devices.match.capacity import Portion, Room
+from fairway.devices.match.capacity import FreeSlots, Portion
 from fairway.devices.track.node import NodeDevices
 from fairway.scheduler.devices.fragments import Fragments, Typical, typical_pods
-from fairway.scheduler.devices.requests import Asked
+from fairway.scheduler.devices.requests import PreparedRequest
 from fairway.scheduler.framework.hooks import FloatColumn
 from fairway.scheduler.framework.view import SessionView
 from fairway.scheduler.placement.node_view import NodeView
@@ -37,8 +37,8 @@ class Fgd:
         self._session: SessionView | None = None
         self._typical: Typical = ()
         self._fragments = Fragments(())
-        self._scores: dict[tuple[int, Room, int, int, int, NodeDevices | None], int] = {}
-        self._slots: dict[tuple[int, Room, int, NodeDevices | None], int | None] = {}
+        self._scores: dict[tuple[int, FreeSlots, int, int, int, NodeDevices | None], int] = {}
+        self._slots: dict[tuple[int, FreeSlots, int, NodeDevices | None], int | None] = {}
         """Like nodes share rooms: what holds in one is worked out once, unless the node itself counts. The number of
         those who ask for nothing is -1.
         """
@@ -56,14 +56,14 @@ class Fgd:
         session = self._session
         assert session is not None
         rows = [int(row) for row in nodes.all_rows()]
-        asked = session.devices.asks.of(shape) if session.devices.uses_devices(shape) else None
+        prepared = session.devices.requests.of(shape) if session.devices.uses_devices(shape) else None
         free = nodes.idle[CPU]
         own = next((amount for row, amount in shape.vector if row == CPU), 0)
         before, after = self._fragments.steps(free), self._fragments.steps(free - own)
         added = session.snapshot.idle[PODS].take(rows) - nodes.idle[PODS]
         scores = np.full(len(rows), 50.0)
-        number, local = (-1, False) if asked is None else (asked.number, asked.local)
-        nodes_with, room_at, known = session.devices.book.nodes, session.devices.rooms.at, self._scores
+        number, local = (-1, False) if prepared is None else (prepared.number, prepared.local)
+        nodes_with, room_at, known = session.devices.ledger.nodes, session.devices.capacity.at, self._scores
         given = zip(rows, added.tolist(), before.tolist(), after.tolist(), strict=True)
         for index, (row, more, step, then) in enumerate(given):
             node = nodes_with.get(row)
@@ -72,57 +72,59 @@ class Fgd:
             key = (number, room_at(row), more, step, then, node if local else None)
             score = known.get(key)
             if score is None:
-                score = known[key] = self._score(asked, node, row, more, step, then)
+                score = known[key] = self._score(prepared, node, row, more, step, then)
             scores[index] = score
         return scores * self._weight
 
-    def _score(self, asked: Asked | None, node: NodeDevices, row: int, added: int, before: int, after: int) -> int:
+    def _score(
+        self, prepared: PreparedRequest | None, node: NodeDevices, row: int, added: int, before: int, after: int
+    ) -> int:
         assert self._session is not None
-        rooms = self._session.devices.rooms
-        room = rooms.at(row)
-        for _ in range(added if asked else 0):
-            step = rooms.step(asked, row, room) if asked else None
+        rooms = self._session.devices.capacity
+        free = rooms.at(row)
+        for _ in range(added if prepared else 0):
+            step = rooms.step(prepared, row, free) if prepared else None
             if step is None:
                 return 0
-            room = step.after
-        then: Room | None = room
-        if asked is not None:
-            then = self._best(asked, node, room, after)
+            free = step.after
+        then: FreeSlots | None = free
+        if prepared is not None:
+            then = self._best(prepared, node, free, after)
             if then is None:
-                step = rooms.step(asked, row, room)
+                step = rooms.step(prepared, row, free)
                 then = None if step is None else step.after
         if then is None:
             return 0
-        gained = int(self._fragments.table(node, room)[before]) - int(self._fragments.table(node, then)[after])
+        gained = int(self._fragments.table(node, free)[before]) - int(self._fragments.table(node, then)[after])
         return int(100 / (1 + exp(-max(-_MOST, min(_MOST, gained / self._fragments.pods / 1000)))))
 
-    def _best(self, asked: Asked, node: NodeDevices, room: Room, step: int) -> Room | None:
-        slot = self._slot(asked, node, room, step)
+    def _best(self, prepared: PreparedRequest, node: NodeDevices, free: FreeSlots, step: int) -> FreeSlots | None:
+        slot = self._slot(prepared, node, free, step)
         assert self._session is not None
-        return None if slot is None else self._session.devices.rooms.part(asked, node, room, slot).after
+        return None if slot is None else self._session.devices.capacity.part(prepared, node, free, slot).after
 
-    def choose_device(self, request: Asked, row: int, node: NodeDevices, room: Room) -> int | None:
+    def choose_device(self, request: PreparedRequest, row: int, node: NodeDevices, free: FreeSlots) -> int | None:
         """The device of which to take a part; the room of the task is written already."""
         assert self._session is not None
-        return self._slot(request, node, room, self._fragments.step(int(self._session.snapshot.idle[CPU, row])))
+        return self._slot(request, node, free, self._fragments.step(int(self._session.snapshot.idle[CPU, row])))
 
-    def _slot(self, asked: Asked, node: NodeDevices, room: Room, step: int) -> int | None:
+    def _slot(self, prepared: PreparedRequest, node: NodeDevices, free: FreeSlots, step: int) -> int | None:
         """None where it is not a part of one device that is asked for, or the choice is not ours."""
         assert self._session is not None
-        key = (asked.number, room, step, node if asked.local else None)
+        key = (prepared.number, free, step, node if prepared.local else None)
         if key not in self._slots:
-            self._slots[key] = self._best_slot(asked, node, room, step)
+            self._slots[key] = self._best_slot(prepared, node, free, step)
         return self._slots[key]
 
-    def _best_slot(self, asked: Asked, node: NodeDevices, room: Room, step: int) -> int | None:
+    def _best_slot(self, prepared: PreparedRequest, node: NodeDevices, free: FreeSlots, step: int) -> int | None:
         assert self._session is not None
-        milli = asked.part
+        milli = prepared.part
         if not milli:
             return None
-        rooms, best = self._session.devices.rooms, None
-        for slot in node.candidates(asked.needs.needs[0].options[0].wish):
-            if room.fits(slot, Portion(milli=milli)):
-                after = rooms.part(asked, node, room, slot).after
+        rooms, best = self._session.devices.capacity, None
+        for slot in node.candidates(prepared.resolved.requests[0].options[0].selector):
+            if free.fits(slot, Portion(milli=milli)):
+                after = rooms.part(prepared, node, free, slot).after
                 fragmented = int(self._fragments.table(node, after)[step])
                 if best is None or fragmented < best[0]:
                     best = (fragmented, slot)

@@ -78,12 +78,12 @@ class NodeOrder:
 
     def _node_affinity(self, shape: Shape, nodes: NodeView) -> FloatColumn | None:
         wishes = shape.node_affinity.preferred_during_scheduling_ignored_during_execution if shape.node_affinity else ()
-        most = sum(wish.weight for wish in wishes)
+        most = sum(selector.weight for selector in wishes)
         if not most:
             return None
         score = np.zeros(nodes.size)
-        for wish in wishes:
-            score += wish.weight * nodes.picked(term_column(wish.preference, nodes.snapshot))
+        for selector in wishes:
+            score += selector.weight * nodes.picked(term_column(selector.preference, nodes.snapshot))
         return score * (100.0 * self._weights.node_affinity / most)
 
     def _taints(self, shape: Shape, nodes: NodeView) -> FloatColumn | None:

@@ -31,54 +31,58 @@ class Proportion(QueueLimits):
     def deserved(self) -> dict[str, list[int]]:
         session = self._session
         assert session is not None
-        for book in session.queues.values():
-            shares = self._shares[book.name] = [0] * len(book.held)
+        for account in session.queues.values():
+            shares = self._shares[account.name] = [0] * len(account.allocated)
             shares[PODS] = UNLIMITED
-            if book.info.deserved:
-                session.warnings.append(f"queue {book.name}: spec.deserved is not used by proportion, only by capacity")
+            if account.info.deserved:
+                session.warnings.append(
+                    f"queue {account.name}: spec.deserved is not used by proportion, only by capacity"
+                )
         self._warn_of_guarantees(session)
         for row, total in enumerate(session.total):
             if row != PODS and total > 0:
                 self._fill(self._top(), row, total)
         return self._shares
 
-    def _fill(self, books: list[QueueAccount], row: int, total: int) -> None:
-        takers = [book for book in books if self._takes_part(book)]
-        claims = [self._claim(book, row, total) for book in takers]
-        for book, amount in zip(takers, fill(total, claims), strict=True):
-            self._shares[book.name][row] = amount
-            children = self._children(book)
+    def _fill(self, accounts: list[QueueAccount], row: int, total: int) -> None:
+        takers = [account for account in accounts if self._takes_part(account)]
+        claims = [self._claim(account, row, total) for account in takers]
+        for account, amount in zip(takers, fill(total, claims), strict=True):
+            self._shares[account.name][row] = amount
+            children = self._children(account)
             if children:
                 self._fill(children, row, amount)
 
-    def _takes_part(self, book: QueueAccount) -> bool:
+    def _takes_part(self, account: QueueAccount) -> bool:
         """Without lending every open queue does, but a default queue that nobody made only if somebody uses it."""
         if self._lending:
             return True
-        return book.info.open and (book.info.declared or (book.info.exists and any((*book.held, *book.requested))))
+        return account.info.open and (
+            account.info.declared or (account.info.exists and any((*account.allocated, *account.requested)))
+        )
 
-    def _claim(self, book: QueueAccount, row: int, total: int) -> Claim:
-        capability = min(book.capability[row], total)
-        low = min(book.capability[row], self._guaranteed(book, row))
-        wants = self._request(book, row) if self._lending else total
-        return Claim(book.name, book.info.weight, low, max(low, min(capability, wants)))
+    def _claim(self, account: QueueAccount, row: int, total: int) -> Claim:
+        capability = min(account.capability[row], total)
+        low = min(account.capability[row], self._guaranteed(account, row))
+        wants = self._request(account, row) if self._lending else total
+        return Claim(account.name, account.info.weight, low, max(low, min(capability, wants)))
 
-    def _request(self, book: QueueAccount, row: int) -> int:
+    def _request(self, account: QueueAccount, row: int) -> int:
         """What the queue holds and still wants; nothing new comes into a queue that is closed or not there."""
-        children = self._children(book)
+        children = self._children(account)
         if children:
             below = sum(
                 min(child.capability[row], max(self._guaranteed(child, row), self._request(child, row)))
                 for child in children
             )
-            return below + book.info.held[row] if row < len(book.info.held) else below
-        pending = book.requested[row] if book.info.open and book.info.exists else 0
-        return book.held[row] + pending
+            return below + account.info.allocated[row] if row < len(account.info.allocated) else below
+        pending = account.requested[row] if account.info.open and account.info.exists else 0
+        return account.allocated[row] + pending
 
     def _warn_of_guarantees(self, session: SessionView) -> None:
         if not self._guaranteed_rows:
             return
         for name, row in sorted((name, row) for row, name in enumerate(session.state.axis.names)):
-            promised = sum(self._guaranteed(book, row) for book in self._top())
+            promised = sum(self._guaranteed(account, row) for account in self._top())
             if row != PODS and promised > session.total[row]:
                 session.warnings.append(f"the queues' guarantees of {name} exceed the cluster and are scaled down")

@@ -23,7 +23,7 @@ class QueueLimits:
     name = ""
 
     def __init__(self) -> None:
-        self._books: Mapping[str, QueueAccount] = {}
+        self._accounts: Mapping[str, QueueAccount] = {}
         self._guaranteed_rows: set[int] = set()
         self._session: SessionView | None = None
         self._minimums: dict[tuple[GangTemplate, int], tuple[tuple[int, int], ...]] = {}
@@ -31,8 +31,10 @@ class QueueLimits:
     def open(self, session: SessionView) -> None:
         self._session = session
         self._minimums = {}
-        self._books = session.queues
-        promised = {row for book in self._books.values() for row, amount in enumerate(book.guarantee) if amount}
+        self._accounts = session.queues
+        promised = {
+            row for account in self._accounts.values() for row, amount in enumerate(account.guarantee) if amount
+        }
         self._guaranteed_rows = {row for row in promised if row != PODS and row < len(session.total)}
 
     def ordered_by(self) -> tuple[OrderedBy, ...]:
@@ -56,8 +58,8 @@ class QueueLimits:
         due_of = queue.deserved or []
         for row in sorted(queue.shared, key=self._name) if own and due_of else ():
             deserved = due_of[row]
-            if deserved and (queue.held[row] << SHARE_BITS) // deserved == own:
-                have, due = self._texts(row, queue.held[row], deserved)
+            if deserved and (queue.allocated[row] << SHARE_BITS) // deserved == own:
+                have, due = self._texts(row, queue.allocated[row], deserved)
                 return f" = {have} of {due} {self._name(row)}"
         return ""
 
@@ -65,22 +67,22 @@ class QueueLimits:
         """Nothing it deserves is left to take."""
         deserved = queue.deserved
         assert deserved is not None
-        return all(queue.held[row] >= amount for row, amount in enumerate(deserved) if row != PODS and amount > 0)
+        return all(queue.allocated[row] >= amount for row, amount in enumerate(deserved) if row != PODS and amount > 0)
 
     def allocatable(self, queue: QueueAccount, shape: Shape, count: int) -> int:
         """Under the capability of the queue and of all above it; within its share too, while nothing is lent."""
         assert self._session is not None
-        for book in queue.line:
-            if book.info.capability:
-                count = book.room_under(book.capability, self._session.device_queues.named(shape), count)
-            if not self._session.lending and book.deserved is not None:
-                count = book.room_under(book.deserved, self._session.device_queues.asked(shape), count)
+        for account in queue.ancestry:
+            if account.info.capability:
+                count = account.fits_under(account.capability, self._session.device_queues.named(shape), count)
+            if not self._session.lending and account.deserved is not None:
+                count = account.fits_under(account.deserved, self._session.device_queues.requested(shape), count)
         return self._beside_guarantees(queue, shape.vector, count) if self._session.lending else count
 
-    def _guaranteed(self, book: QueueAccount, row: int) -> int:
+    def _guaranteed(self, account: QueueAccount, row: int) -> int:
         """A parent's guarantee covers those of its children."""
-        below = sum(self._guaranteed(child, row) for child in self._children(book))
-        return max(book.guarantee[row], below)
+        below = sum(self._guaranteed(child, row) for child in self._children(account))
+        return max(account.guarantee[row], below)
 
     def _beside_guarantees(self, queue: QueueAccount, vector: Vector, count: int) -> int:
         """What is lent leaves to every other queue what it holds or is guaranteed, whichever is more."""
@@ -89,9 +91,9 @@ class QueueLimits:
             if row not in self._guaranteed_rows:
                 continue
             limit = self._session.total[row]
-            for book in reversed(queue.line):
-                limit -= sum(max(other.held[row], self._guaranteed(other, row)) for other in self._beside(book))
-                count = min(count, (limit - book.held[row]) // amount)
+            for account in reversed(queue.ancestry):
+                limit -= sum(max(other.allocated[row], self._guaranteed(other, row)) for other in self._beside(account))
+                count = min(count, (limit - account.allocated[row]) // amount)
         return max(count, 0)
 
     def leaves_guarantees(self, queue: QueueAccount, need: Mapping[int, int]) -> bool:
@@ -99,9 +101,9 @@ class QueueLimits:
         assert self._session is not None
         for row in self._guaranteed_rows.intersection(need):
             limit = self._session.total[row]
-            for book in reversed(queue.line):
-                limit -= sum(self._guaranteed(other, row) for other in self._beside(book))
-                if book.held[row] + need[row] > limit:
+            for account in reversed(queue.ancestry):
+                limit -= sum(self._guaranteed(other, row) for other in self._beside(account))
+                if account.allocated[row] + need[row] > limit:
                     return False
         return True
 
@@ -112,38 +114,38 @@ class QueueLimits:
         found: dict[int, tuple[int, int]] = {}
         for row in self._guaranteed_rows:
             met = unmet = 0
-            for other in (other for book in queue.line for other in self._beside(book)):
+            for other in (other for account in queue.ancestry for other in self._beside(account)):
                 due = self._guaranteed(other, row)
                 aside = reserved.get(other.name, [])
-                have = min(due, other.held[row] - (aside[row] if row < len(aside) else 0))
+                have = min(due, other.allocated[row] - (aside[row] if row < len(aside) else 0))
                 met += have
                 unmet += min(due - have, other.requested[row])
             if unmet:
                 found[row] = met, unmet
         return found
 
-    def _beside(self, book: QueueAccount) -> list[QueueAccount]:
+    def _beside(self, account: QueueAccount) -> list[QueueAccount]:
         """The other queues of its level."""
-        level = self._top() if book.parent is None else self._children(book.parent)
-        return [other for other in level if other is not book]
+        level = self._top() if account.parent is None else self._children(account.parent)
+        return [other for other in level if other is not account]
 
     def _top(self) -> list[QueueAccount]:
-        return [book for book in self._books.values() if book.parent is None]
+        return [account for account in self._accounts.values() if account.parent is None]
 
     def enqueueable(self, job: JobRun) -> Verdict:
         """The minimum fits under the capability, and leaves the others' guarantees alone."""
         assert self._session is not None
         need = self._minimum(job)
-        for book in job.queue.line:
+        for account in job.queue.ancestry:
             for row, amount in need:
-                if amount and book.held[row] + amount > book.capability[row]:
-                    detail = self._above_capability(book, row, amount)
+                if amount and account.allocated[row] + amount > account.capability[row]:
+                    detail = self._above_capability(account, row, amount)
                     return Verdict(False, Reason.NOT_ENQUEUED, self.name, detail)
         if not self._guaranteed_rows:
             return YES
-        others = [other for book in job.queue.line for other in self._beside(book)]
+        others = [other for account in job.queue.ancestry for other in self._beside(account)]
         for row, amount in need:
-            promised = sum(self._guaranteed(book, row) for book in others) if row in self._guaranteed_rows else 0
+            promised = sum(self._guaranteed(account, row) for account in others) if row in self._guaranteed_rows else 0
             if promised and amount and amount > self._session.total[row] - promised:
                 detail = self._too_little_left(row, promised, amount)
                 return Verdict(False, Reason.NOT_ENQUEUED, self.name, detail)
@@ -153,18 +155,18 @@ class QueueLimits:
         """Which limit the job's next step would break, as things stand; `YES` if none."""
         assert self._session is not None
         queues = self._session.device_queues
-        named, asked = self._next_step(job, queues.named), self._next_step(job, queues.asked)
-        for book in job.queue.line:
-            row = self._over(book, book.capability, named)
+        named, asked = self._next_step(job, queues.named), self._next_step(job, queues.requested)
+        for account in job.queue.ancestry:
+            row = self._over(account, account.capability, named)
             if row is not None:
-                detail = self._above_capability(book, row, named[row])
+                detail = self._above_capability(account, row, named[row])
                 return Verdict(False, Reason.QUEUE_CAPABILITY, self.name, detail)
         if self._session.lends():
             return self._beyond_what_is_lent(job)
-        for book in job.queue.line:
-            row = None if book.deserved is None else self._over(book, book.deserved, asked)
-            if row is not None and book.deserved is not None:
-                detail = self._above_deserved(book, row, book.deserved[row], asked[row])
+        for account in job.queue.ancestry:
+            row = None if account.deserved is None else self._over(account, account.deserved, asked)
+            if row is not None and account.deserved is not None:
+                detail = self._above_deserved(account, row, account.deserved[row], asked[row])
                 return Verdict(False, Reason.QUEUE_OVERUSED, self.name, detail)
         return YES
 
@@ -186,59 +188,59 @@ class QueueLimits:
         rows = [row for row, amount in enumerate(need) if amount and row in self._guaranteed_rows]
         for row in sorted(rows, key=self._name):
             others = 0
-            for book in reversed(job.queue.line):
-                others += sum(max(other.held[row], self._guaranteed(other, row)) for other in self._beside(book))
-                if others + book.held[row] + need[row] > self._session.total[row]:
-                    detail = self._above_the_rest(book, row, others, need[row])
+            for account in reversed(job.queue.ancestry):
+                others += sum(
+                    max(other.allocated[row], self._guaranteed(other, row)) for other in self._beside(account)
+                )
+                if others + account.allocated[row] + need[row] > self._session.total[row]:
+                    detail = self._above_the_rest(account, row, others, need[row])
                     return Verdict(False, Reason.QUEUE_OVERUSED, self.name, detail)
         return YES
 
-    def _children(self, book: QueueAccount) -> list[QueueAccount]:
-        found = [self._books[name] for name in sorted(book.info.children) if name in self._books]
-        return [child for child in found if child.parent is book]
+    def _children(self, account: QueueAccount) -> list[QueueAccount]:
+        found = [self._accounts[name] for name in sorted(account.info.children) if name in self._accounts]
+        return [child for child in found if child.parent is account]
 
     def _name(self, row: int) -> str:
         assert self._session is not None
         return self._session.state.axis.names[row]
 
-    def _over(self, book: QueueAccount, limits: Amounts, need: Amounts) -> int | None:
+    def _over(self, account: QueueAccount, limits: Amounts, need: Amounts) -> int | None:
         """The dimension, first by name, in which a limit would be broken."""
-        over = [row for row, amount in enumerate(need) if amount and book.held[row] + amount > limits[row]]
+        over = [row for row, amount in enumerate(need) if amount and account.allocated[row] + amount > limits[row]]
         return min(over, key=self._name, default=None)
 
     # Each sentence states an inequality that holds: what is allocated or reserved and what would be added exceed the
     # limit.
 
-    def _above_capability(self, book: QueueAccount, row: int, more: int) -> str:
-        have, aside = self._have(book, row)
-        most, added = self._texts(row, book.capability[row], more)
+    def _above_capability(self, account: QueueAccount, row: int, more: int) -> str:
+        have, aside = self._have(account, row)
+        most, added = self._texts(row, account.capability[row], more)
         name = self._name(row)
-        return (
-            f"queue {book.name} has {have} of {most} {name} allocated{aside}; {added} more would exceed its capability"
-        )
+        allocated = f"queue {account.name} has {have} of {most} {name} allocated{aside}"
+        return f"{allocated}; {added} more would exceed its capability"
 
-    def _above_deserved(self, book: QueueAccount, row: int, deserved: int, more: int) -> str:
-        have, aside = self._have(book, row)
+    def _above_deserved(self, account: QueueAccount, row: int, deserved: int, more: int) -> str:
+        have, aside = self._have(account, row)
         due, added = self._texts(row, deserved, more)
         name = self._name(row)
-        return (
-            f"queue {book.name} has {have} {name} allocated{aside} and deserves {due}; {added} more would exceed that"
-        )
+        allocated = f"queue {account.name} has {have} {name} allocated{aside}"
+        return f"{allocated} and deserves {due}; {added} more would exceed that"
 
-    def _above_the_rest(self, book: QueueAccount, row: int, others: int, more: int) -> str:
+    def _above_the_rest(self, account: QueueAccount, row: int, others: int, more: int) -> str:
         assert self._session is not None
-        have, aside = self._have(book, row)
+        have, aside = self._have(account, row)
         theirs, total, added = self._texts(row, others, self._session.total[row], more)
         return (
             f"other queues have or are guaranteed {theirs} of {total} {self._name(row)}; "
-            f"queue {book.name} has {have} allocated{aside}, {added} more would exceed the rest"
+            f"queue {account.name} has {have} allocated{aside}, {added} more would exceed the rest"
         )
 
-    def _have(self, book: QueueAccount, row: int) -> tuple[str, str]:
+    def _have(self, account: QueueAccount, row: int) -> tuple[str, str]:
         """What a queue has allocated, and ` + 16 reserved` where something is reserved or nominated besides."""
         assert self._session is not None
-        reserved = self._session.holds.set_aside_for(book, row)
-        have, aside = self._texts(row, book.held[row] - reserved, reserved)
+        reserved = self._session.reservations.set_aside_for(account, row)
+        have, aside = self._texts(row, account.allocated[row] - reserved, reserved)
         return have, f" + {aside} reserved" if reserved else ""
 
     def _too_little_left(self, row: int, promised: int, more: int) -> str:
@@ -254,13 +256,13 @@ class QueueLimits:
         """`minResources` if given, else in each dimension the sum of the smallest requests that make the minimum; by
         name of the resource.
         """
-        if job.signature.minimum_resources is not None:
-            need = [(row, max(0, amount - job.held[row])) for row, amount in job.signature.minimum_resources]
+        if job.template.minimum_resources is not None:
+            need = [(row, max(0, amount - job.allocated[row])) for row, amount in job.template.minimum_resources]
             return tuple(sorted(need, key=self._by_name))
-        key = (job.signature, max(0, job.minimum - job.ready))
+        key = (job.template, max(0, job.minimum - job.ready))
         known = self._minimums.get(key)
         if known is None:
-            rows = {row for run in job.signature.runs for row, _ in run.shape.vector}
+            rows = {row for run in job.template.runs for row, _ in run.shape.vector}
             need = [(row, _smallest(job, row, key[1])) for row in rows]
             known = self._minimums[key] = tuple(sorted(need, key=self._by_name))
         return known
@@ -270,7 +272,7 @@ class QueueLimits:
 
 
 def _smallest(job: JobRun, row: int, count: int) -> int:
-    amounts = sorted((dict(run.shape.vector).get(row, 0), run.size) for run in job.signature.runs)
+    amounts = sorted((dict(run.shape.vector).get(row, 0), run.size) for run in job.template.runs)
     total = 0
     for amount, size in amounts:
         taken = min(size, count)

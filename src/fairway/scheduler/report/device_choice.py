@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from fairway.devices.model.device import WHOLE
 from fairway.devices.track.columns import NONE, add_up, moved
-from fairway.devices.track.node import ClassUse, Holding, NodeDevices, portion_milli
+from fairway.devices.track.node import ClassUse, NodeDevices, SlotAllocation, portion_milli
 from fairway.devices.track.record import DeviceUse, written
 from fairway.resources.quantity import Format, Quantity
 from fairway.scheduler.framework.session import Session
@@ -25,10 +25,10 @@ class Choices(NamedTuple):
 NO_CHOICES = Choices((), {})
 
 
-def given(session: Session) -> dict[Task, tuple[NodeDevices, tuple[Holding, ...]]]:
+def given(session: Session) -> dict[Task, tuple[NodeDevices, tuple[SlotAllocation, ...]]]:
     """What every bound task was given, written down now: the session does not last."""
-    found: dict[Task, tuple[NodeDevices, tuple[Holding, ...]]] = {}
-    devices, nodes = session.devices, session.devices.book.nodes
+    found: dict[Task, tuple[NodeDevices, tuple[SlotAllocation, ...]]] = {}
+    devices, nodes = session.devices, session.devices.ledger.nodes
     for _, tasks, rows in session.bindings:
         if tasks and devices.uses_devices(tasks[0].shape):
             for task, row in zip(tasks, rows, strict=True):
@@ -38,45 +38,45 @@ def given(session: Session) -> dict[Task, tuple[NodeDevices, tuple[Holding, ...]
     return found
 
 
-def choices(node: NodeDevices, holdings: Iterable[Holding]) -> Choices:
-    named = [holding for holding in holdings if not holding.plain]
-    devices = tuple(_choice(node, holding) for holding in sorted(named, key=lambda h: (h.label, h.claim, h.slot)))
+def choices(node: NodeDevices, allocations: Iterable[SlotAllocation]) -> Choices:
+    named = [allocation for allocation in allocations if not allocation.plain]
+    devices = tuple(_choice(node, allocation) for allocation in sorted(named, key=lambda h: (h.label, h.claim, h.slot)))
     entries = [
-        DeviceUse(holding.label, node.record_name(holding.slot), _milli(node, holding))
-        for holding in named
-        if not holding.claim
+        DeviceUse(allocation.label, node.record_name(allocation.slot), _milli(node, allocation))
+        for allocation in named
+        if not allocation.claim
     ]
     return Choices(devices, written(entries))
 
 
-def _choice(node: NodeDevices, holding: Holding) -> DeviceChoice:
-    device = node.inventory.slots[holding.slot].device
-    claimed = bool(holding.claim)
+def _choice(node: NodeDevices, allocation: SlotAllocation) -> DeviceChoice:
+    device = node.inventory.slots[allocation.slot].device
+    claimed = bool(allocation.claim)
     return DeviceChoice(
-        class_=holding.label,
-        device=device.name if claimed else node.record_name(holding.slot),
-        quantity=units(_milli(node, holding)),
-        claim=holding.claim,
-        request=holding.request,
+        class_=allocation.label,
+        device=device.name if claimed else node.record_name(allocation.slot),
+        quantity=units(_milli(node, allocation)),
+        claim=allocation.claim,
+        request=allocation.request,
         driver=device.driver if claimed else "",
         pool=device.pool if claimed else "",
-        consumed=_consumed(node, holding) if claimed else {},
-        admin_access=holding.portion.looks,
+        consumed=_consumed(node, allocation) if claimed else {},
+        admin_access=allocation.portion.looks,
     )
 
 
-def _consumed(node: NodeDevices, holding: Holding) -> dict[str, str]:
+def _consumed(node: NodeDevices, allocation: SlotAllocation) -> dict[str, str]:
     """What a claim takes of a shared device's capacity."""
-    names = (name for name, _ in node.inventory.slots[holding.slot].capacity)
-    return {name: _shorter(part) for name, part in zip(names, holding.portion.capacity, strict=False)}
+    names = (name for name, _ in node.inventory.slots[allocation.slot].capacity)
+    return {name: _shorter(part) for name, part in zip(names, allocation.portion.capacity, strict=False)}
 
 
 def _shorter(nanos: int) -> str:
     return min(str(Quantity(nanos, Format.BINARY_SI)), str(Quantity(nanos)), key=len)
 
 
-def _milli(node: NodeDevices, holding: Holding) -> int:
-    return portion_milli(node.inventory.slots[holding.slot], holding.portion)
+def _milli(node: NodeDevices, allocation: SlotAllocation) -> int:
+    return portion_milli(node.inventory.slots[allocation.slot], allocation.portion)
 
 
 def units(milli: int) -> int | float:
@@ -86,7 +86,7 @@ def units(milli: int) -> int | float:
 
 def class_standings(session: Session) -> list[ClassStanding]:
     """All classes by name, as they stand after the plan."""
-    names = [known.name for known in session.devices.book.classes]
+    names = [known.name for known in session.devices.ledger.classes]
     if not names:
         return []
     more: dict[frozenset[str], ClassUse] = {}
@@ -94,7 +94,7 @@ def class_standings(session: Session) -> list[ClassStanding]:
         for sign, tally in ((-1, node.tally(was)), (1, node.tally(is_now))):
             for classes, standing in tally.items():
                 more[classes] = moved(more.get(classes, NONE), standing, sign)
-    found = add_up(session.devices.book.columns.copy_of_sums(), more)
+    found = add_up(session.devices.ledger.columns.copy_of_sums(), more)
     return [_standing(name, found.get(name, NONE)) for name in names]
 
 

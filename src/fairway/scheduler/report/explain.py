@@ -122,11 +122,13 @@ def _taken_by(session: Session, job: JobRun, domain: Domain, needed: int) -> int
 
 def _explain_held(session: Session, job: JobRun) -> Why:
     """All that waits has a claim to room somewhere: what is missing is the room of the first that has none yet."""
-    holds = [hold for hold in session.holds.of(job) if hold.state is not TaskState.ALLOCATED]
-    report = node_report(session, holds[0].task.shape)
-    nominated = any(hold.state is TaskState.PIPELINED for hold in holds)
+    reservations = [
+        reservation for reservation in session.reservations.of(job) if reservation.state is not TaskState.ALLOCATED
+    ]
+    report = node_report(session, reservations[0].task.shape)
+    nominated = any(reservation.state is TaskState.PIPELINED for reservation in reservations)
     reason = Reason.WAITING_FOR_RELEASE if nominated else report.furthest
-    return Why(reason, report, 0, len(holds), -1)
+    return Why(reason, report, 0, len(reservations), -1)
 
 
 class _Stuck(NamedTuple):

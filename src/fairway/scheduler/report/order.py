@@ -52,8 +52,8 @@ def considered(session: Session) -> list[ConsideredJob]:
 
 
 def _parts(session: Session, run: JobRun) -> Iterator[KeyPart]:
-    for book in reversed(run.queue.line):
-        yield from _level(session, "queue", book, book.name, _queue_ties(book))
+    for queue in reversed(run.queue.ancestry):
+        yield from _level(session, "queue", queue, queue.name, _queue_ties(queue))
     account = run.account
     yield from _level(session, "namespace", account, account.namespace, _namespace_ties(account))
     yield from _level(session, "job", run, run.key, _job_ties(run))

@@ -8,7 +8,7 @@ from functools import cached_property
 from fairway.clock import format_rfc3339
 from fairway.scheduler.backfill.known import without_run_times
 from fairway.scheduler.backfill.planner import drop_satisfied, plan_reservations
-from fairway.scheduler.framework.holds import Hold
+from fairway.scheduler.framework.reservations import TaskReservation
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.plan import (
     Binding,
@@ -28,7 +28,7 @@ from fairway.state.tasks import Task, TaskState
 
 def make_plan(session: Session, *, reasons: bool) -> Plan:
     """Without reasons the plan says what to do, and no more."""
-    session.divide()
+    session.compute_deserved()
     drop_satisfied(session)
     if reasons:
         plan_reservations(session)
@@ -50,7 +50,7 @@ def make_plan(session: Session, *, reasons: bool) -> Plan:
         evictions=session.evictions,
         reservations=_reservations(session),
         nominations=_nominations(session),
-        released=session.holds.released,
+        released=session.reservations.released,
         overruns=overruns(session),
         recheck_at=recheck_at(session),
         warnings=_warnings(session) if reasons else (),
@@ -60,7 +60,7 @@ def make_plan(session: Session, *, reasons: bool) -> Plan:
 def _warnings(session: Session) -> tuple[str, ...]:
     warnings = [
         *session.state.warnings(),
-        *session.devices.book.warnings(),
+        *session.devices.ledger.warnings(),
         *filter(None, [without_run_times(session)]),
         *session.warnings,
         *session.failures.warnings(),
@@ -98,30 +98,30 @@ class _Report:
 def _reservations(session: Session) -> list[Reservation]:
     """All that stand after the plan, by job and pod."""
     names = session.snapshot.names
-    standing = [hold for hold in session.holds if hold.state is not TaskState.PIPELINED]
+    standing = [reservation for reservation in session.reservations if reservation.state is not TaskState.PIPELINED]
     return planned_entries(session) + [
         Reservation(
-            pod=hold.task.key,
-            job=hold.job.key,
-            job_kind=hold.job.job.kind,
-            job_uid=hold.job.job.uid,
-            node=names[hold.row],
-            state="allocated" if hold.state is TaskState.ALLOCATED else "reserved",
-            since=format_rfc3339(hold.since),
-            **planned_fields(hold.promise if hold.state is TaskState.RESERVED else None),
+            pod=reservation.task.key,
+            job=reservation.job.key,
+            job_kind=reservation.job.job.kind,
+            job_uid=reservation.job.job.uid,
+            node=names[reservation.row],
+            state="allocated" if reservation.state is TaskState.ALLOCATED else "reserved",
+            since=format_rfc3339(reservation.since),
+            **planned_fields(reservation.planned_start if reservation.state is TaskState.RESERVED else None),
         )
-        for hold in sorted(standing, key=_by_job)
+        for reservation in sorted(standing, key=_by_job)
     ]
 
 
 def _nominations(session: Session) -> list[Nomination]:
     names = session.snapshot.names
-    standing = [hold for hold in session.holds if hold.state is TaskState.PIPELINED]
+    standing = [reservation for reservation in session.reservations if reservation.state is TaskState.PIPELINED]
     return [
-        Nomination(pod=hold.task.key, node=names[hold.row], since=format_rfc3339(hold.since))
-        for hold in sorted(standing, key=_by_job)
+        Nomination(pod=reservation.task.key, node=names[reservation.row], since=format_rfc3339(reservation.since))
+        for reservation in sorted(standing, key=_by_job)
     ]
 
 
-def _by_job(hold: Hold) -> tuple[str, str, str]:
-    return hold.job.key, hold.job.job.kind, hold.task.key
+def _by_job(reservation: TaskReservation) -> tuple[str, str, str]:
+    return reservation.job.key, reservation.job.job.kind, reservation.task.key

@@ -8,8 +8,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from fairway.clock import format_rfc3339
-from fairway.scheduler.framework.holds import PlannedStart
 from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.reservations import PlannedStart
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.plan import Overrun, Reservation
 from fairway.state.jobs import Job

@@ -16,11 +16,11 @@ def recheck_at(session: Session) -> Micros | None:
         if starvation is not None:
             moments.append(starvation)
     moments += [planned.start for planned in session.planned.values()]
-    for hold in session.holds:
-        if hold.promise is not None:
-            moments.append(hold.promise.start)
-        if hold.state is TaskState.PIPELINED:
-            moments.append(hold.since + session.nomination_timeout * SECOND)
+    for reservation in session.reservations:
+        if reservation.planned_start is not None:
+            moments.append(reservation.planned_start.start)
+        if reservation.state is TaskState.PIPELINED:
+            moments.append(reservation.since + session.nomination_timeout * SECOND)
         elif arguments is not None and arguments.reservation_timeout:
-            moments.append(hold.since + arguments.reservation_timeout * SECOND)
+            moments.append(reservation.since + arguments.reservation_timeout * SECOND)
     return min((moment for moment in moments if moment > session.now), default=None)

@@ -33,34 +33,36 @@ class Standings:
             if row != PODS and row < len(session.total) and session.total[row] > 0
         ]
         self._infos = [
-            (book, book.info.weight, book.info.parent, "Open" if book.info.open else "Closed")
-            for _, book in sorted(session.queues.items())
-            if book.info.exists
+            (account, account.info.weight, account.info.parent, "Open" if account.info.open else "Closed")
+            for _, account in sorted(session.queues.items())
+            if account.info.exists
         ]
-        self._reserved = session.holds.set_aside()
+        self._reserved = session.reservations.set_aside()
         waiting = _waiting(session)
         self._accounts = [
-            session.account(book, namespace)
-            for _, book in sorted(session.queues.items())
-            for namespace in sorted({*book.info.accounts, *waiting.get(book.name, ())})
+            session.account(account, namespace)
+            for _, account in sorted(session.queues.items())
+            for namespace in sorted({*account.info.accounts, *waiting.get(account.name, ())})
         ]
         """Looked up now: the state may move on before somebody asks."""
 
     def queues(self) -> list[QueueStanding]:
         return [
             QueueStanding(
-                name=book.name,
+                name=account.name,
                 weight=weight,
-                deserved=self._amounts(book.deserved or []),
-                allocated=self._amounts(self._allocated(book)),
-                share=_fraction(queue_share(book)),
-                requested=self._amounts([had + more for had, more in zip(book.had, book.requested, strict=True)]),
+                deserved=self._amounts(account.deserved or []),
+                allocated=self._amounts(self._allocated(account)),
+                share=_fraction(queue_share(account)),
+                requested=self._amounts(
+                    [had + more for had, more in zip(account.allocated_at_start, account.requested, strict=True)]
+                ),
                 parent=parent,
                 state=state,
-                reserved=self._amounts(self._reserved.get(book, [])),
-                dominant_share=_fraction(share(self._allocated(book), self._session.share_total, 1, PODS)),
+                reserved=self._amounts(self._reserved.get(account, [])),
+                dominant_share=_fraction(share(self._allocated(account), self._session.share_total, 1, PODS)),
             )
-            for book, weight, parent, state in self._infos
+            for account, weight, parent, state in self._infos
         ]
 
     def namespaces(self) -> list[NamespaceStanding]:
@@ -71,19 +73,19 @@ class Standings:
                 namespace=account.namespace,
                 weight=account.weight,
                 allocated=self._amounts(self._allocated(account)),
-                share=_fraction(share(account.held, total, 1, PODS)),
-                weighted_share=_fraction(share(account.held, total, account.weight, PODS)),
+                share=_fraction(share(account.allocated, total, 1, PODS)),
+                weighted_share=_fraction(share(account.allocated, total, account.weight, PODS)),
                 reserved=self._amounts(self._reserved.get(account, [])),
             )
             for account in self._accounts
         ]
 
-    def _allocated(self, book: QueueAccount | NamespaceAccount) -> Amounts:
+    def _allocated(self, account: QueueAccount | NamespaceAccount) -> Amounts:
         """What is held, without what is only set aside."""
-        reserved = self._reserved.get(book)
+        reserved = self._reserved.get(account)
         if reserved is None:
-            return book.held
-        return [held - aside for held, aside in zip_longest(book.held, reserved, fillvalue=0)]
+            return account.allocated
+        return [allocated - aside for allocated, aside in zip_longest(account.allocated, reserved, fillvalue=0)]
 
     def _amounts(self, amounts: list[int]) -> dict[str, str]:
         shown = {}
@@ -96,8 +98,8 @@ class Standings:
 def _waiting(session: Session) -> dict[str, set[str]]:
     """The namespaces that wait for something, by queue."""
     found: dict[str, set[str]] = {}
-    for signature in session.state.waiting.templates():
-        for key in signature.lines:
+    for template in session.state.waiting.templates():
+        for key in template.classes:
             found.setdefault(key.queue, set()).add(key.namespace)
     for job in (*session.state.waiting.started, *session.state.waiting.empty):
         found.setdefault(job.queue, set()).add(job.namespace)

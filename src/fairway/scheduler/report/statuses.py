@@ -34,13 +34,13 @@ def statuses(session: Session, waiting: WaitingJobs) -> Status:
     queues = tuple(
         QueueStatus(
             name=name,
-            state="Open" if book.info.open else "Closed",
+            state="Open" if account.info.open else "Closed",
             pending=pending[name],
-            running=sum(account.tasks for account in book.info.accounts.values()),
+            running=sum(namespace.tasks for namespace in account.info.accounts.values()),
             inqueue=started[name],
         )
-        for name, book in sorted(session.queues.items())
-        if book.info.exists
+        for name, account in sorted(session.queues.items())
+        if account.info.exists
     )
     return Status(groups, queues)
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from fairway.clock import Micros, format_rfc3339
 from fairway.scheduler.framework.accounts import NamespaceAccount
 from fairway.scheduler.framework.admission import admission, gated_verdict
-from fairway.scheduler.framework.holds import PlannedStart
 from fairway.scheduler.framework.hooks import Key
 from fairway.scheduler.framework.job_run import JobRun, gates_of
+from fairway.scheduler.framework.reservations import PlannedStart
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.plan import (
     Pending,
@@ -20,10 +20,10 @@ from fairway.scheduler.reservations.starving import is_overdue, overdue
 from fairway.scheduler.verdict import QUEUE_LIMITED, Reason, Verdict
 from fairway.state.jobs import Job
 from fairway.state.tasks import Task, TaskState
-from fairway.state.waiting import ClassKey, Entry, GangTemplate, Line, starvation_override
+from fairway.state.waiting import ClassKey, EquivalenceClass, GangTemplate, PendingJob, starvation_override
 
-_NO_SIGNATURE = GangTemplate(((), 0, (), None, None))
-_NO_LINE = Line(ClassKey("", "", 0, False, "", True), _NO_SIGNATURE)
+_NO_TEMPLATE = GangTemplate(((), 0, (), None, None))
+_NO_CLASS = EquivalenceClass(ClassKey("", "", 0, False, "", True), _NO_TEMPLATE)
 
 
 _ADMITTED_LATER = Verdict(
@@ -38,11 +38,11 @@ _FREE_BY_NOW = "a limit stopped it when it was its turn, and does so no more; th
 class Row(NamedTuple):
     """A waiting job and what is known of why."""
 
-    entry: Entry
+    pending_job: PendingJob
     run: JobRun | None
     verdict: Verdict | None
     why: Why | None
-    line: Line = _NO_LINE
+    job_class: EquivalenceClass = _NO_CLASS
 
 
 class WaitingJobs:
@@ -51,24 +51,24 @@ class WaitingJobs:
     def __init__(self, session: Session) -> None:
         self._session = session
         session.notes |= {job: note() for job, note in session.notes_to_make.items()}
-        self._captured: list[tuple[GangTemplate, dict[ClassKey, Line]]] = [
-            (signature, signature.capture()) for signature in session.state.waiting.templates()
+        self._captured: list[tuple[GangTemplate, dict[ClassKey, EquivalenceClass]]] = [
+            (template, template.capture()) for template in session.state.waiting.templates()
         ]
-        self._lines = self._verdicts_of_lines()
+        self._verdicts = self._class_verdicts()
         self._jobs: dict[Job, tuple[JobRun, Verdict | None]] = {
             run.job: (run, _final(session, run, verdict))
             for run, verdict in session.outcomes.jobs.items()
-            if run.left() or session.holds.of(run)  # one that was nominated may have been placed elsewhere since
+            if run.left() or session.reservations.of(run)  # one that was nominated may have been placed elsewhere since
         }
         started = session.state.waiting.started.values()
-        self._started = [entry for _, entry in started if entry.job in self._jobs]
+        self._started = [pending_job for _, pending_job in started if pending_job.job in self._jobs]
         self._empty = [*_without_pods(session), *_gated(session)]
         self._gates = {
             task.job: gates_of(session.state, task.job) for task in _gated_tasks(session) if task.job.pending
         }
-        self._places = {job: _place_note(session, run) for job, run in session.holders.items()}
+        self._places = {job: _place_note(session, run) for job, run in session.reserving_jobs.items()}
         self._places |= {run.job: _planned_note(planned) for run, planned in session.planned.items()}
-        self._held = {job: len(session.holds.of(run)) for job, run in session.holders.items()}
+        self._reserved = {job: len(session.reservations.of(run)) for job, run in session.reserving_jobs.items()}
         """Pods that wait with a node reserved, or held, for them."""
         self._bound = {run.job for run, _, _ in session.bindings}
         reserve = session.reserve_arguments
@@ -77,23 +77,23 @@ class WaitingJobs:
         if reserve is not None and reserve.only_if_overtaken:
             self._overtaken = frozenset(overdue(session.state, reserve, session.now))
         self._whys = {
-            signature: explain(session, _sample(session, signature, lines))
-            for signature, lines in self._captured
-            if signature in session.outcomes.no_room or self._is_free_now(lines)
+            template: explain(session, _sample(session, template, classes))
+            for template, classes in self._captured
+            if template in session.outcomes.no_capacity or self._is_free_now(classes)
         }
         self._job_whys = self._explain_each()
 
-    def _verdicts_of_lines(self) -> dict[Line, Verdict | None]:
+    def _class_verdicts(self) -> dict[EquivalenceClass, Verdict | None]:
         """As things stand after the plan; the first job of a line speaks for all. None: nodes are what is missing."""
-        found: dict[Line, Verdict | None] = {}
-        for line, verdict in self._session.outcomes.lines.items():
-            run = self._session.job_run(line.entries[0], line.signature, line)
-            found[line] = _final(self._session, run, verdict)
+        found: dict[EquivalenceClass, Verdict | None] = {}
+        for job_class, verdict in self._session.outcomes.classes.items():
+            run = self._session.job_run(job_class.jobs[0], job_class.template, job_class)
+            found[job_class] = _final(self._session, run, verdict)
         return found
 
-    def _is_free_now(self, lines: dict[ClassKey, Line]) -> bool:
+    def _is_free_now(self, classes: dict[ClassKey, EquivalenceClass]) -> bool:
         """Whether a limit that stopped one of these lines does so no more."""
-        return any(line in self._lines and self._lines[line] is None for line in lines.values())
+        return any(job_class in self._verdicts and self._verdicts[job_class] is None for job_class in classes.values())
 
     def _explain_each(self) -> dict[Job, Why]:
         """Jobs that stand for themselves; those that have nothing yet and need the same wait for the same."""
@@ -102,8 +102,8 @@ class WaitingJobs:
         for job, (run, verdict) in self._jobs.items():
             if verdict is not None:
                 continue
-            alike = not job.ready and not run.ready and job not in self._session.holders
-            key = (run.signature, self._session.caps_for(run) if self._session.caps_for else None)
+            alike = not job.ready and not run.ready and job not in self._session.reserving_jobs
+            key = (run.template, self._session.caps_for(run) if self._session.caps_for else None)
             why = known.get(key) if alike else None
             whys[job] = explain(self._session, run) if why is None else why
             if alike:
@@ -112,30 +112,30 @@ class WaitingJobs:
 
     def rows(self) -> Iterator[Row]:
         """Those who wait, in no order yet."""
-        for signature, lines in self._captured:
-            for line in lines.values():
-                verdict = self._lines.get(line)
-                kept_out = verdict is None and signature in self._whys
-                for place, entry in enumerate(line.entries):
-                    if kept_out and (not place or not self._session.can_group_equivalent_jobs):
-                        verdict = self._kept_out(entry, line)
-                    if entry.job in self._jobs:
-                        yield self._job_row(entry)
-                    elif entry.job not in self._bound:
-                        yield Row(entry, None, verdict, None if verdict else self._whys.get(signature), line)
-        for entry in self._started:
-            yield self._job_row(entry)
+        for template, classes in self._captured:
+            for job_class in classes.values():
+                verdict = self._verdicts.get(job_class)
+                kept_out = verdict is None and template in self._whys
+                for position, pending_job in enumerate(job_class.jobs):
+                    if kept_out and (not position or not self._session.can_group_equivalent_jobs):
+                        verdict = self._kept_out(pending_job, job_class)
+                    if pending_job.job in self._jobs:
+                        yield self._job_row(pending_job)
+                    elif pending_job.job not in self._bound:
+                        yield Row(pending_job, None, verdict, None if verdict else self._whys.get(template), job_class)
+        for pending_job in self._started:
+            yield self._job_row(pending_job)
         yield from self._empty
 
-    def _job_row(self, entry: Entry) -> Row:
-        run, verdict = self._jobs[entry.job]
-        return Row(entry, run, verdict, self._job_whys.get(entry.job))
+    def _job_row(self, pending_job: PendingJob) -> Row:
+        run, verdict = self._jobs[pending_job.job]
+        return Row(pending_job, run, verdict, self._job_whys.get(pending_job.job))
 
-    def _kept_out(self, entry: Entry, line: Line) -> Verdict | None:
+    def _kept_out(self, pending_job: PendingJob, job_class: EquivalenceClass) -> Verdict | None:
         """A job that was never asked for, because nothing of its kind fits, may be kept out by what comes before nodes:
         then that is what it waits for.
         """
-        run = self._session.job_run(entry, line.signature, line)
+        run = self._session.job_run(pending_job, job_class.template, job_class)
         verdict = admission(self._session, run)
         if verdict.ok:
             return None if _is_allowed(self._session, run) else _final(self._session, run, QUEUE_LIMITED)
@@ -171,10 +171,10 @@ class WaitingJobs:
 
     def _run(self, row: Row) -> JobRun:
         """A job of a line as it was: what its line says counts, for the job itself may have changed since."""
-        key, signature = row.line.key, row.line.signature
+        key, template = row.job_class.key, row.job_class.template
         queue = self._session.queues[key.queue]
-        run = JobRun(row.entry, queue, self._session.account(queue, key.namespace), signature, row.line)
-        run.priority, run.minimum, run.ready = key.priority, signature.minimum, 0
+        run = JobRun(row.pending_job, queue, self._session.account(queue, key.namespace), template, row.job_class)
+        run.priority, run.minimum, run.ready = key.priority, template.minimum, 0
         return run
 
     def _entry(self, run: JobRun, row: Row, position: int) -> Pending:
@@ -187,7 +187,7 @@ class WaitingJobs:
             queue=run.queue.name,
             namespace=run.namespace,
             position=position,
-            waiting=run.left() + self._held.get(run.job, 0) if row.run else len(row.entry.tasks),
+            waiting=run.left() + self._reserved.get(run.job, 0) if row.run else len(row.pending_job.tasks),
             ready=run.ready,
             minimum=run.minimum,
             priority=run.priority,
@@ -206,7 +206,7 @@ class WaitingJobs:
     def reason(self, row: Row) -> tuple[Reason, str, dict[str, int]]:
         reason, message, nodes = self._bare_reason(row)
         kept = (self._session.notes, self._places, self._gates)
-        notes = [texts.get(row.entry.job, "") for texts in kept]
+        notes = [texts.get(row.pending_job.job, "") for texts in kept]
         return reason, "; ".join([message, *(note for note in notes if note and note not in message)]), nodes
 
     def _bare_reason(self, row: Row) -> tuple[Reason, str, dict[str, int]]:
@@ -216,7 +216,7 @@ class WaitingJobs:
             return Reason.NOT_ENQUEUED, _untouched(self._session), {}
         if row.why.placed >= row.why.needed > 0:
             return Reason.QUEUE_OVERUSED, _FREE_BY_NOW, {}
-        tasks = row.run.waiting if row.run else row.entry.tasks
+        tasks = row.run.waiting if row.run else row.pending_job.tasks
         member = tasks[row.why.member].key if tasks else ""
         return row.why.reason, row.why.message(member), row.why.report.causes
 
@@ -234,7 +234,7 @@ def _final(session: Session, job: JobRun, verdict: Verdict | None) -> Verdict | 
 
 def _refusal(session: Session, job: JobRun) -> Verdict | None:
     refused = session.outcomes.refused
-    return refused.get(job.job) if job.line is None else refused.get(job.line, refused.get(job.job))
+    return refused.get(job.job) if job.job_class is None else refused.get(job.job_class, refused.get(job.job))
 
 
 def _is_allowed(session: Session, job: JobRun) -> bool:
@@ -252,12 +252,12 @@ def _without_pods(session: Session) -> Iterator[Row]:
     for job in session.state.waiting.empty:
         if job.phase not in ("", "Pending", "Inqueue"):
             continue
-        run = session.job_run(Entry(job, []), _NO_SIGNATURE, _NO_LINE)
+        run = session.job_run(PendingJob(job, []), _NO_TEMPLATE, _NO_CLASS)
         verdict = admission(session, run)
         if verdict.reason is Reason.GANG_TOO_FEW_PODS:
             verdict = session.outcomes.refused.get(job, verdict)
         if not verdict.ok:
-            yield Row(Entry(job, []), run, verdict, None)
+            yield Row(PendingJob(job, []), run, verdict, None)
 
 
 def _gated_tasks(session: Session) -> Iterator[Task]:
@@ -272,21 +272,23 @@ def _gated(session: Session) -> Iterator[Row]:
             placed[bound.job] = placed.get(bound.job, 0) + len(bound_tasks)
     for job in [*session.state.waiting.gated, *(job for job, count in placed.items() if count == job.pending)]:
         tasks = sorted((task for task in job.tasks if task.state is TaskState.GATED), key=lambda task: task.key)
-        run = session.job_run(Entry(job, tasks), _NO_SIGNATURE, _NO_LINE)
-        yield Row(Entry(job, tasks), run, gated_verdict(session, run), None)
+        run = session.job_run(PendingJob(job, tasks), _NO_TEMPLATE, _NO_CLASS)
+        yield Row(PendingJob(job, tasks), run, gated_verdict(session, run), None)
 
 
 def _place_note(session: Session, run: JobRun) -> str:
     """Where a job that waits has claims to room."""
-    holds = session.holds.of(run)
-    if not holds:
+    reservations = session.reservations.of(run)
+    if not reservations:
         return ""
-    nodes = ", ".join(sorted({session.snapshot.names[hold.row] for hold in holds}))
-    if all(hold.state is TaskState.PIPELINED for hold in holds):
+    nodes = ", ".join(sorted({session.snapshot.names[reservation.row] for reservation in reservations}))
+    if all(reservation.state is TaskState.PIPELINED for reservation in reservations):
         return f"it is nominated to {nodes} and starts when the pods evicted for it are gone"
     note = f"it has places on {nodes} and waits for free capacity there"
-    promise = next((hold.promise for hold in holds if hold.promise is not None), None)
-    return note if promise is None else f"{note}; {_planned_note(promise)}"
+    planned_start = next(
+        (reservation.planned_start for reservation in reservations if reservation.planned_start is not None), None
+    )
+    return note if planned_start is None else f"{note}; {_planned_note(planned_start)}"
 
 
 def _planned_note(planned: PlannedStart) -> str:
@@ -295,10 +297,10 @@ def _planned_note(planned: PlannedStart) -> str:
     return f"it {sure} to start at {format_rfc3339(planned.start)}{mark}"
 
 
-def _sample(session: Session, signature: GangTemplate, lines: dict[ClassKey, Line]) -> JobRun:
+def _sample(session: Session, template: GangTemplate, classes: dict[ClassKey, EquivalenceClass]) -> JobRun:
     """Any job of the signature: they are alike."""
-    line = next(iter(lines.values()))
-    return session.job_run(line.entries[0], signature, line)
+    job_class = next(iter(classes.values()))
+    return session.job_run(job_class.jobs[0], template, job_class)
 
 
 def _untouched(session: Session) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from fairway.scheduler.framework.accounts import QueueAccount
-from fairway.scheduler.framework.holds import Hold
+from fairway.scheduler.framework.reservations import TaskReservation
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.reservations.reservable import counted_nodes
 from fairway.state.queues import Amounts, add
@@ -29,24 +29,26 @@ class Guarantees:
         """Whether the queue may set aside so much more, by row."""
         self._owed: Callable[..., list[Owed]] = session.plugins.combined("owed")
         self._reserved: dict[str, Amounts] = {}
-        self.note(session.holds)
+        self.note(session.reservations)
 
-    def note(self, holds: Iterable[Hold]) -> None:
+    def note(self, reservations: Iterable[TaskReservation]) -> None:
         """These stand from now on."""
-        for hold in holds:
-            if hold.state is TaskState.RESERVED:
-                for book in hold.job.queue.line:
-                    add(self._reserved.setdefault(book.name, []), hold.task.shape.vector)
+        for reservation in reservations:
+            if reservation.state is TaskState.RESERVED:
+                for account in reservation.job.queue.ancestry:
+                    add(self._reserved.setdefault(account.name, []), reservation.task.shape.vector)
 
-    def hold(self, queue: QueueAccount, made: Iterable[Hold]) -> bool:
+    def respected(self, queue: QueueAccount, made: Iterable[TaskReservation]) -> bool:
         """Whether the nodes that are left with these reservations suffice for what other queues still ask for."""
-        if not any(hold.state is TaskState.RESERVED for hold in made):
+        if not any(reservation.state is TaskState.RESERVED for reservation in made):
             return True
         owed = [owed for owed in self._owed(queue, self._reserved) if owed]
         if not owed:
             return True
         left = counted_nodes(self._session)
-        left[[hold.row for hold in self._session.holds if hold.state is TaskState.RESERVED]] = False
+        left[
+            [reservation.row for reservation in self._session.reservations if reservation.state is TaskState.RESERVED]
+        ] = False
         capacity = self._session.snapshot.allocatable[:, left]
         amounts = ((row, met + unmet) for each in owed for row, (met, unmet) in each.items())
         return all(amount <= int(capacity[row].sum()) for row, amount in amounts)

@@ -20,7 +20,7 @@ def scoring_nodes(session: Session, arguments: ReserveArguments) -> int:
     return -(-int(counted_nodes(session).sum()) * arguments.reserved_node_percent // 100)
 
 
-def most_reserved(session: Session, arguments: ReserveArguments) -> int:
+def max_reserved(session: Session, arguments: ReserveArguments) -> int:
     """How many nodes may carry a reservation at a time."""
     part = scoring_nodes(session, arguments)
     return part if arguments.max_reserved_nodes is None else min(part, arguments.max_reserved_nodes)
@@ -35,5 +35,5 @@ def reservable_nodes(session: Session, arguments: ReserveArguments) -> BoolColum
         for key, wanted in arguments.exclude_node_selector.items():
             excluded &= labels.where(key, size, equals(wanted))
         open_ &= ~excluded
-    open_[list(session.holds.nominated_rows())] = False
+    open_[list(session.reservations.nominated_rows())] = False
     return open_

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from fairway.api.arguments import ReserveArguments
 from fairway.resources.columns import BoolColumn, IntColumn, Vector
-from fairway.scheduler.framework.holds import Hold
 from fairway.scheduler.framework.hooks import FloatColumn
 from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.reservations import TaskReservation
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.reservations.guarantees import Guarantees
 from fairway.scheduler.reservations.missing import missing_tasks
-from fairway.scheduler.reservations.reservable import most_reserved, reservable_nodes, scoring_nodes
+from fairway.scheduler.reservations.reservable import max_reserved, reservable_nodes, scoring_nodes
 from fairway.scheduler.topology.domains import Domains
 from fairway.scheduler.verdict import Reason
 from fairway.state.shapes import Shape
@@ -37,7 +37,7 @@ class Places:
     def __init__(self, session: Session, arguments: ReserveArguments) -> None:
         self._session = session
         self._tens = scoring_nodes(session, arguments)
-        self._most = most_reserved(session, arguments)
+        self._max_reserved = max_reserved(session, arguments)
         self._open = reservable_nodes(session, arguments)
         self._hopeless: set[GangTemplate] = set()
         """What fits nowhere: the more is reserved the less there is left, so nobody like it needs to be tried again."""
@@ -49,48 +49,53 @@ class Places:
         session, tasks = self._session, missing_tasks(self._session, job)
         if not tasks or not self._queue_allows(job, tasks):
             return False
-        if not job.started and job.signature in self._hopeless:
+        if not job.started and job.template in self._hopeless:
             return False
-        made: list[Hold] = []
+        made: list[TaskReservation] = []
         stuck = next((task for task in tasks if not self._may_fit(task.shape)), None)
         if stuck is None:
-            self._imagine(session.holds, 1)
+            self._imagine(session.reservations, 1)
             stuck = self._reserve_somewhere(job, tasks, made)
-            self._imagine([*session.holds], -1)
-        if stuck is not None or not self._guarantees.hold(job.queue, made):
-            for hold in reversed(made):
-                session.holds.cancel(hold)
+            self._imagine([*session.reservations], -1)
+        if stuck is not None or not self._guarantees.respected(job.queue, made):
+            for reservation in reversed(made):
+                session.reservations.cancel(reservation)
             if stuck is None:
                 session.notes[job.job] = "nothing is reserved: other queues are guaranteed what is left of the nodes"
                 return False
             session.notes_to_make[job.job] = partial(self._note, stuck)
-            self._hopeless.add(job.signature)
+            self._hopeless.add(job.template)
             return False
         self._guarantees.note(made)
         self._left = None
-        if any(hold.state is TaskState.RESERVED and session.kernel.takes(hold.task.shape, hold.row) for hold in made):
+        if any(
+            reservation.state is TaskState.RESERVED and session.kernel.fits_now(reservation.task.shape, reservation.row)
+            for reservation in made
+        ):
             session.rechecks.append(session.now + 1)  # what others left there is its own from the next cycle on
-        job.line = None
-        session.holders[job.job] = job
+        job.job_class = None
+        session.reserving_jobs[job.job] = job
         if session.job_ready(job):
-            session.holds.bind(job)
+            session.reservations.bind(job)
         return True
 
     def _may_fit(self, shape: Shape) -> bool:
         """Whether it asks for no more of anything than one node at most has left to promise."""
         if self._left is None:
-            session, carrying = self._session, self._session.holds.rows()
+            session, carrying = self._session, self._session.reservations.rows()
             left = session.snapshot.allocatable.copy()
-            for hold in session.holds:
-                if hold.state is not TaskState.PIPELINED:
-                    for row, amount in hold.task.shape.vector:
-                        left[row, hold.row] -= amount
-            open_ = self._open & column_of(carrying, len(self._open)) if len(carrying) >= self._most else self._open
+            for reservation in session.reservations:
+                if reservation.state is not TaskState.PIPELINED:
+                    for row, amount in reservation.task.shape.vector:
+                        left[row, reservation.row] -= amount
+            open_ = (
+                self._open & column_of(carrying, len(self._open)) if len(carrying) >= self._max_reserved else self._open
+            )
             self._left = left.max(axis=1, initial=-1, where=open_).tolist()
         left_ = self._left
         return all(amount <= left_[row] for row, amount in shape.vector)
 
-    def _reserve_somewhere(self, job: JobRun, tasks: list[Task], made: list[Hold]) -> Task | None:
+    def _reserve_somewhere(self, job: JobRun, tasks: list[Task], made: list[TaskReservation]) -> Task | None:
         """In one domain, the emptiest first, if the job must be in one."""
         topology = job.job.topology
         if topology is None or not topology.hard:
@@ -101,51 +106,55 @@ class Places:
             if stuck is None:
                 return None
             while made:
-                hold = made.pop()
-                self._imagine([hold], -1)
-                self._session.holds.cancel(hold)
+                reservation = made.pop()
+                self._imagine([reservation], -1)
+                self._session.reservations.cancel(reservation)
         return stuck
 
-    def _reserve(self, job: JobRun, tasks: list[Task], made: list[Hold], open_: BoolColumn) -> Task | None:
+    def _reserve(self, job: JobRun, tasks: list[Task], made: list[TaskReservation], open_: BoolColumn) -> Task | None:
         """Hold a place for each task on an open node; returns the first that has none."""
         search = _Search(self._session, job, open_)
         for task in tasks:
             row = self._row_for(search, task.shape)
             if row is None:
                 return task
-            state = TaskState.ALLOCATED if search.room_now(task.shape)[row] else TaskState.RESERVED
-            hold = self._session.holds.add(job, task, row, state)
-            made.append(hold)
-            search.promise(hold)
-            self._imagine([hold], 1)
+            state = TaskState.ALLOCATED if search.free_now(task.shape)[row] else TaskState.RESERVED
+            reservation = self._session.reservations.add(job, task, row, state)
+            made.append(reservation)
+            search.reserve(reservation)
+            self._imagine([reservation], 1)
         return None
 
-    def _imagine(self, holds: Iterable[Hold], by: int) -> None:
+    def _imagine(self, reservations: Iterable[TaskReservation], by: int) -> None:
         """Reserved tasks are not there yet; to rules between pods they count as if they were."""
         session = self._session
-        for hold in holds:
-            shape = hold.task.shape
-            if hold.state is TaskState.RESERVED and (shape.has_pod_rules or shape.ports):
-                session.pods.place(shape, np.array([hold.row]), session.snapshot.size, by)
+        for reservation in reservations:
+            shape = reservation.task.shape
+            if reservation.state is TaskState.RESERVED and (shape.has_pod_rules or shape.ports):
+                session.pods.place(shape, np.array([reservation.row]), session.snapshot.size, by)
 
     def within_deserved(self, job: JobRun) -> bool:
         """Whether what the job misses stays within what its queue, and all above, deserve."""
-        need = self._need(missing_tasks(self._session, job), self._session.device_queues.asked)
+        need = self._requested(missing_tasks(self._session, job), self._session.device_queues.requested)
         return not any(
-            book.deserved is not None and book.held[row] + amount > book.deserved[row]
-            for book in job.queue.line
+            account.deserved is not None and account.allocated[row] + amount > account.deserved[row]
+            for account in job.queue.ancestry
             for row, amount in need.items()
         )
 
     def _queue_allows(self, job: JobRun, tasks: list[Task]) -> bool:
-        need = self._need(tasks, self._session.device_queues.named)
-        for book in job.queue.line:
-            limits = [book.capability] if self._session.lends() else [book.capability, book.deserved or book.capability]
-            if any(book.held[row] + amount > limit[row] for limit in limits for row, amount in need.items()):
+        need = self._requested(tasks, self._session.device_queues.named)
+        for account in job.queue.ancestry:
+            limits = (
+                [account.capability]
+                if self._session.lends()
+                else [account.capability, account.deserved or account.capability]
+            )
+            if any(account.allocated[row] + amount > limit[row] for limit in limits for row, amount in need.items()):
                 return False
         return self._guarantees.leave(job.queue, need)
 
-    def _need(self, tasks: list[Task], vector_of: Callable[[Shape], Vector]) -> dict[int, int]:
+    def _requested(self, tasks: list[Task], vector_of: Callable[[Shape], Vector]) -> dict[int, int]:
         need: dict[int, int] = {}
         for task in tasks:
             for row, amount in vector_of(task.shape):
@@ -155,8 +164,8 @@ class Places:
     def _row_for(self, search: _Search, shape: Shape) -> int | None:
         """The best node; one where a reservation of the job timed out only if there is no other."""
         fits = search.fits(shape)
-        carrying = self._session.holds.rows()
-        if len(carrying) >= self._most:
+        carrying = self._session.reservations.rows()
+        if len(carrying) >= self._max_reserved:
             fits &= column_of(carrying, len(fits))
         if not fits.any():
             return None
@@ -168,7 +177,7 @@ class Places:
         rows = np.flatnonzero(tens(raw, fits, self._tens, rank))
         if not len(rows):
             return None
-        full = ~search.room_now(shape)
+        full = ~search.free_now(shape)
         return int(rows[np.lexsort((rank[rows], -raw[rows], full[rows]))[0]])
 
     def _note(self, task: Task) -> str:
@@ -186,7 +195,7 @@ class Places:
             return f"nothing is reserved: {task.key} is larger than every node"
         if not (predicates(self._session, task.shape, but=Reason.DEVICE_UNAVAILABLE) & large).any():
             return f"nothing is reserved: {task.key} may not run on any node that is large enough"
-        return f"nothing is reserved: the nodes that may carry reservations ({self._most}) do not suffice"
+        return f"nothing is reserved: the nodes that may carry reservations ({self._max_reserved}) do not suffice"
 
 
 class _Search:
@@ -197,26 +206,26 @@ class _Search:
         self._open = open_
         self._taken = np.zeros_like(session.snapshot.allocatable)
         """What is promised on a node, and what the job itself runs there: it must fit the whole node together."""
-        self._passes: dict[Shape, BoolColumn] = {}
-        self._promised: dict[int, list[Shape]] = {}
+        self._feasible: dict[Shape, BoolColumn] = {}
+        self._reserved: dict[int, list[Shape]] = {}
         """Who has a reservation where, and minds devices."""
         size = session.snapshot.size
         self._others = np.zeros(size, dtype=np.bool_)
         """Where others wait for room: what is idle there is not for this job."""
-        self.avoided = column_of(session.holds.given_up.get(job, ()), size)
-        for hold in session.holds:
-            if hold.state is not TaskState.PIPELINED:
-                self.promise(hold)
-            if hold.state is TaskState.RESERVED and hold.job is not job:
-                self._others[hold.row] = True
+        self.avoided = column_of(session.reservations.given_up.get(job, ()), size)
+        for reservation in session.reservations:
+            if reservation.state is not TaskState.PIPELINED:
+                self.reserve(reservation)
+            if reservation.state is TaskState.RESERVED and reservation.job is not job:
+                self._others[reservation.row] = True
         for task in job.job.tasks:
             if task.state in ON_NODE and task.state is not TaskState.ALLOCATED:
                 self._take(task.node, task.shape.vector)
 
-    def promise(self, hold: Hold) -> None:
-        self._take(hold.row, hold.task.shape.vector)
-        if self._session.devices.uses_devices(hold.task.shape):
-            self._promised.setdefault(hold.row, []).append(hold.task.shape)
+    def reserve(self, reservation: TaskReservation) -> None:
+        self._take(reservation.row, reservation.task.shape.vector)
+        if self._session.devices.uses_devices(reservation.task.shape):
+            self._reserved.setdefault(reservation.row, []).append(reservation.task.shape)
 
     def fits(self, shape: Shape) -> BoolColumn:
         """Where one more task of the shape may be reserved for."""
@@ -225,12 +234,12 @@ class _Search:
         for row, amount in shape.vector:
             fits &= self._taken[row] + amount <= whole[row]
         fit = self._session.device_fit
-        doubtful = self._promised if fit.is_told_by_columns(shape) else np.flatnonzero(fits)
+        doubtful = self._reserved if fit.is_decided_by_columns(shape) else np.flatnonzero(fits)
         for found in map(int, doubtful) if self._session.devices.uses_devices(shape) else ():
-            fits[found] &= fit.serves_when_empty(shape, found, self._promised.get(found, ()))
+            fits[found] &= fit.serves_when_empty(shape, found, self._reserved.get(found, ()))
         return fits
 
-    def room_now(self, shape: Shape) -> BoolColumn:
+    def free_now(self, shape: Shape) -> BoolColumn:
         idle = self._session.snapshot.idle
         room = ~self._others
         for row, amount in shape.vector:
@@ -240,9 +249,9 @@ class _Search:
     def _predicates(self, shape: Shape) -> BoolColumn:
         if shape.has_pod_rules or shape.ports:
             return predicates(self._session, shape, but=Reason.DEVICE_UNAVAILABLE)
-        if shape not in self._passes:
-            self._passes[shape] = predicates(self._session, shape, but=Reason.DEVICE_UNAVAILABLE)
-        return self._passes[shape]
+        if shape not in self._feasible:
+            self._feasible[shape] = predicates(self._session, shape, but=Reason.DEVICE_UNAVAILABLE)
+        return self._feasible[shape]
 
     def _take(self, row: int, vector: Vector) -> None:
         for dimension, amount in vector:

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 from fairway.clock import SECOND
 from fairway.scheduler.framework.admission import admission
-from fairway.scheduler.framework.holds import Hold
 from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.reservations import TaskReservation
 from fairway.scheduler.framework.session import Session
-from fairway.scheduler.reservations.reservable import most_reserved
+from fairway.scheduler.reservations.reservable import max_reserved
 from fairway.state.tasks import TaskState
 
 
@@ -22,100 +22,110 @@ def resume(session: Session) -> None:
     if session.resumed:
         return
     session.resumed = True
-    if not session.holders:
+    if not session.reserving_jobs:
         return
-    for hold, reason in list(broken(session)):
-        session.holds.release(hold, reason)
-    jobs = sorted(session.holders.values(), key=lambda job: _rank(session, job))
-    _lose_room(session, jobs)
+    for reservation, reason in list(broken(session)):
+        session.reservations.release(reservation, reason)
+    jobs = sorted(session.reserving_jobs.values(), key=lambda job: _rank(session, job))
+    _lose_capacity(session, jobs)
     _keep_limit(session, jobs)
     for job in jobs:
         _settle(session, job)
 
 
-def broken(session: Session) -> Iterator[tuple[Hold, str]]:
+def broken(session: Session) -> Iterator[tuple[TaskReservation, str]]:
     """The holds that may not stand any longer, and why."""
-    for hold in session.holds:
-        reason = _broken(session, hold)
+    for reservation in session.reservations:
+        reason = _broken(session, reservation)
         if reason:
-            yield hold, reason
+            yield reservation, reason
 
 
 def _rank(session: Session, job: JobRun) -> tuple[object, ...]:
-    since = min((hold.since for hold in session.holds.of(job)), default=0)
+    since = min((reservation.since for reservation in session.reservations.of(job)), default=0)
     return -job.priority, since, job.job.order
 
 
-def _lose_room(session: Session, jobs: list[JobRun]) -> None:
+def _lose_capacity(session: Session, jobs: list[JobRun]) -> None:
     """Where a node has become too small for what is held there, the last in line wait for room again."""
     idle = session.snapshot.idle
     for job in reversed(jobs):
-        for hold in session.holds.of(job):
-            if hold.state is TaskState.ALLOCATED and any(idle[row, hold.row] < 0 for row, _ in hold.task.shape.vector):
-                session.holds.wait_again(hold, TaskState.RESERVED)
+        for reservation in session.reservations.of(job):
+            if reservation.state is TaskState.ALLOCATED and any(
+                idle[row, reservation.row] < 0 for row, _ in reservation.task.shape.vector
+            ):
+                session.reservations.revert(reservation, TaskState.RESERVED)
 
 
 def _keep_limit(session: Session, jobs: list[JobRun]) -> None:
     """Nodes have gone, or the policy has changed: the last in line give up what is above its limit."""
     if session.reserve_arguments is None:
         return
-    most = most_reserved(session, session.reserve_arguments)
+    most = max_reserved(session, session.reserve_arguments)
     for job in reversed(jobs):
-        if len(session.holds.rows()) <= most:
+        if len(session.reservations.rows()) <= most:
             return
-        for hold in session.holds.of(job):
-            if hold.state is not TaskState.PIPELINED:
-                session.holds.release(hold, f"more than {most} nodes would carry reservations")
+        for reservation in session.reservations.of(job):
+            if reservation.state is not TaskState.PIPELINED:
+                session.reservations.release(reservation, f"more than {most} nodes would carry reservations")
 
 
 def _settle(session: Session, job: JobRun) -> None:
     """Those who can take their room do; if that makes the job ready it is bound."""
 
-    def is_there(hold: Hold) -> bool:
-        return session.kernel.takes(hold.task.shape, hold.row)
+    def is_there(reservation: TaskReservation) -> bool:
+        return session.kernel.fits_now(reservation.task.shape, reservation.row)
 
     taken = []
-    for hold in session.holds.of(job):
-        nominated = hold.state is TaskState.PIPELINED
-        if hold.state is not TaskState.ALLOCATED and session.holds.take_room(hold, is_there) and nominated:
-            taken.append(hold)
-    if session.holds.of(job) and session.job_ready(job):
-        session.holds.bind(job)
+    for reservation in session.reservations.of(job):
+        nominated = reservation.state is TaskState.PIPELINED
+        if (
+            reservation.state is not TaskState.ALLOCATED
+            and session.reservations.allocate(reservation, is_there)
+            and nominated
+        ):
+            taken.append(reservation)
+    if session.reservations.of(job) and session.job_ready(job):
+        session.reservations.bind(job)
         return
-    for hold in reversed(taken):
-        session.holds.wait_again(hold, TaskState.PIPELINED)
+    for reservation in reversed(taken):
+        session.reservations.revert(reservation, TaskState.PIPELINED)
 
 
-def _broken(session: Session, hold: Hold) -> str:
+def _broken(session: Session, reservation: TaskReservation) -> str:
     """Why a hold may not stand any longer; "" if it may."""
-    nodes, row = session.state.nodes, hold.row
+    nodes, row = session.state.nodes, reservation.row
     if not nodes.alive[row]:
         return "its node is gone"
     if not nodes.ready[row]:
         return "its node is not ready"
     if not nodes.schedulable[row]:
         return "its node is cordoned"
-    admitted = admission(session, hold.job)
+    admitted = admission(session, reservation.job)
     if not admitted.ok:
         return admitted.detail
-    if hold.state is TaskState.PIPELINED:
-        return _nomination_broken(session, hold)
-    return _reservation_broken(session, hold)
+    if reservation.state is TaskState.PIPELINED:
+        return _nomination_broken(session, reservation)
+    return _reservation_broken(session, reservation)
 
 
-def _nomination_broken(session: Session, hold: Hold) -> str:
+def _nomination_broken(session: Session, reservation: TaskReservation) -> str:
     timeout = session.nomination_timeout
-    if session.now - hold.since >= timeout * SECOND:
+    if session.now - reservation.since >= timeout * SECOND:
         return f"not bound within {timeout} s"
-    return "" if session.kernel.fits_when_empty(hold.task.shape, hold.row) else "it no longer fits its node"
+    return (
+        "" if session.kernel.fits_when_empty(reservation.task.shape, reservation.row) else "it no longer fits its node"
+    )
 
 
-def _reservation_broken(session: Session, hold: Hold) -> str:
+def _reservation_broken(session: Session, reservation: TaskReservation) -> str:
     arguments = session.reserve_arguments
     if arguments is None:
         return "the policy reserves nothing"
     timeout = arguments.reservation_timeout
-    if timeout and session.now - hold.since >= timeout * SECOND:
-        session.holds.given_up.setdefault(hold.job, set()).add(hold.row)
+    if timeout and session.now - reservation.since >= timeout * SECOND:
+        session.reservations.given_up.setdefault(reservation.job, set()).add(reservation.row)
         return f"not used within {timeout} s"
-    return "" if session.kernel.fits_when_empty(hold.task.shape, hold.row) else "it no longer fits its node"
+    return (
+        "" if session.kernel.fits_when_empty(reservation.task.shape, reservation.row) else "it no longer fits its node"
+    )

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from fairway.api.arguments import ReserveArguments
 from fairway.clock import SECOND, Micros
 from fairway.scheduler.framework.admission import admission
-from fairway.scheduler.framework.candidates import in_line, is_for_backfill
+from fairway.scheduler.framework.candidates import is_for_backfill, next_in_class
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.reservations.overtaken import overtakers
 from fairway.state.cluster import ClusterState
 from fairway.state.jobs import Job
 from fairway.state.tasks import TaskState
-from fairway.state.waiting import Line, WaitingIndex, starvation_override
+from fairway.state.waiting import EquivalenceClass, WaitingIndex, starvation_override
 
 
 def threshold(arguments: ReserveArguments, own: Micros | None) -> Micros:
@@ -42,19 +42,19 @@ def is_starving(state: ClusterState, job: Job, arguments: ReserveArguments, now:
 def starving(session: Session, arguments: ReserveArguments) -> Iterator[JobRun]:
     """The first starving job of every line, and every starving job that has started; not those left out by policy."""
     waiting = session.state.waiting
-    seen: set[Line] = set()
+    seen: set[EquivalenceClass] = set()
     for job in overdue(session.state, arguments, session.now):
         if job.queue in arguments.exclude_queues:
             continue
         if job in waiting.started:
             run = _started(session, job)
         else:
-            place = waiting.place_of(job)
-            line = place.signature.lines[place.line]
-            if line in seen or is_for_backfill(line):
+            position = waiting.position_of(job)
+            job_class = position.template.classes[position.class_key]
+            if job_class in seen or is_for_backfill(job_class):
                 continue
-            seen.add(line)
-            run = next_starving(session, line, 0, arguments)
+            seen.add(job_class)
+            run = next_starving(session, job_class, 0, arguments)
         if run is not None and admission(session, run).ok:
             yield run
 
@@ -65,7 +65,7 @@ def overdue(state: ClusterState, arguments: ReserveArguments, now: Micros) -> li
     waiting.ages.advance(now - threshold(arguments, None))
     found = [
         *waiting.ages.old,
-        *(job for job in waiting.patient if is_overdue(job, starvation_override(job), arguments, now)),
+        *(job for job in waiting.with_own_threshold if is_overdue(job, starvation_override(job), arguments, now)),
     ]
     if not arguments.only_if_overtaken or not found:
         return found
@@ -74,28 +74,32 @@ def overdue(state: ClusterState, arguments: ReserveArguments, now: Micros) -> li
 
 
 def _started(session: Session, job: Job) -> JobRun | None:
-    signature, entry = session.state.waiting.started[job]
-    run = session.holders[job] if job in session.holders else session.job_run(entry, signature)
+    template, pending_job = session.state.waiting.started[job]
+    run = session.reserving_jobs[job] if job in session.reserving_jobs else session.job_run(pending_job, template)
     return None if session.job_ready(run) or condition_ready(session, run) else run
 
 
-def next_starving(session: Session, line: Line, place: int, arguments: ReserveArguments) -> JobRun | None:
+def next_starving(
+    session: Session, job_class: EquivalenceClass, position: int, arguments: ReserveArguments
+) -> JobRun | None:
     """The first starving job at or behind a place in a line."""
-    while place < len(line.entries):
-        job = in_line(session, line, place)
+    while position < len(job_class.jobs):
+        job = next_in_class(session, job_class, position)
         if job is None or job.job.created is None:
             return None
         if is_starving(session.state, job.job, arguments, session.now):
             return job
-        if session.now - job.job.created <= threshold(arguments, line.key.starvation_override):
+        if session.now - job.job.created <= threshold(arguments, job_class.key.starvation_override):
             return None  # those behind are younger still
-        place = job.place + 1
+        position = job.position + 1
     return None
 
 
 def condition_ready(session: Session, job: JobRun) -> bool:
     """Whether the job is ready as soon as its reservations are filled."""
-    reserved = [hold.task for hold in session.holds.of(job) if hold.state is TaskState.RESERVED]
+    reserved = [
+        reservation.task for reservation in session.reservations.of(job) if reservation.state is TaskState.RESERVED
+    ]
     for task in reserved:
         job.count_ready(task, 1)
     ready = session.job_ready(job)
@@ -110,6 +114,6 @@ def next_starvation(waiting: WaitingIndex, arguments: ReserveArguments, now: Mic
     waiting.ages.advance(now - policy)
     since = waiting.ages.next()
     moments = [] if since is None else [since + policy + 1]
-    own = ((job.waits_since, threshold(arguments, starvation_override(job))) for job in waiting.patient)
+    own = ((job.waits_since, threshold(arguments, starvation_override(job))) for job in waiting.with_own_threshold)
     moments += [began + limit + 1 for began, limit in own if began is not None]
     return min((moment for moment in moments if moment > now), default=None)

@@ -21,7 +21,7 @@ from fairway.scheduler.placement.kernel import INFEASIBLE
 from fairway.scheduler.topology.levels import Level, levels_of
 from fairway.state.labels import ABSENT
 from fairway.state.shapes import Shape
-from fairway.state.tasks import HOLDING, NOWHERE, TaskState
+from fairway.state.tasks import NOWHERE, RESERVATION_STATES, TaskState
 
 PLACED = frozenset({TaskState.BOUND, TaskState.RUNNING, TaskState.UNKNOWN})
 """States of pods that fix where the rest of their job goes."""
@@ -31,7 +31,7 @@ class Domain(NamedTuple):
     """A domain to try: how many pods of the job are there, and for how many more there is free capacity."""
 
     members: int
-    room: int
+    free: int
     name: str
     code: int
     level: Level
@@ -53,17 +53,17 @@ class Domains:
         self.request = job.job.topology
         size = session.snapshot.size
         self.levels = levels_of(session.state, size, session.policy.topology_levels, self.request)
-        self.members = self._members(HOLDING if claims else frozenset({TaskState.ALLOCATED}))
+        self.members = self._members(RESERVATION_STATES if claims else frozenset({TaskState.ALLOCATED}))
         self.needed = max(1, job.minimum - job.ready)
         shapes = dict.fromkeys(run.shape for run in job.runs if run.left)
         self._shapes = list(shapes)
-        self._rooms: dict[Shape, IntColumn] = {}
+        self._fit_counts: dict[Shape, IntColumn] = {}
 
     def _members(self, held: frozenset[TaskState]) -> IntColumn:
         """The rows of its pods that have their places, those of this cycle too."""
         session, job = self._session, self._job
         rows = [task.node for task in job.job.tasks if task.state in PLACED and task not in session.evicted]
-        rows += [hold.row for hold in session.holds.of(job) if hold.state in held]
+        rows += [reservation.row for reservation in session.reservations.of(job) if reservation.state in held]
         rows += session.rows_bound(job.job)
         return np.array([row for row in rows if row != NOWHERE], dtype=np.int64)
 
@@ -74,13 +74,13 @@ class Domains:
             most = max((domain.members for domain in found), default=0)
             least = self._least()
             fitting = [d for d in found if d.members == most and self._may_take(d, least)]
-            yield from sorted(fitting, key=lambda d: (d.room, d.name))
+            yield from sorted(fitting, key=lambda d: (d.free, d.name))
 
     def all(self) -> list[Domain]:
         """Every domain in which more of the job may go, whatever is free there, the emptiest first."""
         found = [domain for level in self.levels for domain in self._in_level(level)]
         most = max((domain.members for domain in found), default=0)
-        return sorted((d for d in found if d.members == most), key=lambda d: (-d.room, d.level.name, d.name))
+        return sorted((d for d in found if d.members == most), key=lambda d: (-d.free, d.level.name, d.name))
 
     def fewest(self) -> Iterator[list[BoolColumn]]:
         """Ways to place the job in few domains, each a list of masks to fill one after the other.
@@ -90,7 +90,7 @@ class Domains:
         """
         for height, level in enumerate(self.levels):
             found = [d for d in self._in_level(level) if self._may_take(d, self._least())]
-            for domain in sorted(found, key=lambda d: (-d.members, d.room, d.name)):
+            for domain in sorted(found, key=lambda d: (-d.members, d.free, d.name)):
                 yield [*self._filled(domain.mask, height - 1, self.needed), domain.mask]
         if self.levels:
             everywhere = np.ones(self._session.snapshot.size, dtype=np.bool_)
@@ -106,7 +106,7 @@ class Domains:
 
     def largest(self) -> int:
         """How many of the pods that it needs one domain can take, by free capacity; exact for like pods."""
-        return max((min(domain.room, self.needed) for domain in self.all()), default=0)
+        return max((min(domain.free, self.needed) for domain in self.all()), default=0)
 
     def is_exact(self) -> bool:
         """Whether counting tells what fits: all that waits is alike, and does not mind where other pods are."""
@@ -117,12 +117,12 @@ class Domains:
         if height < 0 or not self._shapes:
             return []
         level = self.levels[height]
-        open_ = [domain for domain in self._in_level(level, within) if domain.room]
+        open_ = [domain for domain in self._in_level(level, within) if domain.free]
         masks: list[BoolColumn] = []
         while open_ and needed > 0:
             chosen = min(open_, key=partial(_filling_order, needed))
             open_.remove(chosen)
-            taken = min(needed, chosen.room)
+            taken = min(needed, chosen.free)
             mask = chosen.mask & within
             masks += [*self._filled(mask, height - 1, taken), mask]
             needed -= taken
@@ -130,7 +130,7 @@ class Domains:
 
     def _in_level(self, level: Level, within: BoolColumn | None = None) -> list[Domain]:
         shape = self._shapes[0] if self._shapes else None
-        rooms = self.rooms(shape) if shape is not None else np.zeros(len(level.codes), dtype=np.int64)
+        rooms = self.fit_counts(shape) if shape is not None else np.zeros(len(level.codes), dtype=np.int64)
         if within is not None:
             rooms = np.where(within, rooms, 0)
         count = len(level.names) + 1
@@ -140,14 +140,14 @@ class Domains:
         present = np.unique(inside[inside != ABSENT]).tolist()
         return [Domain(int(members[code]), int(total[code]), level.names[code - 1], code, level) for code in present]
 
-    def rooms(self, shape: Shape) -> IntColumn:
+    def fit_counts(self, shape: Shape) -> IntColumn:
         """By node, how many tasks of a shape fit now, at most as many as are needed."""
-        known = self._rooms.get(shape)
+        known = self._fit_counts.get(shape)
         if known is None:
-            known = self._rooms[shape] = self._count_rooms(shape)
+            known = self._fit_counts[shape] = self._count_fits(shape)
         return known
 
-    def _count_rooms(self, shape: Shape) -> IntColumn:
+    def _count_fits(self, shape: Shape) -> IntColumn:
         kernel, idle = self._session.kernel, self._session.snapshot.idle
         rooms = np.full(self._session.snapshot.size, self.needed, dtype=np.int64)
         for dimension, amount in shape.vector:
@@ -172,12 +172,12 @@ class Domains:
     def _may_take(self, domain: Domain, least: list[tuple[Shape, int]]) -> bool:
         return all(
             count <= 0
-            or (domain.room if shape is self._shapes[0] else int(self.rooms(shape)[domain.mask].sum())) >= count
+            or (domain.free if shape is self._shapes[0] else int(self.fit_counts(shape)[domain.mask].sum())) >= count
             for shape, count in least
         )
 
 
 def _filling_order(needed: int, domain: Domain) -> tuple[int, bool, int, str]:
     """Where the job is already; then the tightest that takes all that is left, else the largest; then by name."""
-    enough = domain.room >= needed
-    return -domain.members, not enough, domain.room if enough else -domain.room, domain.name
+    enough = domain.free >= needed
+    return -domain.members, not enough, domain.free if enough else -domain.free, domain.name

@@ -23,10 +23,10 @@ def begin_in_domains(session: Session, job: JobRun, statement: Statement, begin:
     for way in ways:
         for mask in way:
             step = within(session, mask, begin)
-            if step is not Step.NO_ROOM:
+            if step is not Step.NO_CAPACITY:
                 return step
         statement.rollback(mark)
-    return Step.NO_ROOM if domains.request.hard else begin()
+    return Step.NO_CAPACITY if domains.request.hard else begin()
 
 
 def grow_in_domains(session: Session, job: JobRun, grow: Attempt) -> Step:
@@ -35,9 +35,9 @@ def grow_in_domains(session: Session, job: JobRun, grow: Attempt) -> Step:
     masks = (domain.mask for domain in domains.whole()) if domains.request.hard else domains.used()
     for mask in masks:
         step = within(session, mask, grow)
-        if step is not Step.NO_ROOM:
+        if step is not Step.NO_CAPACITY:
             return step
-    return Step.NO_ROOM if domains.request.hard else grow()
+    return Step.NO_CAPACITY if domains.request.hard else grow()
 
 
 def within(session: Session, mask: BoolColumn, attempt: Attempt) -> Step:

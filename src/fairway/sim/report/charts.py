@@ -18,7 +18,7 @@ MAX_HOLDS = 16
 _DIGITS = 5
 
 
-def charts_of(recorder: MetricsRecorder, story: NodeTimeline) -> Charts:
+def charts_of(recorder: MetricsRecorder, timeline: NodeTimeline) -> Charts:
     """The charts of a run that is closed."""
     snapshots = _thinned(recorder.timeline.snapshots)
     series = _Series(snapshots, recorder.sum_columns, recorder.stand_columns, recorder.start)
@@ -39,9 +39,9 @@ def charts_of(recorder: MetricsRecorder, story: NodeTimeline) -> Charts:
         reserved=series.stood("reserved"),
         evictions=series.growth("evictions"),
         fragmentation=[round(part / BILLION, _DIGITS) for part in series.ratio("idle", "backlogged")],
-        bars=story.bars if story.complete else (),
-        holds=_longest(story.holds),
-        outages=story.outages,
+        bars=timeline.bars if timeline.complete else (),
+        holds=_longest(timeline.holds),
+        outages=timeline.outages,
     )
 
 

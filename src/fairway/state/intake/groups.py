@@ -122,11 +122,11 @@ class GroupIntake:
 
     def enter_waiting(self, task: Task) -> None:
         """A pod without a node: it may have a claim to room on one."""
-        hold = self._state.hold_of(task)
-        if hold is None:
+        reservation = self._state.reservation_of(task)
+        if reservation is None:
             self._ledger.enter(task, TaskState.PENDING, NOWHERE)
         else:
-            self._ledger.enter(task, hold.state, self._state.nodes.row(hold.node))
+            self._ledger.enter(task, reservation.state, self._state.nodes.row(reservation.node))
 
     def rehold(self, job: Job) -> None:
         """The job, or its reservation, came, changed or went: its waiting pods keep what it says now."""
@@ -147,10 +147,10 @@ class GroupIntake:
         held = [task for task in job.tasks if task.state in ACCOUNTED]
         queues = self._state.queues
         for task in held:
-            queues.get(job.queue).hold(job.namespace, task.shape.vector, -1)
+            queues.get(job.queue).charge(job.namespace, task.shape.vector, -1)
         job.queue = intern(queue)
         for task in held:
-            queues.get(job.queue).hold(job.namespace, task.shape.vector, 1)
+            queues.get(job.queue).charge(job.namespace, task.shape.vector, 1)
             self._state.nodes.touch(task.node)
         self._ledger.mark(job)
 

@@ -8,7 +8,7 @@ import pytest
 from msgspec import convert, structs
 
 from fairway.api.pods import PodClaimStatus
-from fairway.state.device_requests import ClaimAsk, ClassAsk, DeviceRequests, device_asks, device_record
+from fairway.state.device_requests import ClaimRequest, ClassRequest, DeviceRequests, device_record, device_requests_of
 from support.objects import pod
 
 PREFIX = "resourceclass.fairway.dev/"
@@ -23,7 +23,7 @@ def asks(
     containers: list[dict[str, Any]], init: list[dict[str, Any]] | None = None, **more: Any
 ) -> DeviceRequests | None:
     found = pod("p", spec={"containers": containers, "initContainers": init or []}, **more)
-    return device_asks(found, lambda claim: claim == "default/allocated")  # type: ignore[arg-type]
+    return device_requests_of(found, lambda claim: claim == "default/allocated")  # type: ignore[arg-type]
 
 
 def test_a_pod_that_asks_for_no_device() -> None:
@@ -53,14 +53,14 @@ def test_whole_units_and_fractions(
         [container(f"c{i}", k=text) for i, text in enumerate(containers)],
         [container(f"i{i}", k=text) for i, text in enumerate(init)],
     )
-    assert found == DeviceRequests((ClassAsk("k", *expected),))
+    assert found == DeviceRequests((ClassRequest("k", *expected),))
 
 
 def test_sidecars_run_beside_those_that_come_after_them() -> None:
     init = [container("first", k="2"), container("side", sidecar=True, k="1"), container("second", k="3")]
     found = asks([container("main", k="1")], init)
     assert found is not None
-    assert found.classes == (ClassAsk("k", 4),)
+    assert found.classes == (ClassRequest("k", 4),)
 
 
 def test_classes_are_in_order_of_name_whatever_the_order_in_the_pod() -> None:
@@ -82,23 +82,23 @@ def claiming(entry: dict[str, str], status: dict[str, str] | None = None, **more
     if status:
         statuses = (convert({"name": "c", **status}, PodClaimStatus),)
         found = structs.replace(found, status=structs.replace(found.status, resource_claim_statuses=statuses))  # type: ignore[type-var]
-    return device_asks(found, lambda claim: claim == "default/allocated")  # type: ignore[arg-type]
+    return device_requests_of(found, lambda claim: claim == "default/allocated")  # type: ignore[arg-type]
 
 
 def test_claims_by_name_and_by_template() -> None:
     named = claiming({"resourceClaimName": "mine"})
-    assert named == DeviceRequests(claims=(ClaimAsk("c", "default/mine", ""),))
+    assert named == DeviceRequests(claims=(ClaimRequest("c", "default/mine", ""),))
     by_template = claiming({"resourceClaimTemplateName": "t"})
-    assert by_template == DeviceRequests(claims=(ClaimAsk("c", "", "default/t"),))
+    assert by_template == DeviceRequests(claims=(ClaimRequest("c", "", "default/t"),))
 
 
 def test_a_claim_made_for_the_pod_counts_by_its_template_until_it_is_allocated() -> None:
     entry = {"resourceClaimTemplateName": "t"}
     assert claiming(entry, {"resourceClaimName": "p-c"}) == claiming(entry)
-    allocated = DeviceRequests(claims=(ClaimAsk("c", "default/allocated", ""),))
+    allocated = DeviceRequests(claims=(ClaimRequest("c", "default/allocated", ""),))
     assert claiming(entry, {"resourceClaimName": "allocated"}) == allocated
     bound = claiming(entry, {"resourceClaimName": "p-c"}, node="n1")
-    assert bound == DeviceRequests(claims=(ClaimAsk("c", "default/p-c", ""),))
+    assert bound == DeviceRequests(claims=(ClaimRequest("c", "default/p-c", ""),))
 
 
 def test_the_record_is_what_the_annotations_say_of_devices() -> None:

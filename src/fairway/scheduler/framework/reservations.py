@@ -37,10 +37,10 @@ class PlannedStart(NamedTuple):
     """Whether it rests on an estimate."""
 
 
-class Hold:
+class TaskReservation:
     """A task's claim to room on a row."""
 
-    __slots__ = ("job", "open", "promise", "row", "since", "state", "task")
+    __slots__ = ("job", "open", "planned_start", "row", "since", "state", "task")
 
     def __init__(self, job: JobRun, task: Task, row: int, state: TaskState, since: Micros) -> None:
         self.job = job
@@ -48,7 +48,7 @@ class Hold:
         self.row = row
         self.state = state
         self.since = since
-        self.promise: PlannedStart | None = None
+        self.planned_start: PlannedStart | None = None
         self.open = False
         """Whether others may use the node for now, as long as they keep the promise."""
 
@@ -61,8 +61,8 @@ class Reservations:
 
     def __init__(self, session: Workspace) -> None:
         self._session = session
-        self._holds: dict[Task, Hold] = {}
-        self._by_job: dict[JobRun, list[Hold]] = {}
+        self._by_task: dict[Task, TaskReservation] = {}
+        self._by_job: dict[JobRun, list[TaskReservation]] = {}
         self.released: list[Released] = []
         self.given_up: dict[JobRun, set[int]] = {}
         """Rows whose reservation timed out in this cycle: the job should look elsewhere first."""
@@ -71,10 +71,10 @@ class Reservations:
         """By row, what nominations still claim there of those that the state carries."""
         self._read()
 
-    def __iter__(self) -> Iterator[Hold]:
-        return iter(list(self._holds.values()))
+    def __iter__(self) -> Iterator[TaskReservation]:
+        return iter(list(self._by_task.values()))
 
-    def of(self, job: JobRun) -> list[Hold]:
+    def of(self, job: JobRun) -> list[TaskReservation]:
         return list(self._by_job.get(job, ()))
 
     def has(self, job: JobRun) -> bool:
@@ -83,90 +83,99 @@ class Reservations:
 
     def rows(self) -> set[int]:
         """Rows that carry a reservation."""
-        return {hold.row for hold in self._holds.values() if hold.state is not TaskState.PIPELINED}
+        return {
+            reservation.row for reservation in self._by_task.values() if reservation.state is not TaskState.PIPELINED
+        }
 
     def nominated_rows(self) -> set[int]:
         """Rows that carry a nomination."""
-        return {hold.row for hold in self._holds.values() if hold.state is TaskState.PIPELINED}
+        return {reservation.row for reservation in self._by_task.values() if reservation.state is TaskState.PIPELINED}
 
     def set_aside(self) -> dict[QueueAccount | NamespaceAccount, Amounts]:
         """By queue, with those above it, and by namespace: what is reserved or nominated and not allocated yet."""
         found: dict[QueueAccount | NamespaceAccount, Amounts] = {}
-        for hold in self._holds.values():
-            if hold.state is not TaskState.ALLOCATED:
-                books: list[QueueAccount | NamespaceAccount] = [*hold.job.queue.line, hold.job.account]
-                for book in books:
-                    add(found.setdefault(book, []), hold.task.shape.vector)
+        for reservation in self._by_task.values():
+            if reservation.state is not TaskState.ALLOCATED:
+                accounts: list[QueueAccount | NamespaceAccount] = [
+                    *reservation.job.queue.ancestry,
+                    reservation.job.account,
+                ]
+                for account in accounts:
+                    add(found.setdefault(account, []), reservation.task.shape.vector)
         return found
 
     def set_aside_for(self, queue: QueueAccount, dimension: int) -> int:
         """The same of one queue in one dimension."""
-        holds = [hold for hold in self._holds.values() if hold.state is not TaskState.ALLOCATED]
-        vectors = (hold.task.shape.vector for hold in holds if queue in hold.job.queue.line)
+        reservations = [
+            reservation for reservation in self._by_task.values() if reservation.state is not TaskState.ALLOCATED
+        ]
+        vectors = (
+            reservation.task.shape.vector for reservation in reservations if queue in reservation.job.queue.ancestry
+        )
         return sum(amount for vector in vectors for row, amount in vector if row == dimension)
 
     # -- changes: each keeps room, flags and counts together --------------------------------------------------
 
-    def add(self, job: JobRun, task: Task, row: int, state: TaskState) -> Hold:
+    def add(self, job: JobRun, task: Task, row: int, state: TaskState) -> TaskReservation:
         """A new hold. The room of a nomination is seen to by whoever made it."""
-        hold = Hold(job, task, row, state, self._session.now)
-        self._insert(hold)
-        job.hold(task, 1)
+        reservation = TaskReservation(job, task, row, state, self._session.now)
+        self._insert(reservation)
+        job.count_reserved(task, 1)
         if state is TaskState.ALLOCATED:
-            self._take(hold, 1)
+            self._take(reservation, 1)
             job.count_ready(task, 1)
         elif state is TaskState.RESERVED:
             self._flag(row, 1)
-        return hold
+        return reservation
 
-    def cancel(self, hold: Hold) -> None:
+    def cancel(self, reservation: TaskReservation) -> None:
         """Undo `add`: the hold never was."""
-        self._drop(hold)
-        hold.job.hold(hold.task, -1)
-        if hold.state is TaskState.ALLOCATED:
-            self._take(hold, -1)
-            hold.job.count_ready(hold.task, -1)
-        elif hold.state is TaskState.RESERVED:
-            self._flag(hold.row, -1)
+        self._drop(reservation)
+        reservation.job.count_reserved(reservation.task, -1)
+        if reservation.state is TaskState.ALLOCATED:
+            self._take(reservation, -1)
+            reservation.job.count_ready(reservation.task, -1)
+        elif reservation.state is TaskState.RESERVED:
+            self._flag(reservation.row, -1)
 
-    def take_room(self, hold: Hold, is_there: Callable[[Hold], bool]) -> bool:
+    def allocate(self, reservation: TaskReservation, is_there: Callable[[TaskReservation], bool]) -> bool:
         """RESERVED or PIPELINED becomes ALLOCATED, if its room is there once its own claim is put aside."""
-        waits = hold.state
+        waits = reservation.state
         if waits is TaskState.PIPELINED:
-            self._lift(hold, 1)
-        if not is_there(hold):
+            self._lift(reservation, 1)
+        if not is_there(reservation):
             if waits is TaskState.PIPELINED:
-                self._lift(hold, -1)
+                self._lift(reservation, -1)
             return False
         if waits is TaskState.RESERVED:
-            self._unflag(hold)
-        hold.state = TaskState.ALLOCATED
-        self._take(hold, 1)
-        hold.job.count_ready(hold.task, 1)
+            self._unflag(reservation)
+        reservation.state = TaskState.ALLOCATED
+        self._take(reservation, 1)
+        reservation.job.count_ready(reservation.task, 1)
         return True
 
-    def wait_again(self, hold: Hold, state: TaskState) -> None:
+    def revert(self, reservation: TaskReservation, state: TaskState) -> None:
         """An ALLOCATED hold goes back to being nominated, or to being reserved because its room is gone."""
-        hold.job.count_ready(hold.task, -1)
-        self._take(hold, -1)
-        hold.state = state
+        reservation.job.count_ready(reservation.task, -1)
+        self._take(reservation, -1)
+        reservation.state = state
         if state is TaskState.RESERVED:
-            self._flag(hold.row, 1)
+            self._flag(reservation.row, 1)
         else:
-            self._lift(hold, -1)
+            self._lift(reservation, -1)
 
-    def release(self, hold: Hold, reason: str) -> None:
+    def release(self, reservation: TaskReservation, reason: str) -> None:
         """The claim ends; the task waits like any other."""
-        self._drop(hold)
-        if hold.state is TaskState.ALLOCATED:
-            self._take(hold, -1)
-            hold.job.count_ready(hold.task, -1)
-        elif hold.state is TaskState.RESERVED:
-            self._unflag(hold)
+        self._drop(reservation)
+        if reservation.state is TaskState.ALLOCATED:
+            self._take(reservation, -1)
+            reservation.job.count_ready(reservation.task, -1)
+        elif reservation.state is TaskState.RESERVED:
+            self._unflag(reservation)
         else:
-            self._lift(hold, 1)
-        hold.job.hold(hold.task, -1)
-        self.released.append(Released(hold.task.key, self._session.snapshot.names[hold.row], reason))
+            self._lift(reservation, 1)
+        reservation.job.count_reserved(reservation.task, -1)
+        self.released.append(Released(reservation.task.key, self._session.snapshot.names[reservation.row], reason))
 
     def bind(self, job: JobRun) -> None:
         """The job is ready: tasks with room are bound, and reservations without are no longer needed. Room that others
@@ -174,72 +183,72 @@ class Reservations:
         """
         if job not in self._by_job:
             return
-        for hold in self.of(job):
-            if hold.state is TaskState.ALLOCATED:
-                self._drop(hold)
-                self._session.bind(job, [hold.task], [hold.row])
-        for hold in self.of(job):
-            if hold.state is TaskState.RESERVED:
-                self.release(hold, "the job is ready without it")
+        for reservation in self.of(job):
+            if reservation.state is TaskState.ALLOCATED:
+                self._drop(reservation)
+                self._session.bind(job, [reservation.task], [reservation.row])
+        for reservation in self.of(job):
+            if reservation.state is TaskState.RESERVED:
+                self.release(reservation, "the job is ready without it")
 
     def move(self, task: Task) -> None:
         """A held task was placed elsewhere by a statement that is being committed: the claim ends, the charge stays."""
-        hold = self._holds[task]
-        self._drop(hold)
-        if hold.state is TaskState.RESERVED:
-            self._unflag(hold)
+        reservation = self._by_task[task]
+        self._drop(reservation)
+        if reservation.state is TaskState.RESERVED:
+            self._unflag(reservation)
         else:
-            self._lift(hold, 1)
+            self._lift(reservation, 1)
         reason = "the job became ready elsewhere"
-        self.released.append(Released(hold.task.key, self._session.snapshot.names[hold.row], reason))
+        self.released.append(Released(reservation.task.key, self._session.snapshot.names[reservation.row], reason))
 
-    def open(self, holds: list[Hold], promise: PlannedStart) -> None:
+    def open(self, reservations: list[TaskReservation], planned_start: PlannedStart) -> None:
         """It is known when the room will be there: let those use the nodes who keep the promise."""
-        for hold in holds:
-            hold.promise, hold.open = promise, True
-            self._flag(hold.row, -1)
+        for reservation in reservations:
+            reservation.planned_start, reservation.open = planned_start, True
+            self._flag(reservation.row, -1)
 
     def close(self) -> None:
         """Those who come now do not look at promises: the nodes are reserved as before."""
-        for hold in self._holds.values():
-            if hold.open:
-                hold.open = False
-                self._flag(hold.row, 1)
+        for reservation in self._by_task.values():
+            if reservation.open:
+                reservation.open = False
+                self._flag(reservation.row, 1)
 
     # -- plumbing -----------------------------------------------------------------------------------------------
 
     def _read(self) -> None:
         state = self._session.state
-        for job in sorted(state.waiting.holding, key=lambda job: job.order):
-            signature, entry = state.waiting.started[job]
-            run = self._session.job_run(entry, signature)
-            self._session.holders[job] = run
-            for task in job.holders():
-                record = state.hold_of(task)
+        for job in sorted(state.waiting.with_reservations, key=lambda job: job.order):
+            template, pending_job = state.waiting.started[job]
+            run = self._session.job_run(pending_job, template)
+            self._session.reserving_jobs[job] = run
+            for task in job.reserved_tasks():
+                record = state.reservation_of(task)
                 now = self._session.now
                 since = now if record is None or record.since is None else min(record.since, now)
-                hold = Hold(run, task, task.node, task.state, since)
-                self._insert(hold)
+                reservation = TaskReservation(run, task, task.node, task.state, since)
+                self._insert(reservation)
                 if task.state is TaskState.RESERVED:
                     self._reserved[task.node] += 1
                 elif task.state is TaskState.PIPELINED:
-                    self._be_there(hold, 1)
+                    self._be_there(reservation, 1)
         self._publish()
 
-    def _insert(self, hold: Hold) -> None:
-        self._holds[hold.task] = hold
-        self._by_job.setdefault(hold.job, []).append(hold)
+    def _insert(self, reservation: TaskReservation) -> None:
+        self._by_task[reservation.task] = reservation
+        self._by_job.setdefault(reservation.job, []).append(reservation)
 
-    def _drop(self, hold: Hold) -> None:
-        del self._holds[hold.task]
-        self._by_job[hold.job].remove(hold)
+    def _drop(self, reservation: TaskReservation) -> None:
+        del self._by_task[reservation.task]
+        self._by_job[reservation.job].remove(reservation)
 
-    def _take(self, hold: Hold, sign: int) -> None:
+    def _take(self, reservation: TaskReservation, sign: int) -> None:
         if sign < 0:
-            self._session.charge_kinds(hold.job, [hold.task], -1)
-        self._session.write(hold.task.shape, [hold.task], [hold.row], sign)
+            self._session.charge_kinds(reservation.job, [reservation.task], -1)
+        self._session.write(reservation.task.shape, [reservation.task], [reservation.row], sign)
         if sign > 0:
-            self._session.charge_kinds(hold.job, [hold.task], 1)
+            self._session.charge_kinds(reservation.job, [reservation.task], 1)
 
     def _flag(self, row: int, by: int) -> None:
         """One reservation more or less waits on a row; others may use it only if there is none."""
@@ -247,36 +256,36 @@ class Reservations:
         self._session.snapshot.scratch(row)
         self._publish()
 
-    def _unflag(self, hold: Hold) -> None:
-        if not hold.open:
-            self._flag(hold.row, -1)
+    def _unflag(self, reservation: TaskReservation) -> None:
+        if not reservation.open:
+            self._flag(reservation.row, -1)
 
     def _publish(self) -> None:
         kernel = self._session.kernel
         kernel.reserved = self._reserved > 0 if self._reserved.any() else None
         kernel.reserved_slots = self._reserved
 
-    def _lift(self, hold: Hold, sign: int) -> None:
+    def _lift(self, reservation: TaskReservation, sign: int) -> None:
         """Take a nomination off its node's books (or put it back): what it owed beyond releasing room is free.
 
         One made in this session is not on the node's books, and its room stays its own until the session ends.
         """
-        if hold.task.state is not TaskState.PIPELINED:
+        if reservation.task.state is not TaskState.PIPELINED:
             return
-        snapshot, row = self._session.snapshot, hold.row
+        snapshot, row = self._session.snapshot, reservation.row
         snapshot.scratch(row)
         claims = self._claims(row)
-        for dimension, amount in hold.task.shape.vector:
+        for dimension, amount in reservation.task.shape.vector:
             before = self._owed(row, dimension)
             claims[dimension] -= sign * amount
             snapshot.idle[dimension, row] += before - self._owed(row, dimension)
-        self._be_there(hold, -sign)
+        self._be_there(reservation, -sign)
 
-    def _be_there(self, hold: Hold, by: int) -> None:
+    def _be_there(self, reservation: TaskReservation, by: int) -> None:
         """To rules between pods a nominated one counts as being on its node already."""
-        shape = hold.task.shape
+        shape = reservation.task.shape
         if shape.has_pod_rules or shape.ports:
-            self._session.pods.place(shape, np.array([hold.row]), self._session.snapshot.size, by)
+            self._session.pods.place(shape, np.array([reservation.row]), self._session.snapshot.size, by)
 
     def _owed(self, row: int, dimension: int) -> int:
         """What nominations claim on a row beyond what is being released there."""
