@@ -227,25 +227,16 @@ def sample(count: int, seed: int, only: str, found: Reach) -> list[Mutant]:
 
 def _one_of(path: Path, line: int, dice: random.Random) -> Mutant | None:
     tree = ast.parse(path.read_text())
-    places = [i for i, n in enumerate(_located(tree)) if n.lineno == line]  # type: ignore[attr-defined]
-    options = []
-    for index in places:
-        for variant in range(2):
-            changed = copy.deepcopy(tree)
-            what = _mutate(_located(changed)[index], variant)
-            if what:
-                options.append((what, changed))
+    before = set(ast.unparse(tree).splitlines())
+    places = [node for node in ast.walk(tree) if getattr(node, "lineno", None) == line]
+    options = [(node, variant) for node in places for variant in range(2) if _mutate(copy.copy(node), variant)]
     if not options:
         return None
-    what, changed = dice.choice(options)
-    text = ast.unparse(ast.fix_missing_locations(changed))
-    before = set(ast.unparse(tree).splitlines())
+    node, variant = dice.choice(options)
+    what = _mutate(node, variant)
+    text = ast.unparse(ast.fix_missing_locations(tree))
     shown = " / ".join(part.strip() for part in text.splitlines() if part not in before)
     return Mutant(path, line, what, text, shown)
-
-
-def _located(tree: ast.AST) -> list[ast.AST]:
-    return [node for node in ast.walk(tree) if hasattr(node, "lineno")]
 
 
 def _environment(tree: Path) -> dict[str, str]:

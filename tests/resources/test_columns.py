@@ -73,3 +73,37 @@ def test_a_vector_and_back(given_amounts):
     assert axis.resource(axis.vector(resource)).equal(resource)
     rows = [row for row, _ in axis.vector(resource)]
     assert rows == sorted(rows)
+
+
+def test_a_table_that_is_large_enough_stays_the_same_array():
+    _, table = table_of([{"cpu": 1}, {}])
+    before = table.data
+    table.reach(2)
+    table.reach(1)
+    assert table.data is before
+
+
+@given(st.lists(st.sampled_from("abcdef"), max_size=20), st.data())
+def test_rows_of_forgotten_names_are_used_again_lowest_first(names, data):
+    """A name keeps its row until it is freed; no two names share one; the axis never ends in a free row."""
+    axis, known = Axis(), dict[str, int]()
+    for name in names:
+        if name in known:
+            gone = data.draw(st.sets(st.sampled_from(sorted(known))))
+            axis.free([known.pop(one) for one in sorted(gone)])
+        else:
+            taken = set(known.values())
+            known[name] = axis.row(name)
+            assert known[name] == min(set(range(len(taken) + 1)) - taken)
+        assert {one: axis.row(one) for one in known} == known
+        assert [axis.find(one) for one in "abcdef"] == [known.get(one) for one in "abcdef"]
+        assert len(axis) == max(known.values(), default=-1) + 1
+
+
+def test_a_table_shrinks_to_the_nodes_and_dimensions_that_there_are():
+    axis, table = table_of([{"cpu": 1, "x/gpu": 2}, {"memory": 3}])
+    axis.free([axis.row("x/gpu"), axis.row("pods")])
+    table.fit(1)
+    assert table.data.tolist() == [[1], [0]]
+    table.fit(2)
+    assert table.data.tolist() == [[1, 0], [0, 0]]

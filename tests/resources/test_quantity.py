@@ -175,6 +175,7 @@ def test_the_unit_of_each_resource() -> None:
         pytest.param(1 << 20000, "does not fit an int64", id="huge"),
         ("-1", "must not be negative"),
         (-1, "must not be negative"),
+        ("-1n", "must not be negative"),
         (True, "expected a number"),
         (float("nan"), "expected a number"),
         (float("inf"), "expected a number"),
@@ -186,6 +187,33 @@ def test_the_unit_of_each_resource() -> None:
 def test_amounts_refused(value: str | int | float, reason: str) -> None:
     with pytest.raises(QuantityError, match=reason):
         parse_amount("cpu", value)
+
+
+def test_the_largest_number_that_is_read_and_the_first_that_is_not() -> None:
+    assert parse_amount("memory", INT64_MAX) == INT64_MAX
+    with pytest.raises(QuantityError, match="does not fit an int64"):
+        parse_amount("memory", INT64_MAX + 1)
+
+
+@pytest.mark.parametrize(
+    ("amount", "reason"), [(-1, "amount of cpu must not be negative"), (INT64_MAX + 1, "does not fit an int64")]
+)
+def test_an_amount_that_may_not_be_kept_is_not_written(amount: int, reason: str) -> None:
+    with pytest.raises(QuantityError, match=reason):
+        format_amount("cpu", amount)
+
+
+def test_of_a_text_that_is_too_long_the_beginning_is_shown() -> None:
+    text = "1234567890" * 100
+    with pytest.raises(QuantityError) as error:
+        parse_quantity(text)
+    assert f"{text[:32]}..." in str(error.value)
+    assert "1000 characters" in str(error.value)
+
+
+def test_zero_keeps_the_family_of_its_suffix_and_a_part_of_one_does_not() -> None:
+    formats = [parse_quantity(text).format for text in ("0Ki", "0.5Mi", "0.0005Ki")]
+    assert formats == [Format.BINARY_SI, Format.BINARY_SI, Format.DECIMAL_SI]
 
 
 def test_a_cached_one_does_not_answer_for_true() -> None:
