@@ -17,9 +17,9 @@ from fairway.scheduler.framework.registry import Registry
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.placement.node_view import NodeView
 from fairway.scheduler.plugins import BUILT_IN
-from fairway.state.cluster import CPU
 from fairway.state.device_requests import CLASS_PREFIX
 from fairway.state.shapes import Shape
+from fairway.state.tables import CPU
 
 ANY_GPU = "gpu"
 """The class that every GPU is of."""

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from experiments.gang_bound import mean_wait, small_jobs
 from fairway.clock import SECOND, Micros
-from fairway.sim.compare import RunComparison, compare
 from fairway.sim.parallel import RunTask, run_all, run_task
 from fairway.sim.report import RunReport, svg
+from fairway.sim.report.compare import RunComparison, compare
 from fairway.sim.report.svg import PlotFrame
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -177,7 +177,7 @@ def test_diff_lists_jobs_that_gain_and_jobs_that_lose(tmp_path: Path, capsys: py
 
 
 def test_rows_that_are_left_out_are_counted() -> None:
-    from fairway.sim.compare import Difference, RunComparison
+    from fairway.sim.report.compare import Difference, RunComparison
     from fairway.sim.report.comparison import comparison_html
 
     rows = [Difference(f"n{number}", "s", 1.0, 2.0, 1.0, 0.0, True) for number in range(30)]

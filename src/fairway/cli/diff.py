@@ -47,9 +47,9 @@ def command(
 
     from fairway.cli.inputs import folder_to_write, read_policy
     from fairway.cli.simulate import origin
-    from fairway.sim.compare import compare
     from fairway.sim.parallel import RunTask, run_all, run_with_waits
     from fairway.sim.policies import policy_text
+    from fairway.sim.report.compare import compare
     from fairway.sim.report.comparison import comparison_html, comparison_tables
     from fairway.sim.report.files import OutputFiles
     from fairway.sim.report.page import page

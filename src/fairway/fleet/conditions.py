@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from fairway.api.meta import Condition
+from fairway.fleet.decided import DecidedPlacement
+from fairway.fleet.explain import Filtered
 from fairway.fleet.names import (
     FILTER_CUT,
     FILTER_DELETING,
@@ -16,28 +17,25 @@ from fairway.fleet.names import (
     SATISFIED,
 )
 
-if TYPE_CHECKING:
-    from fairway.fleet.plan import Outcome
-
 _SAID = {FILTER_TAINTS: "taints"}
 """How a filter is called in a sentence, where its name does not say it."""
 
 
-def of(outcome: Outcome) -> tuple[Condition, ...]:
-    made = [_satisfied(outcome), _misconfigured(outcome)]
+def of(outcome: DecidedPlacement, filtered: tuple[Filtered, ...]) -> tuple[Condition, ...]:
+    made = [_satisfied(outcome, filtered), _misconfigured(outcome)]
     if outcome.rules.requires and outcome.ranking is not None:
         made.append(_overdrawn(outcome))
     return tuple(made)
 
 
-def _misconfigured(outcome: Outcome) -> Condition:
+def _misconfigured(outcome: DecidedPlacement) -> Condition:
     faults = outcome.rules.faults
     if faults:
         return Condition(MISCONFIGURED, "True", "Misconfigured", "; ".join(faults))
     return Condition(MISCONFIGURED, "False", "Succeedconfigured", "the configuration is valid")
 
 
-def _satisfied(outcome: Outcome) -> Condition:
+def _satisfied(outcome: DecidedPlacement, filtered: tuple[Filtered, ...]) -> Condition:
     namespace, count = outcome.key[0], outcome.rules.placement.spec.number_of_clusters
     if outcome.rules.faults:
         kept = f"misconfigured, the last good decisions stay: {_clusters(len(outcome.chosen))}"
@@ -59,12 +57,12 @@ def _satisfied(outcome: Outcome) -> Condition:
         text = f"{_clusters(chosen)} chosen of {candidates}"
         return Condition(SATISFIED, "True", "AllDecisionsScheduled", text)
     if not chosen:
-        return _unsatisfied("NoManagedClusterMatched", f"none of {_clusters(candidates)} passed: {_stopped(outcome)}")
-    text = f"{chosen} of {count} clusters chosen, {(count or 0) - chosen} unscheduled: {_stopped(outcome)}"
+        return _unsatisfied("NoManagedClusterMatched", f"none of {_clusters(candidates)} passed: {_stopped(filtered)}")
+    text = f"{chosen} of {count} clusters chosen, {(count or 0) - chosen} unscheduled: {_stopped(filtered)}"
     return _unsatisfied("NotAllDecisionsScheduled", text)
 
 
-def _overdrawn(outcome: Outcome) -> Condition:
+def _overdrawn(outcome: DecidedPlacement) -> Condition:
     if outcome.overdrawn:
         return Condition(OVERDRAWN, "True", "RoomTaken", "; ".join(outcome.overdrawn))
     held = (
@@ -77,9 +75,9 @@ def _unsatisfied(reason: str, message: str) -> Condition:
     return Condition(SATISFIED, "False", reason, message)
 
 
-def _stopped(outcome: Outcome) -> str:
+def _stopped(filtered: tuple[Filtered, ...]) -> str:
     """How many clusters each filter stopped, with the first reason of each."""
-    relevant = [item for item in outcome.filtered if item.filter not in (FILTER_SETS, FILTER_DELETING, FILTER_CUT)]
+    relevant = [item for item in filtered if item.filter not in (FILTER_SETS, FILTER_DELETING, FILTER_CUT)]
     counts = Counter(item.filter for item in relevant)
     firsts = {item.filter: item for item in reversed(relevant)}
     if not counts:

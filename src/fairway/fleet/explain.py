@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fairway.api.fleet import ClusterSelector, ManagedCluster
 from fairway.clock import format_rfc3339
 from fairway.fleet import cel, cut, slices, spread, taints
+from fairway.fleet.decided import DecidedPlacement, Ranking
 from fairway.fleet.facts import ClusterFacts
 from fairway.fleet.names import (
     FILTER_AVAILABLE,
@@ -24,11 +24,8 @@ from fairway.fleet.names import (
     MIN_GAIN,
     PREFER_NO_SELECT,
 )
+from fairway.fleet.pool import ClusterPool
 from fairway.fleet.selection import unmet
-
-if TYPE_CHECKING:
-    from fairway.fleet.plan import Outcome, Ranking
-    from fairway.fleet.pool import ClusterPool
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +59,7 @@ class Move:
     reason: str
 
 
-def decisions(outcome: Outcome) -> tuple[Decision, ...]:
+def decisions(outcome: DecidedPlacement) -> tuple[Decision, ...]:
     """In rank order; those kept unseen as they were recorded, most points first."""
     if outcome.ranking is None:
         return _kept(outcome)
@@ -79,13 +76,13 @@ def decisions(outcome: Outcome) -> tuple[Decision, ...]:
     return tuple(made)
 
 
-def _kept(outcome: Outcome) -> tuple[Decision, ...]:
-    recorded = {item.cluster_name: item for decision in outcome.slices for item in decision.status.decisions}
+def _kept(outcome: DecidedPlacement) -> tuple[Decision, ...]:
+    recorded = {item.cluster_name: item for decision in outcome.recorded for item in decision.status.decisions}
     kept = [Decision(n, item.score, {}, item.reason, item.replicas) for n, item in recorded.items()]
     return tuple(sorted(kept, key=lambda d: (-(d.score or 0), d.cluster)))
 
 
-def filtered(outcome: Outcome) -> tuple[Filtered, ...]:
+def filtered(outcome: DecidedPlacement) -> tuple[Filtered, ...]:
     """Those below the cut in rank order, then everybody else in order of name."""
     ranking, view = outcome.ranking, outcome.view
     if ranking is None:
@@ -105,7 +102,7 @@ def filtered(outcome: Outcome) -> tuple[Filtered, ...]:
     return tuple(made)
 
 
-def _below(outcome: Outcome, ranking: Ranking, slot: int, scores: dict[str, int], over: bool) -> Filtered:
+def _below(outcome: DecidedPlacement, ranking: Ranking, slot: int, scores: dict[str, int], over: bool) -> Filtered:
     score = int(ranking.totals[slot])
     name = outcome.view.names[slot]
     if over:
@@ -113,7 +110,7 @@ def _below(outcome: Outcome, ranking: Ranking, slot: int, scores: dict[str, int]
     return Filtered(name, FILTER_CUT, _cut_reason(outcome, ranking, slot), score, scores)
 
 
-def _passed_over(outcome: Outcome, ranking: Ranking) -> frozenset[int]:
+def _passed_over(outcome: DecidedPlacement, ranking: Ranking) -> frozenset[int]:
     """Those whom a spread constraint, and not the number of clusters, kept out."""
     count, index = outcome.rules.placement.spec.number_of_clusters, ranking.pool.index
     if not outcome.rules.constraints or count == 0:
@@ -125,7 +122,7 @@ def _passed_over(outcome: Outcome, ranking: Ranking) -> frozenset[int]:
     return frozenset(index[keys < last].tolist()) - outcome.chosen_set
 
 
-def _spread_reason(outcome: Outcome, slot: int) -> str:
+def _spread_reason(outcome: DecidedPlacement, slot: int) -> str:
     facts = outcome.view.facts[slot]
     assert facts is not None
     for constraint in outcome.rules.constraints:
@@ -141,7 +138,7 @@ def _spread_reason(outcome: Outcome, slot: int) -> str:
     return "others keep the spread constraints better"
 
 
-def _cut_reason(outcome: Outcome, ranking: Ranking, slot: int) -> str:
+def _cut_reason(outcome: DecidedPlacement, ranking: Ranking, slot: int) -> str:
     count, score = outcome.rules.placement.spec.number_of_clusters, int(ranking.totals[slot])
     if not outcome.chosen.size:
         return f"numberOfClusters is {count}"
@@ -158,7 +155,7 @@ def _cut_reason(outcome: Outcome, ranking: Ranking, slot: int) -> str:
     return f"{score} points, {name} has as many and is chosen already"
 
 
-def _stopped(outcome: Outcome, ranking: Ranking, slot: int) -> tuple[str, str]:
+def _stopped(outcome: DecidedPlacement, ranking: Ranking, slot: int) -> tuple[str, str]:
     """The first filter that stopped a cluster, in the order of the pipeline."""
     facts, pool = outcome.view.facts[slot], ranking.pool
     assert facts is not None
@@ -179,7 +176,7 @@ def _stopped(outcome: Outcome, ranking: Ranking, slot: int) -> tuple[str, str]:
     return FILTER_REQUIREMENTS, ranking.room.missing(slot)
 
 
-def _set_reason(outcome: Outcome) -> str:
+def _set_reason(outcome: DecidedPlacement) -> str:
     namespace = outcome.key[0]
     sets = _pool(outcome).sets
     if not sets.bound:
@@ -189,12 +186,12 @@ def _set_reason(outcome: Outcome) -> str:
     return f"in none of the cluster sets [{', '.join(sets.names)}]"
 
 
-def _pool(outcome: Outcome) -> ClusterPool:
+def _pool(outcome: DecidedPlacement) -> ClusterPool:
     assert outcome.ranking is not None
     return outcome.ranking.pool
 
 
-def _predicate_reason(outcome: Outcome, facts: ClusterFacts) -> str:
+def _predicate_reason(outcome: DecidedPlacement, facts: ClusterFacts) -> str:
     cluster = outcome.view.clusters[facts.name]
     predicates = outcome.rules.placement.spec.predicates
     scores = outcome.view.scores
@@ -218,12 +215,12 @@ def _expressions_unmet(selector: ClusterSelector, cluster: ManagedCluster, score
             yield reason
 
 
-def moves(outcome: Outcome) -> tuple[Move, ...]:
+def moves(outcome: DecidedPlacement, decided: tuple[Decision, ...], others: tuple[Filtered, ...]) -> tuple[Move, ...]:
     """Who joined, who left, and why."""
     if outcome.ranking is None or outcome.before_set == outcome.chosen_set:
         return ()
-    joined = {decision.cluster: decision.reason for decision in outcome.decisions}
-    left = {item.cluster: f"{item.filter}: {item.reason}" for item in outcome.filtered}
+    joined = {decision.cluster: decision.reason for decision in decided}
+    left = {item.cluster: f"{item.filter}: {item.reason}" for item in others}
     made = []
     for slot in sorted(outcome.before_set ^ outcome.chosen_set, key=lambda slot: outcome.view.names[slot]):
         name = outcome.view.names[slot]
@@ -234,7 +231,7 @@ def moves(outcome: Outcome) -> tuple[Move, ...]:
     return tuple(made)
 
 
-def groups(outcome: Outcome) -> tuple[slices.ClusterGroup, ...]:
+def groups(outcome: DecidedPlacement) -> tuple[slices.ClusterGroup, ...]:
     """The decision groups of the chosen clusters."""
     strategy = outcome.rules.placement.spec.decision_strategy.group_strategy
     named = []
@@ -251,7 +248,7 @@ def groups(outcome: Outcome) -> tuple[slices.ClusterGroup, ...]:
     return slices.divide(outcome.clusters, named, size)
 
 
-def warnings(outcome: Outcome) -> tuple[str, ...]:
+def warnings(outcome: DecidedPlacement) -> tuple[str, ...]:
     """What the placement should know and is no fault: scores that are missing, replicas without room."""
     made = list(outcome.rules.warnings)
     if outcome.rules.disabled:

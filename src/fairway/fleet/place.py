@@ -10,8 +10,9 @@ import numpy as np
 
 from fairway.clock import Micros
 from fairway.fleet import cut, replicas, room, spread, taints
+from fairway.fleet.decided import Ranking, View
 from fairway.fleet.ledger import Ledger
-from fairway.fleet.plan import FleetPlan, Outcome, Ranking, View
+from fairway.fleet.plan import FleetPlan, Outcome
 from fairway.fleet.pool import ClusterPool
 from fairway.fleet.records import Record
 from fairway.fleet.room import ClusterCapacity

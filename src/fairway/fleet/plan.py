@@ -1,97 +1,27 @@
-"""What `place` gives back: for each placement decided, who was chosen with which points, and why others not.
+"""What `place` gives back: for each placement decided, the chosen clusters with their points, and why others not.
 
-An outcome keeps the columns it was decided on and puts things into words only when asked: a fleet of a
-thousand clusters has a thousand reasons per placement, and most are never read.
+An outcome puts things into words only when they are read: a fleet of a thousand clusters has a thousand reasons per
+placement, and most are never read. `FleetPlan.document` is the contract of `fairway place -o json`: keys are added,
+never renamed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
-from fairway.api.fleet import ClusterDecision, ManagedCluster, PlacementDecision
+from fairway.api.fleet import ClusterDecision, PlacementDecision
 from fairway.api.meta import Condition
-from fairway.clock import Micros
-from fairway.fleet import conditions, document, explain
+from fairway.clock import Micros, format_rfc3339
+from fairway.fleet import conditions, explain
 from fairway.fleet import slices as objects
-from fairway.fleet.cel import ScoreOf
+from fairway.fleet.decided import DecidedPlacement
 from fairway.fleet.explain import Decision, Filtered, Move
-from fairway.fleet.facts import ClusterFacts
-from fairway.fleet.names import BALANCE, PREFER_NO_SELECT, STEADY
-from fairway.fleet.pool import ClusterPool
-from fairway.fleet.room import ClusterCapacity
-from fairway.fleet.rules import Key, Rules
-from fairway.fleet.scores import BEST, BoolColumn, IntColumn, balance_table
-from fairway.fleet.scoring import PrioritizerScores
-from fairway.resources import Resource
 
 
-@dataclass(frozen=True, slots=True)
-class View:
-    """The clusters as they were when the plan was made, by slot and by name."""
-
-    names: tuple[str, ...]
-    facts: tuple[ClusterFacts | None, ...]
-    clusters: Mapping[str, ManagedCluster]
-    scores: ScoreOf
-    rank: IntColumn
-    exists: BoolColumn
-    available: BoolColumn
-
-
-class Ranking(NamedTuple):
-    """The columns behind an outcome. `gain` is what a newcomer had to offer; `held_until` ends a cooldown.
-
-    `uses` is how many other placements use each cluster, at most `most`.
-    """
-
-    pool: ClusterPool
-    parts: tuple[PrioritizerScores, ...]
-    uses: IntColumn
-    most: int
-    totals: IntColumn
-    gain: int
-    held_until: Micros | None
-    room: ClusterCapacity | None
-
-
-@dataclass(eq=False)
-class Outcome:
-    """One placement's decision. `ranking` is None where the decisions were kept unseen (misconfigured,
-    disabled).
-
-    `chosen` are slots in rank order, `before` the slots chosen until now, `existing` the objects that say so.
-    `held` is what the ledger holds in each chosen cluster. Not to be changed.
-    """
-
-    rules: Rules
-    now: Micros
-    view: View
-    ranking: Ranking | None
-    chosen: IntColumn
-    before: IntColumn
-    existing: Mapping[str, PlacementDecision]
-    moved_at: Micros | None
-    recheck_at: Micros | None
-    held: Mapping[str, Resource]
-    overdrawn: tuple[str, ...] = ()
-    replicas: tuple[int, ...] | None = None
-    replicas_left: int = 0
-
-    @property
-    def key(self) -> Key:
-        return self.rules.key
-
-    @property
-    def name(self) -> str:
-        return self.rules.name
-
-    @cached_property
-    def clusters(self) -> tuple[str, ...]:
-        """Who is chosen, in rank order."""
-        return tuple(self.view.names[slot] for slot in self.chosen.tolist())
+class Outcome(DecidedPlacement):
+    """One placement's decision with its reasons, conditions and objects."""
 
     @cached_property
     def decisions(self) -> tuple[Decision, ...]:
@@ -106,11 +36,11 @@ class Outcome:
     @cached_property
     def moves(self) -> tuple[Move, ...]:
         """What changed, and why; empty where the decision stands."""
-        return explain.moves(self)
+        return explain.moves(self, self.decisions, self.filtered)
 
     @cached_property
     def conditions(self) -> tuple[Condition, ...]:
-        return conditions.of(self)
+        return conditions.of(self, self.filtered)
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
@@ -120,7 +50,7 @@ class Outcome:
     def slices(self) -> tuple[PlacementDecision, ...]:
         """The decision as objects."""
         if self.ranking is None:
-            return tuple(self.existing[name] for name in sorted(self.existing, key=_by_number))
+            return self.recorded
         decisions = {d.cluster: ClusterDecision(d.cluster, d.reason, d.score, d.replicas) for d in self.decisions}
         groups = explain.groups(self)
         return objects.slices(self.rules.placement, groups, decisions, self.held, self.moved_at)
@@ -129,30 +59,6 @@ class Outcome:
     def writes(self) -> tuple[objects.Write, ...]:
         """How to publish the decision without a gap."""
         return objects.writes(self.existing, self.slices, self.rules.placement)
-
-    def scores(self, slots: IntColumn) -> list[dict[str, int]]:
-        """What each prioritizer gave these clusters, before weights, in the order the placement names them."""
-        assert self.ranking is not None
-        ranking = self.ranking
-        given = {part.name: part.column[slots].tolist() for part in ranking.parts}
-        if self.rules.balance:
-            given[BALANCE] = balance_table(ranking.most)[ranking.uses[slots]].tolist()
-        given[STEADY] = [BEST if slot in self.before_set else 0 for slot in slots.tolist()]
-        names = [prioritizer.name for prioritizer, _ in self.rules.weights]
-        rows = [dict(zip(names, row, strict=True)) for row in zip(*map(given.__getitem__, names), strict=True)]
-        rows = rows or [{} for _ in slots]
-        for row, penalty in zip(rows, given.get(PREFER_NO_SELECT, ()), strict=False):
-            if penalty:
-                row[PREFER_NO_SELECT] = penalty
-        return rows
-
-    @cached_property
-    def before_set(self) -> frozenset[int]:
-        return frozenset(self.before.tolist())
-
-    @cached_property
-    def chosen_set(self) -> frozenset[int]:
-        return frozenset(self.chosen.tolist())
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +76,42 @@ class FleetPlan:
 
     def document(self) -> dict[str, Any]:
         """The plan as plain data, as `-o json` prints it."""
-        return document.of(self)
+        return _document(self)
 
 
-def _by_number(name: str) -> tuple[int, str]:
-    """PlacementDecisions in the order of their numbers, not of their digits."""
-    number = name.rpartition("-")[2]
-    return (int(number) if number.isascii() and number.isdigit() else 0, name)
+def _document(plan: FleetPlan) -> dict[str, Any]:
+    recheck = {} if plan.recheck_at is None else {"recheckAt": format_rfc3339(plan.recheck_at)}
+    return {
+        "placements": [_placement(outcome) for outcome in plan.outcomes],
+        **recheck,
+        "placementDecisions": [objects.document(item) for outcome in plan.outcomes for item in outcome.slices],
+        "warnings": list(plan.warnings),
+    }
+
+
+def _placement(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "placement": outcome.name,
+        "decisions": [_decision(item) for item in outcome.decisions],
+        "filtered": [_filtered(item) for item in outcome.filtered],
+        "conditions": [
+            {"type": c.type, "status": c.status, "reason": c.reason, "message": c.message} for c in outcome.conditions
+        ],
+        "weights": {prioritizer.name: weight for prioritizer, weight in outcome.rules.weights},
+        "moves": [
+            {"cluster": move.cluster, "move": "joined" if move.joined else "left", "reason": move.reason}
+            for move in outcome.moves
+        ],
+        "ledger": {cluster: amounts.format() for cluster, amounts in outcome.held.items()},
+        "warnings": list(outcome.warnings),
+    }
+
+
+def _decision(item: Decision) -> dict[str, Any]:
+    made = {"cluster": item.cluster, "score": item.score, "scores": dict(item.scores), "reason": item.reason}
+    return made if item.replicas is None else made | {"replicas": item.replicas}
+
+
+def _filtered(item: Filtered) -> dict[str, Any]:
+    made = {"cluster": item.cluster, "filter": item.filter, "reason": item.reason}
+    return made if item.score is None else made | {"score": item.score, "scores": dict(item.scores)}

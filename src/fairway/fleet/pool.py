@@ -7,7 +7,7 @@ columns that are relative to who passed. All columns in a pool are written once 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,14 +15,12 @@ import numpy.typing as npt
 from fairway.api.fleet import ClusterPredicate, ClusterSelector, ManagedCluster, PlacementToleration
 from fairway.clock import Micros
 from fairway.fleet import cel, taints
+from fairway.fleet.addons import AddOnColumn
 from fairway.fleet.rules import Rules
 from fairway.fleet.scores import WORST, BoolColumn, IntColumn
 from fairway.fleet.selection import selector_mask
 from fairway.fleet.sets import ClusterSets
 from fairway.fleet.table import ClusterTable
-
-if TYPE_CHECKING:
-    from fairway.fleet.scoring import Sum
 
 
 class EligibleSets(NamedTuple):
@@ -46,6 +44,23 @@ class TaintColumns:
         return self.until is None or self.since <= now < self.until
 
 
+class PrioritizerScores(NamedTuple):
+    """What one prioritizer says of every cluster."""
+
+    name: str
+    weight: int
+    column: IntColumn
+    addon: AddOnColumn | None = None
+
+
+class ScoreSum(NamedTuple):
+    """Parts added up; right while `stamp` is."""
+
+    stamp: tuple[int, object]
+    parts: tuple[PrioritizerScores, ...]
+    total: IntColumn
+
+
 class ClusterPool:
     """Who passed the filters that do not depend on the placement itself."""
 
@@ -64,7 +79,7 @@ class ClusterPool:
         self.mask = mask
         self.index: IntColumn = np.flatnonzero(mask)
         self.columns: dict[str, tuple[tuple[int, ...], IntColumn]] = {}
-        self.sums: dict[str, Sum] = {}
+        self.sums: dict[str, ScoreSum] = {}
 
     def narrowed(self, mask: BoolColumn) -> ClusterPool:
         """The same filters with another outcome, for one placement only."""

@@ -3,36 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from fairway.clock import Micros
 from fairway.fleet import scores
-from fairway.fleet.addons import AddOnColumn, AddOns
+from fairway.fleet.addons import AddOns
 from fairway.fleet.names import PREFER_NO_SELECT
-from fairway.fleet.pool import ClusterPool
+from fairway.fleet.pool import ClusterPool, PrioritizerScores, ScoreSum
 from fairway.fleet.prioritizers import By, Prioritizer
 from fairway.fleet.rules import Rules
 from fairway.fleet.scores import IntColumn
 from fairway.fleet.table import ClusterTable, Kind
-
-
-class PrioritizerScores(NamedTuple):
-    """What one prioritizer says of every cluster."""
-
-    name: str
-    weight: int
-    column: IntColumn
-    addon: AddOnColumn | None = None
-
-
-class Sum(NamedTuple):
-    """Parts added up; right while `stamp` is."""
-
-    stamp: tuple[int, object]
-    parts: tuple[PrioritizerScores, ...]
-    total: IntColumn
 
 
 class Scorer:
@@ -51,7 +33,7 @@ class Scorer:
         if pool.taint.penalty is not None:
             parts.append(PrioritizerScores(PREFER_NO_SELECT, 1, pool.taint.penalty))
         total = known.total if known is not None and _same(known.parts, parts) else self._sum(parts)
-        pool.sums[rules.static_key] = Sum(stamp, tuple(parts), total)
+        pool.sums[rules.static_key] = ScoreSum(stamp, tuple(parts), total)
         return tuple(parts), total
 
     def _sum(self, parts: list[PrioritizerScores]) -> IntColumn:

@@ -6,11 +6,9 @@ no sum ever needs to be rebuilt, and what `invariants.check` compares with a rec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 from weakref import WeakMethod
-
-import numpy as np
 
 from fairway.api import kinds
 from fairway.api.classes import ResourceClass
@@ -23,77 +21,32 @@ from fairway.api.reservations import Reservation
 from fairway.api.scheduling import PodDisruptionBudget, PodGroup, PriorityClass, Queue
 from fairway.api.topology import HyperNode
 from fairway.api.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
-from fairway.resources.columns import Axis
-from fairway.state import reader
-from fairway.state.aside import SetAside
-from fairway.state.attachments import VolumeUse
 from fairway.state.compaction import Compaction
 from fairway.state.events import Deleted, Event, Upserted
-from fairway.state.facts import DeviceFact, DeviceFacts, fact_key
-from fairway.state.faults import SHOWN, AnnotationFaults
-from fairway.state.history import RunHistory
-from fairway.state.holds import ReservationRecord
+from fairway.state.facts import DeviceFact, fact_key
 from fairway.state.intake.groups import GroupIntake
 from fairway.state.intake.pods import PodIntake
 from fairway.state.jobs import Job, is_valid
 from fairway.state.ledger import TaskLedger
-from fairway.state.log import Log
 from fairway.state.names import ResourceNames
-from fairway.state.namespaces import Namespaces
-from fairway.state.nodes import NodeTable
-from fairway.state.pod_terms import PodTerms
-from fairway.state.queues import QueueTree
-from fairway.state.reservations import ReservationObjects
 from fairway.state.shaper import Shaper
 from fairway.state.shapes import Shape
-from fairway.state.tasks import ON_NODE, Task
-from fairway.state.topology import HyperNodes
-from fairway.state.volumes import Volumes
-from fairway.state.waiting import WaitingIndex
-
-CPU, MEMORY, PODS = 0, 1, 2
-"""The rows that every axis begins with."""
+from fairway.state.tables import ClusterTables
 
 
-class ClusterState:
-    """The cluster as known from events. `scheduler_names` None means that every pod is ours."""
+class ClusterState(ClusterTables):
+    """The tables, and the events that change them."""
 
     def __init__(self, scheduler_names: Iterable[str] | None = None) -> None:
-        self.scheduler_names = None if scheduler_names is None else frozenset(scheduler_names)
-        self.axis = Axis(("cpu", "memory", "pods"))
-        self.nodes = NodeTable(self.axis)
-        self.queues = QueueTree()
-        self.namespaces = Namespaces()
-        self.volumes = Volumes()
-        self.volume_use = VolumeUse()
-        self.devices = DeviceFacts()
-        self.priorities = reader.Priorities()
-        self.budgets: dict[str, PodDisruptionBudget] = {}
-        self.tasks: dict[str, Task] = {}
-        self.groups: dict[str, Job] = {}
-        self.foreign: dict[str, Task] = {}
-        self.nominations: dict[str, ReservationRecord] = {}
-        self.reservations = ReservationObjects()
-        self.gates: dict[str, tuple[str, ...]] = {}
-        """The scheduling gates of pods that have some, by pod."""
-        self.hyper_nodes = HyperNodes()
-        self.history = RunHistory()
-        self.faults = AnnotationFaults()
-        self.aside = SetAside()
-        """Objects that could not be taken in."""
-        self.terms = PodTerms(self.namespaces.labels, lambda: self._pods.known())
-        self.waiting = WaitingIndex(self.queues)
+        super().__init__(scheduler_names)
         self.generation = 0
         self._freeze: WeakMethod[Callable[[], None]] | None = None
-        self.cache: dict[str, Any] = {}
-        self.compaction = Compaction(self)
+        self.compaction = Compaction(self, self.refresh, self.shapes, self.forget_intake)
         self._names = ResourceNames(self.axis, self.compaction.run)
         self._shaper = Shaper(self._names, self.terms, self.volumes, self.devices, self.compaction.shape_gone)
         self._ledger = TaskLedger(self.nodes, self.queues, self.terms, self.volume_use)
-        self._groups = GroupIntake(self, self._ledger, self._shaper)
+        self._groups = GroupIntake(self, self._ledger, self._shaper, self.compaction)
         self._pods = PodIntake(self, self._ledger, self._shaper, self._groups)
-        self.changed_jobs: Log[Job] = Log()
-        """Jobs that changed, for whoever keeps an index of them."""
         self._handlers: dict[type, tuple[Callable[[Any], object], Callable[[Any], object]]] = {
             Pod: (self._pods.upsert, self._pods.delete),
             Node: (self.nodes.upsert, self._delete_node),
@@ -179,64 +132,6 @@ class ClusterState:
     def shapes(self) -> Iterable[Shape]:
         """Every shape that a task has."""
         return self._shaper.shapes()
-
-    def jobs(self) -> Iterator[Job]:
-        """Every job: the groups, then the pods that are alone."""
-        yield from self.groups.values()
-        yield from (task.job for task in self.tasks.values() if task.job.alone)
-
-    def job_of(self, kind: str, key: str) -> Job | None:
-        """The job of a kind (PodGroup, Controller or Pod) and a key; a group that was not created yet is none."""
-        if kind == "PodGroup":
-            group = self.groups.get(key)
-            return group if group is not None and group.group else None
-        if kind == "Controller":
-            implicit = self.groups.get(key)
-            return implicit if implicit is not None and implicit.implicit else None
-        task = self.tasks.get(key)
-        return task.job if task is not None and task.job.alone else None
-
-    def overrun_jobs(self) -> Iterator[Job]:
-        """Jobs that are there and were once evicted for outliving their expected run time."""
-        for reservation in self.reservations.with_overruns():
-            named = reservation.spec.job_ref
-            job = self.job_of(named.kind, f"{reservation.metadata.namespace}/{named.name}")
-            if job is not None:
-                yield job
-
-    def warnings(self) -> list[str]:
-        unknown = sorted(name for name in self.priorities.named if not self.priorities.known(name))
-        return [
-            *self.namespaces.warnings(),
-            *self.devices.warnings(),
-            *self.faults.warnings(),
-            *self._lost_nodes(),
-            *self.reservations.warnings(self.job_of),
-            *self.aside.warnings(),
-            *(f"priorityclass {name} not found: counted as if none were named" for name in unknown),
-        ]
-
-    def _lost_nodes(self) -> list[str]:
-        """Pods of ours on nodes that are not there: they count in their queue as long as they are."""
-        nodes = self.nodes
-        lost: dict[str, int] = {}
-        for row in np.flatnonzero(~nodes.alive[: len(nodes)]).tolist():
-            count = sum(task.key in self.tasks and task.state in ON_NODE for task in nodes.tasks[row])
-            if count:
-                lost[nodes.names[row]] = count
-        found = [
-            f"node {name} is not there, but {'1 pod is' if count == 1 else f'{count} pods are'} on it: counted in "
-            f"{'its queue' if count == 1 else 'their queues'}"
-            for name, count in sorted(lost.items())[:SHOWN]
-        ]
-        if len(lost) > SHOWN:
-            found.append(f"{len(lost) - SHOWN} more nodes with pods are not there")
-        return found
-
-    def reservation_of(self, task: Task) -> ReservationRecord | None:
-        """The claim to room that a waiting task's objects carry."""
-        reserved = (task.job.reservations or {}).get(task.key)
-        return self.nominations.get(task.key) if reserved is None else reserved
 
     # -- objects that are neither pods nor groups --------------------------------------------------------------
 

@@ -9,14 +9,12 @@ goes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
 from fairway.resources.columns import Vector
 from fairway.state.device_requests import CLASS_PREFIX
-
-if TYPE_CHECKING:
-    from fairway.state.cluster import ClusterState
-    from fairway.state.shapes import Shape
+from fairway.state.shapes import Shape
+from fairway.state.tables import ClusterTables
 
 _NATIVE = 3
 """cpu, memory and pods are dimensions whether or not anything has them."""
@@ -32,10 +30,21 @@ DERIVED = (CLASS_PREFIX, "devices.fairway.dev/")
 
 
 class Compaction:
-    """When it is due, and what is done."""
+    """When it is due, and what is done. `refresh` brings the tables up to date; `shapes` lists the shapes that tasks
+    have; `forget_intake` drops what reading objects leaves behind.
+    """
 
-    def __init__(self, state: ClusterState) -> None:
+    def __init__(
+        self,
+        state: ClusterTables,
+        refresh: Callable[[], None],
+        shapes: Callable[[], Iterable[Shape]],
+        forget_intake: Callable[[], None],
+    ) -> None:
         self._state = state
+        self._refresh = refresh
+        self._shapes = shapes
+        self._forget_intake = forget_intake
         self._left_over = 0
         self._cycles = 0
         self.shapes_gone = 0
@@ -69,13 +78,13 @@ class Compaction:
     def run(self) -> None:
         """Drop all that nothing in the state uses any more."""
         state = self._state
-        state.refresh()
+        self._refresh()
         state.cache.clear()
         state.queues.drop_unused({job.queue for job in state.jobs()})
         state.terms.compact()
         state.nodes.compact([name.startswith(DERIVED) for name in state.axis.names])
         self._drop_names()
-        state.forget_intake()
+        self._forget_intake()
         self._left_over = self._cycles = 0
 
     def _drop_names(self) -> None:
@@ -83,7 +92,7 @@ class Compaction:
         state = self._state
         axis = state.axis
         used = state.nodes.dimensions_in_use() | state.queues.dimensions_in_use() | set(range(_NATIVE))
-        for shape in state.shapes():
+        for shape in self._shapes():
             used |= _rows(shape.vector)
         for job in state.groups.values():
             used |= _rows(job.minimum_resources or ())

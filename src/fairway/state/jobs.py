@@ -1,17 +1,18 @@
-"""Jobs: a PodGroup with its pods, the pods of one controller, or a pod alone."""
+"""Jobs (a PodGroup with its pods, the pods of one controller, or a pod alone) and their tasks, one for each pod."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from sys import intern
+from typing import NamedTuple
 
 from fairway.api.reservations import JobKind
 from fairway.clock import Micros
 from fairway.resources.columns import Vector
-from fairway.state.holds import ReservationRecord
-from fairway.state.membership import PodSays
+from fairway.state.membership import NOTHING_SAID, PodSays
 from fairway.state.planned import OverrunRecord, PlannedRecord
-from fairway.state.tasks import LOST, READY, RESERVATION_STATES, STARTED, Task, TaskState
+from fairway.state.shapes import Shape
+from fairway.state.tasks import LOST, NOWHERE, READY, RESERVATION_STATES, STARTED, ReservationRecord, TaskState
 from fairway.state.topology import TopologyRequest
 
 LAST = 1 << 62
@@ -19,6 +20,70 @@ LAST = 1 << 62
 
 JobOrder = tuple[Micros, str, bool]
 """No two jobs have the same."""
+
+
+class Traits(NamedTuple):
+    """What decides how a task may be treated, apart from where it fits. Equal ones are shared by tasks."""
+
+    role: str = ""
+    preemptable: bool = True
+    preempts: bool = True
+    priority_class: str = ""
+    explicit_priority: bool = False
+    runtime: Micros | None = None
+    deadline: Micros | None = None
+    cooldown: Micros = 0
+    """For so long after its start it is no victim."""
+
+
+class Task:
+    """One pod. Slots and shared parts keep a running one small."""
+
+    __slots__ = (
+        "created",
+        "job",
+        "key",
+        "labels",
+        "matched",
+        "node",
+        "priority",
+        "record",
+        "says",
+        "shape",
+        "started",
+        "state",
+        "traits",
+    )
+
+    def __init__(
+        self,
+        key: str,
+        job: Job,
+        shape: Shape,
+        *,
+        priority: int,
+        created: Micros | None,
+        traits: Traits,
+        labels: dict[str, str],
+    ) -> None:
+        self.key = key
+        self.job = job
+        self.shape = shape
+        self.priority = priority
+        self.created = created
+        self.started: Micros | None = None
+        self.traits = traits
+        self.labels = labels
+        self.matched: tuple[int, ...] = ()
+        self.record: tuple[tuple[str, str], ...] = ()
+        """The annotations that say which devices it was given."""
+        self.says: PodSays = NOTHING_SAID
+        """What it says for its job."""
+        self.state = TaskState.PENDING
+        self.node = NOWHERE
+
+    def __repr__(self) -> str:
+        return f"<Task {self.key} {self.state.name} node={self.node}>"
 
 
 class Job:

@@ -19,11 +19,11 @@ from fairway.api.affinity import Taint
 from fairway.api.nodes import Node
 from fairway.resources.algebra import Resource
 from fairway.resources.columns import Axis, Table, Vector
+from fairway.state.jobs import Task
 from fairway.state.labels import LabelColumns
 from fairway.state.log import Log
 from fairway.state.ranks import NameRanks
 from fairway.state.shapes import HostPort
-from fairway.state.tasks import Task
 
 UNLIMITED_PODS = 1 << 40
 """The pod count of a node that does not state one."""

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from fairway.api.affinity import PodAffinityTerm, TopologySpreadConstraint
 from fairway.api.meta import LabelSelector, LabelSelectorRequirement
 from fairway.api.selectors import matches
-from fairway.state.tasks import Task
+from fairway.state.jobs import Task
 
 CountColumn = NDArray[np.int32]
 NamespaceLabels = Callable[[str], Mapping[str, str]]

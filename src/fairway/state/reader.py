@@ -12,11 +12,12 @@ from fairway.clock import SECOND, Micros
 from fairway.resources.algebra import Resource
 from fairway.resources.columns import Vector
 from fairway.state import annotations as names
+from fairway.state.jobs import Traits
 from fairway.state.membership import belonging, group_name, pod_says, queue_named
 from fairway.state.names import ResourceNames
 from fairway.state.queues import DEFAULT_QUEUE
 from fairway.state.shapes import MAX_REQUEST
-from fairway.state.tasks import TaskState, Traits
+from fairway.state.tasks import TaskState
 
 _PHASES = {
     "Pending": TaskState.BOUND,

@@ -14,6 +14,7 @@ from fairway.resources.algebra import Resource
 from fairway.resources.columns import Vector
 from fairway.state.device_requests import device_requests_of
 from fairway.state.facts import DeviceFacts
+from fairway.state.jobs import Task
 from fairway.state.names import ResourceNames
 from fairway.state.pod_terms import PodTerm, PodTerms, affinity_term, every_term, spread_term
 from fairway.state.reader import RequestReader
@@ -25,7 +26,6 @@ from fairway.state.shapes import (
     ShapeKey,
     Spread,
 )
-from fairway.state.tasks import Task
 from fairway.state.volumes import NO_VOLUMES, VolumeRequests, Volumes
 
 Told = list[tuple[int, Task]]

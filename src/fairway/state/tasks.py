@@ -1,4 +1,4 @@
-"""Tasks (one per pod), and the states they go through. A pod's own object says its state; nothing moves it but that.
+"""The states that tasks (one per pod) go through. A pod's own object says its state; nothing else changes it.
 
                          +--> Reserved --+            (reserve: no free capacity yet)
                          |       |       |
@@ -15,14 +15,12 @@ pods report: they keep their capacity. `Gated` pods have scheduling gates and wa
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from fairway.clock import Micros
-from fairway.state.membership import NOTHING_SAID, PodSays
-
-if TYPE_CHECKING:
-    from fairway.state.jobs import Job
-    from fairway.state.shapes import Shape
+from fairway.api.pods import Pod
+from fairway.clock import Micros, parse_rfc3339
+from fairway.errors import InputError
+from fairway.state.annotations import NOMINATED_SINCE
 
 NOWHERE = -1
 """The node row of a task that is on no node."""
@@ -68,65 +66,23 @@ LOST = frozenset({_S.FAILED, _S.RELEASING, _S.GATED})
 """States of a pod that can not, or not yet, make up its gang."""
 
 
-class Traits(NamedTuple):
-    """What decides how a task may be treated, apart from where it fits. Equal ones are shared by tasks."""
+class ReservationRecord(NamedTuple):
+    """A claim to free capacity on a node. `since` None means that its beginning was not written down."""
 
-    role: str = ""
-    preemptable: bool = True
-    preempts: bool = True
-    priority_class: str = ""
-    explicit_priority: bool = False
-    runtime: Micros | None = None
-    deadline: Micros | None = None
-    cooldown: Micros = 0
-    """For so long after its start it is no victim."""
+    node: str
+    state: TaskState
+    since: Micros | None
 
 
-class Task:
-    """One pod. Slots and shared parts keep a running one small."""
+def read_nomination(pod: Pod) -> ReservationRecord | None:
+    node = pod.status.nominated_node_name
+    if not node:
+        return None
+    return ReservationRecord(node, TaskState.PIPELINED, _time(pod.metadata.annotations.get(NOMINATED_SINCE, "")))
 
-    __slots__ = (
-        "created",
-        "job",
-        "key",
-        "labels",
-        "matched",
-        "node",
-        "priority",
-        "record",
-        "says",
-        "shape",
-        "started",
-        "state",
-        "traits",
-    )
 
-    def __init__(
-        self,
-        key: str,
-        job: Job,
-        shape: Shape,
-        *,
-        priority: int,
-        created: Micros | None,
-        traits: Traits,
-        labels: dict[str, str],
-    ) -> None:
-        self.key = key
-        self.job = job
-        self.shape = shape
-        self.priority = priority
-        self.created = created
-        self.started: Micros | None = None
-        self.traits = traits
-        self.labels = labels
-        self.matched: tuple[int, ...] = ()
-        self.record: tuple[tuple[str, str], ...] = ()
-        """The annotations that say which devices it was given."""
-        self.says: PodSays = NOTHING_SAID
-        """What it says for its job."""
-        self.state = TaskState.PENDING
-        self.node = NOWHERE
-
-    def __repr__(self) -> str:
-        return f"<Task {self.key} {self.state.name} node={self.node}>"
+def _time(text: str) -> Micros | None:
+    try:
+        return parse_rfc3339(text)
+    except InputError:
+        return None

@@ -21,10 +21,9 @@ from fairway.clock import Micros
 from fairway.resources.columns import Vector
 from fairway.state.ages import Ages
 from fairway.state.annotations import STARVING_AFTER, parse_span
-from fairway.state.jobs import Job, JobOrder
+from fairway.state.jobs import Job, JobOrder, Task
 from fairway.state.queues import QueueTree, add
 from fairway.state.shapes import Shape
-from fairway.state.tasks import Task
 from fairway.state.topology import TopologyRequest
 
 

@@ -20,10 +20,11 @@ from fairway.drive.store import ObjectStore
 from fairway.resources.columns import BoolColumn
 from fairway.resources.quantity import format_amount
 from fairway.scheduler.plan import NamespaceStanding, Pending, Plan, QueueStanding, Reservation
-from fairway.state.cluster import PODS, ClusterState
+from fairway.state.cluster import ClusterState
 from fairway.state.device_requests import CLASS_PREFIX
-from fairway.state.jobs import Job
-from fairway.state.tasks import NOWHERE, ON_NODE, Task
+from fairway.state.jobs import Job, Task
+from fairway.state.tables import PODS
+from fairway.state.tasks import NOWHERE, ON_NODE
 
 
 class Shown(msgspec.Struct, rename="camel", frozen=True):

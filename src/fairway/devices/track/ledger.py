@@ -27,8 +27,8 @@ from fairway.state.aside import SetAside
 from fairway.state.cluster import ClusterState
 from fairway.state.device_requests import CLASS_PREFIX, DeviceRequests
 from fairway.state.facts import Changed, fact_key
+from fairway.state.jobs import Task
 from fairway.state.shapes import Shape
-from fairway.state.tasks import Task
 
 _KEPT = 1024
 """Answers that are remembered though nobody may ask again."""

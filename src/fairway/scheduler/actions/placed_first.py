@@ -10,8 +10,8 @@ from fairway.scheduler.actions.trial import Answer
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.reservations import TaskReservation
 from fairway.scheduler.framework.session import Session
-from fairway.state.jobs import Job
-from fairway.state.tasks import Task, TaskState
+from fairway.state.jobs import Job, Task
+from fairway.state.tasks import TaskState
 
 
 class PlacedFirst:

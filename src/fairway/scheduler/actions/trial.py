@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from fairway.scheduler.framework.session import Session
-from fairway.state.jobs import Job
-from fairway.state.tasks import Task
+from fairway.state.jobs import Job, Task
 
 Steps = list[tuple[Job, list[Task], list[int]]]
 """Jobs with the tasks that a step placed, and on which rows; in the order decided."""

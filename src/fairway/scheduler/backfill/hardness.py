@@ -12,7 +12,7 @@ from fairway.scheduler.framework.hooks import OrderedBy
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.reservations import Places
 from fairway.scheduler.framework.session import Session
-from fairway.state.tasks import Task
+from fairway.state.jobs import Task
 
 _HARMLESS_ACTIONS = frozenset({"enqueue", "allocate", "backfill"})
 _ORDER_HOOKS = ("queue_key", "namespace_key", "job_key")

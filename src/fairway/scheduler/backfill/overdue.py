@@ -17,7 +17,8 @@ from fairway.scheduler.eviction.units import Unit, units_of, with_surplus_units
 from fairway.scheduler.framework.reservations import PlannedStart
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.plan import Eviction
-from fairway.state.tasks import Task, TaskState
+from fairway.state.jobs import Task
+from fairway.state.tasks import TaskState
 
 REASON = "it has outlived its expected run time, and a planned start needs its resources"
 

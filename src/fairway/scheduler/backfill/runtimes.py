@@ -20,7 +20,7 @@ from fairway.clock import SECOND, Micros
 from fairway.scheduler.eviction.units import is_system
 from fairway.state.annotations import EXPECTED_RUNTIME, TRUE_RUNTIME, USER, is_never_evicted, parse_runtime
 from fairway.state.cluster import ClusterState
-from fairway.state.tasks import Task
+from fairway.state.jobs import Task
 
 FOREIGN = ""
 """The queue of pods of other schedulers, which belong to none."""

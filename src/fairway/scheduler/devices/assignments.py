@@ -22,9 +22,9 @@ from fairway.resources.columns import Vector
 from fairway.scheduler.devices.capacity import CapacityStep, FreeDevices, Moved
 from fairway.scheduler.devices.loss import Losses
 from fairway.scheduler.devices.requests import OpenDeviceRequests, PreparedRequest
+from fairway.state.jobs import Task
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import Snapshot
-from fairway.state.tasks import Task
 
 _FEW = 3
 """Fewer changes of columns than this are written one by one."""

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from fairway.devices.match.capacity import FreeSlots
 from fairway.devices.model.device import WHOLE
 from fairway.devices.track.node import NodeDevices
-from fairway.state.cluster import CPU
 from fairway.state.shapes import Shape
+from fairway.state.tables import CPU
 
 MOST = 95
 """Typical pods are the most frequent ones that make up this many per cent of all."""

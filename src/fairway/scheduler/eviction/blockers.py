@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from fairway.resources.columns import BoolColumn
 from fairway.scheduler.eviction.units import Unit
 from fairway.scheduler.framework.session import Session
+from fairway.state.jobs import Task
 from fairway.state.labels import ABSENT
 from fairway.state.shapes import Shape, ports_clash
-from fairway.state.tasks import Task
 
 
 def passes_now(session: Session, shape: Shape) -> BoolColumn | None:

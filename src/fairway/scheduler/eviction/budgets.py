@@ -8,7 +8,8 @@ from fairway.api.scheduling import PodDisruptionBudget
 from fairway.api.selectors import matches
 from fairway.scheduler.eviction.units import EVICTABLE
 from fairway.state.cluster import ClusterState
-from fairway.state.tasks import FINISHED, Task
+from fairway.state.jobs import Task
+from fairway.state.tasks import FINISHED
 
 
 class DisruptionBudgets:

@@ -9,8 +9,8 @@ import numpy as np
 from fairway.resources.columns import BoolColumn
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.placement.kernel import INFEASIBLE
+from fairway.state.jobs import Task
 from fairway.state.shapes import Shape
-from fairway.state.tasks import Task
 
 
 class FitCounts:

@@ -13,8 +13,8 @@ from fairway.scheduler.eviction.units import Taken, Unit
 from fairway.scheduler.framework.accounts import UNLIMITED
 from fairway.scheduler.framework.job_run import JobRun, TaskRun, grouped
 from fairway.scheduler.framework.session import Session
+from fairway.state.jobs import Task
 from fairway.state.queues import Amounts
-from fairway.state.tasks import Task
 
 Place = tuple[Task, int]
 

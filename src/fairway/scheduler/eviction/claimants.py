@@ -11,7 +11,7 @@ from fairway.scheduler.framework.candidates import is_for_backfill, next_in_clas
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.reservations.missing import missing_tasks
-from fairway.state.tasks import Task
+from fairway.state.jobs import Task
 from fairway.state.waiting import EquivalenceClass
 
 

@@ -21,8 +21,8 @@ from fairway.scheduler.eviction.units import Taken, Unit
 from fairway.scheduler.framework.accounts import SHARE_BITS, QueueAccount
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
-from fairway.state.cluster import PODS
 from fairway.state.queues import Amounts, add
+from fairway.state.tables import PODS
 from fairway.state.tasks import TaskState
 
 Floors = Mapping[str, Amounts]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fairway.scheduler.eviction.units import Unit
 from fairway.scheduler.framework.session import Session
-from fairway.state.tasks import Task
+from fairway.state.jobs import Task
 
 
 class Scratch:

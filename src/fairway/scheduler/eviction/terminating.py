@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from fairway.scheduler.eviction.scratch import Scratch
 from fairway.scheduler.framework.session import Session
-from fairway.state.tasks import Task, TaskState
+from fairway.state.jobs import Task
+from fairway.state.tasks import TaskState
 
 
 class TerminatingCapacity:

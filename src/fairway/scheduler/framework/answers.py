@@ -24,8 +24,8 @@ from fairway.scheduler.framework.hooks import Check, EntitledBy, FloatColumn, Ke
 from fairway.scheduler.framework.read_only import shown
 from fairway.scheduler.placement.node_view import NodeView
 from fairway.scheduler.verdict import Reason, Verdict
-from fairway.state.cluster import PODS
-from fairway.state.tasks import Task
+from fairway.state.jobs import Task
+from fairway.state.tables import PODS
 
 GIANT_SCORE = 1e6
 """A single score beyond this is no score."""

@@ -26,9 +26,9 @@ from fairway.scheduler.placement.node_view import FloatColumn as FloatColumn
 from fairway.scheduler.placement.node_view import NodeView
 from fairway.scheduler.verdict import Verdict
 from fairway.state.cluster import ClusterState
+from fairway.state.jobs import Task
 from fairway.state.queues import Amounts
 from fairway.state.shapes import Shape
-from fairway.state.tasks import Task
 
 Key = Any
 """Anything sortable; small first. All keys of one hook must be comparable with each other."""

@@ -20,8 +20,9 @@ from fairway.scheduler.framework.accounts import NamespaceAccount, QueueAccount
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.view import Workspace
 from fairway.scheduler.plan import Released
+from fairway.state.jobs import Task
 from fairway.state.queues import Amounts, add
-from fairway.state.tasks import Task, TaskState
+from fairway.state.tasks import TaskState
 
 Places = tuple[tuple[Task, int], ...]
 

@@ -34,13 +34,14 @@ from fairway.scheduler.placement.node_view import NodeView
 from fairway.scheduler.placement.pod_counts import PodCounts
 from fairway.scheduler.plan import Eviction
 from fairway.scheduler.verdict import YES, Reason, Verdict
-from fairway.state.cluster import PODS, ClusterState
+from fairway.state.cluster import ClusterState
 from fairway.state.device_requests import CLASS_PREFIX
-from fairway.state.jobs import Job
+from fairway.state.jobs import Job, Task
 from fairway.state.queues import add
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import snapshot_of
-from fairway.state.tasks import Task, TaskState
+from fairway.state.tables import PODS
+from fairway.state.tasks import TaskState
 from fairway.state.waiting import EquivalenceClass, GangTemplate, PendingJob
 
 CapFor = Callable[[Shape], IntColumn | None]

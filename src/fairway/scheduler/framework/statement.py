@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 from fairway.scheduler.framework.job_run import JobRun, TaskRun
 from fairway.scheduler.framework.reservations import Reservations
 from fairway.scheduler.framework.view import Workspace
-from fairway.state.tasks import Task
+from fairway.state.jobs import Task
 
 
 class _Session(Workspace, Protocol):

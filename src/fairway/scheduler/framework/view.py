@@ -18,10 +18,9 @@ from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.placement.kernel import Kernel
 from fairway.scheduler.placement.pod_counts import PodCounts
 from fairway.state.cluster import ClusterState
-from fairway.state.jobs import Job
+from fairway.state.jobs import Job, Task
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import Snapshot
-from fairway.state.tasks import Task
 from fairway.state.waiting import EquivalenceClass, GangTemplate, PendingJob
 
 

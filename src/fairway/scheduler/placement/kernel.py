@@ -28,10 +28,10 @@ from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.placement.columns import Column, Columns
 from fairway.scheduler.placement.node_view import Check, FloatColumn, NodeView
 from fairway.scheduler.placement.pod_counts import PodCounts
-from fairway.state.cluster import PODS
 from fairway.state.ranks import RANK_BITS
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import Snapshot
+from fairway.state.tables import PODS
 
 GIANT = 1 << 61
 """Added to the key of an infeasible node, at most twice: by what labels say, and by what the room says."""

@@ -11,9 +11,9 @@ import numpy as np
 
 from fairway.resources.columns import IntColumn
 from fairway.state.attachments import VolumeUse
+from fairway.state.jobs import Task
 from fairway.state.pod_terms import CountColumn, PodTerms
 from fairway.state.shapes import HostPort, Shape
-from fairway.state.tasks import Task
 from fairway.state.volumes import VolumeRequests
 
 NO_LIMIT = 1 << 40

@@ -8,8 +8,8 @@ from fairway.api.arguments import BinPackArguments
 from fairway.scheduler.framework.hooks import FloatColumn
 from fairway.scheduler.framework.view import SessionView
 from fairway.scheduler.placement.node_view import NodeView
-from fairway.state.cluster import CPU, MEMORY
 from fairway.state.shapes import Shape
+from fairway.state.tables import CPU, MEMORY
 
 
 class BinPack:

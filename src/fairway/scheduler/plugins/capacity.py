@@ -5,7 +5,7 @@ from __future__ import annotations
 from fairway.api.settings import Arguments
 from fairway.scheduler.framework.accounts import UNLIMITED, QueueAccount
 from fairway.scheduler.plugins.queue_limits import QueueLimits
-from fairway.state.cluster import PODS
+from fairway.state.tables import PODS
 
 
 class Capacity(QueueLimits):

@@ -10,7 +10,7 @@ from fairway.scheduler.framework.accounts import NamespaceAccount, share, share_
 from fairway.scheduler.framework.hooks import EntitledBy, KeyText, OrderedBy
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.view import SessionView
-from fairway.state.cluster import PODS
+from fairway.state.tables import PODS
 
 
 class Drf:

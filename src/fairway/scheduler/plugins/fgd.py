@@ -18,8 +18,9 @@ from fairway.scheduler.devices.requests import PreparedRequest
 from fairway.scheduler.framework.hooks import FloatColumn
 from fairway.scheduler.framework.view import SessionView
 from fairway.scheduler.placement.node_view import NodeView
-from fairway.state.cluster import CPU, PODS, ClusterState
+from fairway.state.cluster import ClusterState
 from fairway.state.shapes import Shape
+from fairway.state.tables import CPU, PODS
 
 _MOST = 100.0
 """Where the sigmoid is flat for all that a score can tell."""

@@ -10,8 +10,8 @@ from fairway.scheduler.framework.hooks import FloatColumn
 from fairway.scheduler.placement import pod_rules
 from fairway.scheduler.placement.matching import term_column, tolerates
 from fairway.scheduler.placement.node_view import NodeView
-from fairway.state.cluster import CPU, MEMORY, PODS
 from fairway.state.shapes import Shape
+from fairway.state.tables import CPU, MEMORY, PODS
 
 
 class NodeOrder:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fairway.api.settings import Arguments
 from fairway.scheduler.framework.hooks import EntitledBy, KeyText, OrderedBy
 from fairway.scheduler.framework.job_run import JobRun
-from fairway.state.tasks import Task
+from fairway.state.jobs import Task
 
 
 class Priority:

@@ -11,7 +11,7 @@ from fairway.scheduler.framework.accounts import UNLIMITED, QueueAccount
 from fairway.scheduler.framework.view import SessionView
 from fairway.scheduler.plugins.filling import Claim, fill
 from fairway.scheduler.plugins.queue_limits import QueueLimits
-from fairway.state.cluster import PODS
+from fairway.state.tables import PODS
 
 
 class Proportion(QueueLimits):

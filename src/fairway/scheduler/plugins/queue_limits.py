@@ -11,9 +11,9 @@ from fairway.scheduler.framework.hooks import KeyText, OrderedBy
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.view import SessionView
 from fairway.scheduler.verdict import YES, Reason, Verdict
-from fairway.state.cluster import PODS
 from fairway.state.queues import Amounts, add
 from fairway.state.shapes import Shape
+from fairway.state.tables import PODS
 from fairway.state.waiting import GangTemplate
 
 

@@ -12,7 +12,7 @@ from fairway.devices.track.record import DeviceUse, written
 from fairway.resources.quantity import Format, Quantity
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.plan import ClassStanding, DeviceChoice
-from fairway.state.tasks import Task
+from fairway.state.jobs import Task
 
 
 class Choices(NamedTuple):

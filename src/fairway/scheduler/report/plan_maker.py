@@ -23,7 +23,8 @@ from fairway.scheduler.report.recheck import recheck_at
 from fairway.scheduler.report.standings import Standings
 from fairway.scheduler.report.statuses import statuses
 from fairway.scheduler.report.waiting_jobs import WaitingJobs
-from fairway.state.tasks import Task, TaskState
+from fairway.state.jobs import Task
+from fairway.state.tasks import TaskState
 
 
 def make_plan(session: Session, *, reasons: bool) -> Plan:

@@ -18,8 +18,8 @@ from fairway.scheduler.plan import (
     NamespaceStanding,
     QueueStanding,
 )
-from fairway.state.cluster import PODS
 from fairway.state.queues import Amounts
+from fairway.state.tables import PODS
 
 
 class Standings:

@@ -18,8 +18,8 @@ from fairway.scheduler.plan import (
 from fairway.scheduler.report.explain import Why, explain
 from fairway.scheduler.reservations.starving import is_overdue, overdue
 from fairway.scheduler.verdict import QUEUE_LIMITED, Reason, Verdict
-from fairway.state.jobs import Job
-from fairway.state.tasks import Task, TaskState
+from fairway.state.jobs import Job, Task
+from fairway.state.tasks import TaskState
 from fairway.state.waiting import ClassKey, EquivalenceClass, GangTemplate, PendingJob, starvation_override
 
 _NO_TEMPLATE = GangTemplate(((), 0, (), None, None))

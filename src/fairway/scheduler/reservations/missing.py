@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
-from fairway.state.tasks import Task, TaskState
+from fairway.state.jobs import Task
+from fairway.state.tasks import TaskState
 
 
 def missing_tasks(session: Session, job: JobRun) -> list[Task]:

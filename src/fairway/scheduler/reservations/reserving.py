@@ -24,8 +24,9 @@ from fairway.scheduler.reservations.missing import missing_tasks
 from fairway.scheduler.reservations.reservable import max_reserved, reservable_nodes, scoring_nodes
 from fairway.scheduler.topology.domains import Domains
 from fairway.scheduler.verdict import Reason
+from fairway.state.jobs import Task
 from fairway.state.shapes import Shape
-from fairway.state.tasks import ON_NODE, Task, TaskState
+from fairway.state.tasks import ON_NODE, TaskState
 from fairway.state.waiting import GangTemplate
 
 TEN = 10.0

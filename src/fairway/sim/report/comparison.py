@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fairway.sim.compare import Difference, RunComparison
+from fairway.sim.report.compare import Difference, RunComparison
 from fairway.sim.report.svg import clear_time, counted, escape, percent
 from fairway.sim.report.table import MAX_ROWS, plain_table
 

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from sys import intern
-from typing import TYPE_CHECKING
 
 from fairway.api.scheduling import PodGroup, PodGroupSpec
 from fairway.clock import Micros, from_datetime
 from fairway.state.annotations import STARVING_AFTER, kept, parse_span
-from fairway.state.jobs import Job
+from fairway.state.compaction import Compaction
+from fairway.state.jobs import Job, Task
 from fairway.state.ledger import TaskLedger
 from fairway.state.membership import PodSays, queue_named
 from fairway.state.queues import DEFAULT_QUEUE
 from fairway.state.shaper import Shaper
-from fairway.state.tasks import ACCOUNTED, NOWHERE, WAITING, Task, TaskState
+from fairway.state.tables import ClusterTables
+from fairway.state.tasks import ACCOUNTED, NOWHERE, WAITING, TaskState
 from fairway.state.topology import of_group, of_object, strictest
-
-if TYPE_CHECKING:
-    from fairway.state.cluster import ClusterState
-
 
 LET_IN = "Inqueue"
 """The phase of an implicit job: no object's status could say that it was let in, so it is in from the start."""
@@ -27,10 +24,11 @@ LET_IN = "Inqueue"
 class GroupIntake:
     """A group that pods name before anybody has made it is there, too: its pods wait for it."""
 
-    def __init__(self, state: ClusterState, ledger: TaskLedger, shaper: Shaper) -> None:
+    def __init__(self, state: ClusterTables, ledger: TaskLedger, shaper: Shaper, compaction: Compaction) -> None:
         self._state = state
         self._ledger = ledger
         self._shaper = shaper
+        self._compaction = compaction
 
     def job(self, key: str, namespace: str, *, implicit: bool = False) -> Job:
         job = self._state.groups.get(key)
@@ -66,7 +64,7 @@ class GroupIntake:
     def suspect_queue(self, job: Job) -> None:
         """A job lets go of its queue: if no object has made that, it may be of no use any more."""
         if job.queue not in self._state.queues or not self._state.queues[job.queue].exists:
-            self._state.compaction.suspect()
+            self._compaction.suspect()
 
     def choose_queue(self, job: Job) -> None:
         """The queue of the group, else of its pods (of several the first by name), else of the namespace."""
@@ -105,7 +103,7 @@ class GroupIntake:
             return
         self.suspect_queue(job)
         if job.minimum_resources:
-            self._state.compaction.suspect(small=True)
+            self._compaction.suspect(small=True)
         job.named_queue = ""
         self.choose_queue(job)
         job.group, job.created, job.uid = False, None, ""

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from fairway.api.pods import Pod
 from fairway.clock import Micros, from_datetime
 from fairway.state import reader
 from fairway.state.annotations import USER, kept
 from fairway.state.device_requests import device_record
-from fairway.state.holds import read_nomination
 from fairway.state.intake.groups import GroupIntake
-from fairway.state.jobs import Job
+from fairway.state.jobs import Job, Task
 from fairway.state.ledger import TaskLedger
 from fairway.state.membership import Belongs, belonging, pod_says, queue_named
 from fairway.state.queues import DEFAULT_QUEUE
 from fairway.state.shaper import ShapeDraft, Shaper
-from fairway.state.tasks import FINISHED, NOWHERE, ON_NODE, WAITING, Task, TaskState
+from fairway.state.tables import ClusterTables
+from fairway.state.tasks import FINISHED, NOWHERE, ON_NODE, WAITING, TaskState, read_nomination
 from fairway.state.volumes import claims_of
-
-if TYPE_CHECKING:
-    from fairway.state.cluster import ClusterState
 
 _NO_LABELS: dict[str, str] = {}
 """One for all pods without labels."""
@@ -30,7 +26,7 @@ _NO_LABELS: dict[str, str] = {}
 class PodIntake:
     """Our pods, and those of other schedulers, which use room and belong to no queue."""
 
-    def __init__(self, state: ClusterState, ledger: TaskLedger, shaper: Shaper, groups: GroupIntake) -> None:
+    def __init__(self, state: ClusterTables, ledger: TaskLedger, shaper: Shaper, groups: GroupIntake) -> None:
         self._state = state
         self._ledger = ledger
         self._shaper = shaper
@@ -206,11 +202,6 @@ class PodIntake:
 
     # -- when what pods rest on changes --------------------------------------------------------------------------
 
-    def known(self) -> Iterator[Task]:
-        """All pods that may be on a node, those of others too."""
-        yield from self._state.tasks.values()
-        yield from self._state.foreign.values()
-
     def _tell(self, tasks: Iterable[tuple[int, Task]]) -> None:
         """A new term matches these tasks: count them where they are, and give those that wait a new shape."""
         for term, task in tasks:
@@ -226,7 +217,7 @@ class PodIntake:
         terms = self._state.terms
         if not len(terms):
             return
-        for task in list(self.known()):
+        for task in list(self._state.pods()):
             if task.job.namespace != namespace:
                 continue
             matched = terms.matching(namespace, task.labels)
