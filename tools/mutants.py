@@ -26,6 +26,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -228,7 +229,8 @@ def sample(count: int, seed: int, only: str, found: Reach) -> list[Mutant]:
 def _one_of(path: Path, line: int, dice: random.Random) -> Mutant | None:
     tree = ast.parse(path.read_text())
     before = set(ast.unparse(tree).splitlines())
-    places = [node for node in ast.walk(tree) if getattr(node, "lineno", None) == line]
+    silent = {node for part in _silent(tree) for node in ast.walk(part)}
+    places = [node for node in ast.walk(tree) if getattr(node, "lineno", None) == line and node not in silent]
     options = [(node, variant) for node in places for variant in range(2) if _mutate(copy.copy(node), variant)]
     if not options:
         return None
@@ -237,6 +239,18 @@ def _one_of(path: Path, line: int, dice: random.Random) -> Mutant | None:
     text = ast.unparse(ast.fix_missing_locations(tree))
     shown = " / ".join(part.strip() for part in text.splitlines() if part not in before)
     return Mutant(path, line, what, text, shown)
+
+
+def _silent(tree: ast.AST) -> Iterator[ast.AST]:
+    """Parts whose change no test can notice: annotations, and `strict=True`, an assertion of what is always so."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.keyword(arg="strict", value=value):
+                yield value
+            case ast.AnnAssign(annotation=annotation) | ast.arg(annotation=ast.expr() as annotation):
+                yield annotation
+            case ast.FunctionDef(returns=ast.expr() as returns):
+                yield returns
 
 
 def _environment(tree: Path) -> dict[str, str]:
