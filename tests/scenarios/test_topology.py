@@ -150,6 +150,10 @@ class TestSoft:
         )
         assert len(bound(plan([node(f"x{i}", cpu=4) for i in range(4)], job, policy=policy()))) == 4, "anywhere"
 
+    def test_inside_a_zone_that_takes_it_few_racks_are_used(self) -> None:
+        found = plan(cluster(a1=1, a2=2, a3=3), gang("g", 4, SOFT), policy=policy())
+        assert racks(found, "g") == ["a1", "a3"], "3 and 1, not whatever comes first by name"
+
     def test_more_pods_go_where_the_others_are(self) -> None:
         job = gang("g", 3, SOFT, minimum=1)
         job[1] = pod("g-0", group="g", node="b1-n0", cpu=4)

@@ -1,7 +1,7 @@
 """What an external plugin may not do: change the engine, end the program, pass for a built-in one, hold cycles up."""
 
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -9,6 +9,7 @@ import pytest
 from fairway.scheduler.decide import decide
 from fairway.scheduler.framework.guard import Stopwatch
 from fairway.scheduler.framework.hooks import Check
+from fairway.scheduler.framework.read_only import shown
 from fairway.scheduler.framework.registry import Registry
 from fairway.scheduler.plan import Plan
 from fairway.scheduler.plugins import BUILT_IN
@@ -275,3 +276,15 @@ def test_a_fast_hook_is_never_reported() -> None:
     plans, calls = cycles("job_valid", YES, takes=10)
     assert all(not plan.warnings for plan in plans)
     assert all(calls)
+
+
+def test_named_tuples_stay_named_and_what_is_in_them_cannot_be_written_to():
+    class Pair(NamedTuple):
+        left: list[int]
+        right: int
+
+    seen = shown(Pair([1, 2], 3))
+    assert (type(seen), seen.left, seen.right) == (Pair, (1, 2), 3)
+    plain = (1, "a", (2.0, None))
+    assert shown(plain) is plain, "where nothing can be changed nothing is copied"
+    assert shown(([1], 2)) == ((1,), 2)

@@ -14,6 +14,8 @@ from fairway.state.tasks import NOWHERE
 from support import objects as make
 from support.engine import state_of
 
+DATA = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
+
 
 def whole() -> ClusterState:
     """Something of everything: queues, a gang, lone pods, a foreign pod, a node that is gone, rules between pods."""
@@ -33,6 +35,11 @@ def whole() -> ClusterState:
         make.pod("gated", cpu=1, gates=["later"]),
         make.pod("foreign", node="n2", cpu=1, spec={"schedulerName": "other"}),
         make.group("empty"),
+        make.made(
+            "PersistentVolumeClaim", "data", "default", spec={"accessModes": ["ReadWriteOncePod"], "volumeName": "pv"}
+        ),
+        make.made("PersistentVolume", "pv", spec={"csi": {"driver": "disk.example.com", "volumeHandle": "d"}}),
+        make.pod("writes", node="n1", cpu=1, spec={"volumes": [DATA]}),
     )
     state.apply(Deleted(make.node("gone")))
     snapshot_of(state)
@@ -97,6 +104,8 @@ DAMAGES: list[tuple[str, Callable[[ClusterState], Any]]] = [
     ("reserved on node n1", lambda s: s.nodes.reserved.add(_row(s, "n1"), ((CPU, 1),))),
     ("foreign on node n2", lambda s: s.nodes.foreign.add(_row(s, "n2"), ((CPU, -1),))),
     ("host ports of node n1", lambda s: s.nodes.ports.clear()),
+    ("volumes attached", lambda s: s.volume_use.attached.clear()),
+    ("claims in use", lambda s: s.volume_use.holders.clear()),
     ("ranks do not rise", _swap_ranks),
     ("names with a rank", lambda s: s.nodes.ranks._ranks.pop("n2")),
     ("ranked names", lambda s: s.nodes.ranks._names.pop()),

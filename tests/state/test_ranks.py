@@ -34,6 +34,16 @@ def test_a_new_name_seldom_moves_the_others():
     assert (ranks.epoch, ranks["n0500"]) == (epoch, before)
 
 
+def test_names_before_the_first_and_after_the_last_move_no_others_either():
+    ranks = NameRanks()
+    ranks.add([f"n{i:04d}" for i in range(1000)])
+    epoch = ranks.epoch
+    ranks.add(["a"])
+    ranks.add(["z"])
+    assert ranks.epoch == epoch
+    assert ranks["a"] < ranks["n0000"] < ranks["n0999"] < ranks["z"]
+
+
 def test_names_squeezed_into_one_gap_make_room_for_themselves():
     ranks = NameRanks()
     ranks.add([f"n{i:03d}" for i in range(100)])

@@ -229,6 +229,13 @@ def test_queues_are_linked_to_parents_that_come_later_or_go_first(state):
     assert state.queues["top"].children == set()
 
 
+def test_a_queue_that_is_deleted_is_no_child_any_more(state):
+    state.upsert([make.queue("top"), make.queue("child", parent="top"), make.pod("a", queue="child", cpu=1)])
+    state.delete(make.queue("child", parent="top"))
+    assert state.queues["top"].children == set()
+    assert not state.queues["child"].exists
+
+
 def test_an_event_about_a_kind_that_does_not_concern_scheduling_is_passed_over(state):
     cluster = make.made("ManagedCluster", "c1")
     state.apply(Upserted(cluster))
