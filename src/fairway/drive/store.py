@@ -102,7 +102,7 @@ class ObjectStore:
             return
         changes = self._sent.get(key)
         if changes is not None:
-            self._keep(key, [change for change in changes if _concerns(change, thing) and not change.shown_by(thing)])
+            self._keep(key, _still_under_way(changes, thing))
         self._dirty.setdefault(key, None)
 
     def gone(self, thing: ApiObject) -> None:
@@ -208,6 +208,15 @@ def _says_only_why(thing: ApiObject, known: ApiObject | None) -> bool:
     if isinstance(thing, PodGroup) and isinstance(known, PodGroup):
         return thing.status.phase == known.status.phase and thing.spec == known.spec and _same_metadata(thing, known)
     return False
+
+
+def _still_under_way(changes: list[Change], thing: ApiObject) -> list[Change]:
+    """Those that a version does not show yet. Changes to one object are made in order: one that is shown tells that
+    those before it were made, too, though no version in between was seen.
+    """
+    own = [change for change in changes if _concerns(change, thing)]
+    shown = [place for place, change in enumerate(own) if change.shown_by(thing)]
+    return own[shown[-1] + 1 :] if shown else own
 
 
 def _concerns(change: Change, thing: ApiObject) -> bool:

@@ -68,6 +68,8 @@ class Ending(NamedTuple):
     result: WriteResult
     why: str = ""
     wait: float = 0.0
+    by_budget: bool = False
+    """Whether a PodDisruptionBudget is why an eviction was refused."""
 
 
 DONE = Ending(WriteResult.DONE)

@@ -11,13 +11,13 @@ from fairway.clock import format_rfc3339
 from fairway.drive.change import Bind, Change, Evict, Nominate
 from fairway.kube.exchange import (
     DONE,
-    LONG_PAUSE,
     MERGE_PATCH,
     STRATEGIC_PATCH,
     ApiAnswer,
     ApiRequest,
     Ending,
     Script,
+    WriteResult,
     again,
     encoded,
     explained,
@@ -105,7 +105,8 @@ def evict(change: Evict) -> Script:
     path = pod_path(change.key)
     answer = yield ApiRequest("POST", f"{path}/eviction", _eviction_body(change))
     if is_budget_refusal(answer):
-        return refused(f"a PodDisruptionBudget forbids the eviction: {explained(answer)}")
+        why = f"a PodDisruptionBudget forbids the eviction: {explained(answer)}"
+        return Ending(WriteResult.REFUSED, why, by_budget=True)
     if is_unsure(answer):
         look = yield ApiRequest("GET", path)
         ending = _evicted_as_seen(change, answer, look)
@@ -146,7 +147,7 @@ def _evicted_as_seen(change: Evict, answer: ApiAnswer, look: ApiAnswer) -> Endin
     if pod.metadata.deletion_timestamp is not None:
         return DONE
     if answer.status == 500 and "more than one PodDisruptionBudget" in explained(answer):
-        return refused(explained(answer), LONG_PAUSE)
+        return Ending(WriteResult.REFUSED, explained(answer), by_budget=True)
     return again(answer)
 
 

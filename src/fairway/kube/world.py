@@ -25,11 +25,10 @@ HandOver = Callable[[Callable[[], None]], None]
 
 
 class ChangeReports(Protocol):
-    """Is told what became of changes, on the loop's thread; a `SchedulerLoop` is one."""
+    """Is told what became of changes, on the loop's thread."""
 
-    def settled(self, change: Change) -> None: ...
-
-    def refused(self, change: Change, why: str) -> None: ...
+    def ended(self, change: Change, ending: Ending) -> None:
+        """The server made a change, or refused it."""
 
 
 class KubeWorld:
@@ -120,10 +119,7 @@ class KubeWorld:
     def _tell(self, ended: Sequence[tuple[Change, Ending]]) -> None:
         self.unanswered -= len(ended)
         for change, ending in ended:
-            if ending.result is WriteResult.DONE:
-                self.reports.settled(change)
-            else:
-                self.reports.refused(change, ending.why)
+            self.reports.ended(change, ending)
 
 
 class _AwaitedClaims:

@@ -14,6 +14,7 @@ import signal
 import socket
 import threading
 import traceback
+from collections.abc import Sequence
 from functools import partial
 from random import Random
 from uuid import uuid4
@@ -28,11 +29,14 @@ from fairway.app.live.policies import ConfigMapText, FileText, PolicySource, Pol
 from fairway.app.live.settings import RunSettings
 from fairway.app.live.shadow import ShadowPolicy
 from fairway.clock import SECOND, wall_clock
-from fairway.drive.change import Change
+from fairway.drive.change import Change, Evict
 from fairway.drive.loop import Rhythm, SchedulerLoop
+from fairway.kube.budgets import hold_budgets
 from fairway.kube.client import ApiClient
 from fairway.kube.connection import Connection
+from fairway.kube.exchange import LONG_PAUSE, Ending, WriteResult
 from fairway.kube.feed import Feed
+from fairway.kube.gangs import GangGuard
 from fairway.kube.lease import Elector, LeaseSettings, boot_clock
 from fairway.kube.lease_keeper import LeaseKeeper
 from fairway.kube.loop_thread import LoopThread
@@ -43,6 +47,7 @@ from fairway.kube.world import KubeWorld
 from fairway.kube.write_queue import WriteQueue, WriteRank
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.state.cluster import ClusterState
+from fairway.state.jobs import Job
 
 FINISH = 20.0
 """Seconds that writes have to end after the signal to stop; a pod has 30 by default."""
@@ -173,6 +178,15 @@ class LiveScheduler:
             listeners=[self._observer],
         )
         self._scheduler.lead(False)
+        self._gangs = GangGuard(
+            state,
+            self._scheduler.store,
+            self._thread,
+            int(settings.gang_bind_timeout * SECOND),
+            self._carry_out,
+            self._gang_timed_out,
+        )
+        self._scheduler.listeners.append(self._gangs)
         self._lease = self._lease_keeper()
         kube.reports = self
         self._feed = Feed(SCHEDULER_KINDS, self._scheduler, self._scheduler.store, self._listed, groups)
@@ -252,14 +266,29 @@ class LiveScheduler:
         self._lead_if_complete()
 
     def _lead_if_complete(self) -> None:
-        self._scheduler.lead(self._complete and self._leads)
+        leads = self._complete and self._leads
+        self._scheduler.lead(leads)
+        self._gangs.lead(leads)
 
-    def settled(self, change: Change) -> None:
-        self._observer.settled(change)
-        self._scheduler.settled(change)
+    def _carry_out(self, changes: Sequence[Change]) -> None:
+        self._world.carry_out(changes)
 
-    def refused(self, change: Change, why: str) -> None:
-        self._scheduler.refused(change, why)
+    def _gang_timed_out(self, job: Job, why: str) -> None:
+        self.metrics.broken_gangs.inc()
+        self._log.warning("gang evicted: it could not be completed in time", job=job.key, why=why)
+
+    def ended(self, change: Change, ending: Ending) -> None:
+        """What became of a change."""
+        if ending.result is WriteResult.DONE:
+            self._observer.settled(change)
+            self._scheduler.settled(change)
+            return
+        if ending.by_budget and isinstance(change, Evict) and not hold_budgets(self._scheduler.store, change):
+            # No budget of ours explains it: deciding at once would only ask for the same again.
+            later = self._thread.now() + int(LONG_PAUSE * SECOND)
+            self._thread.call_at(later, partial(self._scheduler.refused, change, ending.why))
+            return
+        self._scheduler.refused(change, ending.why)
 
     # -- policies ----------------------------------------------------------------------------------------------
 
