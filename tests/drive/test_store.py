@@ -314,3 +314,25 @@ def test_the_order_of_a_relist_does_not_matter(order: list[str]) -> None:
     store = ObjectStore()
     store.listed("Pod", [versioned(pod(name), 1, uid=name) for name in order])
     assert {event.object.metadata.name for event in told(store)} == {"a", "b", "c", "d"}
+
+
+def test_a_version_that_shows_a_later_change_shows_those_before_it() -> None:
+    """Between two lists several changes of one object may be made: only the last is ever seen."""
+    store = ObjectStore()
+    store.seen(waiting())
+    first, second = (Nominate(pod_key("default/a"), "u1", name, BEGIN) for name in ("n1", "n2"))
+    store.sent([first])
+    store.sent([second])
+    told(store)
+    store.seen(versioned(pod("a", nominated="n2"), 2))
+    assert list(store.under_way()) == []
+    assert store.get(pod_key("default/a")).status.nominated_node_name == "n2"
+
+
+def test_a_version_that_shows_an_earlier_change_leaves_the_later_ones_under_way() -> None:
+    store = ObjectStore()
+    store.seen(waiting())
+    nominate = Nominate(pod_key("default/a"), "u1", "n1", BEGIN)
+    store.sent([nominate, bind()])
+    store.seen(versioned(pod("a", nominated="n1"), 2))
+    assert list(store.under_way()) == [bind()]

@@ -1,23 +1,32 @@
-"""Tests that ask for `plane` run against a real API server: `make kube-test`. Everywhere else they are skipped."""
+"""Tests that ask for `plane` run against a real API server: `make kube-test`. Everywhere else they are left out."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from kube.cluster import Cluster
 from kube.controlplane.build import missing
 from kube.controlplane.plane import ControlPlane, data_folder
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Without a control plane those that need one are left out together, and are a number on the last line."""
+    if os.environ.get("FAIRWAY_KUBE"):
+        return
+    apart = [item for item in items if "plane" in getattr(item, "fixturenames", ())]
+    config.hook.pytest_deselected(items=apart)
+    items[:] = [item for item in items if item not in apart]
 
 
 @pytest.fixture(name="plane", scope="session")
 def a_control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """One for all tests of a run; a test uses namespaces and nodes of its own names, and removes its nodes."""
-    if not os.environ.get("FAIRWAY_KUBE"):
-        pytest.skip("on a real API server: make kube-test")
     if missing():
         pytest.skip(f"{', '.join(missing())} not built: make kube-test")
     folder: Path = data_folder(tmp_path_factory.mktemp("plane"))
@@ -26,3 +35,12 @@ def a_control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Contro
     yield plane
     plane.stop()
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(name="cluster")
+def a_cluster(plane: ControlPlane, request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """A namespace on the control plane, for one test."""
+    name = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-").removeprefix("test-")
+    cluster = Cluster(plane, name)
+    yield cluster
+    cluster.clean()

@@ -13,6 +13,7 @@ loop. No text that it makes has a secret in it.
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
@@ -38,6 +39,8 @@ MAX_ANSWER = 256 << 20
 MAX_ERROR = 64 << 10
 """Bytes that are read of an answer that is an error."""
 CHUNK = 1 << 18
+GOODBYE = 0.1
+"""Seconds for encrypted connections to end properly, which aiohttp does not wait for."""
 
 _UNAUTHORIZED = 401
 _FIRST_ERROR = 300
@@ -68,6 +71,7 @@ class ApiClient:
         if self._session is not None:
             await self._session.close()
             self._session = None
+            await asyncio.sleep(GOODBYE)
 
     # -- requests --------------------------------------------------------------------------------------------
 

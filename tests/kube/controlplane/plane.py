@@ -142,8 +142,16 @@ class ControlPlane:
         opener = urllib.request.build_opener(
             urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
         )
-        with opener.open(request, timeout=60) as answer:
-            text = answer.read()
+        for _ in range(60):
+            try:
+                with opener.open(request, timeout=60) as answer:
+                    text = answer.read()
+                break
+            except urllib.error.HTTPError as error:
+                busy = error.code == 429 and error.headers.get("Retry-After")
+                if not busy:
+                    raise
+                time.sleep(1)
         return json.loads(text) if text[:1] in (b"{", b"[") else text.decode()
 
     # -- inside --------------------------------------------------------------------------------------------

@@ -1,0 +1,193 @@
+"""Half-bound gangs (K8) and budgets that the server says are used up, without a server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from msgspec.structs import replace
+
+from fairway.api.kinds import ApiObject
+from fairway.api.meta import Condition
+from fairway.api.pods import Pod
+from fairway.api.scheduling import PodDisruptionBudget
+from fairway.clock import SECOND, Micros, to_datetime
+from fairway.drive.change import Bind, Change, Evict
+from fairway.drive.changes import pod_key
+from fairway.drive.loop import SchedulerLoop
+from fairway.kube.budgets import hold_budgets
+from fairway.kube.gangs import GangGuard
+from fairway.scheduler.plan import Binding, Eviction
+from support.engine import policy
+from support.objects import BEGIN, made, node, pod
+
+TIMEOUT = 60 * SECOND
+
+
+class Clock:
+    """Time that only tests move, and what is planned."""
+
+    def __init__(self) -> None:
+        self.time: Micros = BEGIN
+        self.planned: list[tuple[Micros, Callable[[], None]]] = []
+
+    def now(self) -> Micros:
+        return self.time
+
+    def call_at(self, when: Micros, call: Callable[[], None]) -> Clock:
+        self.planned.append((when, call))
+        return self
+
+    def cancel(self) -> None: ...
+
+    def advance(self, seconds: int) -> None:
+        self.time = BEGIN + seconds * SECOND
+        due = [entry for entry in self.planned if entry[0] <= self.time]
+        self.planned = [entry for entry in self.planned if entry[0] > self.time]
+        for _, call in due:
+            call()
+
+
+class Nowhere:
+    def carry_out(self, changes: Sequence[Change]) -> None: ...
+
+
+class Guarded:
+    """A loop whose gangs are guarded; it decides nothing."""
+
+    def __init__(self, *things: ApiObject) -> None:
+        self.clock = Clock()
+        self.loop = SchedulerLoop(Nowhere(), Clock(), policy())
+        self.evicted: list[str] = []
+        self.said: list[str] = []
+        self.guard = GangGuard(
+            self.loop.state,
+            self.loop.store,
+            self.clock,
+            TIMEOUT,
+            lambda changes: self.evicted.extend(change.key[2] for change in changes),
+            lambda job, why: self.said.append(why),
+        )
+        self.loop.listeners.append(self.guard)
+        self.tell(*things)
+
+    def tell(self, *things: ApiObject) -> None:
+        for thing in things:
+            self.loop.seen(thing)
+        self.loop.catch_up()
+
+
+def group(minimum: int, phase: str = "") -> ApiObject:
+    return made("PodGroup", "g", "default", spec={"minMember": minimum}, status={"phase": phase})
+
+
+def bound(name: str, at: int = 0) -> ApiObject:
+    """Bound so many seconds after the beginning."""
+    thing = pod(name, group="g", node="n", created=-10, cpu=1)
+    assert isinstance(thing, Pod)
+    placed = Condition("PodScheduled", "True", last_transition_time=to_datetime(BEGIN + at * SECOND))
+    return replace(thing, status=replace(thing.status, conditions=(placed,)))
+
+
+def waiting(name: str, created: int = -10) -> ApiObject:
+    return pod(name, group="g", created=created, cpu=1)
+
+
+NODE = node("n", cpu=10)
+
+
+def test_K8_a_gang_that_was_left_half_bound_is_evicted_after_its_time() -> None:
+    guarded = Guarded(NODE, group(3), bound("a"), bound("b", 5), waiting("c"))
+    guarded.guard.lead(True)
+    guarded.clock.advance(59)
+    assert guarded.evicted == []
+    guarded.clock.advance(60)
+    assert guarded.evicted == ["a", "b"]
+    assert guarded.said == ["2 of 3 pods of the gang default/g could be bound within 60 s"]
+    pods = [guarded.loop.store.get(pod_key(f"default/{name}")) for name in "abc"]
+    assert [bool(thing and thing.metadata.deletion_timestamp) for thing in pods] == [True, True, False]
+
+
+def test_K8_it_is_left_alone_once_it_is_complete() -> None:
+    guarded = Guarded(NODE, group(3), bound("a"), bound("b"), waiting("c"))
+    guarded.guard.lead(True)
+    guarded.clock.advance(30)
+    guarded.tell(bound("c", 30))
+    guarded.clock.advance(600)
+    assert guarded.evicted == []
+
+
+@pytest.mark.parametrize("created", [1, 3000])
+def test_K8_a_gang_that_lost_a_pod_and_has_a_new_one_goes_on(created: int) -> None:
+    guarded = Guarded(NODE, group(3), bound("a"), bound("b"), waiting("c", created=created))
+    guarded.guard.lead(True)
+    guarded.clock.advance(3600)
+    assert guarded.evicted == []
+
+
+def test_K8_a_gang_that_ran_goes_on_whatever_became_of_its_pods() -> None:
+    guarded = Guarded(NODE, group(3, "Running"), bound("a"), waiting("c"))
+    guarded.guard.lead(True)
+    guarded.clock.advance(3600)
+    assert guarded.evicted == []
+
+
+def test_K8_a_refused_bind_starts_the_time_of_its_gang() -> None:
+    guarded = Guarded(NODE, group(2), bound("a", 100), waiting("b"))
+    guarded.guard.leads = True
+    bind = Bind(pod_key("default/b"), "", Binding("default/b", "n"), BEGIN)
+    guarded.loop.store.sent([bind])
+    guarded.loop.refused(bind, "conflict")
+    guarded.loop.catch_up()
+    guarded.clock.advance(159)
+    assert guarded.evicted == []
+    guarded.clock.advance(160)
+    assert guarded.evicted == ["a"]
+
+
+def test_K8_only_the_leader_evicts() -> None:
+    guarded = Guarded(NODE, group(3), bound("a"), waiting("c"))
+    guarded.guard.lead(True)
+    guarded.guard.lead(False)
+    guarded.clock.advance(600)
+    assert guarded.evicted == []
+    guarded.guard.lead(True)
+    guarded.clock.advance(601)
+    assert guarded.evicted == ["a"]
+
+
+def test_pods_without_a_gang_are_never_guarded() -> None:
+    guarded = Guarded(NODE, pod("lone", node="n", cpu=1), pod("other", cpu=1))
+    guarded.guard.lead(True)
+    assert guarded.clock.planned == []
+
+
+def budget(version: int, allowed: int, name: str = "b", **labels: str) -> ApiObject:
+    thing = made(
+        "PodDisruptionBudget",
+        name,
+        "default",
+        spec={"selector": {"matchLabels": labels}},
+        status={"disruptionsAllowed": allowed},
+    )
+    meta = replace(thing.metadata, resource_version=str(version), uid=name)
+    return replace(thing, metadata=meta)
+
+
+def allowed_by(guarded: Guarded, name: str = "b") -> int | None:
+    found = guarded.loop.store.get(("PodDisruptionBudget", "default", name))
+    assert isinstance(found, PodDisruptionBudget)
+    return found.status.disruptions_allowed
+
+
+def test_a_budget_that_refused_counts_as_used_up_until_it_changes() -> None:
+    victim = pod("v", node="n", labels={"app": "x"})
+    guarded = Guarded(NODE, victim, budget(1, 2, app="x"), budget(1, 5, "other", app="y"))
+    evict = Evict(pod_key("default/v"), "", Eviction("default/v", "n", "j", "preempt", "r"), BEGIN)
+    assert hold_budgets(guarded.loop.store, evict) == 1
+    guarded.loop.catch_up()
+    assert guarded.loop.state.budgets["default/b"].status.disruptions_allowed == 0
+    assert (allowed_by(guarded), allowed_by(guarded, "other")) == (0, 5)
+    assert hold_budgets(guarded.loop.store, evict) == 0, "it is held already"
+    guarded.tell(budget(2, 1, app="x"))
+    assert allowed_by(guarded) == 1
