@@ -14,6 +14,7 @@ from fairway.resources.algebra import Resource
 from fairway.resources.columns import Axis, Vector
 from fairway.state.annotations import NEVER_EVICT
 from fairway.state.jobs import LAST
+from fairway.state.log import Log
 
 DEFAULT_QUEUE = "default"
 
@@ -44,6 +45,7 @@ class QueueInfo:
     """A queue as its object says, and what its tasks hold."""
 
     __slots__ = (
+        "_changed",
         "accounts",
         "allocated",
         "capability",
@@ -62,7 +64,9 @@ class QueueInfo:
         "weight",
     )
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, changed: Log[str]) -> None:
+        """`changed` is told when what is allocated or requested changes."""
+        self._changed = changed
         self.name = name
         self.declared = False
         self.created: Micros = LAST
@@ -88,12 +92,18 @@ class QueueInfo:
 
     def charge(self, namespace: str, vector: Vector, by: int) -> None:
         """A task of this namespace came to (by 1) or gave up (by -1) what it holds."""
+        self._changed.add(self.name)
         add(self.allocated, vector, by)
         account = self.account(namespace)
         add(account.allocated, vector, by)
         account.tasks += by
         if not account.tasks:
             del self.accounts[namespace]
+
+    def request(self, vector: Vector, by: int) -> None:
+        """A job of this queue began (by 1) or ceased (by -1) to wait for so much."""
+        self._changed.add(self.name)
+        add(self.requested, vector, by)
 
     def describe(self, queue: Queue, axis: Axis) -> None:
         spec = queue.spec
@@ -113,7 +123,7 @@ class QueueInfo:
 
     def forget(self) -> None:
         """The object is gone; what the queue's tasks hold is not."""
-        fresh = QueueInfo(self.name)
+        fresh = QueueInfo(self.name, self._changed)
         for slot in ("created", "declared", "weight", "priority", "open", "reclaimable", "never_evict", "parent"):
             setattr(self, slot, getattr(fresh, slot))
         self.capability, self.guarantee, self.deserved = {}, {}, {}
@@ -132,6 +142,10 @@ class QueueTree:
 
     def __init__(self) -> None:
         self._queues: dict[str, QueueInfo] = {}
+        self.changed: Log[str] = Log()
+        """Queues of which what is allocated or requested changed."""
+        self.generation = 0
+        """Counts changes of which queues there are, and of what their objects say."""
         self.top: set[str] = set()
         self.get(DEFAULT_QUEUE)
 
@@ -147,12 +161,14 @@ class QueueTree:
     def get(self, name: str) -> QueueInfo:
         queue = self._queues.get(name)
         if queue is None:
-            queue = self._queues[name] = QueueInfo(name)
+            queue = self._queues[name] = QueueInfo(name, self.changed)
             self.top.add(name)
+            self.generation += 1
         return queue
 
     def upsert(self, object_: Queue, axis: Axis) -> QueueInfo:
         queue = self.get(object_.metadata.name)
+        self.generation += 1
         self._unlink(queue)
         queue.describe(object_, axis)
         self._link(queue)
@@ -162,6 +178,7 @@ class QueueTree:
         queue = self._queues.get(name)
         if queue is None:
             return
+        self.generation += 1
         self._unlink(queue)
         queue.forget()
         self._link(queue)
@@ -176,6 +193,7 @@ class QueueTree:
             for queue in self._queues.values()
             if not queue.exists and queue.name not in named and not queue.children and not queue.accounts
         ]
+        self.generation += 1
         for queue in unused:
             self._unlink(queue)
             del self._queues[queue.name]
@@ -191,6 +209,7 @@ class QueueTree:
 
     def fit(self, dimensions: int) -> None:
         """The axis has so many dimensions now; what is dropped is zero."""
+        self.generation += 1
         for queue in self._queues.values():
             for amounts in (
                 queue.allocated,

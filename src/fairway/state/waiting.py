@@ -22,7 +22,7 @@ from fairway.resources.columns import Vector
 from fairway.state.ages import Ages
 from fairway.state.annotations import STARVING_AFTER, parse_span
 from fairway.state.jobs import Job, JobOrder, Task
-from fairway.state.queues import QueueTree, add
+from fairway.state.queues import QueueTree
 from fairway.state.shapes import Shape
 from fairway.state.topology import TopologyRequest
 
@@ -188,7 +188,7 @@ class WaitingIndex:
 
     def refresh(self, job: Job, queue: str, *, valid: bool, fresh: bool) -> None:
         self.discard(job)
-        requested = self._queues.get(queue).requested
+        request = self._queues.get(queue).request
         self.empty.pop(job, None)
         if job.group and not job.tasks:
             self.empty[job] = None
@@ -210,7 +210,7 @@ class WaitingIndex:
                 self.with_reservations[job] = None
         self._note_age(job, key)
         if valid:
-            add(requested, template.total)
+            request(template.total, 1)
 
     def discard(self, job: Job) -> None:
         position = self._positions.pop(job, None)
@@ -221,7 +221,7 @@ class WaitingIndex:
         self.with_own_threshold.pop(job, None)
         template, key, order = position
         if key.valid:
-            add(self._queues.get(key.queue).requested, template.total, -1)
+            self._queues.get(key.queue).request(template.total, -1)
         if self.started.pop(job, None) is None:
             job_class = template.job_class(key)
             job_class.remove(order)

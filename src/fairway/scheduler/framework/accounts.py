@@ -6,7 +6,7 @@ faster than arrays. A queue's book is charged together with those of its ancesto
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from fairway.clock import Micros
 from fairway.resources.columns import Vector
@@ -71,18 +71,18 @@ class QueueAccount:
         "uncounted",
     )
 
-    def __init__(self, info: QueueInfo, dimensions: int, shared: tuple[int, ...]) -> None:
+    def __init__(self, info: QueueInfo, allocated: Amounts, requested: Amounts, shared: tuple[int, ...]) -> None:
         """`shared` are the rows that shares are made of."""
         self.shared = shared
         self.info = info
         self.name = info.name
         self.parent: QueueAccount | None = None
         self.leaf = not info.children
-        self.allocated: Amounts = _copy(info.allocated, dimensions)
-        self.allocated_at_start: Amounts = []
-        self.requested: Amounts = _copy(info.requested, dimensions)
-        self.capability: Amounts = [info.capability.get(row, UNLIMITED) for row in range(dimensions)]
-        self.guarantee: Amounts = [info.guarantee.get(row, 0) for row in range(dimensions)]
+        self.allocated = allocated
+        self.allocated_at_start = allocated.copy()
+        self.requested = requested
+        self.capability = _by_row(info.capability, len(allocated), UNLIMITED)
+        self.guarantee = _by_row(info.guarantee, len(allocated), 0)
         self.deserved: Amounts | None = None
         self.ancestry: tuple[QueueAccount, ...] = (self,)
         self._accounts: dict[str, NamespaceAccount] = {}
@@ -117,6 +117,14 @@ class QueueAccount:
 
 def _copy(amounts: Amounts, dimensions: int) -> Amounts:
     return amounts[:dimensions] + [0] * (dimensions - len(amounts))
+
+
+def _by_row(amounts: Mapping[int, int], dimensions: int, missing: int) -> Amounts:
+    found = [missing] * dimensions
+    for row, amount in amounts.items():
+        if row < dimensions:
+            found[row] = amount
+    return found
 
 
 def queue_share(queue: QueueAccount) -> int:

@@ -23,6 +23,7 @@ from fairway.scheduler.framework.accounts import NamespaceAccount, QueueAccount
 from fairway.scheduler.framework.device_accounts import DeviceQueues
 from fairway.scheduler.framework.hooks import Check, Key
 from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.open_accounts import OpenAccounts
 from fairway.scheduler.framework.outcome import Outcomes
 from fairway.scheduler.framework.plugin_set import Dropped, PluginSet
 from fairway.scheduler.framework.registry import Registry
@@ -37,6 +38,7 @@ from fairway.scheduler.verdict import YES, Reason, Verdict
 from fairway.state.cluster import ClusterState
 from fairway.state.device_requests import CLASS_PREFIX
 from fairway.state.jobs import Job, Task
+from fairway.state.queue_totals import QueueTotals
 from fairway.state.queues import add
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import snapshot_of
@@ -232,25 +234,17 @@ class Session:
 
     # -- books and jobs -----------------------------------------------------------------------------------------
 
-    def _open_accounts(self) -> dict[str, QueueAccount]:
+    def _open_accounts(self) -> OpenAccounts:
         dimensions = len(self.state.axis)
         shared = tuple(row for row, total in enumerate(self.total) if total > 0 and row != PODS)
-        queues = sorted(self.state.queues, key=lambda queue: queue.name)
-        accounts = {queue.name: QueueAccount(queue, dimensions, shared) for queue in queues}
-        for name, account in accounts.items():
-            ancestry = self.state.queues.ancestors(name)
-            account.ancestry = tuple(accounts[queue.name] for queue in ancestry)
-            if len(ancestry) > 1 and not self.state.queues.in_circle(name):
-                account.parent = accounts[ancestry[1].name]
-        for name, account in accounts.items():
-            for ancestor in account.ancestry[1:]:
-                if ancestor.name != name:
-                    _add_up(ancestor.allocated, account.info.allocated)
-                    _add_up(ancestor.requested, account.info.requested)
+        totals = self.state.cache.get("queue totals") or QueueTotals(self.state.queues)
+        self.state.cache["queue totals"] = totals
+        totals.sync(dimensions)
+        accounts = OpenAccounts(totals, dimensions, shared)
         if self.devices.ledger.enabled:
             self.device_queues.charge_accounts(accounts, self.account, self.state.waiting)
-        for account in accounts.values():
-            account.allocated_at_start = account.allocated.copy()
+            for account in accounts.values():
+                account.allocated_at_start = account.allocated.copy()
         return accounts
 
     def account(self, queue: QueueAccount, namespace: str) -> NamespaceAccount:
@@ -276,10 +270,7 @@ class Session:
         """Work out what each queue deserves, once per cycle: after jobs were let in, before anything is placed."""
         if not self._divided:
             self._divided = True
-            deserved = self.plugins.combined("deserved")() or {}
-            for name, amounts in deserved.items():
-                if name in self.queues:
-                    self.queues[name].deserved = fitted(amounts, len(self.queues[name].allocated))
+            self.queues.deserve(self.plugins.combined("deserved")() or {})
 
     def fresh_session(self) -> Session:
         """A session like this one at its beginning, with the same groups let in."""
@@ -384,13 +375,3 @@ def no_devices(shape: Shape, nodes: NodeView) -> Iterable[Check]:
         return ()
     text = "the policy has no plugin devices"
     return (Check(np.zeros(nodes.size, dtype=np.bool_), text, Reason.DEVICE_UNAVAILABLE),)
-
-
-def fitted(amounts: list[int], dimensions: int) -> list[int]:
-    """What is not mentioned is not deserved."""
-    return [*amounts[:dimensions], *[0] * (dimensions - len(amounts))]
-
-
-def _add_up(into: list[int], amounts: list[int]) -> None:
-    for row, amount in enumerate(amounts):
-        into[row] += amount

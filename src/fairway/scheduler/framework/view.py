@@ -6,7 +6,7 @@ A plugin sees a `SessionView`: the cluster as it is in this cycle, to read. Stat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from fairway.clock import Micros
@@ -15,6 +15,7 @@ from fairway.scheduler.devices.fit import DeviceFit
 from fairway.scheduler.framework.accounts import QueueAccount
 from fairway.scheduler.framework.device_accounts import DeviceQueues
 from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.open_accounts import OpenAccounts
 from fairway.scheduler.placement.kernel import Kernel
 from fairway.scheduler.placement.pod_counts import PodCounts
 from fairway.state.cluster import ClusterState
@@ -51,7 +52,7 @@ class SessionView(Protocol):
         """What shares are parts of: devices count by kind, not by every class that could take them."""
 
     @property
-    def queues(self) -> Mapping[str, QueueAccount]:
+    def queues(self) -> OpenAccounts:
         """What is allocated to each queue, requested in it and guaranteed to it."""
 
     @property

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from fairway.api.settings import Arguments
-from fairway.scheduler.framework.accounts import UNLIMITED, QueueAccount
+from fairway.scheduler.framework.accounts import UNLIMITED
 from fairway.scheduler.plugins.queue_limits import QueueLimits
+from fairway.state.queue_totals import QueueTotals
+from fairway.state.queues import Amounts
 from fairway.state.tables import PODS
 
 
@@ -16,14 +20,29 @@ class Capacity(QueueLimits):
     def __init__(self, arguments: Arguments) -> None:
         super().__init__()
 
-    def deserved(self) -> dict[str, list[int]]:
-        return {name: _written(account) for name, account in self._accounts.items()}
+    def deserved(self) -> Mapping[str, Amounts]:
+        assert self._session is not None
+        return _Written(self._session.queues.totals, len(self._session.total))
 
 
-def _written(account: QueueAccount) -> list[int]:
-    amounts = [
-        min(account.capability[row], max(account.guarantee[row], account.info.deserved.get(row, 0)))
-        for row in range(len(account.allocated))
-    ]
-    amounts[PODS] = UNLIMITED
-    return amounts
+class _Written(Mapping[str, Amounts]):
+    """What is written on each queue, between guarantee and capability; read when it is asked for."""
+
+    def __init__(self, totals: QueueTotals, dimensions: int) -> None:
+        self._totals = totals.totals
+        self._dimensions = dimensions
+
+    def __getitem__(self, name: str) -> Amounts:
+        info = self._totals[name].info
+        amounts = [
+            min(info.capability.get(row, UNLIMITED), max(info.guarantee.get(row, 0), info.deserved.get(row, 0)))
+            for row in range(self._dimensions)
+        ]
+        amounts[PODS] = UNLIMITED
+        return amounts
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._totals)
+
+    def __len__(self) -> int:
+        return len(self._totals)

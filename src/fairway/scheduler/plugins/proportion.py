@@ -6,11 +6,16 @@ this, the limits that a queue's standing sets, is in `QueueLimits`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
+
 from fairway.api.arguments import ProportionArguments
-from fairway.scheduler.framework.accounts import UNLIMITED, QueueAccount
+from fairway.scheduler.framework.accounts import UNLIMITED
 from fairway.scheduler.framework.view import SessionView
 from fairway.scheduler.plugins.filling import Claim, fill
 from fairway.scheduler.plugins.queue_limits import QueueLimits
+from fairway.scheduler.plugins.share_tree import Division
+from fairway.state.queue_totals import QueueTotals
+from fairway.state.queues import Amounts
 from fairway.state.tables import PODS
 
 
@@ -23,66 +28,65 @@ class Proportion(QueueLimits):
     def __init__(self, arguments: ProportionArguments) -> None:
         super().__init__()
         self._lending = arguments.lending == "default"
-        self._shares: dict[str, list[int]] = {}
 
     def lends(self) -> bool:
         return self._lending
 
-    def deserved(self) -> dict[str, list[int]]:
+    def deserved(self) -> Mapping[str, Amounts]:
         session = self._session
         assert session is not None
-        for account in session.queues.values():
-            shares = self._shares[account.name] = [0] * len(account.allocated)
-            shares[PODS] = UNLIMITED
-            if account.info.deserved:
-                session.warnings.append(
-                    f"queue {account.name}: spec.deserved is not used by proportion, only by capacity"
-                )
+        for name in self._kept.describing:
+            session.warnings.append(f"queue {name}: spec.deserved is not used by proportion, only by capacity")
         self._warn_of_guarantees(session)
-        for row, total in enumerate(session.total):
-            if row != PODS and total > 0:
-                self._fill(self._top(), row, total)
-        return self._shares
-
-    def _fill(self, accounts: list[QueueAccount], row: int, total: int) -> None:
-        takers = [account for account in accounts if self._takes_part(account)]
-        claims = [self._claim(account, row, total) for account in takers]
-        for account, amount in zip(takers, fill(total, claims), strict=True):
-            self._shares[account.name][row] = amount
-            children = self._children(account)
-            if children:
-                self._fill(children, row, amount)
-
-    def _takes_part(self, account: QueueAccount) -> bool:
-        """Without lending every open queue does, but a default queue that nobody made only if somebody uses it."""
         if self._lending:
-            return True
-        return account.info.open and (
-            account.info.declared or (account.info.exists and any((*account.allocated, *account.requested)))
+            return Division(self._kept.tree, session.queues, session.total)
+        takers = self._takers(session)
+        basis = (session.total, takers)
+        if self._kept.even[0] != basis:
+            self._kept.even = basis, even_shares(session.queues.totals, self._kept.guaranteed, session.total, takers)
+        return self._kept.even[1]
+
+    def _takers(self, session: SessionView) -> frozenset[str]:
+        """Without lending every open queue takes part, but a default queue that no object has made only if it is in
+        use.
+        """
+        queues = session.queues
+        return frozenset(
+            name
+            for name, total in queues.totals.totals.items()
+            if total.info.open
+            and (total.info.declared or (total.info.exists and any((*queues[name].allocated, *queues[name].requested))))
         )
-
-    def _claim(self, account: QueueAccount, row: int, total: int) -> Claim:
-        capability = min(account.capability[row], total)
-        low = min(account.capability[row], self._guaranteed(account, row))
-        wants = self._request(account, row) if self._lending else total
-        return Claim(account.name, account.info.weight, low, max(low, min(capability, wants)))
-
-    def _request(self, account: QueueAccount, row: int) -> int:
-        """What the queue holds and still wants; nothing new comes into a queue that is closed or not there."""
-        children = self._children(account)
-        if children:
-            below = sum(
-                min(child.capability[row], max(self._guaranteed(child, row), self._request(child, row)))
-                for child in children
-            )
-            return below + account.info.allocated[row] if row < len(account.info.allocated) else below
-        pending = account.requested[row] if account.info.open and account.info.exists else 0
-        return account.allocated[row] + pending
 
     def _warn_of_guarantees(self, session: SessionView) -> None:
         if not self._guaranteed_rows:
             return
         for name, row in sorted((name, row) for row, name in enumerate(session.state.axis.names)):
-            promised = sum(self._guaranteed(account, row) for account in self._top())
-            if row != PODS and promised > session.total[row]:
+            if row != PODS and self._kept.promised[row] > session.total[row]:
                 session.warnings.append(f"the queues' guarantees of {name} exceed the cluster and are scaled down")
+
+
+def even_shares(
+    totals: QueueTotals, guaranteed: Mapping[str, Amounts], cluster: Amounts, takers: Set[str]
+) -> dict[str, Amounts]:
+    """What queues deserve whatever they request: each takes all that it may have."""
+    shares = {name: [0] * len(cluster) for name in totals.totals}
+    for amounts in shares.values():
+        amounts[PODS] = UNLIMITED
+
+    def divide(names: tuple[str, ...], row: int, total: int) -> None:
+        here = [totals.totals[name] for name in names if name in takers]
+        claims = []
+        for queue in here:
+            capability, info = queue.info.capability.get(row, UNLIMITED), queue.info
+            low = min(capability, guaranteed[info.name][row])
+            claims.append(Claim(info.name, info.weight, low, max(low, min(capability, total))))
+        for queue, amount in zip(here, fill(total, claims), strict=True):
+            shares[queue.info.name][row] = amount
+            if queue.children:
+                divide(queue.children, row, amount)
+
+    for row, total in enumerate(cluster):
+        if row != PODS and total > 0:
+            divide(totals.top, row, total)
+    return shares

@@ -10,6 +10,7 @@ from fairway.scheduler.framework.accounts import SHARE_BITS, QueueAccount, queue
 from fairway.scheduler.framework.hooks import KeyText, OrderedBy
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.view import SessionView
+from fairway.scheduler.plugins.guarantees import KeptShares, kept_shares
 from fairway.scheduler.verdict import YES, Reason, Verdict
 from fairway.state.queues import Amounts, add
 from fairway.state.shapes import Shape
@@ -23,19 +24,17 @@ class QueueLimits:
     name = ""
 
     def __init__(self) -> None:
-        self._accounts: Mapping[str, QueueAccount] = {}
-        self._guaranteed_rows: set[int] = set()
+        self._guaranteed_rows: frozenset[int] = frozenset()
+        self._kept = KeptShares()
         self._session: SessionView | None = None
         self._minimums: dict[tuple[GangTemplate, int], tuple[tuple[int, int], ...]] = {}
 
     def open(self, session: SessionView) -> None:
         self._session = session
         self._minimums = {}
-        self._accounts = session.queues
-        promised = {
-            row for account in self._accounts.values() for row, amount in enumerate(account.guarantee) if amount
-        }
-        self._guaranteed_rows = {row for row in promised if row != PODS and row < len(session.total)}
+        self._kept = kept_shares(session.state)
+        self._kept.sync(session.queues.totals, len(session.total))
+        self._guaranteed_rows = self._kept.rows
 
     def ordered_by(self) -> tuple[OrderedBy, ...]:
         return (OrderedBy.SHARE,)
@@ -81,8 +80,7 @@ class QueueLimits:
 
     def _guaranteed(self, account: QueueAccount, row: int) -> int:
         """A parent's guarantee covers those of its children."""
-        below = sum(self._guaranteed(child, row) for child in self._children(account))
-        return max(account.guarantee[row], below)
+        return self._kept.guaranteed[account.name][row]
 
     def _beside_guarantees(self, queue: QueueAccount, vector: Vector, count: int) -> int:
         """What is lent leaves to every other queue what it holds or is guaranteed, whichever is more."""
@@ -126,11 +124,10 @@ class QueueLimits:
 
     def _beside(self, account: QueueAccount) -> list[QueueAccount]:
         """The other queues of its level."""
-        level = self._top() if account.parent is None else self._children(account.parent)
-        return [other for other in level if other is not account]
-
-    def _top(self) -> list[QueueAccount]:
-        return [account for account in self._accounts.values() if account.parent is None]
+        assert self._session is not None
+        queues = self._session.queues
+        level = queues.totals.top if account.parent is None else queues.totals.totals[account.parent.name].children
+        return [queues[name] for name in level if name != account.name]
 
     def enqueueable(self, job: JobRun) -> Verdict:
         """The minimum fits under the capability, and leaves the others' guarantees alone."""
@@ -196,10 +193,6 @@ class QueueLimits:
                     detail = self._above_the_rest(account, row, others, need[row])
                     return Verdict(False, Reason.QUEUE_OVERUSED, self.name, detail)
         return YES
-
-    def _children(self, account: QueueAccount) -> list[QueueAccount]:
-        found = [self._accounts[name] for name in sorted(account.info.children) if name in self._accounts]
-        return [child for child in found if child.parent is account]
 
     def _name(self, row: int) -> str:
         assert self._session is not None
