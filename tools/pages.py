@@ -1,5 +1,5 @@
-"""`python -m tools.pages`: write what documented commands print into README.md and docs/, as they print it now, and the
-table of hooks into docs/plugins.md.
+"""`python -m tools.pages`: write what documented commands print into README.md and docs/, as they print it now, the
+table of hooks into docs/plugins.md and the sandbox's screen into docs/sandbox.md.
 
 Commands are those that `tests/docs` runs. Where a page cuts an output with `...`, as many lines are kept as it has.
 Read the difference before it is committed: a page that changes tells what a user will see.
@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from fairway.api.hooks import hooks_table
@@ -22,11 +23,16 @@ sys.path.insert(0, str(ROOT / "tests"))
 from support.pages import CUT, PAGES, Documented, blocks, documented, plain  # noqa: E402 - found only now
 
 PLUGINS = ROOT / "docs" / "plugins.md"
+SANDBOX = ROOT / "docs" / "sandbox.md"
+SCREEN_BEGIN, SCREEN_END = "<!-- screen: written by `make docs` -->", "<!-- end of screen -->"
+SCREEN_AT = 25
+"""Minutes of the demo."""
 BEGIN, END = "<!-- hooks: written by `make docs` -->", "<!-- end of hooks -->"
 
 
 def main() -> None:
     PLUGINS.write_text(with_hooks(PLUGINS.read_text()))
+    SANDBOX.write_text(with_screen(SANDBOX.read_text()))
     for page in PAGES:
         lines = page.read_text().splitlines()
         with tempfile.TemporaryDirectory() as folder:
@@ -50,9 +56,19 @@ def _prepare(folder: Path, page: Path) -> None:
 
 def with_hooks(page: str) -> str:
     """The page of plugins with the table of hooks as it is now."""
-    before, rest = page.split(BEGIN)
-    after = rest.split(END)[1]
-    return f"{before}{BEGIN}\n\n{chr(10).join(hooks_table())}\n\n{END}{after}"
+    return _with(page, BEGIN, hooks_table(), END)
+
+
+def with_screen(page: str) -> str:
+    """The page of the sandbox with its screen as it is now."""
+    from support.screens import demo_screen
+
+    return _with(page, SCREEN_BEGIN, [f"    {line}".rstrip() for line in demo_screen(SCREEN_AT)], SCREEN_END)
+
+
+def _with(page: str, begin: str, lines: Iterable[str], end: str) -> str:
+    before, rest = page.split(begin)
+    return f"{before}{begin}\n\n{chr(10).join(lines)}\n\n{end}{rest.split(end)[1]}"
 
 
 def _refresh(lines: list[str], command: Documented, folder: str) -> None:

@@ -174,16 +174,30 @@ def test_files_of_ones_own_begin_a_sandbox_and_are_not_mixed_into_another(
     assert mixed.code == 2
     assert "has a sandbox already: leave out -f to resume it, or start again with --fresh" in mixed.err
     fresh = start("--fresh", "--speed", "0.001")
-    assert len(fresh.client.nodes()) == 5
+    assert len(fresh.client.nodes()) == 6
 
 
-def test_once_runs_the_demo_to_its_end(fairway: Fairway) -> None:
-    result = fairway("sandbox", "--once")
+def test_once_shows_a_job_that_waits_for_its_reservation_and_the_end_of_all(fairway: Fairway, tmp_path: Path) -> None:
+    result = fairway("sandbox", "--once", "--out", str(tmp_path))
     assert result.code == 0
+    waits, rest = result.out.split("Why the big one waits", 1)
+    why, end = rest.split("The whole run", 1)
+    assert re.search(r"research +\d+ +language/pretrain +2 +17m +\d+m, planned +InsufficientResources, starving", waits)
+    assert re.search(r"it is planned to start at 2026-01-01T00:\d\d:\d\dZ\n", why)
+    assert re.search(r"reserved +gpu-\d \(reserved\), gpu-\d \(reserved\)", why)
+    assert re.search(r"starts at 2026-01-01T00:\d\d:\d\dZ \(in \d+m\)", why)
     jobs = sum(job.count for job in demo_scenario().file.workload.jobs)
-    assert f"{jobs} of {jobs}" in result.out
-    assert "Failed:" not in result.out
-    assert fairway("sandbox", "--once", "--fresh").code == 2
+    assert f"{jobs} of {jobs}" in end
+    assert "2 assertions held" in end
+    assert "Failed:" not in end
+    page = (tmp_path / "report.html").read_text()
+    assert "fairway sandbox --once --out" in page
+    assert "Passed: job language/pretrain starts before 1h" in page
+
+
+@pytest.mark.parametrize("wrong", [("--once", "--fresh"), ("--out", "x")])
+def test_options_that_do_not_go_together(fairway: Fairway, wrong: tuple[str, ...]) -> None:
+    assert fairway("sandbox", *wrong).code == 2
 
 
 @pytest.mark.parametrize("speed", ["0", "-1", "nan", "inf", "1e9"])

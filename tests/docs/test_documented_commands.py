@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tools.pages import SANDBOX, with_screen
 
 from fairway.app.sandbox.api import Api
 from fairway.app.sandbox.engine import Sandbox, create
 from fairway.app.sandbox.server import Server
 from fairway.app.sandbox.store import Store
-from fairway.app.sandbox.world import demo_world
+from fairway.app.sandbox.world import demo_scenario, demo_world
 from fairway.cli import inputs
 from support.cli import invoke
 from support.pages import CUT, PAGES, ROOT, Documented, blocks, documented, plain, plain_terminal
@@ -27,8 +28,8 @@ WITH_COMMANDS = [page for page in PAGES if list(documented(page))]
 def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The demo, half an hour after its beginning, where the commands of a page find it."""
     store = Store(str(tmp_path / "demo.db"))
-    world = demo_world()
-    create(store, world, inputs.read_policy(None))
+    world, scenario = demo_world(), demo_scenario()
+    create(store, world, inputs.read_policy(str(scenario.resolve(scenario.file.policy or ""))))
     demo = Sandbox(store)
     demo.advance(world.start + 1800 * 1_000_000)
     server = Server(Api(demo), 0)
@@ -85,3 +86,8 @@ def test_no_page_shows_a_command_in_a_way_that_this_test_does_not_see() -> None:
         for number, line in enumerate(page.read_text().splitlines(), 1):
             if line.lstrip().startswith(("$ fairway ", "fairway ")) and line != line.lstrip():
                 assert (page, number) in seen or "`" in line, f"{page.name}:{number}: {line}"
+
+
+def test_the_screen_of_the_sandbox_is_as_its_page_shows_it() -> None:
+    page = SANDBOX.read_text()
+    assert with_screen(page) == page, "run `make docs`"

@@ -9,8 +9,11 @@ from textual.pilot import Pilot
 from fairway.app.explain import Explanation
 from fairway.app.records import FinishedJob
 from fairway.app.sandbox.engine import Sandbox
+from fairway.app.sandbox.world import demo_scenario
 from fairway.app.view.frame import Frame, NodeUse
+from fairway.cli.sandbox_once import demo_after
 from fairway.cli.screen.view import ClusterScreen
+from fairway.cli.simulate import read_policy
 
 URL = "http://127.0.0.1:7333"
 TURNS = 300
@@ -75,6 +78,21 @@ class Watched:
                 return shown
             await self._pilot.pause(0.01)
         raise AssertionError(f"{texts} did not come to the screen:\n{self.text()}")
+
+
+def demo_screen(minutes: int) -> list[str]:
+    """The demo's first screen of 80 x 24 after so many minutes, as a page shows it."""
+    lines: list[str] = []
+
+    async def use(screen: Watched) -> None:
+        await screen.until("q stop")
+        lines.extend(line.rstrip() for line in screen.lines())
+
+    scenario = demo_scenario()
+    sandbox = demo_after(minutes, read_policy(scenario, None))
+    watch(StillCluster(sandbox), use)
+    sandbox.discard()
+    return lines
 
 
 def watch(

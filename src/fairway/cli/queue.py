@@ -56,7 +56,7 @@ def command(
     elif not rows:
         console().print("No job waits.")
     else:
-        _print(rows)
+        print_waiting(rows)
 
 
 def _of_files(
@@ -99,7 +99,7 @@ def _of_sandbox(queue: str | None, sandbox: str | None, given: bool) -> Sequence
     return [row for row in client.waiting() if queue is None or row.queue == queue]
 
 
-def _print(rows: Sequence[WaitingJob]) -> None:
+def print_waiting(rows: Sequence[WaitingJob]) -> None:
     from fairway.sim.spans import rounded_span
 
     made = table("queue", "#", "job", "pods", "waiting", "starts in", "reason", numbers=("#", "pods", "priority"))

@@ -30,7 +30,7 @@ FRAMES = 0.25
 Examples:
   fairway sandbox                                two teams on a small GPU cluster, 60 times real time
   fairway sandbox -f examples/cluster --speed 600
-  fairway sandbox --once                         the demo to its end, at once, and its report
+  fairway sandbox --once                         no screen: one moment, explained, and the report
   fairway apply -f job.yaml                      in another terminal; also: get, delete, explain JOB"""
 )
 @click.option(
@@ -39,7 +39,8 @@ Examples:
 @inputs.strict_option
 @click.option("--speed", type=float, default=60.0, show_default=True, help="Simulated seconds per real second.")
 @inputs.policy_option
-@click.option("--once", is_flag=True, help="Run the demo to its end at once, print the report and exit.")
+@click.option("--once", is_flag=True, help="Print one moment of the demo and the report of the whole, and exit.")
+@click.option("--out", "folder", metavar="DIR", help="With --once: write the report, its page and the jobs there.")
 @click.option("--state", metavar="FILE", help="The file that keeps its state; default in your state folder.")
 @click.option("--fresh", is_flag=True, help="Delete the saved state and start again.")
 @click.option("--port", type=click.IntRange(0, 65535), help="The port for the other commands; 0 is any free one.")
@@ -48,6 +49,7 @@ def command(
     speed: float,
     policy_file: str | None,
     once: bool,
+    folder: str | None,
     state: str | None,
     fresh: bool,
     port: int | None,
@@ -62,8 +64,12 @@ def command(
             raise click.UsageError(
                 "--once runs the demo and keeps nothing; for scenarios of your own: fairway simulate"
             )
-        _run_once(policy_file)
+        from fairway.cli.sandbox_once import run_once
+
+        run_once(policy_file, folder)
         return
+    if folder is not None:
+        raise click.UsageError("--out goes with --once: a sandbox that is watched has no end to report")
     from fractions import Fraction as Exact
 
     from fairway.errors import InputError
@@ -71,15 +77,6 @@ def command(
     if not 0 < speed <= 1_000_000:
         raise InputError(f"--speed {speed:g}: expected more than 0 and at most 1000000")
     _run(_open(files, policy_file, state, fresh), Exact(str(speed)), port)
-
-
-def _run_once(policy_file: str | None) -> None:
-    from fairway.app.sandbox.world import demo_scenario
-    from fairway.cli.simulate import print_report, read_policy
-    from fairway.sim.run import Simulation
-
-    scenario = demo_scenario()
-    print_report(Simulation(scenario, read_policy(scenario, policy_file)).run())
 
 
 def _open(files: tuple[str, ...], policy_file: str | None, state: str | None, fresh: bool) -> Sandbox:

@@ -41,7 +41,8 @@ class Dialog(ModalScreen[None]):
     DEFAULT_CSS = """
     Dialog { align: center middle; background: transparent; }
     Dialog VerticalScroll { width: 1fr; max-width: 110; height: auto; max-height: 100%; border: round ansi_bright_black;
-        padding: 0 1; margin: 1 2; background: ansi_default; scrollbar-size-vertical: 1; }
+        padding: 0 1; margin: 1 2; background: ansi_default; scrollbar-size-vertical: 1;
+        scrollbar-color: ansi_bright_black; scrollbar-background: ansi_default; }
     Dialog Static { width: 100%; }
     """
 

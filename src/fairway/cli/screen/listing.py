@@ -43,7 +43,10 @@ class Listing(ScrollView, can_focus=True):
         Binding("end,G", "edge(1)", show=False),
         Binding("enter", "open", show=False),
     ]
-    DEFAULT_CSS = "Listing { height: 1fr; overflow-x: hidden; scrollbar-size-vertical: 1; }"
+    DEFAULT_CSS = """
+    Listing { height: 1fr; overflow-x: hidden; scrollbar-size-vertical: 1; scrollbar-color: ansi_bright_black;
+        scrollbar-background: ansi_default; }
+    """
 
     class Opened(Message):
         """Enter was pressed on a row."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from fairway.clock import Micros, format_rfc3339
+from fairway.clock import Micros, to_the_second
 from fairway.scheduler.framework.accounts import NamespaceAccount
 from fairway.scheduler.framework.admission import admission, gated_verdict
 from fairway.scheduler.framework.hooks import Key
@@ -294,7 +294,7 @@ def _place_note(session: Session, run: JobRun) -> str:
 def _planned_note(planned: PlannedStart) -> str:
     sure = "is planned" if planned.hard else "is expected"
     mark = " (an estimate)" if planned.estimated else ""
-    return f"it {sure} to start at {format_rfc3339(planned.start)}{mark}"
+    return f"it {sure} to start at {to_the_second(planned.start)}{mark}"
 
 
 def _sample(session: Session, template: GangTemplate, classes: dict[ClassKey, EquivalenceClass]) -> JobRun:

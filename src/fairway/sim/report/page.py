@@ -10,7 +10,7 @@ from fairway.sim.metrics import WaitMetrics
 from fairway.sim.metrics.summary import PlannedMetrics
 from fairway.sim.report import plots, rows
 from fairway.sim.report.model import RunReport
-from fairway.sim.report.svg import clear_time, counted, escape, percent
+from fairway.sim.report.svg import clear_moment, clear_time, counted, escape, percent
 
 _HERE = Path(__file__).parent
 _SECTIONS = (
@@ -53,18 +53,20 @@ def page(reports: Sequence[RunReport], comparison: str = "", origin: Origin | No
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<title>{escape(title)}</title><style>{style}</style></head><body><main>"
         f"<header><h1>{escape(first.scenario)}</h1>{_subtitle(first)}{_origin(origin)}</header>"
-        f"{heads}{comparison}{_waits(reports)}{sections}</main>"
+        f"{heads}{comparison}{_waits(reports)}{sections}{_rules(first)}</main>"
         f"<div id=tip></div><script>{script}</script></body></html>\n"
     )
 
 
 def _subtitle(report: RunReport) -> str:
     size = f"{counted(report.nodes, 'node')} · {counted(report.metrics.submitted, 'job')}"
-    return (
-        f"<p class=note>{size} · from {escape(report.start)} to "
-        f"{escape(report.end)} · seed {report.seed}<br>At one instant: {escape(report.order)}. "
-        f"Ties: {escape(report.ties)}.</p>"
-    )
+    span = f"from {clear_moment(report.start)} to {clear_moment(report.end)}"
+    return f"<p class=note>{size} · {span} · seed {report.seed}</p>"
+
+
+def _rules(report: RunReport) -> str:
+    """What decides between equals: for whoever compares two runs, and at the end."""
+    return f"<p class=note>At one instant: {escape(report.order)}. Ties: {escape(report.ties)}.</p>"
 
 
 def _origin(origin: Origin | None) -> str:

@@ -47,6 +47,11 @@ def clear_time(seconds: float) -> str:
     raise AssertionError
 
 
+def clear_moment(time: str) -> str:
+    """A time of RFC 3339 to be read: to the second, which is all that a reader wants."""
+    return f"{time[:10]} {time[11:19]}"
+
+
 def time_ticks(end: float, wanted: int = 7) -> list[float]:
     """Round times from 0 to `end`."""
     steps = [*_TIME_STEPS, *(86400 * days for days in (2, 5, 7, 14, 28, 56, 112, 224, 448))]

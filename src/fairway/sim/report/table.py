@@ -13,7 +13,7 @@ from fairway.sim.metrics.summary import PlannedMetrics
 from fairway.sim.metrics.users import UserMetrics
 from fairway.sim.report.model import RunReport, Speed
 from fairway.sim.report.plots import by_size
-from fairway.sim.report.svg import clear_time, counted, percent
+from fairway.sim.report.svg import clear_moment, clear_time, counted, percent
 
 MAX_ROWS = 20
 
@@ -22,7 +22,7 @@ def tables(report: RunReport, speed: Speed | None = None) -> Iterator[Renderable
     """Everything to be printed, in order."""
     state = " (cut short: partial)" if report.partial else ""
     yield f"{report.scenario} under {report.policy}, seed {report.seed}{state}"
-    yield f"{counted(report.nodes, 'node')}, {report.start} to {report.end}\n"
+    yield f"{counted(report.nodes, 'node')}, {clear_moment(report.start)} to {clear_moment(report.end)}\n"
     yield _overview(report.metrics)
     yield ""
     yield _groups("size", by_size(report))
