@@ -10,7 +10,8 @@ between pods, gangs, budgets, queues and shares; not devices, reservations, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -163,40 +164,53 @@ class _Evicting:
     # -- the whole plan -------------------------------------------------------------------------------------------
 
     def _spare_needless(self) -> None:
-        if len(self.made) < 2:
-            return
-        for made in reversed(self.made):
-            for unit in reversed(list(made.units)):
-                along = any(unit in other.along for each in self.made for other in each.units)
-                if not along and self._may_stay(made, unit) and self._is_needless(made, unit):
-                    made.units.remove(unit)
+        """Unit by unit, the last one first, until none can stay any more."""
+        spared = True
+        while spared:
+            spared = False
+            for made in reversed(self.made):
+                for unit in reversed(list(made.units)):
+                    along = unit.surplus and any(
+                        u.job is unit.job and not u.surplus for m in self.made for u in m.units
+                    )
+                    if not along and self._may_stay(made, unit) and self._is_needless(made, unit):
+                        made.units.remove(unit)
+                        spared = True
 
     def _is_needless(self, made: Made, unit: Unit) -> bool:
-        """Whether the claimant finds places with the unit back, the rest of the plan as it is. Then it has them."""
-        others = [task for each in self.made for task in each.at if each is not made]
+        """Whether all claimants find places with the unit back, the rest of the plan as it is. Then they have them."""
         away = {task: task.node for each in self.made for u in each.units if u is not unit for task in u.tasks}
         for task in away:
             task.node = ""
         for task in unit.tasks:
             task.leaving = False
-        for task in made.at:
-            task.node = ""
-        names = {task.node for task in unit.tasks}
-        nodes = [self.cluster.nodes[name] for name in sorted(names)]
-        fits = all(amount >= 0 for node in nodes for amount in self.places.free(node).values())
-        places = place(self.places, made.tasks) if fits else None
-        stays = places is not None and all(self._may_be_there(task) for task in others)
+        stays = self._finds_places([made], place) or self._finds_places(self.made, place_together)
         if stays:
-            assert places is not None
-            made.at = dict(places)
             self.gone -= set(unit.tasks)
-        for task, node in made.at.items():
-            task.node = node
         for task in unit.tasks:
             task.leaving = not stays
         for task, node in away.items():
             task.node = node
         return stays
+
+    def _finds_places(self, moving: list[Made], how: Callable[[Places, list[Task]], list[Place] | None]) -> bool:
+        """Whether the pods of these claimants find places beside all others; then they have them."""
+        pods = [task for each in moving for task in each.at]
+        for task in pods:
+            task.node = ""
+        room = [amount for node in self.cluster.nodes.values() for amount in self.places.free(node).values()]
+        places = how(self.places, pods) if min(room) >= 0 else None
+        for task, node in places or []:
+            task.node = node
+        others = [task for each in self.made if each not in moving for task in each.at]
+        if places is None or not all(self._may_be_there(task) for task in others):
+            for each in moving:
+                for task, node in each.at.items():
+                    task.node = node
+            return False
+        for each in moving:
+            each.at = {task: task.node for task in each.at}
+        return True
 
     def _may_be_there(self, task: Task) -> bool:
         node, task.node = task.node, ""
@@ -249,6 +263,7 @@ class _Search:
             if job not in nominated
             for unit in units_of(job, plan.bound)
             if not plan.protections.spare(unit)
+            and entitlement.allows(unit, [])
             and not (arguments.min_runtime and any(start(t) > oldest for u in (unit, *unit.along) for t in u.tasks))
         ]
 
@@ -326,7 +341,9 @@ class _Search:
                 return True
 
     def _take(self, units: list[Unit]) -> bool:
-        """These and those that go along; if one may not be taken none is, and it is out."""
+        """These and those that go along; if one may not be taken none is, and it is out, with all that may not either
+        after what is taken.
+        """
         taken: list[Unit] = []
         for unit in units:
             for going in (*unit.along, unit):
@@ -336,7 +353,8 @@ class _Search:
                 if not known or not self._plan.protections.allow(going.tasks):
                     for back in taken:
                         self._give_back(back)
-                    self._left = [other for other in (*self._left, *taken) if other not in (going, unit)]
+                    left = [other for other in (*self._left, *taken) if other not in (going, unit)]
+                    self._left = [other for other in left if self._allows(other)]
                     return False
                 self._remove(going)
                 self._left.remove(going)
@@ -445,3 +463,30 @@ def place(places: Places, tasks: list[Task]) -> list[Place] | None:
     for task, _ in placed:
         task.node = ""
     return placed if stuck is None else None
+
+
+def place_together(places: Places, tasks: list[Task]) -> list[Place] | None:
+    """In order, each on the best node that leaves places for all that follow. Nothing of it remains."""
+    placed: list[Place] = []
+    failed: set[Hashable] = set()
+    kind = {task: next(i for i, other in enumerate(tasks) if other.alike(task)) for task in tasks}
+
+    def rest() -> bool:
+        if len(placed) == len(tasks):
+            return True
+        known = frozenset(Counter((kind[task], node) for task, node in placed).items())
+        task = tasks[len(placed)]
+        for node in places.in_order(task) if known not in failed else []:
+            task.node = node
+            placed.append((task, node))
+            if rest():
+                return True
+            placed.pop()
+            task.node = ""
+        failed.add(known)
+        return False
+
+    found = rest()
+    for task, _ in placed:
+        task.node = ""
+    return placed if found else None

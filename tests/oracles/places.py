@@ -24,8 +24,12 @@ class Places:
         self._policy = policy
 
     def best(self, task: Task) -> str | None:
-        fitting = [name for name in sorted(self._cluster.nodes) if self.fits(task, self._cluster.nodes[name])]
-        return min(fitting, key=lambda name: (-self.score(task, name), name), default=None)
+        return next(iter(self.in_order(task)), None)
+
+    def in_order(self, task: Task) -> list[str]:
+        """The nodes that take it, the best first."""
+        fitting = [name for name in self._cluster.nodes if self.fits(task, self._cluster.nodes[name])]
+        return sorted(fitting, key=lambda name: (-self.score(task, name), name))
 
     # -- may it go there? -------------------------------------------------------------------------------------
 

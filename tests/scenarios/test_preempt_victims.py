@@ -302,6 +302,26 @@ def test_a_victim_that_a_later_claimant_makes_needless_is_spared():
     assert (evicted(full), nominations(full)) == (["large", "small"], {"first": "n1", "second": "n2"})
 
 
+def test_claimants_exchange_places_if_that_spares_a_victim():
+    """The small one is nominated to n1 first; once the gang has gone for the big one, n2 takes the small one, too."""
+    cluster = [make.node("n1", cpu=6), make.node("n2", cpu=2)]
+    pods = [low("a", cpu=2), low("b", cpu=2, priority=2), *running_gang("g", ["n1", "n2"], cpu=2, priority=1)]
+    small = high("small", cpu=2, priority=20)
+    assert nominations(plan(cluster, pods, small, policy=POLICY)) == {"small": "n1"}
+    found = plan(cluster, pods, small, high("big", cpu=4), policy=POLICY)
+    assert (evicted(found), nominations(found)) == (["a", "g-0", "g-1"], {"small": "n2", "big": "n1"})
+
+
+def test_pods_of_one_gang_exchange_places_if_that_spares_a_victim():
+    """Where the small pod takes the best node for itself, the big one needs another victim."""
+    cluster = [make.node("n1", cpu=6), make.node("n2", cpu=2)]
+    pods = [low("a", cpu=2), low("b", cpu=2, priority=2), *running_gang("g", ["n1", "n2"], cpu=2, priority=1)]
+    gang = waiting_gang("w", 2, cpu=4, priority=10)
+    gang[1] = waiting("w-0", group="w", cpu=2, priority=10)
+    found = plan(cluster, pods, gang, policy=POLICY)
+    assert (evicted(found), nominations(found)) == (["a", "g-0", "g-1"], {"w-0": "n2", "w-1": "n1"})
+
+
 def test_a_whole_gang_is_spared_and_then_its_surplus():
     gang = running_gang("g", ["n1", "n1", "n1"], minimum=2, cpu=1)
     cluster = [make.node("n1", cpu=3), make.node("n2", cpu=8), gang, low("large", "n2", cpu=8, priority=1)]

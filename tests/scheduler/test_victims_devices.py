@@ -1,6 +1,7 @@
 """Where devices are what is short: victims serve their claimant and none can be spared; the index follows devices."""
 
 from collections import Counter
+from itertools import permutations, product
 from typing import Any
 
 from hypothesis import HealthCheck, assume, given, note, settings
@@ -9,12 +10,17 @@ from msgspec.structs import replace
 
 from fairway.api.kinds import ApiObject
 from fairway.api.pods import Pod
+from fairway.api.scheduling import PodGroup
+from fairway.clock import SECOND
 from fairway.devices.track.ledger import device_ledger
+from fairway.scheduler.decide import decide
 from fairway.scheduler.eviction.index import VictimIndex, victim_index
 from support import objects as make
-from support.contention import acting, cycle
+from support.contention import DAY, acting, cycle
 from support.devices import asking, device_node, gpu, kind_class, memory_class, resource_class, term
+from support.effort import examples
 from support.engine import policy, state_of
+from support.objects import BEGIN
 
 CLASSES = [
     kind_class("any", "nvidia-gpu"),
@@ -142,6 +148,50 @@ def test_where_devices_are_short_the_claimant_is_served_and_no_victim_can_be_spa
 
 def _jobs(objects: list[Any]) -> dict[str, str]:
     return {key_of(thing): job_of(thing) for thing in objects if isinstance(thing, Pod)}
+
+
+def fit_there(objects: list[Any], places: dict[str, str], gone: set[str]) -> bool:
+    """Whether these pods are placed on these nodes, one after the other, with those pods gone and no others waiting."""
+    left: list[Any] = []
+    for thing in objects:
+        if isinstance(thing, PodGroup):
+            left.append(replace(thing, spec=replace(thing.spec, min_member=1)))
+        elif not isinstance(thing, Pod) or (thing.spec.node_name and key_of(thing) not in gone):
+            left.append(thing)
+        elif key_of(thing) in places:
+            turn = list(places).index(key_of(thing))
+            selector = {make.HOST: places[key_of(thing)]}
+            left.append(replace(thing, spec=replace(thing.spec, node_selector=selector, priority=100 - turn)))
+    placing = policy(actions="allocate", plugins=("priority", "predicates", "nodeorder", "devices"))
+    return len(decide(state_of(left), placing, BEGIN + DAY * SECOND).bindings) == len(places)
+
+
+@settings(some, max_examples=examples(5, 200))
+@given(full())
+def test_over_a_whole_plan_all_that_are_nominated_fit_and_no_victim_can_be_spared(objects):
+    """Every way to place the pods of all claimants is tried, with each victim back."""
+    by_priority = acting("enqueue", "allocate", "preempt", drf={"priorityFirst": True}, devices={})
+    plan = cycle(state_of(objects), by_priority)
+    claimants = list(dict.fromkeys(eviction.for_ for eviction in plan.evictions))
+    assume(len(claimants) > 1 and not plan.placed)
+    gone = {eviction.pod for eviction in plan.evictions}
+    jobs = _jobs(objects)
+    nominated = {e.pod: e.node for e in sorted(plan.nominations, key=lambda e: (claimants.index(jobs[e.pod]), e.pod))}
+    names = [thing.metadata.name for thing in objects if type(thing).__name__ == "Node"]
+    assume(len(names) ** len(nominated) <= 27)
+    note(f"{nominated} after {sorted(gone)}")
+    orders = (dict(order) for order in permutations(nominated.items()))
+    assert any(fit_there(objects, places, gone) for places in orders)
+    namespaces = {claimant.partition("/")[0] for claimant in claimants}
+    for job in {jobs[pod] for pod in gone}:
+        lost = {pod for pod in gone if jobs[pod] == job}
+        runs = [thing for thing in objects if isinstance(thing, Pod) and job_of(thing) == job and thing.spec.node_name]
+        if job.partition("/")[0] in namespaces:
+            continue  # a claim may rest on the share of that namespace
+        for unit in [lost] if len(lost) == len(runs) else [{pod} for pod in lost]:
+            for nodes in product(names, repeat=len(nominated)):
+                places = dict(zip(nominated, nodes, strict=True))
+                assert not fit_there(objects, places, gone - unit), (unit, places)
 
 
 # -- the index, as devices change -----------------------------------------------------------------------------------

@@ -82,10 +82,14 @@ class DeviceAssignments:
         """Nodes of which devices were given or taken back, as they were and as they are."""
         return self.capacity.changed()
 
+    def is_served(self, task: Task) -> bool:
+        """Whether a task that was placed in this session was given the devices that it needs."""
+        given = self._given.get(task)
+        return given is None or given.step is not None or not self.requests.of(task.shape).resolved.requests
+
     def check_served(self, task: Task) -> None:
         """A task that is being bound has its devices; anything else is a fault of ours."""
-        given = self._given.get(task)
-        if given is not None and given.step is None and self.requests.of(task.shape).resolved.requests:
+        if not self.is_served(task):
             raise InvariantError(f"{task.key} is bound to a node whose devices do not serve it")
 
     # -- giving and taking back -------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ class _Choice:
         for unit in units:
             self._hunt.give_back(unit)
         self._scratch.give_up()
-        return None if found is None or not units else Found(units, found, self._limits)
+        return None if found is None or not units else Found(units, found, self._limits, self._session.kernel.domain)
 
     def _make_room(self) -> bool:
         """Take units until the gang's queues may hold it, and all of it places."""

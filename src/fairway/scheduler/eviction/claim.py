@@ -79,20 +79,23 @@ class EvictionClaim:
 class Found(NamedTuple):
     """Who has to go, in the order in which units go, and where the claimant's tasks will be.
 
-    `limits` names, for units that go only because a queue would exceed a limit otherwise, that limit.
+    `limits` names, for units that go only because a queue would exceed a limit otherwise, that limit. `domain` are the
+    rows that a topology confines the claimant to; None if to none.
     """
 
     units: list[Unit]
     places: list[Place]
     limits: dict[Unit, str]
+    domain: BoolColumn | None = None
 
 
 @dataclass(eq=False)
 class Settled:
-    """A claim whose victims go, with the units that go for it."""
+    """A claim whose victims go, with the units that go for it, and the rows that its topology confines it to."""
 
     claim: EvictionClaim
     units: list[Unit]
+    domain: BoolColumn | None
 
 
 def _at(amounts: Amounts, row: int) -> int:

@@ -31,9 +31,7 @@ from fairway.state.tasks import ACCOUNTED
 
 
 class Entitlement(Protocol):
-    """Which units a claimant may take. `candidates` is a first sieve; `allows` is exact, given what is taken; where it
-    says no, `refuses_alike` tells whether it will to every unit of that kind, as long as not less is taken.
-    """
+    """Which units a claimant may take. `candidates` is a first sieve; `allows` is exact, given what is taken."""
 
     action: str
     lead_adds: bool
@@ -41,7 +39,9 @@ class Entitlement(Protocol):
 
     def candidates(self, index: VictimIndex) -> BoolColumn: ...
     def allows(self, unit: Unit, taken: Taken) -> bool: ...
-    def refuses_alike(self, unit: Unit, taken: Taken) -> bool: ...
+    def allows_kind(self, unit: Unit, taken: Taken) -> bool | None:
+        """The answer for all units of its kind; None if each has to be asked."""
+
     def reason(self, unit: Unit) -> str: ...
     def lead(self, index: VictimIndex, taken: Taken) -> IntColumn | None:
         """By number of unit, what comes before priority and start in the order of units and nodes; None if nothing."""
@@ -51,9 +51,6 @@ class Entitlement(Protocol):
 
     def below(self, units: Iterable[Unit], taken: Taken) -> int:
         """How much too much these units are."""
-
-    def possible(self, index: VictimIndex, taken: Taken) -> BoolColumn | None:
-        """Which units could still be allowed, where that can be told of all at once; None if it cannot."""
 
 
 class PreemptEntitlement:
@@ -73,12 +70,14 @@ class PreemptEntitlement:
         self._priority_first = EntitledBy.PRIORITY_FIRST in entitled
         self._mine = self._weighted(claimant.account)
         self._mine_after = self._weighted(claimant.account, more=gang)
+        self._allocated_by_job: dict[Job, Amounts] = {}
 
     def candidates(self, index: VictimIndex) -> BoolColumn:
         count = len(index.units)
         if any(account.info.never_evict for account in self._claimant.queue.ancestry):
             return np.zeros(count, dtype=np.bool_)
         chosen: BoolColumn = index.usable[:count] & (index.queue[:count] == index.code(self._claimant.queue.name))
+        chosen[index.of_job(self._claimant.job)] = False
         lower = index.priority[:count] < self._claimant.priority if self._by_priority else np.zeros(count, np.bool_)
         same = index.priority[:count] == self._claimant.priority if self._by_priority else np.ones(count, np.bool_)
         by_share, tied = self._namespaces(index, count)
@@ -93,8 +92,8 @@ class PreemptEntitlement:
         first = self._first_steps(unit, taken)
         return bool(self._job_step(unit, taken)) if first is None else first
 
-    def refuses_alike(self, unit: Unit, taken: Taken) -> bool:
-        return unit.job is not self._claimant.job and self._first_steps(unit, taken) is False
+    def allows_kind(self, unit: Unit, taken: Taken) -> bool | None:
+        return self._first_steps(unit, taken)
 
     def lead(self, index: VictimIndex, taken: Taken) -> IntColumn | None:
         return None
@@ -104,9 +103,6 @@ class PreemptEntitlement:
 
     def below(self, units: Iterable[Unit], taken: Taken) -> int:
         return 0
-
-    def possible(self, index: VictimIndex, taken: Taken) -> BoolColumn | None:
-        return None
 
     def _first_steps(self, unit: Unit, taken: Taken) -> bool | None:
         """What namespaces and priorities say; None if they say nothing."""
@@ -167,11 +163,13 @@ class PreemptEntitlement:
 
     def _held(self, job: Job) -> Amounts:
         """What a job holds, without those of it that were evicted for others."""
-        allocated: Amounts = []
-        for task in job.tasks:
-            if task.state in ACCOUNTED and task not in self._session.evicted:
-                add(allocated, task.shape.vector)
-                add(allocated, self._session.devices.kinds(task))
+        allocated = self._allocated_by_job.get(job)
+        if allocated is None:
+            allocated = self._allocated_by_job[job] = []
+            for task in job.tasks:
+                if task.state in ACCOUNTED and task not in self._session.evicted:
+                    add(allocated, task.shape.vector)
+                    add(allocated, self._session.devices.kinds(task))
         return allocated
 
     def _weighted(self, account: NamespaceAccount, more: Amounts | None = None, less: Amounts | None = None) -> int:

@@ -193,7 +193,7 @@ class _Evictor:
             session.write(task.shape, [task], [row], 1)
         scratch.settle([task for task, _ in found.places])
         session.nominate(claim.job, found.places)
-        session.settled.append(Settled(claim, list(found.units)))
+        session.settled.append(Settled(claim, list(found.units), found.domain))
 
 
 def bound_by_job(session: Session) -> dict[Job, dict[str, int]]:

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 
 from fairway.resources.columns import BoolColumn, IntColumn
-from fairway.resources.quantity import INT64_MAX
 from fairway.scheduler.eviction.entitlement import minus, plus
 from fairway.scheduler.eviction.index import VictimIndex
 from fairway.scheduler.eviction.units import Taken, Unit
@@ -60,8 +59,8 @@ class ReclaimEntitlement:
         account = self._session.queues[unit.job.queue]
         return self._gives(account, taken) and self._keeps_guarantees(account, unit, taken)
 
-    def refuses_alike(self, unit: Unit, taken: Taken) -> bool:
-        return True
+    def allows_kind(self, unit: Unit, taken: Taken) -> bool:
+        return self.allows(unit, taken)
 
     def reason(self, unit: Unit) -> str:
         mine, theirs = self._claimant.queue.name, unit.job.queue
@@ -105,9 +104,6 @@ class ReclaimEntitlement:
         assert account.deserved is not None
         have = self._allocated(account)
         return [amount if have[row] >= amount else 0 for row, amount in enumerate(account.deserved)]
-
-    def possible(self, index: VictimIndex, taken: Taken) -> BoolColumn | None:
-        return None
 
     def _gives(self, account: QueueAccount, taken: Taken) -> bool:
         """Above what it deserves in a dimension asked for, what is taken already taken off."""
@@ -157,7 +153,6 @@ class _Narrowed(ReclaimEntitlement):
         self._floors = floors
         self._small = small
         self._sizes: IntColumn | None = None
-        self._amounts: dict[int, IntColumn] = {}
         self.lead_adds = small
 
     def allows(self, unit: Unit, taken: Taken) -> bool:
@@ -174,24 +169,6 @@ class _Narrowed(ReclaimEntitlement):
         if self._sizes is None:
             self._sizes = index.sizes(self._asked, self._session.total)
         return self._sizes
-
-    def possible(self, index: VictimIndex, taken: Taken) -> BoolColumn:
-        """Units that do not take their queue below its floor by themselves, after what is taken."""
-        count = len(index.units)
-        possible = np.zeros(count, dtype=np.bool_)
-        for name, floor in self._floors.items():
-            left = minus(self._allocated(self._session.queues[name]), taken.of_queue(name))
-            mine: BoolColumn = index.queue[:count] == index.code(name)
-            for row in range(min(len(floor), len(index.entry_amounts))):
-                if row != PODS and floor[row]:
-                    mine = mine & (self._amounts_of(index, row) <= min(left[row] - floor[row], INT64_MAX))
-            possible |= mine
-        return possible
-
-    def _amounts_of(self, index: VictimIndex, row: int) -> IntColumn:
-        if row not in self._amounts:
-            self._amounts[row] = index.amounts(row)
-        return self._amounts[row]
 
     def narrowed(self, units: Iterable[Unit], taken: Taken) -> Iterator[ReclaimEntitlement]:
         return iter(())

@@ -39,7 +39,9 @@ class VictimSearch:
         """Rows whose cost was worked out with surplus_units of a gang of this job."""
         self._lead = Lead(None, adds=False)
         self._entries = self._rows = claim.index.in_order()
-        self._drop_impossible()
+        self._asked_with = -1
+        """How many units were taken when all were last asked whether they may go."""
+        self._drop_refused()
         self._sort()
 
     def make_room(self, shape: Shape, count: int) -> bool:
@@ -242,10 +244,22 @@ class VictimSearch:
         self._sort()
         return True
 
-    def _drop_impossible(self) -> None:
-        possible = self._claim.entitlement.possible(self._index, self._taken)
-        if possible is not None:
-            self._eligible &= possible
+    def _drop_refused(self) -> None:
+        """Units that may not go, beside those that are taken, are out: they count on no node."""
+        if self._asked_with == len(self._taken.units):
+            return
+        self._asked_with = len(self._taken.units)
+        index, entitlement, numbers = self._index, self._claim.entitlement, np.flatnonzero(self._eligible)
+        kinds = index.kind[numbers]
+        of_kind = np.full(index.codes, -1, dtype=np.int64)
+        of_kind[kinds] = numbers
+        refused, unsure = np.zeros(index.codes, dtype=np.bool_), np.zeros(index.codes, dtype=np.bool_)
+        for kind in np.flatnonzero(of_kind >= 0).tolist():
+            answer = entitlement.allows_kind(index.unit(int(of_kind[kind])), self._taken)
+            refused[kind], unsure[kind] = answer is False, answer is None
+        self._eligible[numbers[refused[kinds]]] = False
+        for number in numbers[unsure[kinds]].tolist():
+            self._eligible[number] = entitlement.allows(index.unit(number), self._taken)
 
     def _drop_ineligible(self) -> None:
         still = self._eligible[self._index.entry_unit[self._entries]]
@@ -283,11 +297,9 @@ class VictimSearch:
                     continue
                 if not self._eligible[going.number] or not self._claim.allows(going, self._taken):
                     self._eligible[unit.number] = self._eligible[going.number] = False
-                    if not added and self._claim.entitlement.refuses_alike(going, self._taken):
-                        self._eligible &= self._index.kind[: len(self._eligible)] != self._index.kind[going.number]
                     for earlier in added:
                         self.give_back(earlier)
-                    self._drop_impossible()
+                    self._drop_refused()
                     return False
                 self._taken.add(going)
                 self._claim.budgets.spend(going.tasks)

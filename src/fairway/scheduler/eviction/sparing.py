@@ -1,10 +1,18 @@
 """Victims that no claimant needs any more are spared, after all actions: minimal is judged over the whole plan.
 
-What one claimant takes is minimal for it. But a later one may leave more room than it uses, or allocate may place a
-nominated job elsewhere. So the world as it will be after the plan is set up on the session's snapshot, and unit by
-unit, last first, it is asked whether the claimant still finds its places with the unit back, on whatever nodes, while
-everything else of the plan stays as it is. Plans in which devices are given or freed are left as they are: which
-devices a nominated pod will get is not known before they are free.
+What one claimant takes is minimal for it. But a later one may leave more room than it uses, allocate may place a
+nominated job elsewhere, and claimants may exchange places. So the world as it will be after the plan is set up on the
+session's snapshot: victims and terminating pods are gone, nominated pods are where they are nominated. Then unit by
+unit, the last one first, until no more is found, it is asked whether the unit can stay:
+
+- with the unit back no queue exceeds what a claim of the plan rests on, and
+- there are places for all pods that the plan nominates: for those of the unit's claimant with the others where they
+  are, or else for all of them together (`together`, which says how far that is exact). Everything else of the plan,
+  and what earlier cycles nominated, stays as it is.
+
+A surplus pod goes along as long as its gang goes. A gang that has to be in one domain of a topology stays in the one
+it was nominated in. Devices are given as they would be if the victims' were free; plans with devices that several
+nodes reach are left as they are.
 """
 
 from __future__ import annotations
@@ -12,9 +20,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fairway.scheduler.eviction.blockers import passes_now
 from fairway.scheduler.eviction.choice import place, take_back
-from fairway.scheduler.eviction.claim import Settled
+from fairway.scheduler.eviction.claim import Place, Settled
 from fairway.scheduler.eviction.evict import charge_off
+from fairway.scheduler.eviction.together import Nominee, PlacesTogether
 from fairway.scheduler.eviction.units import Unit
 from fairway.scheduler.framework.accounts import QueueAccount
 from fairway.scheduler.framework.job_run import grouped
@@ -28,11 +38,20 @@ from fairway.state.tasks import TaskState
 def spare_needless(session: Session) -> None:
     """Take evictions back that nothing needs."""
     settled = [claim for claim in session.settled if isinstance(claim, Settled)]
-    if len(settled) > 1 or any(len(_nominated(session, claim)) < len(claim.claim.tasks) for claim in settled):
+    if settled and not _is_minimal(session, settled):
         tasks = [task for claim in settled for unit in claim.units for task in unit.tasks]
         tasks += [reservation.task for claim in settled for reservation in _nominated(session, claim)]
-        if not any(session.devices.uses_devices(task.shape) for task in tasks):
-            _Sparing(session, settled).run()
+        uses_devices = any(session.devices.uses_devices(task.shape) for task in tasks)
+        if not (uses_devices and session.devices.ledger.network):
+            _Sparing(session, settled, uses_devices=uses_devices).run()
+
+
+def _is_minimal(session: Session, settled: list[Settled]) -> bool:
+    """Whether that is certain: one claimant of like pods, for which room can be counted, took what it needed."""
+    shapes = {task.shape for claim in settled for task in claim.claim.tasks}
+    if len(settled) > 1 or len(shapes) > 1 or len(_nominated(session, settled[0])) < len(settled[0].claim.tasks):
+        return False
+    return all(passes_now(session, shape) is None for shape in shapes)
 
 
 def _nominated(session: Session, settled: Settled) -> list[TaskReservation]:
@@ -47,29 +66,40 @@ def _nominated(session: Session, settled: Settled) -> list[TaskReservation]:
 
 
 class _Sparing:
-    def __init__(self, session: Session, settled: list[Settled]) -> None:
+    def __init__(self, session: Session, settled: list[Settled], *, uses_devices: bool) -> None:
         self._session = session
         self._settled = settled
+        self._uses_devices = uses_devices
         self._nominated = {claim: _nominated(session, claim) for claim in settled}
+        self._together = PlacesTogether(session)
+        shapes = {reservation.task.shape for reservations in self._nominated.values() for reservation in reservations}
+        self._can_exchange = len(shapes) > 1 or any(passes_now(session, shape) is not None for shape in shapes)
+        """Whether it may matter which pod is where."""
         self._before: dict[int, NDArray[np.int64]] = {}
         """What each row has free as long as no victim is gone, and without what is nominated."""
 
     def run(self) -> None:
-        self._set_up()
+        if self._set_up():
+            while self._spare_some():
+                pass
+        self._take_down()
+
+    def _spare_some(self) -> bool:
+        spared = False
         for settled in reversed(self._settled):
             for unit in reversed(list(settled.units)):
                 if not self._goes_along(unit) and self._spare(settled, unit):
                     settled.units.remove(unit)
-        self._take_down()
+                    spared = True
+        return spared
 
     # -- the world after the plan -------------------------------------------------------------------------------
 
-    def _set_up(self) -> None:
+    def _set_up(self) -> bool:
+        """False if the devices do not serve all that is nominated: their pods will find out when they are free."""
         session, idle = self._session, self._session.snapshot.idle
         released = self._released()
-        rows = {task.node for task in self._evicted()} | {
-            h.row for reservations in self._nominated.values() for h in reservations
-        }
+        rows = {task.node for task in self._evicted()} | {reservation.row for reservation in self._reservations()}
         for row in sorted(rows | session.settled_rows.keys() | set(np.flatnonzero(released.any(axis=0)).tolist())):
             session.snapshot.scratch(row)
             if row in session.settled_rows:
@@ -78,9 +108,11 @@ class _Sparing:
             idle[: len(released), row] += released[:, row]
         for task in self._evicted():
             session.displace(task, -1)
-        for reservations in self._nominated.values():
-            for reservation in reservations:
-                session.write_room(reservation.task.shape, [reservation.row], 1)
+        for reservation in self._reservations():
+            session.write_room(reservation.task.shape, [reservation.row], 1)
+            if session.devices.uses_devices(reservation.task.shape):
+                session.devices.write(reservation.task.shape, [reservation.task], [reservation.row], 1)
+        return all(session.devices.is_served(reservation.task) for reservation in self._reservations())
 
     def _take_down(self) -> None:
         """Until the victims are gone no pod gains room, and what is nominated is not lost."""
@@ -90,6 +122,7 @@ class _Sparing:
         for row, before in self._before.items():
             session.snapshot.scratch(row)
             np.minimum(idle[:, row], before, out=idle[:, row])
+        session.devices.settle(self._evicted(), [reservation.task for reservation in self._reservations()])
 
     def _released(self) -> NDArray[np.int64]:
         """What terminating pods leave, less what the nominations of earlier cycles wait for."""
@@ -103,6 +136,9 @@ class _Sparing:
     def _evicted(self) -> list[Task]:
         return [task for claim in self._settled for unit in claim.units for task in unit.tasks]
 
+    def _reservations(self) -> list[TaskReservation]:
+        return [reservation for reservations in self._nominated.values() for reservation in reservations]
+
     # -- one unit -----------------------------------------------------------------------------------------------
 
     def _goes_along(self, unit: Unit) -> bool:
@@ -110,31 +146,55 @@ class _Sparing:
         return any(unit in other.surplus_units for claim in self._settled for other in claim.units)
 
     def _spare(self, settled: Settled, unit: Unit) -> bool:
-        """Whether the claimant, and all others, have their places with the unit back; then it stays."""
+        """Whether all claimants have their places with the unit back; then it stays."""
         if not self._is_within_limits(settled, unit):
             return False
-        session, reservations = self._session, self._nominated[settled]
-        for task in unit.tasks:
-            session.displace(task, 1)
+        alone = not self._uses_devices and self._spare_with(unit, settled)
+        spared = alone or ((self._can_exchange or self._uses_devices) and self._spare_with(unit, None))
+        if spared:
+            self._keep(unit)
+        return spared
+
+    def _spare_with(self, unit: Unit, settled: Settled | None) -> bool:
+        """Whether the pods of one claimant, or of all (None), find places with the unit back; then they have them."""
+        session, reservations = self._session, self._reservations() if settled is None else self._nominated[settled]
         was = [(reservation.task, reservation.row) for reservation in reservations]
         take_back(session, was)
-        placed, left = (
-            place(session, grouped([reservation.task for reservation in reservations]))
-            if self._fits(unit)
-            else ([], None)
-        )
-        if left is None and len(placed) == len(reservations) and self._rules_hold(settled):
+        for task in unit.tasks:
+            session.displace(task, 1)
+        placed = None
+        if self._fits(unit):
+            placed = (
+                self._together.find(self._nominees()) if settled is None else self._place_alone(settled, reservations)
+            )
+        if placed is not None:
             rows = dict(placed)
             for reservation in reservations:
                 reservation.row = rows[reservation.task]
-            self._keep(unit)
             return True
-        take_back(session, placed)
-        for task, row in was:
-            session.write(task.shape, [task], [row], 1)
         for task in unit.tasks:
             session.displace(task, -1)
+        for task, row in was:
+            session.write(task.shape, [task], [row], 1)
         return False
+
+    def _place_alone(self, settled: Settled, reservations: list[TaskReservation]) -> list[Place] | None:
+        """Places for the pods of one claimant, written down; None if there are none for all."""
+        session = self._session
+        session.kernel.domain = settled.domain
+        placed, left = place(session, grouped([reservation.task for reservation in reservations]))
+        session.kernel.domain = None
+        if left is None and self._rules_hold(settled):
+            return placed
+        take_back(session, placed)
+        return None
+
+    def _nominees(self) -> list[Nominee]:
+        return [
+            Nominee(reservation.task, claim.domain)
+            for claim, reservations in self._nominated.items()
+            for reservation in reservations
+        ]
 
     def _fits(self, unit: Unit) -> bool:
         """Whether its nodes can take the unit beside all others that are nominated there."""
@@ -159,6 +219,7 @@ class _Sparing:
         amounts: Amounts = []
         for task in unit.tasks:
             add(amounts, task.shape.vector)
+            add(amounts, session.devices.kinds(task))
         for account in session.queues[unit.job.queue].ancestry:
             claims = [claim for claim in self._settled if account in claim.claim.job.queue.ancestry]
             reclaims = any(c.claim.entitlement.action == "reclaim" and c.claim.job.queue is account for c in claims)
