@@ -17,8 +17,8 @@ from fairway.resources.columns import BoolColumn
 from fairway.scheduler.eviction.claim import Place
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.placement.kernel import INFEASIBLE
+from fairway.state.jobs import Task
 from fairway.state.shapes import Shape
-from fairway.state.tasks import Task
 
 MOST_PODS = 64
 MOST_TRIES = 2_000
