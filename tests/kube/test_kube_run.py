@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kube.cluster import Cluster, eventually
 from kube.live import Live
 
@@ -25,6 +27,30 @@ def test_a_pod_that_fits_nowhere_waits_until_a_node_comes(cluster: Cluster) -> N
         cluster.node("large", cpu=2)
         eventually(lambda: cluster.places() == {"p": "large", "q": "small"})
         assert live.logged("refused") == []
+
+
+def events(cluster: Cluster) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = cluster.get(f"/apis/events.k8s.io/v1/namespaces/{cluster.namespace}/events")["items"]
+    return found
+
+
+def test_a_pod_that_waits_says_why_and_one_that_is_bound_has_an_event(cluster: Cluster) -> None:
+    cluster.node("small", cpu=1)
+    with Live(cluster):
+        cluster.pod("large", cpu="2")
+        cluster.pod("fits", cpu="1")
+
+        def reason() -> str:
+            conditions = cluster.get(f"{cluster.pods}/large")["status"].get("conditions", [])
+            return next((one["message"] for one in conditions if one["reason"] == "Unschedulable"), "")
+
+        assert "insufficient cpu" in eventually(reason).lower()
+        found = eventually(
+            lambda: {event["reason"]: event for event in events(cluster)} if len(events(cluster)) > 1 else 0
+        )
+        assert found["Scheduled"]["regarding"]["name"] == "fits"
+        assert found["Scheduled"]["note"] == f"assigned {cluster.namespace}/fits to {cluster.namespace}-small"
+        assert found["FailedScheduling"]["regarding"]["name"] == "large"
 
 
 def test_pods_that_were_there_before_are_bound_when_it_starts(cluster: Cluster) -> None:

@@ -26,9 +26,6 @@ from fairway.state.events import Deleted
 from fairway.state.events import Event as StateEvent
 from fairway.state.jobs import Job
 
-GANG_TIMED_OUT = "gangBindTimeout"
-"""The action of evictions of a gang that could not be bound whole."""
-
 
 class EventWriter:
     """The listener. `submit` says whether it took an event; one that it did not take is counted in `dropped`."""
@@ -40,12 +37,16 @@ class EventWriter:
         groups: GroupVersions,
         maker: EventMaker,
         submit: Callable[[EventWrite], bool],
+        *,
+        lone_pods: bool = True,
     ) -> None:
+        """`lone_pods`: whether a lone pod that is bound is worth an event of its own."""
         self._state = state
         self._store = store
         self._groups = groups
         self._maker = maker
         self._submit = submit
+        self._lone_pods = lone_pods
         self._reasons: StatusThrottle[str] = StatusThrottle(INTERVAL)
         self._reserved: set[str] = set()
         self.written = 0
@@ -59,10 +60,23 @@ class EventWriter:
 
     def decided(self, cycle: Cycle) -> None:
         for note in self._notes(cycle):
-            if self._submit(self._maker.write(note)):
-                self.written += 1
-            else:
-                self.dropped += 1
+            self._put(note)
+
+    def gang_timed_out(self, job: Job, why: str, now: Micros) -> None:
+        """A gang was evicted because it could not be bound whole in time (K8)."""
+        about = self._about(job)
+        if about is not None:
+            self._put(EventNote(about, "GangTimedOut", "Preempting", why, now, warning=True))
+
+    def say(self, about: Regarding, reason: str, action: str, note: str, now: Micros) -> None:
+        """A warning of the scheduler about something that is no job."""
+        self._put(EventNote(about, reason, action, note, now, warning=True))
+
+    def _put(self, note: EventNote) -> None:
+        if self._submit(self._maker.write(note)):
+            self.written += 1
+        else:
+            self.dropped += 1
 
     def refused(self, change: Change, why: str) -> None:
         """The next plan says what comes of it."""
@@ -92,6 +106,8 @@ class EventWriter:
                 continue
             self._reasons.forget(task.job.identity)
             if task.job.alone:
+                if not self._lone_pods:
+                    continue
                 note = f"assigned {placed[0].pod} to {placed[0].node}"
             else:
                 pods, nodes = len(placed), len({binding.node for binding in placed})
@@ -99,19 +115,11 @@ class EventWriter:
             yield EventNote(about, "Scheduled", "Binding", note, now)
 
     def _preempted(self, evictions: Iterable[Eviction], now: Micros) -> Iterable[EventNote]:
-        timed_out: dict[str, EventNote] = {}
         for eviction in evictions:
             pod = self._pod(eviction.pod)
-            if eviction.action == GANG_TIMED_OUT:
-                task = self._state.tasks.get(eviction.pod)
-                about = None if task is None else self._about(task.job)
-                if task is not None and about is not None:
-                    note = EventNote(about, "GangTimedOut", "Preempting", eviction.reason, now, warning=True)
-                    timed_out.setdefault(task.job.identity, note)
-            elif pod is not None:
-                note_text = f"evicted from {eviction.node} by {eviction.action} for {eviction.for_}: {eviction.reason}"
-                yield EventNote(_of_pod(pod), "Preempted", "Preempting", note_text, now, warning=True)
-        yield from timed_out.values()
+            if pod is not None:
+                note = f"evicted from {eviction.node} by {eviction.action} for {eviction.for_}: {eviction.reason}"
+                yield EventNote(_of_pod(pod), "Preempted", "Preempting", note, now, warning=True)
 
     def _reservations(self, standing: set[tuple[str, str]], now: Micros) -> Iterable[EventNote]:
         found = {f"{kind} {key}" for kind, key in standing}

@@ -41,7 +41,7 @@ class WriteRank(IntEnum):
 class QueuedWrite:
     """One write: how to make its script anew for each try, and whom to tell how it ended."""
 
-    __slots__ = ("ended", "lane", "last_sent", "number", "rank", "script", "tries")
+    __slots__ = ("ended", "is_overtaken", "lane", "last_sent", "number", "rank", "script", "tries")
 
     def __init__(
         self, lane: Hashable, rank: WriteRank, script: Callable[[], Script], ended: Callable[[Ending], None]
@@ -53,6 +53,7 @@ class QueuedWrite:
         self.number = 0
         self.tries = 0
         self.last_sent: float | None = None
+        self.is_overtaken = False
 
     def __lt__(self, other: QueuedWrite) -> bool:
         return (self.rank, self.number) < (other.rank, other.number)
@@ -79,7 +80,7 @@ class WriteQueue:
         self._ready: list[QueuedWrite] = []
         """A heap of the first write of each lane."""
         self._lanes: dict[Hashable, deque[QueuedWrite]] = {}
-        """The writes behind the first, of lanes that have one under way or ready."""
+        """The writes of each object, the one that is ready or under way first."""
         self._numbers = count()
         self._idle: deque[asyncio.Future[None]] = deque()
         self._workers: list[asyncio.Task[None]] = []
@@ -119,10 +120,22 @@ class WriteQueue:
         self._unended[write.rank] += 1
         lane = self._lanes.get(write.lane)
         if lane is None:
-            self._lanes[write.lane] = deque()
+            self._lanes[write.lane] = deque([write])
             self._make_ready(write)
-        else:
-            lane.append(write)
+            return
+        if write.rank < WriteRank.STATUS:
+            self._overtake(lane)
+        lane.append(write)
+        if lane[0] is write:
+            self._make_ready(write)
+
+    def _overtake(self, lane: deque[QueuedWrite]) -> None:
+        """What decides something does not wait behind what only tells, and makes it untrue."""
+        for told in [write for write in lane if write.rank >= WriteRank.STATUS and not write.tries]:
+            lane.remove(told)
+            told.is_overtaken = True
+            self._unended[told.rank] -= 1
+            told.ended(Ending(WriteResult.REFUSED, "overtaken"))
 
     # -- workers ---------------------------------------------------------------------------------------------
 
@@ -145,7 +158,9 @@ class WriteQueue:
             if wait > 0:
                 await asyncio.sleep(wait)
                 continue
-            await self._perform(heapq.heappop(self._ready))
+            write = heapq.heappop(self._ready)
+            if not write.is_overtaken:
+                await self._perform(write)
 
     async def _perform(self, write: QueuedWrite) -> None:
         if not self._may_write() and self._has_no_hope(write):
@@ -157,7 +172,9 @@ class WriteQueue:
             ending = await perform(write.script(), partial(self._checked_send, write))
         finally:
             self.in_flight -= 1
-        if ending.result is WriteResult.AGAIN:
+        if ending.result is WriteResult.AGAIN and write.rank is WriteRank.EVENT:
+            self._end(write, Ending(WriteResult.REFUSED, ending.why))  # events are not worth a second try
+        elif ending.result is WriteResult.AGAIN:
             wait = max(ending.wait, min(LONGEST_RETRY, 0.1 * 2 ** min(write.tries, 10)) * self._random.random())
             asyncio.get_running_loop().call_later(wait, self._make_ready, write)
         elif ending.result is WriteResult.REFUSED and ending.wait > 0:
@@ -196,8 +213,9 @@ class WriteQueue:
     def _end(self, write: QueuedWrite, ending: Ending) -> None:
         self._unended[write.rank] -= 1
         lane = self._lanes[write.lane]
+        lane.popleft()
         if lane:
-            self._make_ready(lane.popleft())
+            self._make_ready(lane[0])
         else:
             del self._lanes[write.lane]
         self._calm.set()

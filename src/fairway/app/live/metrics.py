@@ -42,7 +42,7 @@ class RunMetrics:
         self.broken_gangs = counter(
             "fairway_broken_gangs", "Gangs evicted because they could not be completed in time."
         )
-        self.events_dropped = counter("fairway_events_dropped", "Events that were not written for lack of time.")
+        self.events_dropped = gauge("fairway_events_dropped_total", "Events that were not written for lack of time.")
 
     def text(self) -> bytes:
         return generate_latest(self.registry)

@@ -19,6 +19,7 @@ from functools import partial
 from random import Random
 from uuid import uuid4
 
+from fairway.api.kinds import ObjectKey
 from fairway.api.policy import Policy, load_policy
 from fairway.app.live.dry import DryWorld
 from fairway.app.live.health import HealthServer
@@ -28,21 +29,27 @@ from fairway.app.live.observing import LoopObserver, ReadingObserver, RequestObs
 from fairway.app.live.policies import ConfigMapText, FileText, PolicySource, PolicyText
 from fairway.app.live.settings import RunSettings
 from fairway.app.live.shadow import ShadowPolicy
+from fairway.app.live.status_timer import StatusTimer
 from fairway.clock import SECOND, wall_clock
 from fairway.drive.change import Change, Evict
 from fairway.drive.loop import Rhythm, SchedulerLoop
 from fairway.kube.budgets import hold_budgets
 from fairway.kube.client import ApiClient
 from fairway.kube.connection import Connection
+from fairway.kube.event_requests import EventMaker, Regarding
+from fairway.kube.events import EventWriter
 from fairway.kube.exchange import LONG_PAUSE, Ending, WriteResult
 from fairway.kube.feed import Feed
 from fairway.kube.gangs import GangGuard
 from fairway.kube.lease import Elector, LeaseSettings, boot_clock
 from fairway.kube.lease_keeper import LeaseKeeper
 from fairway.kube.loop_thread import LoopThread
+from fairway.kube.outbox import Outbox
+from fairway.kube.paths import LEASES
 from fairway.kube.reflector import Delivery, Reflector
 from fairway.kube.served import SCHEDULER_KINDS
 from fairway.kube.slim import Sharing
+from fairway.kube.status import StatusWriter
 from fairway.kube.world import KubeWorld
 from fairway.kube.write_queue import WriteQueue, WriteRank
 from fairway.scheduler.plugins.installed import default_registry
@@ -159,7 +166,7 @@ class LiveScheduler:
         self._observer = LoopObserver(self._log, self.metrics, dry_run=settings.dry_run)
         self._queue = WriteQueue(self._client.send, may_write=self._may_write, workers=settings.connections)
         self._queue.on_request = RequestObserver(self.metrics)
-        groups: dict[tuple[str, str, str], str] = {}
+        groups: dict[ObjectKey, str] = {}
         kube = KubeWorld(
             asyncio.get_running_loop(),
             self._queue,
@@ -187,6 +194,8 @@ class LiveScheduler:
             self._gang_timed_out,
         )
         self._scheduler.listeners.append(self._gangs)
+        if not settings.dry_run:
+            self._add_writers(state, groups)
         self._lease = self._lease_keeper()
         kube.reports = self
         self._feed = Feed(SCHEDULER_KINDS, self._scheduler, self._scheduler.store, self._listed, groups)
@@ -195,6 +204,21 @@ class LiveScheduler:
             self._scheduler.listeners.append(
                 ShadowPolicy(shadow, state, settings.shadow_every, self._log, self.metrics)
             )
+
+    def _add_writers(self, state: ClusterState, groups: dict[ObjectKey, str]) -> None:
+        """Statuses and events: listeners of the loop."""
+        store = self._scheduler.store
+        maker = EventMaker(socket.gethostname(), lambda: uuid4().hex[:16])
+        outbox = Outbox(
+            self._sockets,
+            self._queue,
+            self._thread.hand_over,
+            status_failed=lambda key: self._statuses.failed(key),
+            event_failed=maker.forget,
+        )
+        self._statuses = StatusWriter(state, store, groups, outbox.statuses)
+        self._events = EventWriter(state, store, groups, maker, outbox.event, lone_pods=self._settings.scheduled_events)
+        self._scheduler.listeners += [self._statuses, self._events, StatusTimer(self._statuses, self._thread)]
 
     def _lease_keeper(self) -> LeaseKeeper | None:
         chosen = self._settings.leader_election
@@ -275,6 +299,7 @@ class LiveScheduler:
 
     def _gang_timed_out(self, job: Job, why: str) -> None:
         self.metrics.broken_gangs.inc()
+        self._events.gang_timed_out(job, why, self._thread.now())
         self._log.warning("gang evicted: it could not be completed in time", job=job.key, why=why)
 
     def ended(self, change: Change, ending: Ending) -> None:
@@ -301,6 +326,20 @@ class LiveScheduler:
     def policy_refused(self, source: str, why: str) -> None:
         self.metrics.policy_reloads.labels("refused").inc()
         self._log.error("policy refused, the last good one stays in use", source=source, why=why)
+        self._thread.hand_over(partial(self._say_policy_refused, source, why))
+
+    def _say_policy_refused(self, source: str, why: str) -> None:
+        """An event about the ConfigMap, or about the lease where the policy is a file. On the loop's thread."""
+        if self._settings.dry_run:
+            return
+        if self._settings.policy_config_map:
+            namespace, name = self._settings.policy_config_map.split("/")[:2]
+            about = Regarding("v1", "ConfigMap", namespace, name, "")
+        else:
+            chosen = self._settings.leader_election
+            namespace = chosen.namespace or self._client.connection.namespace
+            about = Regarding(LEASES, "Lease", namespace, chosen.name, "")
+        self._events.say(about, "PolicyRefused", "Reloading", f"{source}: {why}", self._thread.now())
 
     # -- health ------------------------------------------------------------------------------------------------
 
@@ -316,5 +355,7 @@ class LiveScheduler:
         return not awaited, f"not listed yet: {', '.join(awaited)}" if awaited else "ok"
 
     def _metrics_text(self) -> bytes:
+        if not self._settings.dry_run:
+            self.metrics.events_dropped.set(self._events.dropped)
         self.metrics.unanswered.set(self._world.unanswered)
         return self.metrics.text()
