@@ -2,9 +2,9 @@
 
 Resource names, label columns, queues that no object has made and the like are kept while something uses them, and for a
 while after: to drop each at once would cost more than to keep it. What was deleted leaves a suspicion here; where there
-is one, every so many cycles all that nothing uses is dropped together. All that is worked out from the state (`cache`)
-is worked out again after that, as for a state that is new: that is why it is not done more often, whatever comes and
-goes.
+is one, every so many cycles and deletions all that nothing uses is dropped together. All that is worked out from the
+state (`cache`) is worked out again after that, as for a state that is new: that is why it is not done more often,
+whatever comes and goes.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ MUCH = 64
 """unless this much more is left over than the state has dimensions."""
 SMALL = 32
 """So many small things that are left over count as one large one: a name, a queue."""
+PART = 8
+"""What is left over is looked for once it may be this part of the state: looking goes through all of it."""
 DERIVED = (CLASS_PREFIX, "devices.fairway.dev/")
 """How the names of dimensions begin that are written by whoever counts devices, and written again after this."""
 
@@ -71,8 +73,10 @@ class Compaction:
     def run_if_due(self) -> None:
         """A cycle begins."""
         self._cycles += 1
-        much = self._left_over >= SMALL * (MUCH + len(self._state.axis))
-        if self._left_over >= SMALL and (much or self._cycles >= CYCLES):
+        state = self._state
+        much = self._left_over >= SMALL * (MUCH + len(state.axis))
+        enough = max(SMALL, (len(state.tasks) + len(state.nodes)) // PART)
+        if much or (self._left_over >= enough and self._cycles >= CYCLES):
             self.run()
 
     def run(self) -> None:

@@ -17,6 +17,9 @@ from fairway.state.shapes import Shape
 from fairway.state.tables import PODS
 from fairway.state.waiting import GangTemplate
 
+_NOTHING_KEPT = KeptShares()
+"""What a plugin has before a cycle begins; it is never written to."""
+
 
 class QueueLimits:
     """Order of queues by their share, and how much more each may take."""
@@ -25,7 +28,7 @@ class QueueLimits:
 
     def __init__(self) -> None:
         self._guaranteed_rows: frozenset[int] = frozenset()
-        self._kept = KeptShares()
+        self._kept = _NOTHING_KEPT
         self._session: SessionView | None = None
         self._minimums: dict[tuple[GangTemplate, int], tuple[tuple[int, int], ...]] = {}
 
