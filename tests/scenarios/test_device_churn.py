@@ -64,7 +64,7 @@ def test_after_churn_the_book_is_as_small_as_a_new_one() -> None:
     fresh = state_of(*BASE)
     kept, new = sizes(state), sizes(fresh)
     assert {name: (kept[name], new.get(name, 0)) for name in kept if kept[name] > new.get(name, 0) + 1100} == {}
-    assert kept["ClaimedDevices._held"] == kept["Locator._on_node"] - new["Locator._on_node"] == 0
+    assert kept["ClaimedDevices._by_device"] == kept["Locator._on_node"] - new["Locator._on_node"] == 0
 
 
 MANY = [

@@ -72,6 +72,17 @@ def test_a_gang_waits_until_all_of_it_has_room_and_nobody_gets_between():
     assert bound(cycle(state, acting("enqueue", "allocate"))) == {"g-0": "n1", "g-1": "n2"}
 
 
+def test_while_a_gang_waits_others_may_use_what_it_does_not_need():
+    group, nodes = make.group("g", minimum=2), [make.node("n1", cpu=3), make.node("n2", cpu=1)]
+    named = [
+        nominated(waiting(f"g-{i}", group="g", cpu=1, priority=10, spec={"nodeSelector": {make.HOST: node}}), node)
+        for i, node in enumerate(("n1", "n2"))
+    ]
+    others = [waiting("o1", cpu=2), waiting("o2", cpu=1)]
+    found = plan(nodes, leaving("v2", "n2"), group, named, others, policy=acting("enqueue", "allocate"))
+    assert (bound(found), nominations(found)) == ({"o1": "n1"}, {"g-0": "n1", "g-1": "n2"})
+
+
 def test_two_claimants_of_one_node_do_not_use_one_room_twice():
     """One of two victims is gone: there is room for one of the two who were nominated."""
     pods = [nominated(waiting(f"m{i}", cpu=2, priority=10, created=i), "n1") for i in range(2)]

@@ -18,6 +18,7 @@ from support.contention import (
     waiting_gang,
 )
 from support.engine import bound, reasons
+from support.engine import waiting as pending
 from support.preempting import POLICY, high, low, nodes, one_node
 
 # -- minimal, useful, only what is needed -------------------------------------------------------------------------
@@ -114,6 +115,20 @@ def test_a_gang_that_was_evicted_binds_nothing_in_the_same_cycle():
     found = plan(nodes("n1", cpu=2), nodes("n2", cpu=1), gang, more, pinned, policy=early)
     assert (bound(found), evicted(found)) == ({}, ["g-0", "g-1"])
     assert "g" in reasons(found)
+
+
+def test_room_that_victims_still_use_is_bound_to_no_pod_of_a_later_action():
+    early = acting("enqueue", "preempt", "allocate")
+    found = plan(one_node(3), low("a", cpu=3), high(cpu=2), waiting("small", cpu=1), policy=early)
+    assert (evicted(found), nominations(found), bound(found)) == (["a"], {"high": "n1"}, {})
+
+
+def test_a_gang_for_which_nothing_can_be_evicted_counts_as_waiting_in_later_actions():
+    early = acting("enqueue", "preempt", "allocate")
+    gang = [waiting(f"g-{i}", group="g", cpu=1, priority=10) for i in range(2)]
+    found = plan(one_node(2), low("a", priority=10), make.group("g", minimum=2), gang, policy=early)
+    assert (bound(found), evicted(found)) == ({}, [])
+    assert pending(found)["g"].ready == 0
 
 
 def test_a_claimant_evicts_nobody_who_holds_nothing_of_what_it_is_short_of():

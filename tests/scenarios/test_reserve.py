@@ -138,6 +138,16 @@ def test_the_minimum_of_each_role_is_reserved_for():
     assert set(reservations(found)) == {"g-0", "g-chief"}
 
 
+def test_a_role_that_has_one_place_of_two_is_short_of_one():
+    """The second chief's node is gone; the helper comes first by name, and is not what the gang is short of."""
+    group = make.group("g", minimum=2, roles={"chief": 2}, created=0)
+    chiefs = [waiting(f"g-{i}", group="g", role="chief", cpu=4) for i in range(2)]
+    helper = waiting("a-helper", group="g", role="helper", cpu=4)
+    standing = reserved(group, ("g-0", "n1", "reserved"), ("g-1", "gone", "reserved"))
+    found = plan(many("n1", "n2"), standing, chiefs, helper, policy=reserving(reservedNodePercent=100))
+    assert reservations(found) == {"g-0": ("n1", "reserved"), "g-1": ("n2", "reserved")}
+
+
 @pytest.mark.parametrize(
     "queue",
     [

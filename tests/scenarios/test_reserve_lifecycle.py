@@ -202,6 +202,18 @@ def test_a_reservation_ends_when_its_queue_closes():
     assert (reservations(found), released(found)) == ({}, {"big": "queue q is closed"})
 
 
+def test_a_place_whose_room_was_taken_waits_again_and_holds_nothing_more_than_that():
+    """A foreign pod took the room of g-0, so its place is reserved again; the third pod slot of n1 is for others."""
+    group, *pods = waiting_gang("g", 2, cpu=3)
+    standing = reserved(group, ("g-0", "n1", "allocated"), ("g-1", "n2", "reserved"))
+    foreign = running("foreign", "n1", cpu=2, spec={"schedulerName": "other"})
+    nodes = [make.node("n1", cpu=4, pods=3), make.node("n2", cpu=4, pods=1), running("on-n2", "n2", cpu=4)]
+    state = state_of(nodes, standing, pods, foreign, waiting("effortless"), scheduler_names=["fairway"])
+    found = cycle(state, reserving(reservedNodePercent=100))
+    assert reservations(found) == {"g-0": ("n1", "reserved"), "g-1": ("n2", "reserved")}
+    assert bound(found) == {"effortless": "n1"}
+
+
 def test_a_rule_that_came_after_the_reservation_is_minded():
     """Somebody came to the node who keeps off pods like the reserved one."""
     state = state_of(full(), reserved(waiting("big", cpu=3, labels={"app": "a"}), ("big", "n1", "reserved")))
