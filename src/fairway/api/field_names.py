@@ -90,8 +90,8 @@ TopologySelectorTerm!: matchLabelExpressions=[TopologySelectorLabel]
 TopologySelectorLabel!: key values
 PodDisruptionBudgetSpec: maxUnavailable minAvailable selector=LabelSelector unhealthyPodEvictionPolicy
 
-QueueSpec!: affinity capability dequeueStrategy deserved extendClusters guarantee=QueueGuarantee parent priority
-  reclaimable type weight
+QueueSpec!: affinity allowedNamespaces=LabelSelector capability dequeueStrategy deserved extendClusters
+  guarantee=QueueGuarantee parent priority reclaimable type weight
 QueueGuarantee!: resource
 PodGroupSpec!: minMember minResources minTaskMember networkTopology=NetworkTopology priorityClassName queue
   subGroupPolicy

@@ -54,6 +54,8 @@ class QueueSpec(ApiStruct, frozen=True):
     reclaimable: bool | None = None
     parent: str = ""
     state: QueueState = ""
+    allowed_namespaces: LabelSelector | None = None
+    """The namespaces whose jobs may use the queue, by their labels; without it all may."""
 
 
 class QueueStatus(ApiStruct, frozen=True):

@@ -38,7 +38,7 @@ def substance(text: str) -> str:
 
 
 @dataclass(slots=True)
-class _Written:
+class _LastWritten:
     facts: StatusFacts
     at: Micros | None
     """None: it was found on the object, from an earlier run."""
@@ -54,20 +54,20 @@ class StatusThrottle(Generic[K]):
 
     def __init__(self, interval: Micros = INTERVAL) -> None:
         self._interval = interval
-        self._written: dict[K, _Written] = {}
+        self._written: dict[K, _LastWritten] = {}
 
     def is_due(self, key: K, facts: StatusFacts, now: Micros, shown: StatusFacts = NOTHING_WRITTEN) -> bool:
         """Whether to write this now. `shown` is what the object says, for one that is new here."""
         written = self._written.get(key)
         if written is None:
-            written = self._written[key] = _Written(shown, None)
+            written = self._written[key] = _LastWritten(shown, None)
         if facts == written.facts:
             written.wanted = written.due = None
             return False
         written.due = self._due_at(written, facts, now)
         return written.due is None or now >= written.due
 
-    def _due_at(self, written: _Written, facts: StatusFacts, now: Micros) -> Micros | None:
+    def _due_at(self, written: _LastWritten, facts: StatusFacts, now: Micros) -> Micros | None:
         """When these facts may be written if nothing changes; None: now."""
         last, wanted = written.facts, substance(facts.text)
         if facts.state != last.state:
@@ -82,7 +82,7 @@ class StatusThrottle(Generic[K]):
         return written.since + self._interval
 
     def wrote(self, key: K, facts: StatusFacts, now: Micros) -> None:
-        self._written[key] = _Written(facts, now)
+        self._written[key] = _LastWritten(facts, now)
 
     def next_look(self, key: K) -> Micros | None:
         """When what was last wanted may be written; None if nothing waits."""

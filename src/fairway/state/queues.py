@@ -6,9 +6,11 @@ The root is not a queue: it stands for the cluster. A queue that jobs name but n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Mapping, Set
 
+from fairway.api.meta import LabelSelector
 from fairway.api.scheduling import Queue
+from fairway.api.selectors import matches
 from fairway.clock import Micros, from_datetime
 from fairway.resources.algebra import Resource
 from fairway.resources.columns import Axis, Vector
@@ -48,6 +50,7 @@ class QueueInfo:
         "_changed",
         "accounts",
         "allocated",
+        "allowed_namespaces",
         "capability",
         "children",
         "created",
@@ -83,6 +86,7 @@ class QueueInfo:
         self.allocated: Amounts = []
         self.requested: Amounts = []
         self.accounts: dict[str, Account] = {}
+        self.allowed_namespaces: LabelSelector | None = None
 
     def account(self, namespace: str) -> Account:
         account = self.accounts.get(namespace)
@@ -119,6 +123,7 @@ class QueueInfo:
         self.reclaimable = spec.reclaimable is not False
         self.never_evict = queue.metadata.annotations.get(NEVER_EVICT) == "true"
         self.parent = "" if spec.parent == "root" else spec.parent
+        self.allowed_namespaces = spec.allowed_namespaces
         self.capability, self.guarantee, self.deserved = capability, guarantee, deserved
 
     def forget(self) -> None:
@@ -127,6 +132,11 @@ class QueueInfo:
         for slot in ("created", "declared", "weight", "priority", "open", "reclaimable", "never_evict", "parent"):
             setattr(self, slot, getattr(fresh, slot))
         self.capability, self.guarantee, self.deserved = {}, {}, {}
+        self.allowed_namespaces = None
+
+    def admits(self, labels: Mapping[str, str]) -> bool:
+        """Whether jobs of a namespace with these labels may use it."""
+        return self.allowed_namespaces is None or matches(self.allowed_namespaces, labels)
 
     @property
     def exists(self) -> bool:
@@ -147,6 +157,8 @@ class QueueTree:
         self.generation = 0
         """Counts changes of which queues there are, and of what their objects say."""
         self.top: set[str] = set()
+        self.restricted: set[str] = set()
+        """Queues that only some namespaces may use."""
         self.get(DEFAULT_QUEUE)
 
     def __iter__(self) -> Iterator[QueueInfo]:
@@ -172,6 +184,10 @@ class QueueTree:
         self._unlink(queue)
         queue.describe(object_, axis)
         self._link(queue)
+        if queue.allowed_namespaces is None:
+            self.restricted.discard(queue.name)
+        else:
+            self.restricted.add(queue.name)
         return queue
 
     def delete(self, name: str) -> None:
@@ -180,6 +196,7 @@ class QueueTree:
             return
         self.generation += 1
         self._unlink(queue)
+        self.restricted.discard(name)
         queue.forget()
         self._link(queue)
 

@@ -38,6 +38,7 @@ def check_queue(queue: Queue, findings: list[Finding]) -> None:
     check_amounts(spec.guarantee.resource, ("spec", "guarantee", "resource"), findings)
     if len(findings) == found:
         _check_within_capability(spec, findings)
+    check_selector(spec.allowed_namespaces, ("spec", "allowedNamespaces"), findings)
     if spec.parent:
         check_dns_subdomain(spec.parent, ("spec", "parent"), findings)
         if spec.parent == queue.metadata.name:

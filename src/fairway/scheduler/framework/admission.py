@@ -15,7 +15,7 @@ def admission(session: Session, job: JobRun) -> Verdict:
         verdict = session.queue_verdicts[name] = queue_verdict(session, name)
     if not verdict.ok:
         return verdict
-    for verdict in (_group_verdict(job), session.job_valid(job)):
+    for verdict in (_namespace_verdict(session, job), _group_verdict(job), session.job_valid(job)):
         if not verdict.ok:
             return verdict
     refused = session.outcomes.refused
@@ -45,6 +45,22 @@ def queue_verdict(session: Session, name: str) -> Verdict:
             detail=f"queue {name} has children ({children}); jobs run in leaves only",
         )
     return YES
+
+
+def _namespace_verdict(session: Session, job: JobRun) -> Verdict:
+    """Whether its namespace may use its queue, and all that stand above it."""
+    queues = session.state.queues
+    if not queues.restricted:
+        return YES
+    place = f"{job.job.queue}/{job.namespace}"
+    verdict = session.queue_verdicts.get(place)
+    if verdict is None:
+        labels = session.state.namespaces.labels(job.namespace)
+        shut = next((queue.name for queue in queues.ancestors(job.job.queue) if not queue.admits(labels)), "")
+        why = f"namespace {job.namespace} may not use queue {shut}"
+        verdict = Verdict(False, Reason.NAMESPACE_NOT_ALLOWED, detail=why) if shut else YES
+        session.queue_verdicts[place] = verdict
+    return verdict
 
 
 def _group_verdict(job: JobRun) -> Verdict:

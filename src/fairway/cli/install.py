@@ -1,0 +1,131 @@
+"""`fairway install`: print what a cluster needs to run Fairway."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+from fairway.cli.output import echo
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  fairway install --crds-only | kubectl apply -f -     first the kinds, then all that uses them
+  fairway install | kubectl apply -f -
+  fairway install --scheduler-names fairway,volcano --no-volcano-crds     beside Volcano's controllers
+  fairway install -o helm --out chart/                 a chart whose values are these options
+  fairway install -o kustomize --out base/ """
+)
+@click.option("--namespace", metavar="NAME", default="fairway-system", show_default=True, help="Of the scheduler.")
+@click.option(
+    "--image", metavar="IMAGE", help="Of the scheduler, by tag or better by digest.  [default: fairway:VERSION]"
+)
+@click.option(
+    "--replicas", type=click.IntRange(1, 9), default=2, show_default=True, help="One decides, others stand by."
+)
+@click.option(
+    "--scheduler-names",
+    metavar="NAMES",
+    default="fairway",
+    show_default=True,
+    help="Schedule pods that name one of these, separated by commas.",
+)
+@click.option("--policy", "policy_file", metavar="FILE", help="The policy to begin with; else the built-in one.")
+@click.option("--crds-only", is_flag=True, help="Only the custom resource definitions.")
+@click.option(
+    "--volcano-crds/--no-volcano-crds", default=True, help="Leave Volcano's kinds out where they are installed."
+)
+@click.option("--admission/--no-admission", default=True, help="Leave out the rules at the API server.")
+@click.option("--service-monitor", is_flag=True, help="A ServiceMonitor, for the Prometheus operator.")
+@click.option(
+    "--default-for-label",
+    metavar="KEY=VALUE",
+    default="",
+    help="Make Fairway the scheduler of pods that name none, in namespaces with this label.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["yaml", "kustomize", "helm"]),
+    default="yaml",
+    show_default=True,
+    help="One stream of objects, a kustomize base, or a Helm chart.",
+)
+@click.option("--out", metavar="FOLDER", help="Write files there; a base and a chart need it.")
+def command(
+    namespace: str,
+    image: str | None,
+    replicas: int,
+    scheduler_names: str,
+    policy_file: str | None,
+    crds_only: bool,
+    volcano_crds: bool,
+    admission: bool,
+    service_monitor: bool,
+    default_for_label: str,
+    output: str,
+    out: str | None,
+) -> None:
+    """Print what a cluster needs to run Fairway: kinds, access, admission rules and the scheduler itself."""
+    from fairway.cli.inputs import read_policy, read_text
+    from fairway.errors import InputError
+    from fairway.kube.install import output as writing
+    from fairway.kube.install.options import DEFAULT_POLICY, InstallOptions
+
+    names = tuple(name.strip() for name in scheduler_names.split(","))
+    _check_names("--namespace", [namespace])
+    _check_names("--scheduler-names", names)
+    if default_for_label and not re.fullmatch(
+        r"[A-Za-z0-9][-A-Za-z0-9_./]*=[A-Za-z0-9]?[-A-Za-z0-9_.]*", default_for_label
+    ):
+        raise InputError(f"--default-for-label: is {default_for_label!r}, expected KEY=VALUE, a label of namespaces")
+    policy = DEFAULT_POLICY
+    if policy_file is not None:
+        read_policy(policy_file)  # a mistake is found here, not in the cluster
+        policy = read_text(policy_file)
+    options = InstallOptions(
+        namespace=namespace,
+        replicas=replicas,
+        scheduler_names=names,
+        volcano_crds=volcano_crds,
+        crds_only=crds_only,
+        admission=admission,
+        service_monitor=service_monitor,
+        default_for_label=default_for_label,
+        policy=policy,
+        **({"image": image} if image else {}),
+    )
+    if output == "yaml":
+        texts = {"fairway.yaml": writing.stream(options)}
+    elif out is None:
+        raise InputError(f"-o {output} writes several files, expected --out FOLDER")
+    else:
+        texts = writing.helm_chart(options) if output == "helm" else writing.kustomize_base(options)
+    if out is None:
+        echo(texts["fairway.yaml"], nl=False)
+    else:
+        _write(out, texts)
+
+
+def _check_names(flag: str, names: list[str] | tuple[str, ...]) -> None:
+    from fairway.api.validation.names import LABEL_EXPECTED, SUBDOMAIN_EXPECTED, is_dns_label, is_dns_subdomain
+    from fairway.errors import InputError
+
+    for name in names:
+        if flag == "--namespace" and not is_dns_label(name):
+            raise InputError(f"{flag}: is {name!r}, expected {LABEL_EXPECTED}")
+        if not is_dns_subdomain(name):
+            raise InputError(f"{flag}: is {name!r}, expected {SUBDOMAIN_EXPECTED}")
+
+
+def _write(out: str, texts: dict[str, str]) -> None:
+    from fairway.cli.inputs import folder_to_write
+
+    folder = folder_to_write(out)
+    for name, text in texts.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    echo(f"Wrote {len(texts)} files to {folder}.", err=True)

@@ -1,0 +1,81 @@
+"""Everything that is installed, in the order in which it is applied, and as files by what they are for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fairway.kube.install.access import cluster_rules, namespace_rules, rule
+from fairway.kube.install.admission import default_scheduler, policies
+from fairway.kube.install.crds import fairway_crds, volcano_crds
+from fairway.kube.install.options import InstallOptions
+from fairway.kube.install.workload import labels, workload
+
+Manifest = dict[str, Any]
+Files = dict[str, list[Manifest]]
+
+CLASS_USERS = "fairway-resource-class-user"
+
+
+def files(options: InstallOptions) -> Files:
+    """Objects by file name. Those of one file belong together; the order of files is the order to apply."""
+    found: Files = {"crds-fairway": fairway_crds()}
+    if options.volcano_crds:
+        found["crds-volcano"] = volcano_crds()
+    if options.crds_only:
+        return found
+    found["workload"] = workload(options)
+    found["access"] = _access(options)
+    if options.admission:
+        found["admission"] = policies(options.identity)
+    if options.default_for_label:
+        found["default-scheduler"] = default_scheduler(options.default_for_label, options.scheduler_names[0])
+    found["queue"] = [_default_queue()]
+    return found
+
+
+def objects(options: InstallOptions) -> list[Manifest]:
+    return [thing for things in files(options).values() for thing in things]
+
+
+def _access(options: InstallOptions) -> list[Manifest]:
+    subject = {"kind": "ServiceAccount", "name": options.name, "namespace": options.namespace}
+    group = "rbac.authorization.k8s.io"
+    version = f"{group}/v1"
+    meta = {"name": options.name, "labels": labels(options)}
+    local = {**meta, "namespace": options.namespace}
+    users = {"name": CLASS_USERS, "labels": labels(options)}
+    return [
+        {"apiVersion": version, "kind": "ClusterRole", "metadata": meta, "rules": cluster_rules()},
+        {
+            "apiVersion": version,
+            "kind": "ClusterRoleBinding",
+            "metadata": meta,
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": options.name},
+            "subjects": [subject],
+        },
+        {
+            "apiVersion": version,
+            "kind": "Role",
+            "metadata": local,
+            "rules": namespace_rules(options.name, options.policy_config_map),
+        },
+        {
+            "apiVersion": version,
+            "kind": "RoleBinding",
+            "metadata": local,
+            "roleRef": {"apiGroup": group, "kind": "Role", "name": options.name},
+            "subjects": [subject],
+        },
+        # To be bound by an administrator: whoever has it may ask for every ResourceClass.
+        {
+            "apiVersion": version,
+            "kind": "ClusterRole",
+            "metadata": users,
+            "rules": [rule("fairway.dev", ["resourceclasses"], ["use"])],
+        },
+    ]
+
+
+def _default_queue() -> Manifest:
+    head = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "default"}}
+    return {**head, "spec": {"weight": 1, "reclaimable": True}}

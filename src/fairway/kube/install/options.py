@@ -1,0 +1,46 @@
+"""What an operator may choose about an installation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fairway import __version__
+from fairway.api.pods import DEFAULT_SCHEDULER
+
+DEFAULT_POLICY = """\
+# Read again when it changes; a policy with a mistake keeps the one before.
+# `fairway policy show` prints every setting with its default.
+actions: enqueue, reserve, allocate, reclaim, backfill
+tiers:
+  - plugins:
+      - name: priority
+      - name: gang
+      - name: conformance
+  - plugins:
+      - name: drf
+      - name: predicates
+      - name: proportion
+      - name: nodeorder
+      - name: devices
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class InstallOptions:
+    name: str = "fairway"
+    namespace: str = "fairway-system"
+    image: str = f"fairway:{__version__}"
+    replicas: int = 2
+    scheduler_names: tuple[str, ...] = (DEFAULT_SCHEDULER,)
+    volcano_crds: bool = True
+    crds_only: bool = False
+    admission: bool = True
+    service_monitor: bool = False
+    default_for_label: str = ""
+    policy_config_map: str = "fairway-policy"
+    policy: str = DEFAULT_POLICY
+
+    @property
+    def identity(self) -> str:
+        """The user name that the scheduler has at the API server."""
+        return f"system:serviceaccount:{self.namespace}:{self.name}"

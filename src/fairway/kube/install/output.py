@@ -1,0 +1,145 @@
+"""The objects of an installation as text: one stream for kubectl, a kustomize base, or a Helm chart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from fairway import __version__
+from fairway.kube.install.bundle import files, objects
+from fairway.kube.install.crds import volcano_crds
+from fairway.kube.install.options import InstallOptions
+
+Manifest = dict[str, Any]
+Texts = dict[str, str]
+"""File names and their contents."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """Texts of several lines are written as such; nothing is written as an alias of something before."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def documents(things: list[Manifest]) -> str:
+    found = (yaml.dump(thing, Dumper=_Dumper, sort_keys=False, width=1_000_000) for thing in things)
+    return "---\n" + "---\n".join(found)
+
+
+def stream(options: InstallOptions) -> str:
+    return documents(objects(options))
+
+
+def kustomize_base(options: InstallOptions) -> Texts:
+    found = {f"{name}.yaml": documents(things) for name, things in files(options).items()}
+    head = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": list(found)}
+    return {"kustomization.yaml": documents([head]), **found}
+
+
+# -- Helm --------------------------------------------------------------------------------------------------------
+
+_VALUES = """\
+image: {image}
+replicas: {replicas}
+# Pods are scheduled that name one of these.
+schedulerNames: [{scheduler_names}]
+crds:
+  # false where Volcano's own are installed
+  volcano: {volcano_crds}
+# Rules at the API server: who may use classes and queues.
+admission: {admission}
+serviceMonitor: {service_monitor}
+# A label (key=value) of namespaces whose pods get Fairway when they name no scheduler; "" for none.
+defaultForLabel: {default_for_label}
+policy: |
+{policy}"""
+
+_MARKS = InstallOptions(
+    namespace="@namespace@",
+    image="@image@",
+    scheduler_names=("@schedulers@",),
+    policy="@policy@",
+    service_monitor=True,
+    default_for_label="@label-key@=@label-value@",
+)
+_PLACES = {
+    "'@namespace@'": "{{ .Release.Namespace }}",
+    "@namespace@": "{{ .Release.Namespace }}",
+    "'@image@'": "{{ .Values.image | quote }}",
+    "@schedulers@": "{{ index .Values.schedulerNames 0 }}",
+    "--scheduler-names={{ index .Values.schedulerNames 0 }}": '--scheduler-names={{ join "," .Values.schedulerNames }}',
+    "'@policy@'": "{{ .Values.policy | quote }}",
+    "'@label-key@': '@label-value@'": '{{ (splitn "=" 2 .Values.defaultForLabel)._0 }}: '
+    '{{ (splitn "=" 2 .Values.defaultForLabel)._1 | quote }}',
+    "replicas: 2": "replicas: {{ .Values.replicas }}",
+}
+_CONDITIONS = {
+    "crds-volcano": ".Values.crds.volcano",
+    "admission": ".Values.admission",
+    "default-scheduler": ".Values.defaultForLabel",
+    "service-monitor": ".Values.serviceMonitor",
+}
+
+
+def helm_chart(options: InstallOptions) -> Texts:
+    """A chart whose values are the options. Its release's namespace is the scheduler's: the chart makes none."""
+    chart = {
+        "apiVersion": "v2",
+        "name": "fairway",
+        "description": "A fair, explainable batch scheduler for Kubernetes",
+        "type": "application",
+        "version": __version__,
+        "appVersion": __version__,
+        "kubeVersion": ">=1.34.0-0",
+    }
+    found = {"Chart.yaml": yaml.dump(chart, sort_keys=False), "values.yaml": _values(options)}
+    for name, things in _chart_files().items():
+        text = _marked(documents(things))
+        condition = _CONDITIONS.get(name)
+        found[f"templates/{name}.yaml"] = f"{{{{- if {condition} }}}}\n{text}{{{{- end }}}}\n" if condition else text
+    return found
+
+
+def _chart_files() -> dict[str, list[Manifest]]:
+    found = files(_MARKS)
+    found["workload"] = [thing for thing in found["workload"] if thing["kind"] != "Namespace"]
+    found["service-monitor"] = [thing for thing in found["workload"] if thing["kind"] == "ServiceMonitor"]
+    found["workload"] = [thing for thing in found["workload"] if thing["kind"] != "ServiceMonitor"]
+    for queue in found["queue"]:  # its kind is defined by this very chart: it can only be made afterwards
+        queue["metadata"]["annotations"] = {
+            "helm.sh/hook": "post-install,post-upgrade",
+            "helm.sh/resource-policy": "keep",
+        }
+    assert found["crds-volcano"] == volcano_crds()
+    return found
+
+
+def _marked(text: str) -> str:
+    for mark, place in _PLACES.items():
+        text = text.replace(mark, place)
+    return text
+
+
+def _values(options: InstallOptions) -> str:
+    def yes(value: bool) -> str:
+        return "true" if value else "false"
+
+    return _VALUES.format(
+        image=options.image,
+        replicas=options.replicas,
+        scheduler_names=", ".join(options.scheduler_names),
+        volcano_crds=yes(options.volcano_crds),
+        admission=yes(options.admission),
+        service_monitor=yes(options.service_monitor),
+        default_for_label=f'"{options.default_for_label}"',
+        policy="".join(f"  {line}\n" for line in options.policy.splitlines()),
+    )
