@@ -94,7 +94,7 @@ def limit(outcomes: tuple[Outcome, ...]) -> Callable[[], None]:
         size = ranking.totals.size
         steady = np.zeros(size, np.int64)
         steady[outcome.before] = 100
-        columns = [balance_table(ranking.most)[ranking.uses], steady, *(part.column for part in ranking.parts)]
+        columns = [balance_table(ranking.max_uses)[ranking.uses], steady, *(part.column for part in ranking.parts)]
         weights = [1, 1, *(part.weight for part in ranking.parts)]
         prepared.append((np.stack(columns), np.array(weights, np.int64)))
 

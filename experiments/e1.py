@@ -14,7 +14,7 @@ from experiments.data import data_file
 from experiments.schedule import Job, Start
 from fairway.clock import SECOND, Micros
 from fairway.sim.metrics.outcomes import MILLION, TAU
-from fairway.sim.traces import TraceFaults, TraceJob, open_trace
+from fairway.sim.traces import TraceJob, TraceProblems, open_trace
 
 HOSTS = 32
 BATSIM_JOBS = 801
@@ -72,7 +72,7 @@ def batsim_starts(schedule: Scheduler) -> list[Start]:
 
 def kth_conservative(schedule: Scheduler) -> BatsimResult:
     """The first jobs of KTH by the engine, against a textbook schedule of them."""
-    trace = open_trace(data_file("swf", "KTH-SP2-1996-2.1-cln.swf.gz"), "swf", TraceFaults("KTH"))
+    trace = open_trace(data_file("swf", "KTH-SP2-1996-2.1-cln.swf.gz"), "swf", TraceProblems("KTH"))
     jobs = _jobs(islice(trace, KTH_FIRST))
     origin = jobs[0].submit
     textbook: dict[int, tuple[Micros, tuple[int, ...]]] = {}
@@ -104,13 +104,13 @@ def compare(starts: Sequence[Start], published: dict[int, tuple[Micros, tuple[in
 
 def kth(schedule: Scheduler) -> KthResult:
     """The KTH SP2 log with its users' estimates."""
-    jobs = _jobs(open_trace(data_file("swf", "KTH-SP2-1996-2.1-cln.swf.gz"), "swf", TraceFaults("KTH")))
+    jobs = _jobs(open_trace(data_file("swf", "KTH-SP2-1996-2.1-cln.swf.gz"), "swf", TraceProblems("KTH")))
     return kth_result(schedule(jobs, KTH_PROCESSORS))
 
 
 def kth_predicted(*, shortest: bool) -> KthResult:
     """The log with run times predicted from the last two runs of the same user, by the rules written out."""
-    trace = list(open_trace(data_file("swf", "KTH-SP2-1996-2.1-cln.swf.gz"), "swf", TraceFaults("KTH")))
+    trace = list(open_trace(data_file("swf", "KTH-SP2-1996-2.1-cln.swf.gz"), "swf", TraceProblems("KTH")))
     jobs = _jobs(trace)
     users = {job.number: line.namespace for job, line in zip(jobs, trace, strict=True)}
     return kth_result(simulate_predicted(jobs, KTH_PROCESSORS, users, shortest=shortest))
@@ -149,5 +149,5 @@ def _hosts(text: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _strict() -> TraceFaults:
-    return TraceFaults("batsim", strict=True)
+def _strict() -> TraceProblems:
+    return TraceProblems("batsim", strict=True)

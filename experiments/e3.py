@@ -21,7 +21,7 @@ from experiments.data import data_file
 from experiments.packers import BestFit, DotProd, Fgd, Random
 from experiments.packing import Fleet, Packer, allocation, pack, workload
 from experiments.packing_engine import PLUGINS, pack_by_engine, policy_of
-from fairway.sim.traces import TraceFaults, TraceNode
+from fairway.sim.traces import TraceNode, TraceProblems
 from fairway.sim.traces.openb import OpenbPod, read_openb_nodes, read_openb_pods
 
 SEEDS = 10
@@ -141,5 +141,5 @@ def _listed(name: str) -> Sequence[OpenbPod]:
     return list(read_openb_pods(data_file("openb", f"openb_pod_list_{name}.csv"), _strict()))
 
 
-def _strict() -> TraceFaults:
-    return TraceFaults("openb", strict=True)
+def _strict() -> TraceProblems:
+    return TraceProblems("openb", strict=True)

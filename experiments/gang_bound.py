@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fairway.clock import SECOND, Micros
 from fairway.sim.scenario import parse_scenario
-from fairway.sim.traces import TraceFaults
+from fairway.sim.traces import TraceProblems
 from fairway.sim.workload import arrivals
 
 NEVER: Micros = 1 << 62
@@ -24,7 +24,7 @@ SmallJob = tuple[Micros, Micros]
 def small_jobs(path: Path, name: str, seed: int, capacity: dict[str, int]) -> list[SmallJob]:
     """The jobs of a scenario whose names begin so, from its start on."""
     scenario = parse_scenario(path.read_text(), path)
-    streams = arrivals(scenario, seed, capacity, TraceFaults("scenario"))
+    streams = arrivals(scenario, seed, capacity, TraceProblems("scenario"))
     made = [(arrival.at, arrival.make()) for stream in streams for arrival in stream]
     return [(at - scenario.start, job.pods[0].run) for at, job in made if job.key.partition("/")[2].startswith(name)]
 

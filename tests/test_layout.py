@@ -37,7 +37,7 @@ def test_the_drawn_tree_of_errors_is_the_real_one():
     drawn = drawn_tree()
     for name, parent in drawn.items():
         assert any(above.__name__ == parent for above in real[name].__mro__[1:]), name
-    assert set(real) - set(drawn) <= {"FaultsError"}, "an error is missing in the drawing"
+    assert set(real) - set(drawn) <= {"ProblemsError"}, "an error is missing in the drawing"
 
 
 def test_every_package_is_in_a_layer_and_on_the_architecture_page():

@@ -16,8 +16,8 @@ from msgspec import inspect
 import fairway.state.annotations as names
 from fairway.api.field_names import TABLE
 from fairway.api.kinds import KINDS, OTHER_FORMS, Kind
+from fairway.state.annotation_problems import NOT_HONOURED
 from fairway.state.device_requests import STRATEGY
-from fairway.state.faults import NOT_HONOURED
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "supported-fields.md"

@@ -4,12 +4,12 @@
     ├── InputError            what a user gave us is wrong; carries where, what and what was expected
     │   ├── QuantityError     a text is not a Kubernetes quantity, or does not fit an int64
     │   ├── StoreError        the file that a sandbox is kept in cannot be read or written
-    │   ├── ManifestError     one or more faults in manifest files
-    │   └── PolicyError       one or more faults in a policy file
+    │   ├── ManifestError     one or more problems in manifest files
+    │   └── PolicyError       one or more problems in a policy file
     ├── ApiError              an API server refused a request; carries its status, reason and message
     │   └── NoAnswerError     a request was not answered: it may or may not have been carried out
     ├── ResourceUnderflow     a subtraction would go below zero; names the dimension
-    └── InvariantError        the state contradicts itself: a fault of ours, never of the user
+    └── InvariantError        the state contradicts itself: an error of Fairway, never of the user
 
 "Does not fit" is never an error: it is a verdict, a value (see scheduler.verdict).
 """
@@ -46,7 +46,7 @@ class StoreError(InputError):
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class Problem:
     """One thing wrong in one place: `source:line: path: message`."""
 
     source: str
@@ -61,26 +61,26 @@ class Fault:
         return text.replace("\n", "\\n")
 
 
-class FaultsError(InputError):
+class ProblemsError(InputError):
     """Several faults of one run, reported together."""
 
-    def __init__(self, faults: Sequence[Fault], more: int = 0) -> None:
+    def __init__(self, problems: Sequence[Problem], more: int = 0) -> None:
         """`more` counts those that are left out of `faults`."""
-        lines = [str(fault) for fault in faults]
+        lines = [str(problem) for problem in problems]
         super().__init__("\n".join([*lines, f"and {more} more"] if more else lines))
-        self.faults = tuple(faults)
+        self.problems = tuple(problems)
         self.more = more
 
-    def __reduce__(self) -> tuple[type[FaultsError], tuple[tuple[Fault, ...], int]]:
+    def __reduce__(self) -> tuple[type[ProblemsError], tuple[tuple[Problem, ...], int]]:
         """Errors cross from one process to another whole."""
-        return type(self), (self.faults, self.more)
+        return type(self), (self.problems, self.more)
 
 
-class ManifestError(FaultsError):
+class ManifestError(ProblemsError):
     """The manifests of a run are not usable; nothing of them was used."""
 
 
-class PolicyError(FaultsError):
+class PolicyError(ProblemsError):
     """A policy file is not usable; whoever had an older policy keeps it."""
 
 

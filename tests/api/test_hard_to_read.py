@@ -17,7 +17,7 @@ def faults(text: str, folder: Path, suffix: str) -> list[str]:
     file.write_text(text)
     with pytest.raises(ManifestError) as raised:
         load([str(file)])
-    return [str(fault).removeprefix(f"{file}:1: ") for fault in raised.value.faults]
+    return [str(fault).removeprefix(f"{file}:1: ") for fault in raised.value.problems]
 
 
 @pytest.mark.parametrize("suffix", ["json", "yaml"])
@@ -72,6 +72,6 @@ def test_a_fault_before_a_place_that_is_not_yaml_has_its_line(tmp_path: Path) ->
     file.write_text("apiVersion: v1\nkind: Pod\nmetadata:\n  name: X_bad\n---\na: [\n@\n")
     with pytest.raises(ManifestError) as raised:
         load([str(file)])
-    lines = [fault.line for fault in raised.value.faults]
+    lines = [fault.line for fault in raised.value.problems]
     assert 4 in lines
     assert lines[-1] in (6, 7)

@@ -330,7 +330,7 @@ class TestFaults:
         with pytest.raises(InputError) as caught:
             load(["missing.yaml"])
         assert isinstance(caught.value, ManifestError)
-        assert caught.value.faults[0].source == "missing.yaml"
+        assert caught.value.problems[0].source == "missing.yaml"
 
 
 class TestAllowances:

@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.api.marked_yaml import MAX_CHARACTERS, Marked, read_marked
-from fairway.errors import Fault
+from fairway.errors import Problem
 
 
 def read(text: str) -> tuple[Marked | None, list[str]]:
-    faults: list[Fault] = []
+    faults: list[Problem] = []
     return read_marked(text, "f.yaml", faults), [str(fault) for fault in faults]
 
 

@@ -18,7 +18,7 @@ CATALOG = Registry(BUILT_IN).catalog
 def faults(text: str) -> list[str]:
     with pytest.raises(PolicyError) as caught:
         parse_policy(text, "p.yaml", CATALOG)
-    return [str(fault) for fault in caught.value.faults]
+    return [str(fault) for fault in caught.value.problems]
 
 
 def plugin(text: str) -> str:

@@ -107,7 +107,7 @@ def test_junk_anywhere_is_taken_or_named(data: st.DataObject) -> None:
         parse_object(tree)
         named = True
     except ManifestError as error:
-        named = all(fault.message and not fault.message.startswith("Expected") for fault in error.faults)
+        named = all(fault.message and not fault.message.startswith("Expected") for fault in error.problems)
     assert named
     assert outcome(tree, parse=True) == outcome(tree, parse=False)
 
@@ -119,7 +119,7 @@ def outcome(tree: dict[str, Any], *, parse: bool) -> object:
             return [parse_object(tree)]
         return load(["-"], stdin=io.BytesIO(json.dumps(tree).encode())).objects or "not read"
     except ManifestError as error:
-        faults = sorted((fault.path, fault.message) for fault in error.faults)
+        faults = sorted((fault.path, fault.message) for fault in error.problems)
         return "not read" if "of a kind that is read" in faults[0][1] else faults
 
 

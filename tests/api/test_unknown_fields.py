@@ -66,7 +66,7 @@ def test_a_misspelt_field_is_a_warning_and_with_strict_an_error(
     assert warning.startswith(f"{file}:")
     with pytest.raises(ManifestError) as raised:
         load([file], strict=True)
-    assert [str(fault).split(": ", 1)[1] for fault in raised.value.faults] == [said.format("unknown field of", "")]
+    assert [str(fault).split(": ", 1)[1] for fault in raised.value.problems] == [said.format("unknown field of", "")]
 
 
 def test_the_command_line(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_a_value_meets_a_requirement_as_the_page_says(row: tuple[str, str, str, 
     device = Device("n", "", "", "d", "k", attributes={"key": Raw(found)})
     result = compile_selector([ClassSelector((requirement,))]).match(device)
     assert result.matched is (answer == "yes")
-    assert result.faults == ((fault,) if fault else ())
+    assert result.problems == ((fault,) if fault else ())
 
 
 def test_the_three_classes_of_the_proposal_are_those_of_the_example() -> None:

@@ -23,7 +23,7 @@ from support.sandboxes import check_lives
 
 Fairway = Callable[..., Any]
 EXAMPLES = Path(__file__).parents[2] / "examples" / "sandbox"
-PATIENCE = 60.0
+TIMEOUT = 60.0
 
 
 class Program:
@@ -42,17 +42,17 @@ class Program:
 
     def _first_line(self) -> str:
         assert self.process.stdout is not None
-        ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE)
+        ready, _, _ = select.select([self.process.stdout], [], [], TIMEOUT)
         return self.process.stdout.readline() if ready else "nothing"
 
     def end(self, by: signal.Signals) -> tuple[int, str, str]:
         self.process.send_signal(by)
-        out, err = self.process.communicate(timeout=PATIENCE)
+        out, err = self.process.communicate(timeout=TIMEOUT)
         return self.process.returncode, out, err
 
 
 def wait_until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + TIMEOUT
     while not true():
         assert time.monotonic() < end, "it did not come to pass"
         time.sleep(0.05)

@@ -19,7 +19,7 @@ from fairway.app.sandbox.engine import Sandbox
 from fairway.app.sandbox.store import Store
 from fairway.scheduler.paranoid import check
 
-PATIENCE = 60.0
+TIMEOUT = 60.0
 ENTER_SCREEN, LEAVE_SCREEN, SHOW_CURSOR = "\x1b[?1049h", "\x1b[?1049l", "\x1b[?25h"
 
 
@@ -40,7 +40,7 @@ class TerminalProgram:
         self.shown = ""
 
     def until(self, true: Callable[[str], bool]) -> str:
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + TIMEOUT
         while not true(self.shown):
             assert time.monotonic() < end, self.shown[-2000:]
             ready, _, _ = select.select([self.master], [], [], 0.05)
@@ -92,7 +92,7 @@ def test_it_ends_quietly_and_restores_the_terminal(
     program.until(shows_jobs)
     end(program)
     shown = program.until(lambda shown: "to resume." in shown)
-    assert program.process.wait(PATIENCE) == 0
+    assert program.process.wait(TIMEOUT) == 0
     assert shown.count(ENTER_SCREEN) == shown.count(LEAVE_SCREEN) == 1
     after = shown[shown.index(LEAVE_SCREEN) :]
     assert SHOW_CURSOR in after
@@ -118,4 +118,4 @@ def test_a_terminal_that_cannot_move_its_cursor_gets_lines(start: Start) -> None
     assert "\x1b" not in shown
     program.process.send_signal(signal.SIGINT)
     assert "to resume." in program.until(lambda shown: "to resume." in shown)
-    assert program.process.wait(PATIENCE) == 0
+    assert program.process.wait(TIMEOUT) == 0

@@ -193,7 +193,7 @@ def test_same_answers_of_every_type_with_every_operand(operator: str) -> None:
     answers = set()
     for value in OPERANDS:
         spec = spec_of([("size", operator, [value])])
-        if not compile_selector(spec.resource_selector).faults:
+        if not compile_selector(spec.resource_selector).problems:
             answers |= {assert_same(spec, device) for device in devices}
     assert answers == {True, False}
 

@@ -68,25 +68,25 @@ def test_an_empty_selector_and_an_empty_term_match_nothing() -> None:
     assert not matcher().selects(gpu())
     assert not matcher([]).selects(gpu())
     assert matcher([], HIGH_MEMORY).selects(gpu())
-    assert matcher([]).faults == ()
+    assert matcher([]).problems == ()
 
 
 def test_a_bad_term_does_not_poison_the_others() -> None:
     """One whose values cannot be compared, and one with a fault that should have been refused."""
     uncomparable = [expression("memory", "GtEq", "30W")]
     assert matcher(uncomparable, HIGH_MEMORY).selects(gpu())
-    assert matcher(uncomparable, HIGH_MEMORY).match(gpu()).faults == ("DimensionMismatch",)
+    assert matcher(uncomparable, HIGH_MEMORY).match(gpu()).problems == ("DimensionMismatch",)
     faulty = matcher([expression("memory", "GtEq", "lots")], HIGH_MEMORY)
     assert faulty.selects(gpu())
     assert faulty.match(gpu()).terms[0].requirements[0].reason == INVALID
-    assert [str(fault) for fault in faulty.faults] == [
+    assert [str(fault) for fault in faulty.problems] == [
         "resourceSelector[0].matchExpressions[0]: operand is neither a number nor a version: 'lots'"
     ]
 
 
 def test_every_fault_is_reported_with_its_place() -> None:
     found = matcher([expression("a", "Eq"), expression("b", "In", "x")], [expression("c", "Gt", "1", "2")])
-    assert [(fault.path, fault.message) for fault in found.faults] == [
+    assert [(fault.path, fault.message) for fault in found.problems] == [
         ("resourceSelector[0].matchExpressions[0]", "exactly one value, Eq got none"),
         ("resourceSelector[1].matchExpressions[0]", "exactly one value, Gt got 2"),
     ]
@@ -94,7 +94,7 @@ def test_every_fault_is_reported_with_its_place() -> None:
 
 def test_an_ambiguous_unit_is_a_warning_not_a_fault() -> None:
     nic = matcher([expression("Kind", "In", "nic"), expression("speed", "GtEq", "40GBPS")])
-    assert nic.faults == ()
+    assert nic.problems == ()
     assert [(w.path, w.reason) for w in nic.warnings] == [("resourceSelector[0].matchExpressions[1]", AMBIGUOUS_UNIT)]
     assert "bits per second" in nic.warnings[0].message
     card = Device("n", "", "", "eth0", "nic", attributes={"speed": Raw("100Gbps")})

@@ -16,8 +16,8 @@ from fairway.devices.model.device import Device
 from fairway.devices.model.units import Dimension, of_int, of_quantity, parse_number
 from fairway.devices.model.values import (
     DIMENSION_MISMATCH,
-    FAULTS,
     NOT_ORDERED,
+    PROBLEMS,
     TYPE_MISMATCH,
     Flag,
     Many,
@@ -60,16 +60,16 @@ def answer(value: Value | None, operator: str, *values: str) -> str:
     requirement = ClassRequirement("a", operator, values)  # type: ignore[arg-type]
     matcher = compile_selector([ClassSelector((requirement,))])
     result = matcher.match(device)
-    if matcher.faults:
+    if matcher.problems:
         assert not result.matched
         assert result.terms[0].requirements[0].reason == INVALID
-        return f"Invalid: {matcher.faults[0].message}"
+        return f"Invalid: {matcher.problems[0].message}"
     reason = result.terms[0].requirements[0].reason
     if result.matched:
         assert reason == ""
         return "match"
-    assert result.faults == ((reason,) if reason in FAULTS else ())
-    return f"no match ({reason})" if reason in FAULTS else "no match"
+    assert result.problems == ((reason,) if reason in PROBLEMS else ())
+    return f"no match ({reason})" if reason in PROBLEMS else "no match"
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["id"])

@@ -26,7 +26,7 @@ def placed() -> FleetState:
 
 
 def _hold_elsewhere(state: FleetState) -> None:
-    state.ledger.hold(state.table.slots["b"], "ns/nobody", Resource({"cpu": 1}))
+    state.ledger.reserve(state.table.slots["b"], "ns/nobody", Resource({"cpu": 1}))
 
 
 def _release(state: FleetState) -> None:
@@ -42,7 +42,7 @@ def _outstanding(state: FleetState) -> None:
 
 
 def _amount(state: FleetState) -> None:
-    state.ledger.hold(state.table.slots["b"], "ns/p", Resource({"cpu": 1}))
+    state.ledger.reserve(state.table.slots["b"], "ns/p", Resource({"cpu": 1}))
 
 
 @pytest.mark.parametrize(
@@ -65,17 +65,17 @@ def test_what_is_damaged_is_named(damage: Callable[[FleetState], Any], what: str
 
 def test_releasing_what_is_not_held_changes_nothing_and_the_last_release_leaves_nothing() -> None:
     ledger = Ledger(4)
-    ledger.hold(1, "ns/p", Resource({"cpu": 3}))
-    ledger.hold(2, "ns/p", Resource({"cpu": 5}))
-    ledger.hold(2, "ns/q", Resource({"cpu": 7}))
+    ledger.reserve(1, "ns/p", Resource({"cpu": 3}))
+    ledger.reserve(2, "ns/p", Resource({"cpu": 5}))
+    ledger.reserve(2, "ns/q", Resource({"cpu": 7}))
     ledger.release(1, "ns/q")
     ledger.release(3, "ns/p")
-    assert [entry.slot for entry in ledger.held_by("ns/p")] == [1, 2]
+    assert [entry.slot for entry in ledger.reserved_by("ns/p")] == [1, 2]
     assert ledger.outstanding("cpu").tolist() == [0, 3, 12, 0]
     ledger.release(2, "ns/p")
-    assert [entry.slot for entry in ledger.held_by("ns/p")] == [1]
+    assert [entry.slot for entry in ledger.reserved_by("ns/p")] == [1]
     assert (ledger.slots(), [entry.placement for entry in ledger.entries(2)]) == ([1, 2], ["ns/q"])
     ledger.release(1, "ns/p")
     ledger.release(2, "ns/q")
-    assert (ledger.slots(), ledger.held_by("ns/p"), ledger.outstanding("cpu").tolist()) == ([], [], [0, 0, 0, 0])
+    assert (ledger.slots(), ledger.reserved_by("ns/p"), ledger.outstanding("cpu").tolist()) == ([], [], [0, 0, 0, 0])
     ledger.check()

@@ -183,14 +183,14 @@ def test_deciding_the_affected_is_as_good_as_deciding_all(events: list[tuple[str
         "free": {"prioritizerPolicy": exact("ResourceFreeCPU", "Steady"), "numberOfClusters": 2},
     }
     placements = [placement(name, **spec) for name, spec in specs.items()]
-    held: dict[str, dict[str, Any]] = {name: {"cpu": 1, "label": 0, "taint": 0, "free": 5} for name in "abc"}
+    reserved: dict[str, dict[str, Any]] = {name: {"cpu": 1, "label": 0, "taint": 0, "free": 5} for name in "abc"}
     state = fleet(*placements)
     for kind, name, value in [("cpu", name, 1) for name in "abc"] + events:
         if kind == "gone":
-            held.pop(name, None)
+            reserved.pop(name, None)
             state.delete(cluster(name))
         else:
-            facts = held.setdefault(name, {"cpu": 1, "label": 0, "taint": 0, "free": 5})
+            facts = reserved.setdefault(name, {"cpu": 1, "label": 0, "taint": 0, "free": 5})
             facts[kind] = value
             taints = [{"key": "k", "effect": "NoSelect"}] if facts["taint"] else []
             labels, free = {"on": str(facts["label"])}, {"cpu": str(facts["free"])}

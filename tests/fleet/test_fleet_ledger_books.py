@@ -82,8 +82,8 @@ class Books(RuleBasedStateMachine):
                     needed = amount - self.state.ledger.usage(slot, outcome.name).get(dimension)
                     assert facts is not None
                     assert facts.free is not None
-                    held = int(self.state.ledger.outstanding(dimension)[slot])
-                    assert needed <= 0 or held <= facts.free.get(dimension, 0), "room promised twice"
+                    reserved = int(self.state.ledger.outstanding(dimension)[slot])
+                    assert needed <= 0 or reserved <= facts.free.get(dimension, 0), "room promised twice"
 
     @rule()
     def restart(self) -> None:
@@ -102,10 +102,10 @@ class Books(RuleBasedStateMachine):
         self.state.check()
         for slot in self.state.ledger.slots():
             for entry in self.state.ledger.entries(slot):
-                assert entry.held == entry.consumed + entry.remaining
+                assert entry.reserved == entry.consumed + entry.remaining
                 assert all(amount >= 0 for amount in entry.remaining.amounts.values())
                 usage = self.state.ledger.usage(slot, entry.placement)
-                for name, amount in entry.held.amounts.items():
+                for name, amount in entry.reserved.amounts.items():
                     assert entry.consumed.get(name) == min(amount, usage.get(name))
 
 
@@ -116,5 +116,5 @@ TestBooks = Books.TestCase
 @pytest.mark.parametrize(("free", "missing"), [(1000, 0), (999, 1), (1001, 0), (0, 1000)])
 def test_a_cluster_that_lacks_one_unit_is_short_by_one(free: int, missing: int) -> None:
     ledger = Ledger(4)
-    ledger.hold(1, "ns/p", Resource({"cpu": 1000}))
+    ledger.reserve(1, "ns/p", Resource({"cpu": 1000}))
     assert ledger.shortfall(1, {"cpu": free}) == Resource({"cpu": missing} if missing else {})

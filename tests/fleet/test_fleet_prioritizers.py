@@ -14,7 +14,7 @@ V1ALPHA1 = "cluster.open-cluster-management.io/v1alpha1"
 
 def weights(policy: dict[str, Any], **more: Any) -> dict[str, int]:
     rules = read(placement(prioritizerPolicy=policy, **more))
-    assert not rules.faults
+    assert not rules.problems
     return {prioritizer.name: weight for prioritizer, weight in rules.weights}
 
 
@@ -89,7 +89,7 @@ def test_a_bad_configuration_keeps_the_last_good_decisions(configuration: dict[s
 
 def test_the_older_form_takes_no_negative_weight() -> None:
     old = placement(version=V1ALPHA1, prioritizerPolicy={"configurations": [built_in("Steady", weight=-1)]})
-    assert read(old).faults == ("prioritizerPolicy.configurations[0].weight is -1, expected 0 to 10",)
+    assert read(old).problems == ("prioritizerPolicy.configurations[0].weight is -1, expected 0 to 10",)
 
 
 def test_an_unknown_mode_is_misconfigured() -> None:

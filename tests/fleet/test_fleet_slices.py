@@ -18,8 +18,12 @@ from fleet.fleet_objects import cluster, condition, decide, decision, fleet, pla
 
 def labels(slice: PlacementDecision) -> tuple[str, str, str]:
     prefix = "cluster.open-cluster-management.io/"
-    held = slice.metadata.labels
-    return held[f"{prefix}placement"], held[f"{prefix}decision-group-name"], held[f"{prefix}decision-group-index"]
+    reserved = slice.metadata.labels
+    return (
+        reserved[f"{prefix}placement"],
+        reserved[f"{prefix}decision-group-name"],
+        reserved[f"{prefix}decision-group-index"],
+    )
 
 
 def test_nobody_chosen_is_one_empty_slice() -> None:
@@ -188,5 +192,5 @@ def test_room_stays_on_record_while_slices_change_places() -> None:
             del now[step.name]
         else:
             now[step.name] = step.decision
-        _, held, _ = recorded(now)
-        assert set(held) == set("abcd")
+        _, reserved, _ = recorded(now)
+        assert set(reserved) == set("abcd")

@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairway.errors import InputError
-from fairway.sim.traces import FORMATS, TraceColumns, TraceFaults, TraceJob, open_nodes, open_trace
+from fairway.sim.traces import FORMATS, TraceColumns, TraceJob, TraceProblems, open_nodes, open_trace
 from fairway.sim.traces.formats import NODE_FORMATS
 from support.cli import invoke
 
@@ -157,14 +157,14 @@ def test_any_bytes_are_read_or_refused(format: str, tmp_path: Path) -> None:
 
 
 def _streams(path: Path, format: str, columns: TraceColumns | None) -> Iterator[Iterator[object]]:
-    jobs: Iterator[TraceJob] = open_trace(path, format, TraceFaults("t"), columns)
+    jobs: Iterator[TraceJob] = open_trace(path, format, TraceProblems("t"), columns)
     yield jobs
     if format in NODE_FORMATS:
         yield _nodes(path, format)
 
 
 def _nodes(path: Path, format: str) -> Iterator[object]:
-    yield from open_nodes(path, format, TraceFaults("t"))
+    yield from open_nodes(path, format, TraceProblems("t"))
 
 
 GIANT = "2147483648"

@@ -41,7 +41,7 @@ def test_the_seeds_starvation_story_with_reserve() -> None:
     run = Run(STORY, RESERVE)
     starts = {name: start for name, (start, _) in run.times.items()}
     assert starts == {"pod-1": 0, "pod-2": 0, "pod-3": 0, "pod-5": 2, "pod-4": 6, "pod-6": 8, "pod-7": 8}
-    hold = run.result.report.charts.holds[0]
+    hold = run.result.report.charts.reservations[0]
     assert (hold.job, hold.nodes) == ("default/pod-4", 1)
     assert hold.end - run.simulation.scenario.start == 6 * SECOND
 

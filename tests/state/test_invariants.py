@@ -87,7 +87,7 @@ DAMAGES: list[tuple[str, Callable[[ClusterState], Any]]] = [
     ("pending tasks of job default/g", lambda s: _wrong_count(s, "pending")),
     ("gated tasks of job default/g", lambda s: _wrong_count(s, "gated")),
     ("priority of job default/g", lambda s: _wrong_count(s, "priority")),
-    ("what the pods of job default/g say", lambda s: task(s, "g-0").job.said.clear()),
+    ("what the pods of job default/g say", lambda s: task(s, "g-0").job.hints.clear()),
     ("queue of job default/g", lambda s: setattr(task(s, "g-0").job, "queue", "org")),
     ("key of group", lambda s: s.groups.__setitem__("default/twin", s.groups["default/empty"])),
     ("has neither object nor pods", lambda s: setattr(s.groups["default/empty"], "group", False)),

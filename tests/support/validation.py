@@ -46,7 +46,7 @@ def parsed(kind: str, body: str) -> Any:
 def faults(kind: str, body: str) -> list[str]:
     with pytest.raises(ManifestError) as caught:
         parsed(kind, body)
-    return [f"{fault.path}: {fault.message}" for fault in caught.value.faults]
+    return [f"{fault.path}: {fault.message}" for fault in caught.value.problems]
 
 
 def pod(body: str) -> list[str]:

@@ -20,7 +20,7 @@ from fairway.api.shape import Path
 from fairway.api.sources import MAX_YAML_BYTES, Source
 from fairway.api.unknown_fields import refusing
 from fairway.api.yaml_text import YamlProblem, YamlReader
-from fairway.errors import Fault
+from fairway.errors import Problem
 
 
 class Head(msgspec.Struct, rename="camel", gc=False):
@@ -68,7 +68,7 @@ class Document(ABC):
     def __init__(self, source: str, value: Value) -> None:
         self.source = source
         self.value = value
-        self.repeated: tuple[Fault, ...] = ()
+        self.repeated: tuple[Problem, ...] = ()
         """Keys that it has twice, so that it is not known which value is meant."""
 
     @abstractmethod
@@ -178,11 +178,11 @@ class _JsonDocument(Document):
         return self._lines.line(*self._span, path)
 
 
-def read_documents(source: Source) -> Iterator[Document | Fault]:
+def read_documents(source: Source) -> Iterator[Document | Problem]:
     """The documents of a source, and a fault where it stops being readable."""
-    fault = _not_utf8(source)
-    if fault is not None:
-        yield fault
+    problem = _not_utf8(source)
+    if problem is not None:
+        yield problem
         return
     if not source.looks_like_json:
         yield from _yaml_documents(source)
@@ -191,14 +191,14 @@ def read_documents(source: Source) -> Iterator[Document | Fault]:
         documents = list(_json_documents(source))
     except JsonProblem as found:
         if source.must_be_json or len(source.data) > MAX_YAML_BYTES:
-            yield Fault(source.name, found.line, "", found.message)
+            yield Problem(source.name, found.line, "", found.message)
         else:
             yield from _yaml_documents(source)
         return
     yield from documents
 
 
-def _not_utf8(source: Source) -> Fault | None:
+def _not_utf8(source: Source) -> Problem | None:
     """Checked once for all decoders, which would each stop at another place and in another way."""
     if source.data.isascii():
         return None
@@ -206,7 +206,7 @@ def _not_utf8(source: Source) -> Fault | None:
         source.data.decode()
     except UnicodeDecodeError as error:
         line = source.data.count(b"\n", 0, error.start) + 1
-        return Fault(source.name, line, "", f"byte {error.start} is not UTF-8, expected text in UTF-8")
+        return Problem(source.name, line, "", f"byte {error.start} is not UTF-8, expected text in UTF-8")
     return None
 
 
@@ -234,17 +234,17 @@ def _json_documents(source: Source) -> Iterator[Document]:
         yield _JsonDocument(source.name, value, start, end, lines)
 
 
-def _yaml_documents(source: Source) -> Iterator[Document | Fault]:
+def _yaml_documents(source: Source) -> Iterator[Document | Problem]:
     text = source.data.decode()
     reader = YamlReader(text)
     lines = YamlLines(text)
     try:
         for index, data in enumerate(reader.documents()):
-            repeated = tuple(Fault(source.name, line, "", message) for line, message in reader.repeated)
+            repeated = tuple(Problem(source.name, line, "", message) for line, message in reader.repeated)
             reader.repeated.clear()
             if data is not None:
                 document = _YamlDocument(source.name, PlainValue(data), index, lines)
                 document.repeated = repeated
                 yield document
     except YamlProblem as found:
-        yield Fault(source.name, found.line, "", found.message)
+        yield Problem(source.name, found.line, "", found.message)

@@ -26,9 +26,9 @@ from fairway.api.shape import Finding, Path, describe, fit, path_text
 from fairway.api.sources import read_sources
 from fairway.api.templates import expand, is_expanded, is_template
 from fairway.api.unknown_fields import unknown_fields
-from fairway.errors import Fault, ManifestError
+from fairway.errors import ManifestError, Problem
 
-MAX_FAULTS = 50
+MAX_PROBLEMS = 50
 """Faults shown in full; of the rest only their number."""
 
 
@@ -49,16 +49,16 @@ class Manifests:
     set_aside: int = 0
     """How many there are."""
 
-    def fault(self, obj: ApiObject, path: Path, message: str) -> Fault:
+    def problem(self, obj: ApiObject, path: Path, message: str) -> Problem:
         """Something wrong with an object that only shows when all are known."""
         document, place = self.places[kinds.key(obj)]
-        return Fault(document.source, document.line((*place, *path)), path_text((*place, *path)), message)
+        return Problem(document.source, document.line((*place, *path)), path_text((*place, *path)), message)
 
-    def reject(self, found: Mapping[ObjectKey, Sequence[Fault]]) -> Manifests:
+    def reject(self, found: Mapping[ObjectKey, Sequence[Problem]]) -> Manifests:
         """The manifests without these objects, which have errors that only show when all are known."""
         if not found:
             return self
-        error = ManifestError([fault for faults in found.values() for fault in faults])
+        error = ManifestError([problem for problems in found.values() for problem in problems])
         if not self.skip_invalid:
             raise error
         return replace(
@@ -77,7 +77,7 @@ def load(
     A field that the object's API does not have is a warning, with `strict` an error.
     """
     collector = _Collector(skip_invalid, strict)
-    unreadable: list[Fault] = []
+    unreadable: list[Problem] = []
     for source in read_sources(sources, stdin or sys.stdin.buffer, unreadable):
         collector.unreadable(unreadable)
         for document in read_documents(source):
@@ -94,14 +94,14 @@ def parse_object(data: Mapping[str, object], where: str = "object") -> ApiObject
     if len(objects) == 1:
         return objects[0]
     found = f"{data.get('kind')} ({data.get('apiVersion')})"
-    raise ManifestError([Fault(where, 0, "kind", f"is {found}, expected one object of a kind that is read")])
+    raise ManifestError([Problem(where, 0, "kind", f"is {found}, expected one object of a kind that is read")])
 
 
 @dataclass(slots=True)
 class _UnknownField:
     """A field that is not known: where it was first seen, and how many more there are like it."""
 
-    first: Fault
+    first: Problem
     others: int = 0
 
     def text(self) -> str:
@@ -120,7 +120,7 @@ class _Collector:
         self._unread: Counter[tuple[str, str]] = Counter()
         self._expanded = 0
         """Objects that were made from workloads."""
-        self._faults: list[Fault] = []
+        self._problems: list[Problem] = []
         self._more = 0
         self._set_aside = 0
         self._fatal = False
@@ -128,54 +128,54 @@ class _Collector:
 
     def finish(self) -> Manifests:
         """ManifestError with all that is wrong, unless it is only with objects that may be set aside."""
-        error = ManifestError(self._faults, self._more)
-        if self._faults and (self._fatal or not self._skip_invalid or not self._objects):
+        error = ManifestError(self._problems, self._more)
+        if self._problems and (self._fatal or not self._skip_invalid or not self._objects):
             raise error
         warnings = [_unread_warning(self._unread)] if self._unread else []
-        warnings += self._ignored[:MAX_FAULTS]
-        if len(self._ignored) > MAX_FAULTS:
-            warnings.append(f"{len(self._ignored) - MAX_FAULTS} more fields are not honoured")
+        warnings += self._ignored[:MAX_PROBLEMS]
+        if len(self._ignored) > MAX_PROBLEMS:
+            warnings.append(f"{len(self._ignored) - MAX_PROBLEMS} more fields are not honoured")
         warnings += [seen.text() for seen in self._unknown_seen.values()]
         invalid = tuple(str(error).splitlines())
         return Manifests(self._objects, warnings, self._places, self._skip_invalid, invalid, self._set_aside)
 
-    def unreadable(self, faults: list[Fault]) -> None:
+    def unreadable(self, problems: list[Problem]) -> None:
         """Files that cannot be read: nothing is decided without them."""
-        self._fatal |= bool(faults)
-        for fault in faults:
-            self._keep(fault)
-        faults.clear()
+        self._fatal |= bool(problems)
+        for problem in problems:
+            self._keep(problem)
+        problems.clear()
 
-    def add(self, document: Document | Fault) -> None:
-        if isinstance(document, Fault):
+    def add(self, document: Document | Problem) -> None:
+        if isinstance(document, Problem):
             self._set_aside += 1
             self._keep(document)
             return
-        for fault in document.repeated:
-            self._keep(fault)
+        for problem in document.repeated:
+            self._keep(problem)
         if document.repeated and self._skip_invalid:
             self._set_aside += 1
             return
         try:
             self._visit(document, document.value, (), None)
         except RecursionError:
-            self._fault(document, (), TOO_DEEP)
+            self._problem(document, (), TOO_DEEP)
 
     def _visit(self, document: Document, value: Value, path: Path, inherited: tuple[str, str] | None) -> None:
         """An object or a list of them; a list's entries inherit what its own kind says of them."""
         head = value.head()
         if head is None:
-            self._fault(document, path, f"is {describe(value.plain())}, expected an object with a kind")
+            self._problem(document, path, f"is {describe(value.plain())}, expected an object with a kind")
             return
         version, name = head.api_version, head.kind
         if inherited and name is None:
             version, name = inherited
         if not isinstance(name, str) or not name:
-            self._fault(document, (*path, "kind"), _not_named("the kind of object, for example Pod", name))
+            self._problem(document, (*path, "kind"), _not_named("the kind of object, for example Pod", name))
         elif name.endswith("List") and (name == "List" or value.items() is not None):
             self._visit_items(document, value, path, version, name)
         elif version is not None and not isinstance(version, str):
-            self._fault(document, (*path, "apiVersion"), _not_named("a version such as v1", version))
+            self._problem(document, (*path, "apiVersion"), _not_named("a version such as v1", version))
         elif known := kinds.find(version or "", name):
             self._take(document, value, path, known)
         elif version and is_expanded(version, name) and is_template(plain := value.plain()):
@@ -184,17 +184,17 @@ class _Collector:
             self._unread[name, version or ""] += 1
         else:
             expected = " or ".join(kinds.versions_read(name))
-            self._fault(document, (*path, "apiVersion"), f"is missing, expected {expected}")
+            self._problem(document, (*path, "apiVersion"), f"is missing, expected {expected}")
 
     def _expand(self, document: Document, workload: Mapping[str, Any], path: Path) -> None:
         """A workload stands for the objects that its controller would make."""
         expansion = expand(workload)
         if expansion.errors:
-            self._faults_of(document, path, expansion.errors)
+            self._problems_of(document, path, expansion.errors)
             return
         self._expanded += len(expansion.objects)
         if self._expanded > MAX_EXPANDED:
-            self._fault(document, path, f"with it workloads make more than {MAX_EXPANDED} pods, expected fewer")
+            self._problem(document, path, f"with it workloads make more than {MAX_EXPANDED} pods, expected fewer")
             return
         for place, data in expansion.objects:
             known = kinds.find(data["apiVersion"], data["kind"])
@@ -204,7 +204,7 @@ class _Collector:
     def _visit_items(self, document: Document, value: Value, path: Path, version: object, name: str) -> None:
         items = value.items()
         if items is None:
-            self._fault(document, (*path, "items"), "is missing, expected a list of objects")
+            self._problem(document, (*path, "items"), "is missing, expected a list of objects")
             return
         inherited = None if name == "List" else (str(version or ""), name.removesuffix("List"))
         known = kinds.find(*inherited) if inherited else None
@@ -225,7 +225,7 @@ class _Collector:
             findings += self._unknown(document, value, path, kind, obj)
         if malformed or findings:
             found = malformed + _outside(findings, malformed)
-            self._faults_of(document, path, [*found, *_still_used(obj)] if self._skip_invalid else found)
+            self._problems_of(document, path, [*found, *_still_used(obj)] if self._skip_invalid else found)
         else:
             known = obj if kind.converted is None else kind.converted(obj)
             self._register(document, path, known)
@@ -254,20 +254,20 @@ class _Collector:
             key = kind.name, path_text(tuple(step for step in inner if isinstance(step, str)))
             if key in self._unknown_seen:
                 self._unknown_seen[key].others += 1
-            elif len(self._unknown_seen) < MAX_FAULTS:
+            elif len(self._unknown_seen) < MAX_PROBLEMS:
                 place = (*path, *inner)
                 said = f"unknown field of {who} is ignored{hint}"
-                fault = Fault(document.source, document.line(place), path_text(place), said)
-                self._unknown_seen[key] = _UnknownField(fault)
+                problem = Problem(document.source, document.line(place), path_text(place), said)
+                self._unknown_seen[key] = _UnknownField(problem)
         return findings
 
-    def _faults_of(self, document: Document, path: Path, findings: list[Finding]) -> None:
+    def _problems_of(self, document: Document, path: Path, findings: list[Finding]) -> None:
         """The errors of one object, by line; lines are looked up only for those that are shown."""
         self._set_aside += 1
-        shown = findings[: MAX_FAULTS - len(self._faults)]
+        shown = findings[: MAX_PROBLEMS - len(self._problems)]
         places = [(document.line((*path, *inner)), (*path, *inner), message) for inner, message in shown]
         for line, place, message in sorted(places, key=itemgetter(0)):
-            self._keep(Fault(document.source, line, path_text(place), message))
+            self._keep(Problem(document.source, line, path_text(place), message))
         self._more += len(findings) - len(shown)
 
     def _register(self, document: Document, path: Path, obj: ApiObject) -> None:
@@ -277,14 +277,14 @@ class _Collector:
         if place is here:
             self._objects.append(obj)
         else:
-            self._fault(document, (*path, "metadata", "name"), _repeated(key, *place))
+            self._problem(document, (*path, "metadata", "name"), _repeated(key, *place))
 
-    def _fault(self, document: Document, path: Path, message: str) -> None:
-        self._faults_of(document, (), [(path, message)])
+    def _problem(self, document: Document, path: Path, message: str) -> None:
+        self._problems_of(document, (), [(path, message)])
 
-    def _keep(self, fault: Fault) -> None:
-        if len(self._faults) < MAX_FAULTS:
-            self._faults.append(fault)
+    def _keep(self, problem: Problem) -> None:
+        if len(self._problems) < MAX_PROBLEMS:
+            self._problems.append(problem)
         else:
             self._more += 1
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import yaml
 
-from fairway.errors import Fault
+from fairway.errors import Problem
 
 MAX_CHARACTERS = 1_000_000
 MAX_DEPTH = 32
@@ -60,29 +60,29 @@ class _Unreadable(Exception):  # noqa: N818 - it never leaves this module
         self.message = message
 
 
-def read_marked(text: str, source: str, faults: list[Fault]) -> Marked | None:
+def read_marked(text: str, source: str, problems: list[Problem]) -> Marked | None:
     """The only document of `text`; None, and a fault added, where it cannot be read."""
     try:
         if len(text) > MAX_CHARACTERS:
             raise _Unreadable(0, f"{len(text)} characters, expected at most {MAX_CHARACTERS}")
-        return _YamlReader(text, source, faults).document()
+        return _YamlReader(text, source, problems).document()
     except _Unreadable as problem:
-        faults.append(Fault(source, problem.line, "", problem.message))
+        problems.append(Problem(source, problem.line, "", problem.message))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        faults.append(Fault(source, mark.line + 1 if mark else 0, "", f"not YAML: {error.problem}"))
+        problems.append(Problem(source, mark.line + 1 if mark else 0, "", f"not YAML: {error.problem}"))
     except yaml.YAMLError as error:
-        faults.append(Fault(source, 0, "", f"not YAML: {str(error).splitlines()[0]}"))
+        problems.append(Problem(source, 0, "", f"not YAML: {str(error).splitlines()[0]}"))
     return None
 
 
 class _YamlReader:
     """Builds the value from the parser's events, one event at a time."""
 
-    def __init__(self, text: str, source: str, faults: list[Fault]) -> None:
+    def __init__(self, text: str, source: str, problems: list[Problem]) -> None:
         self._events: Iterator[yaml.Event] = yaml.parse(text, Loader=_Loader)
         self._source = source
-        self._faults = faults
+        self._problems = problems
         self._anchors: dict[str, Marked] = {}
         self._values = 0
 
@@ -129,7 +129,7 @@ class _YamlReader:
             value = self._value(next(self._events), depth + 1)
             if key in entries:
                 message = f"the key {key!r} is here twice, first in line {entries[key].line}"
-                self._faults.append(Fault(self._source, line, "", message))
+                self._problems.append(Problem(self._source, line, "", message))
             else:
                 entries[key] = Marked(line, value.value, value.size)
         return self._counted(Marked(_line(start), entries, _sum(entries.values())), 1)

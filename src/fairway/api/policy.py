@@ -19,7 +19,7 @@ from fairway.api.peers import instead_of, peer_of, volcano_has
 from fairway.api.settings import Arguments, did_you_mean
 from fairway.api.shape import Finding
 from fairway.api.validation.names import check_key
-from fairway.errors import Fault, InputError, PolicyError
+from fairway.errors import InputError, PolicyError, Problem
 
 DEFAULT_ACTIONS = ("enqueue", "reserve", "allocate", "reclaim", "backfill")
 DEFAULT_TIERS = (
@@ -112,8 +112,8 @@ def parse_policy(text: str, source: str, catalog: Catalog) -> Policy:
     """The policy that `text` describes; PolicyError holds every fault in it, in the order of their lines."""
     reader = _PolicyReader(source, catalog)
     policy = reader.policy(text)
-    if reader.faults:
-        raise PolicyError(sorted(reader.faults, key=lambda fault: fault.line))
+    if reader.problems:
+        raise PolicyError(sorted(reader.problems, key=lambda problem: problem.line))
     return policy
 
 
@@ -144,8 +144,8 @@ class _PolicyReader:
     """Reads one file; wherever something is wrong it notes the fault and reads on."""
 
     def __init__(self, source: str, catalog: Catalog) -> None:
-        self.faults: list[Fault] = []
-        self.warnings: list[Fault] = []
+        self.problems: list[Problem] = []
+        self.warnings: list[Problem] = []
         self._compatible = False
         """Whether names of Volcano's that have no counterpart are left out instead of refused."""
         self._source = source
@@ -153,7 +153,7 @@ class _PolicyReader:
 
     def policy(self, text: str) -> Policy:
         default = default_policy(self._catalog)
-        root = read_marked(text, self._source, self.faults)
+        root = read_marked(text, self._source, self.problems)
         if root is None:
             return default
         self._read_compatibility(root)
@@ -166,10 +166,10 @@ class _PolicyReader:
             named = [_Named(action.name, "actions", 0, {}) for action in default.actions]
         actions = tuple(self._action(item, configurations.pop(item.name, None)) for item in named)
         for left in configurations.values():
-            self._fault(left.line, left.path, f"{left.name!r} is not among the actions of this policy")
+            self._problem(left.line, left.path, f"{left.name!r} is not among the actions of this policy")
             self._action(left, None)
         tiers = self._tiers(keys["tiers"]) if "tiers" in keys else default.tiers
-        warnings = tuple(str(fault) for fault in sorted(self.warnings, key=lambda fault: fault.line))
+        warnings = tuple(str(problem) for problem in sorted(self.warnings, key=lambda problem: problem.line))
         return Policy(actions, tiers, self._source, levels, warnings)
 
     def _read_compatibility(self, root: Marked) -> None:
@@ -178,7 +178,7 @@ class _PolicyReader:
             return
         self._compatible = given.value == "volcano"
         if not self._compatible:
-            self._fault(given.line, "compatibility", f"{describe(given)} is not allowed, expected the text 'volcano'")
+            self._problem(given.line, "compatibility", f"{describe(given)} is not allowed, expected the text 'volcano'")
 
     def _levels(self, given: Marked) -> tuple[str, ...]:
         keys = self._map(given, "topology", ("levels",), "key")
@@ -188,9 +188,9 @@ class _PolicyReader:
             if isinstance(item.value, str):
                 check_key(item.value, (), findings)
             if findings or not isinstance(item.value, str):
-                self._fault(item.line, path, f"{describe(item)} is not allowed, expected the key of a node label")
+                self._problem(item.line, path, f"{describe(item)} is not allowed, expected the key of a node label")
             elif item.value in levels:
-                self._fault(item.line, path, f"{item.value!r} is listed twice")
+                self._problem(item.line, path, f"{item.value!r} is listed twice")
             else:
                 levels.append(item.value)
         return tuple(levels)
@@ -220,7 +220,7 @@ class _PolicyReader:
             if named is not None and self._first(named, found, "action"):
                 found[named.name] = named
         if given.value == ():
-            self._fault(given.line, "actions", "no action is named, expected at least one")
+            self._problem(given.line, "actions", "no action is named, expected at least one")
         return list(found.values())
 
     def _action(self, named: _Named, configured: _Named | None) -> ActionConfig:
@@ -238,14 +238,14 @@ class _PolicyReader:
             if one in found and other in found:
                 first, second = sorted((found[one], found[other]), key=lambda named: named.line)
                 message = f"{second.name} cannot be used together with {first.name} (line {first.line})"
-                self._fault(second.line, second.path, message)
+                self._problem(second.line, second.path, message)
         return tiers
 
     def _plugins(
         self, keys: Mapping[str, Marked], tier: Marked, path: str, found: dict[str, _Named]
     ) -> Iterator[PluginConfig]:
         if "plugins" not in keys and isinstance(tier.value, dict):
-            self._fault(tier.line, path, "a tier without plugins, expected a list of them")
+            self._problem(tier.line, path, "a tier without plugins, expected a list of them")
         for place, item in self._items(keys.get("plugins"), f"{path}.plugins"):
             named = self._named(item, place, "plugin", flags=True)
             if named is not None and self._first(named, found, "plugin"):
@@ -261,7 +261,7 @@ class _PolicyReader:
             if flag not in FLAGS:
                 continue
             if flag in lines:
-                self._fault(entry.line, f"{named.path}.{key}", f"given twice, first in line {lines[flag]}")
+                self._problem(entry.line, f"{named.path}.{key}", f"given twice, first in line {lines[flag]}")
             lines[flag] = entry.line
             if flag not in self._catalog.plugins[named.name].flags:
                 why = _NO_EFFECT.get((named.name, flag), f"{named.name} does not answer that question")
@@ -270,7 +270,7 @@ class _PolicyReader:
                 disabled.add(FLAGS[flag])
             elif entry.value is not True:
                 message = f"{describe(entry)} is not allowed, expected true or false"
-                self._fault(entry.line, f"{named.path}.{key}", message)
+                self._problem(entry.line, f"{named.path}.{key}", message)
         return PluginConfig(named.name, arguments, frozenset(disabled), named.line, lines)
 
     def _arguments(self, entry: CatalogEntry, sources: list[_Named]) -> tuple[Arguments, dict[str, int]]:
@@ -281,7 +281,7 @@ class _PolicyReader:
             for key, value in source.arguments.items():
                 place = f"{source.path}.arguments.{key}"
                 if key in given:
-                    self._fault(value.line, place, f"given twice, first in line {given[key].line}")
+                    self._problem(value.line, place, f"given twice, first in line {given[key].line}")
                 else:
                     given[key], places[key] = value, place
         return read_arguments(
@@ -298,7 +298,7 @@ class _PolicyReader:
         if name is None or not isinstance(name.value, str):
             if isinstance(item.value, dict):
                 wrong = "no name" if name is None else f"{describe(name)} is not a name"
-                self._fault(item.line, path, f"{wrong}, expected the {kind}'s name")
+                self._problem(item.line, path, f"{wrong}, expected the {kind}'s name")
             return None
         if not self._known(name.value, kind, name.line, f"{path}.name"):
             return None
@@ -313,7 +313,7 @@ class _PolicyReader:
         if name in entries:
             return True
         if kind == "plugin" and name in self._catalog.broken:
-            self._fault(line, path, self._catalog.broken[name])
+            self._problem(line, path, self._catalog.broken[name])
             return False
         unknown = f"unknown {kind} {shortened(name)!r}{did_you_mean(name, entries)}"
         self._unknown(kind, name, line, path, peer_of(kind, name) or unknown if name else "a name is missing")
@@ -323,14 +323,14 @@ class _PolicyReader:
         if named.name not in found:
             return True
         message = f"the {kind} {named.name!r} is named twice, first in line {found[named.name].line}"
-        self._fault(named.line, named.path, message)
+        self._problem(named.line, named.path, message)
         return False
 
     def _map(self, given: Marked, path: str, known: Collection[str] | None, kind: str) -> dict[str, Marked]:
         """The entries of a map, unknown keys noted and left out."""
         if not isinstance(given.value, dict):
             expected = f"a map with {' and '.join(known)}" if known and len(known) < 4 else "a map"
-            self._fault(given.line, path, f"{describe(given)} is not allowed, expected {expected}")
+            self._problem(given.line, path, f"{describe(given)} is not allowed, expected {expected}")
             return {}
         if known is None:
             return given.value
@@ -345,7 +345,7 @@ class _PolicyReader:
         if given is None:
             return
         if not isinstance(given.value, tuple):
-            self._fault(given.line, path, f"{describe(given)} is not allowed, expected a list")
+            self._problem(given.line, path, f"{describe(given)} is not allowed, expected a list")
             return
         for index, item in enumerate(given.value):
             yield f"{path}[{index}]", item
@@ -353,14 +353,14 @@ class _PolicyReader:
     def _unknown(self, kind: str, name: str, line: int, path: str, message: str) -> None:
         """An error, unless the policy asks for compatibility and the name is one of Volcano's."""
         if not volcano_has(kind, name) or message != peer_of(kind, name):
-            self._fault(line, path, message)
+            self._problem(line, path, message)
         elif self._compatible:
             self._warn(line, path, instead_of(kind, name))
         else:
-            self._fault(line, path, message)
+            self._problem(line, path, message)
 
     def _warn(self, line: int, path: str, message: str) -> None:
-        self.warnings.append(Fault(self._source, line, path, message))
+        self.warnings.append(Problem(self._source, line, path, message))
 
-    def _fault(self, line: int, path: str, message: str) -> None:
-        self.faults.append(Fault(self._source, line, path, message))
+    def _problem(self, line: int, path: str, message: str) -> None:
+        self.problems.append(Problem(self._source, line, path, message))

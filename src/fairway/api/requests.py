@@ -20,19 +20,19 @@ from fairway.resources.algebra import Resource
 from fairway.resources.quantity import parse_amount
 
 _Texts = tuple[tuple[str, str], ...]
-_Asked = tuple[_Texts, _Texts]
+_Requested = tuple[_Texts, _Texts]
 """Requests and limits."""
 
-_NOTHING: _Asked = ((), ())
+_NOTHING: _Requested = ((), ())
 
 
 def pod_request(spec: PodSpec) -> Resource:
     """The amounts the pod needs on its node; the slot it takes (`pods`) is not among them."""
     resources = spec.resources
     return _pod_request(
-        tuple([_asked(container.resources) for container in spec.containers]),
-        tuple([(container.is_sidecar, _asked(container.resources)) for container in spec.init_containers]),
-        _NOTHING if resources is None else _asked(resources),
+        tuple([_requested(container.resources) for container in spec.containers]),
+        tuple([(container.is_sidecar, _requested(container.resources)) for container in spec.init_containers]),
+        _NOTHING if resources is None else _requested(resources),
         tuple(spec.overhead.items()),
     )
 
@@ -61,12 +61,12 @@ def _grown(containers: tuple[Container, ...], statuses: Sequence[ContainerStatus
 def _larger(container: Container, status: ContainerStatus | None) -> Container:
     if status is None:
         return container
-    asked = {**container.resources.limits, **container.resources.requests}
+    requested = {**container.resources.limits, **container.resources.requests}
     more: dict[str, str] = {}
     actual = {} if status.resources is None else status.resources.requests
     for amounts in (status.allocated_resources, actual):
         for name, text in amounts.items():
-            known = more.get(name, asked.get(name))
+            known = more.get(name, requested.get(name))
             if known != text and (known is None or parse_amount(name, text) > parse_amount(name, known)):
                 more[name] = text
     if not more:
@@ -77,31 +77,31 @@ def _larger(container: Container, status: ContainerStatus | None) -> Container:
 
 def container_request(container: Container) -> Resource:
     """What one container asks for, its limits counted where it gives no request."""
-    return _container_request(_asked(container.resources))
+    return _container_request(_requested(container.resources))
 
 
-def _asked(resources: ResourceRequirements) -> _Asked:
+def _requested(resources: ResourceRequirements) -> _Requested:
     return tuple(resources.requests.items()), tuple(resources.limits.items())
 
 
 @lru_cache(maxsize=16384)
-def _container_request(asked: _Asked) -> Resource:
-    requests, limits = asked
+def _container_request(requested: _Requested) -> Resource:
+    requests, limits = requested
     return Resource.parse({**dict(limits), **dict(requests)})
 
 
 @lru_cache(maxsize=16384)
 def _pod_request(
-    containers: tuple[_Asked, ...],
-    init_containers: tuple[tuple[bool, _Asked], ...],
-    whole: _Asked,
+    containers: tuple[_Requested, ...],
+    init_containers: tuple[tuple[bool, _Requested], ...],
+    whole: _Requested,
     overhead: _Texts,
 ) -> Resource:
-    running = Resource.sum(_container_request(asked) for asked in containers)
+    running = Resource.sum(_container_request(requested) for requested in containers)
     sidecars = Resource.EMPTY
     starting = Resource.EMPTY
-    for is_sidecar, asked in init_containers:
-        request = _container_request(asked)
+    for is_sidecar, requested in init_containers:
+        request = _container_request(requested)
         starting = starting.maximum(sidecars + request)
         if is_sidecar:
             sidecars = sidecars + request
@@ -110,7 +110,7 @@ def _pod_request(
     return Resource.of({name: amount for name, amount in total.amounts.items() if name != "pods"})
 
 
-def _replaced(total: Resource, whole: _Asked) -> Resource:
+def _replaced(total: Resource, whole: _Requested) -> Resource:
     """Pod-level requests win; a pod-level limit is a request only for what no container asks for."""
     requests, limits = (_pod_level(texts) for texts in whole)
     return Resource.of({**limits, **total.amounts, **requests})

@@ -66,8 +66,8 @@ def _fit(value: Any, kind: inspect.Type, path: Path, findings: list[Finding]) ->
             return _fit_list(value, kind, path, findings)
         case inspect.UnionType():
             return _fit_union(value, kind, path, findings)
-    if fault := _scalar_fault(value, kind):
-        findings.append((path, fault))
+    if problem := _scalar_problem(value, kind):
+        findings.append((path, problem))
         return _stand_in(kind)
     return int(value) if isinstance(kind, inspect.IntType) and isinstance(value, float) else value
 
@@ -120,8 +120,8 @@ def _fit_union(value: Any, kind: inspect.UnionType, path: Path, findings: list[F
         if not attempts[-1]:
             return fitted
     number = isinstance(value, int) and not isinstance(value, bool)
-    fault = attempts[0][0][1] if number else _wrong(value, kind)
-    findings.append((path, fault))
+    problem = attempts[0][0][1] if number else _wrong(value, kind)
+    findings.append((path, problem))
     return _stand_in(kind)
 
 
@@ -175,7 +175,7 @@ def _stand_in(kind: inspect.Type) -> object:
     return None
 
 
-def _scalar_fault(value: Any, kind: inspect.Type) -> str | None:
+def _scalar_problem(value: Any, kind: inspect.Type) -> str | None:
     match kind:
         case inspect.StrType():
             is_text = isinstance(value, str) and not isinstance(value, LongNumber)
@@ -183,17 +183,17 @@ def _scalar_fault(value: Any, kind: inspect.Type) -> str | None:
         case inspect.BoolType():
             return None if isinstance(value, bool) else _wrong(value, kind)
         case inspect.IntType():
-            return _int_fault(value, kind)
+            return _int_problem(value, kind)
         case inspect.FloatType():
             return None if isinstance(value, int | float) and not isinstance(value, bool) else _wrong(value, kind)
         case inspect.LiteralType():
             return None if value in kind.values else _wrong(value, kind)
         case inspect.DateTimeType():
-            return _time_fault(value)
+            return _time_problem(value)
     return None
 
 
-def _int_fault(value: Any, kind: inspect.IntType) -> str | None:
+def _int_problem(value: Any, kind: inspect.IntType) -> str | None:
     low, high = kind.ge, kind.le
     if isinstance(value, LongNumber):
         return _wrong(value, kind) if value.startswith("-") else _too_large(value, kind)
@@ -211,7 +211,7 @@ def _too_large(value: object, kind: inspect.IntType) -> str:
     return f"is {describe(value)}, expected " + (f"a whole number of at most {kind.le}" if "at least" in text else text)
 
 
-def _time_fault(value: object) -> str | None:
+def _time_problem(value: object) -> str | None:
     try:
         msgspec.convert(value, Time)
     except msgspec.ValidationError:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from fairway.errors import Fault
+from fairway.errors import Problem
 
 MAX_JSON_BYTES = 512 * 1024 * 1024
 MAX_YAML_BYTES = 64 * 1024 * 1024
@@ -38,37 +38,37 @@ class Source:
         return self.must_be_json or self.data[:4096].lstrip(_BLANKS)[:1] == b"{"
 
 
-def read_sources(names: Sequence[str], stdin: BinaryIO, faults: list[Fault]) -> Iterator[Source]:
+def read_sources(names: Sequence[str], stdin: BinaryIO, problems: list[Problem]) -> Iterator[Source]:
     """The files behind `names`, in that order, none twice; what cannot be read becomes a fault."""
     seen: set[str] = set()
     for name in names:
-        for path in _paths(name, faults):
+        for path in _paths(name, problems):
             identity = os.path.realpath(path) if path else "-"
             if identity in seen:
                 continue
             seen.add(identity)
-            source = _read_file(path, faults) if path else _read(STANDARD_INPUT, stdin, "", faults)
+            source = _read_file(path, problems) if path else _read(STANDARD_INPUT, stdin, "", problems)
             if source:
                 yield source
 
 
-def _paths(name: str, faults: list[Fault]) -> list[Path | None]:
+def _paths(name: str, problems: list[Problem]) -> list[Path | None]:
     """None stands for standard input."""
     if name == "-":
         return [None]
     try:
-        return _matching(name, faults)
+        return _matching(name, problems)
     except (OSError, ValueError) as error:
-        faults.append(Fault(f"{name:.60}", 0, "", f"not the name of a file: {error.args[-1]}"))
+        problems.append(Problem(f"{name:.60}", 0, "", f"not the name of a file: {error.args[-1]}"))
         return []
 
 
-def _matching(name: str, faults: list[Fault]) -> list[Path | None]:
+def _matching(name: str, problems: list[Problem]) -> list[Path | None]:
     if "\0" in name:
         raise ValueError("embedded null byte")
     given = Path(name)
     if given.is_dir():
-        return _in_folder(given, faults)
+        return _in_folder(given, problems)
     if given.exists() or not glob.has_magic(name):
         return [given]
     found: list[Path | None] = []
@@ -76,11 +76,11 @@ def _matching(name: str, faults: list[Fault]) -> list[Path | None]:
         path = Path(match)
         found += _in_folder(path, []) if path.is_dir() else [path]
     if not found:
-        faults.append(Fault(name, 0, "", "no file matches this pattern, expected at least one"))
+        problems.append(Problem(name, 0, "", "no file matches this pattern, expected at least one"))
     return found
 
 
-def _in_folder(folder: Path, faults: list[Fault]) -> list[Path | None]:
+def _in_folder(folder: Path, problems: list[Problem]) -> list[Path | None]:
     """Hidden files and folders are somebody's tools, not manifests."""
     found: list[Path | None] = [
         path
@@ -91,22 +91,22 @@ def _in_folder(folder: Path, faults: list[Fault]) -> list[Path | None]:
     ]
     if not found:
         expected = f"at least one file named {', '.join('*' + suffix for suffix in SUFFIXES)}"
-        faults.append(Fault(str(folder), 0, "", f"no manifests in this folder, expected {expected}"))
+        problems.append(Problem(str(folder), 0, "", f"no manifests in this folder, expected {expected}"))
     return found
 
 
-def _read_file(path: Path, faults: list[Fault]) -> Source | None:
+def _read_file(path: Path, problems: list[Problem]) -> Source | None:
     try:
         with path.open("rb") as stream:
-            return _read(str(path), stream, path.suffix, faults)
+            return _read(str(path), stream, path.suffix, problems)
     except FileNotFoundError:
-        faults.append(Fault(str(path), 0, "", "no such file, expected a file, a folder, a pattern or -"))
+        problems.append(Problem(str(path), 0, "", "no such file, expected a file, a folder, a pattern or -"))
     except OSError as error:
-        faults.append(Fault(str(path), 0, "", f"cannot be read: {error.strerror}"))
+        problems.append(Problem(str(path), 0, "", f"cannot be read: {error.strerror}"))
     return None
 
 
-def _read(name: str, stream: BinaryIO, suffix: str, faults: list[Fault]) -> Source | None:
+def _read(name: str, stream: BinaryIO, suffix: str, problems: list[Problem]) -> Source | None:
     """Only the first bytes are taken before the format, and with it the limit, is known."""
     data = stream.read(MAX_YAML_BYTES + 1)
     source = Source(name, data.removeprefix(_BOM), suffix == ".json")
@@ -116,6 +116,6 @@ def _read(name: str, stream: BinaryIO, suffix: str, faults: list[Fault]) -> Sour
     if len(data) > limit:
         hint = "; JSON may be larger" if kind == "YAML" else ""
         expected = f"at most {limit // 2**20} MiB of {kind}{hint}"
-        faults.append(Fault(name, 0, "", f"the file is too large, expected {expected}"))
+        problems.append(Problem(name, 0, "", f"the file is too large, expected {expected}"))
         return None
     return Source(name, data.removeprefix(_BOM), suffix == ".json")

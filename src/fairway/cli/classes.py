@@ -37,7 +37,7 @@ def command(context: click.Context, files: tuple[str, ...], output: str) -> None
     from fairway.cli.classes_view import print_reports, report_as_data
     from fairway.devices.track.report import class_reports
 
-    ledger = _book(files)
+    ledger = _ledger(files)
     reports = class_reports(ledger)
     if output == "table":
         print_reports(reports)
@@ -63,7 +63,7 @@ def match(class_name: str, device: str, node: str | None, files: tuple[str, ...]
     from fairway.cli.classes_find import find_class, find_device
     from fairway.cli.classes_view import match_as_data, match_notes, place
 
-    ledger = _book(files)
+    ledger = _ledger(files)
     known = find_class(ledger, class_name)
     found = find_device(ledger, class_name, device, node)
     result = known.matcher.match(found.device)
@@ -98,7 +98,7 @@ def export(class_name: str | None, files: tuple[str, ...], output: str) -> None:
     from fairway.devices.select.cel import export as to_cel
     from fairway.errors import InputError
 
-    ledger = _book(files)
+    ledger = _ledger(files)
     classes = list(ledger.classes) if class_name is None else [find_class(ledger, class_name)]
     documents, left_out = [], []
     for known in classes:
@@ -126,7 +126,7 @@ def export(class_name: str | None, files: tuple[str, ...], output: str) -> None:
         print_structured(document, "yaml")
 
 
-def _book(files: tuple[str, ...]) -> DeviceLedger:
+def _ledger(files: tuple[str, ...]) -> DeviceLedger:
     from fairway.devices.track.ledger import device_ledger
 
     ledger = device_ledger(inputs.read_state(files))

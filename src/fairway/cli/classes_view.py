@@ -82,7 +82,7 @@ def report_as_data(report: ClassReport) -> dict[str, Any]:
         ],
         "moreNearMisses": report.more_near_misses,
         "uncomparable": report.uncomparable,
-        "faults": list(report.faults),
+        "faults": list(report.problems),
         "warnings": [f"spec.{warning} ({warning.reason})" for warning in report.warnings],
     }
 
@@ -128,8 +128,8 @@ def print_reports(reports: list[ClassReport]) -> None:
             out.print(f"  {reason}: {count} device(s) have values that cannot be compared")
         for warning in report.warnings:
             out.print(f"  {warning.reason}: {warning.message}")
-        for fault in report.faults:
-            out.print(f"  error: {fault}")
+        for problem in report.problems:
+            out.print(f"  error: {problem}")
 
 
 def _print_devices(report: ClassReport) -> None:

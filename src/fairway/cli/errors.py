@@ -24,7 +24,7 @@ PROGRAM = "fairway"
 
 CHECK_FAILED = 1
 BAD_INPUT = 2
-OUR_FAULT = 70
+INTERNAL_ERROR = 70
 INTERRUPTED = 130
 PIPE_CLOSED = 141
 
@@ -86,10 +86,10 @@ def _set_aside(options: Options) -> int:
 
 
 def _report(error: Exception, options: Options) -> int:
-    from fairway.errors import FaultsError, InputError
+    from fairway.errors import InputError, ProblemsError
 
     if isinstance(error, InputError):
-        echo(str(error) if isinstance(error, FaultsError) else f"Error: {error}", err=True)
+        echo(str(error) if isinstance(error, ProblemsError) else f"Error: {error}", err=True)
         for note in getattr(error, "__notes__", ()):
             echo(note, err=True)
         return BAD_INPUT
@@ -104,7 +104,7 @@ def _report(error: Exception, options: Options) -> int:
     hint = "the traceback is above" if options.verbose else "run it again with -v for the traceback"
     text = f"{type(error).__name__}: {error}".splitlines()[0]
     echo(f"This is an error in Fairway, please report it ({hint}).\n{text}", err=True)
-    return OUR_FAULT
+    return INTERNAL_ERROR
 
 
 def _show(error: click.ClickException) -> None:

@@ -62,20 +62,20 @@ def _standing(said: Explanation) -> Iterator[tuple[str, str]]:
     if said.places:
         yield "places", _listed([f"{place.pod.split('/', 1)[1]} on {place.node}" for place in said.places])
     if said.reservations:
-        yield "reserved", _listed([f"{held.node} ({held.state})" for held in said.reservations])
+        yield "reserved", _listed([f"{reservation.node} ({reservation.state})" for reservation in said.reservations])
     if said.evictions:
         yield "evicted for it", _listed(list(said.evictions))
 
 
 def _queue_text(queue: QueueStanding) -> str:
-    held = [
+    reservation = [
         f"{amount_text(queue.allocated[name], queue.reserved.get(name, '0'))} of {deserved} {name}"
         for name, deserved in queue.deserved.items()
         if (deserved, queue.allocated.get(name, "0"), queue.reserved.get(name, "0")) != ("0", "0", "0")
     ]
     state = "" if queue.state == "Open" else f"{queue.state.lower()}; "
     share = queue.dominant_share
-    return f"{state}{bar(share)} {percent(share)} of the cluster: {', '.join(held) or 'nothing'}"
+    return f"{state}{bar(share)} {percent(share)} of the cluster: {', '.join(reservation) or 'nothing'}"
 
 
 def _counterfactual_lines(width: int, found: Counterfactual) -> Iterator[Text]:

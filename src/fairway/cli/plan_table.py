@@ -60,8 +60,10 @@ def _print_changes(out: Console, plan: Plan) -> None:
     if plan.reservations:
         out.print("Reserved")
         rows = table("job", "pod", "node", "state", "planned start")
-        for held in plan.reservations[:MOST_ROWS]:
-            rows.add_row(held.job, held.pod, held.node, held.state, _promise(held))
+        for reservation in plan.reservations[:MOST_ROWS]:
+            rows.add_row(
+                reservation.job, reservation.pod, reservation.node, reservation.state, _planned_start(reservation)
+            )
         out.print(rows)
         _print_rest(out, len(plan.reservations))
     if plan.released:
@@ -72,9 +74,9 @@ def _print_changes(out: Console, plan: Plan) -> None:
         _print_rest(out, len(plan.released))
 
 
-def _promise(held: Reservation) -> str:
-    marks = [mark for mark, on in (("soft", held.soft), ("an estimate", held.estimated)) if on]
-    return (held.promised_start or "") + (f" ({', '.join(marks)})" if marks else "")
+def _planned_start(reservation: Reservation) -> str:
+    marks = [mark for mark, on in (("soft", reservation.soft), ("an estimate", reservation.estimated)) if on]
+    return (reservation.promised_start or "") + (f" ({', '.join(marks)})" if marks else "")
 
 
 def _print_pending(out: Console, pending: list[Pending]) -> None:

@@ -43,7 +43,7 @@ def check(file: str) -> None:
     try:
         policy = load_policy(file, default_registry().catalog)
     except PolicyError as error:
-        count = len(error.faults)
+        count = len(error.problems)
         raise CheckFailed(f"{error}\n{count} error{'s' * (count > 1)} in {file}") from None
     for warning in (*policy.warnings, *backfill_warnings(policy)):
         warn(warning)

@@ -27,7 +27,7 @@ class AddOnColumn:
     until: Micros | None
     stamp: tuple[int, int]
 
-    def holds_at(self, now: Micros) -> bool:
+    def is_valid_at(self, now: Micros) -> bool:
         return self.since <= now and (self.until is None or now < self.until)
 
 
@@ -68,7 +68,7 @@ class AddOns:
     def column(self, table: ClusterTable, resource: str, score: str, now: Micros) -> AddOnColumn:
         stamp = (self._stamps.get(resource, 0), table.selection)
         known = self._columns.get((resource, score))
-        if known is not None and known.stamp == stamp and known.holds_at(now):
+        if known is not None and known.stamp == stamp and known.is_valid_at(now):
             return known
         made = self._columns[resource, score] = self._make(table, resource, score, now, stamp)
         return made

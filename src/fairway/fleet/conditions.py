@@ -17,7 +17,7 @@ from fairway.fleet.names import (
     SATISFIED,
 )
 
-_SAID = {FILTER_TAINTS: "taints"}
+_FILTER_WORDS = {FILTER_TAINTS: "taints"}
 """How a filter is called in a sentence, where its name does not say it."""
 
 
@@ -29,15 +29,15 @@ def of(outcome: DecidedPlacement, filtered: tuple[Filtered, ...]) -> tuple[Condi
 
 
 def _misconfigured(outcome: DecidedPlacement) -> Condition:
-    faults = outcome.rules.faults
-    if faults:
-        return Condition(MISCONFIGURED, "True", "Misconfigured", "; ".join(faults))
+    problems = outcome.rules.problems
+    if problems:
+        return Condition(MISCONFIGURED, "True", "Misconfigured", "; ".join(problems))
     return Condition(MISCONFIGURED, "False", "Succeedconfigured", "the configuration is valid")
 
 
 def _satisfied(outcome: DecidedPlacement, filtered: tuple[Filtered, ...]) -> Condition:
     namespace, count = outcome.key[0], outcome.rules.placement.spec.number_of_clusters
-    if outcome.rules.faults:
+    if outcome.rules.problems:
         kept = f"misconfigured, the last good decisions stay: {_clusters(len(outcome.chosen))}"
         return _unsatisfied("NotAllDecisionsScheduled", kept)
     if outcome.ranking is None:
@@ -65,10 +65,10 @@ def _satisfied(outcome: DecidedPlacement, filtered: tuple[Filtered, ...]) -> Con
 def _overdrawn(outcome: DecidedPlacement) -> Condition:
     if outcome.overdrawn:
         return Condition(OVERDRAWN, "True", "RoomTaken", "; ".join(outcome.overdrawn))
-    held = (
+    reserved = (
         f"the capacity is there in {_clusters(len(outcome.chosen))}" if outcome.chosen.size else "nothing is reserved"
     )
-    return Condition(OVERDRAWN, "False", "RoomHeld", held)
+    return Condition(OVERDRAWN, "False", "RoomHeld", reserved)
 
 
 def _unsatisfied(reason: str, message: str) -> Condition:
@@ -85,7 +85,7 @@ def _stopped(filtered: tuple[Filtered, ...]) -> str:
     parts = []
     for filter, number in counts.items():
         first = firsts[filter]
-        parts.append(f"{number} by {_SAID.get(filter, filter)} ({first.cluster}: {first.reason})")
+        parts.append(f"{number} by {_FILTER_WORDS.get(filter, filter)} ({first.cluster}: {first.reason})")
     return ", ".join(parts)
 
 

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from fairway.api.fleet import ManagedCluster, PlacementDecision
 from fairway.clock import Micros
+from fairway.fleet.capacity import ClusterCapacity
 from fairway.fleet.cel import ScoreOf
 from fairway.fleet.facts import ClusterFacts
 from fairway.fleet.names import BALANCE, PREFER_NO_SELECT, STEADY
 from fairway.fleet.pool import ClusterPool, PrioritizerScores
-from fairway.fleet.room import ClusterCapacity
 from fairway.fleet.rules import Key, Rules
 from fairway.fleet.scores import BEST, BoolColumn, IntColumn, balance_table
 from fairway.resources import Resource
@@ -41,11 +41,11 @@ class Ranking(NamedTuple):
     pool: ClusterPool
     parts: tuple[PrioritizerScores, ...]
     uses: IntColumn
-    most: int
+    max_uses: int
     totals: IntColumn
     gain: int
-    held_until: Micros | None
-    room: ClusterCapacity | None
+    cooldown_until: Micros | None
+    capacity: ClusterCapacity | None
 
 
 @dataclass(eq=False)
@@ -66,7 +66,7 @@ class DecidedPlacement:
     existing: Mapping[str, PlacementDecision]
     moved_at: Micros | None
     recheck_at: Micros | None
-    held: Mapping[str, Resource]
+    reserved: Mapping[str, Resource]
     overdrawn: tuple[str, ...] = ()
     replicas: tuple[int, ...] | None = None
     replicas_left: int = 0
@@ -95,7 +95,7 @@ class DecidedPlacement:
         ranking = self.ranking
         given = {part.name: part.column[slots].tolist() for part in ranking.parts}
         if self.rules.balance:
-            given[BALANCE] = balance_table(ranking.most)[ranking.uses[slots]].tolist()
+            given[BALANCE] = balance_table(ranking.max_uses)[ranking.uses[slots]].tolist()
         given[STEADY] = [BEST if slot in self.before_set else 0 for slot in slots.tolist()]
         names = [prioritizer.name for prioritizer, _ in self.rules.weights]
         rows = [dict(zip(names, row, strict=True)) for row in zip(*map(given.__getitem__, names), strict=True)]

@@ -147,8 +147,8 @@ def _cut_reason(outcome: DecidedPlacement, ranking: Ranking, slot: int) -> str:
     if score < lowest or (score == lowest and outcome.view.rank[slot] > outcome.view.rank[last]):
         tie = ", later by name" if score == lowest else ""
         return f"{score} points, the last of {count} chosen ({name}) has {lowest}{tie}"
-    if ranking.held_until is not None:
-        until = format_rfc3339(ranking.held_until)
+    if ranking.cooldown_until is not None:
+        until = format_rfc3339(ranking.cooldown_until)
         return f"{score} points, {name} has {lowest} but stays until {until} (cooldown)"
     if outcome.rules.min_gain:
         return f"{score} points, {name} has {lowest} but gives way only to {ranking.gain} more ({MIN_GAIN})"
@@ -172,8 +172,8 @@ def _stopped(outcome: DecidedPlacement, ranking: Ranking, slot: int) -> tuple[st
         return FILTER_TAINTS, standing.blocked
     if not outcome.view.available[slot] and not chosen:
         return FILTER_AVAILABLE, "the cluster is not available, so it is not newly chosen"
-    assert ranking.room is not None
-    return FILTER_REQUIREMENTS, ranking.room.missing(slot)
+    assert ranking.capacity is not None
+    return FILTER_REQUIREMENTS, ranking.capacity.missing(slot)
 
 
 def _set_reason(outcome: DecidedPlacement) -> str:

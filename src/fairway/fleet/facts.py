@@ -67,10 +67,10 @@ def read(cluster: ManagedCluster) -> ClusterFacts:
     )
 
 
-def read_resources(where: str, text: str, faults: list[str]) -> dict[str, Resource]:
+def read_resources(where: str, text: str, problems: list[str]) -> dict[str, Resource]:
     """A JSON annotation of quantities by name and resource; what is wrong with it is added to `faults`."""
-    whole = _json_object(where, text, faults) or {}
-    return {name: Resource(_amounts(f"{where}: {name}", amounts, faults)) for name, amounts in whole.items()}
+    whole = _json_object(where, text, problems) or {}
+    return {name: Resource(_amounts(f"{where}: {name}", amounts, problems)) for name, amounts in whole.items()}
 
 
 def _usage(placement: str, amounts: object, warnings: list[str]) -> Resource:

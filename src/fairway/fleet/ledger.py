@@ -20,7 +20,7 @@ from fairway.errors import InvariantError
 from fairway.fleet.scores import IntColumn
 from fairway.resources import Resource
 
-MOST_HELD = 2**53
+MAX_RESERVED = 2**53
 """No entry holds more of anything, so that all entries of a cluster together fit an int64."""
 
 
@@ -30,29 +30,29 @@ class LedgerEntry:
 
     placement: str
     slot: int
-    held: Resource
+    reserved: Resource
     consumed: Resource
 
     @property
     def remaining(self) -> Resource:
-        return self.held - self.consumed
+        return self.reserved - self.consumed
 
 
 class Ledger:
     def __init__(self, size: int) -> None:
         self._size = size
-        self._held: dict[int, dict[str, Resource]] = {}
+        self._reserved: dict[int, dict[str, Resource]] = {}
         self._usage: dict[int, Mapping[str, Resource]] = {}
         self._used_by: dict[str, set[int]] = {}
-        self._held_by: dict[str, set[int]] = {}
+        self._reserved_by: dict[str, set[int]] = {}
         self._outstanding: dict[str, IntColumn] = {}
 
     def copy(self) -> Ledger:
         made = Ledger(self._size)
-        made._held = {slot: dict(held) for slot, held in self._held.items()}
+        made._reserved = {slot: dict(reserved) for slot, reserved in self._reserved.items()}
         made._usage = dict(self._usage)
         made._used_by = {placement: set(slots) for placement, slots in self._used_by.items()}
-        made._held_by = {placement: set(slots) for placement, slots in self._held_by.items()}
+        made._reserved_by = {placement: set(slots) for placement, slots in self._reserved_by.items()}
         made._outstanding = {name: column.copy() for name, column in self._outstanding.items()}
         return made
 
@@ -63,28 +63,28 @@ class Ledger:
             self._outstanding[name][: self._size] = column
         self._size = size
 
-    def hold(self, slot: int, placement: str, amounts: Resource) -> None:
+    def reserve(self, slot: int, placement: str, amounts: Resource) -> None:
         """Hold exactly `amounts`, whatever was held before."""
         self._count(slot, placement, -1)
-        self._held.setdefault(slot, {})[placement] = amounts
-        self._held_by.setdefault(placement, set()).add(slot)
+        self._reserved.setdefault(slot, {})[placement] = amounts
+        self._reserved_by.setdefault(placement, set()).add(slot)
         self._count(slot, placement, 1)
 
     def release(self, slot: int, placement: str) -> None:
         """The decision ended: what remains is free for others again."""
         self._count(slot, placement, -1)
-        held = self._held.get(slot, {})
-        held.pop(placement, None)
-        if not held:
-            self._held.pop(slot, None)
-        slots = self._held_by.get(placement, set())
+        reserved = self._reserved.get(slot, {})
+        reserved.pop(placement, None)
+        if not reserved:
+            self._reserved.pop(slot, None)
+        slots = self._reserved_by.get(placement, set())
         slots.discard(slot)
         if not slots:
-            self._held_by.pop(placement, None)
+            self._reserved_by.pop(placement, None)
 
     def report(self, slot: int, usage: Mapping[str, Resource]) -> None:
         """What the cluster says the workloads of each placement use; nothing, once it is gone."""
-        for placement in self._held.get(slot, {}):
+        for placement in self._reserved.get(slot, {}):
             self._count(slot, placement, -1)
         for placement in self._usage.pop(slot, {}):
             self._used_by[placement].discard(slot)
@@ -94,27 +94,27 @@ class Ledger:
             self._usage[slot] = usage
         for placement in usage:
             self._used_by.setdefault(placement, set()).add(slot)
-        for placement in self._held.get(slot, {}):
+        for placement in self._reserved.get(slot, {}):
             self._count(slot, placement, 1)
 
     def entry(self, slot: int, placement: str) -> LedgerEntry | None:
-        held = self._held.get(slot, {}).get(placement)
-        if held is None:
+        reserved = self._reserved.get(slot, {}).get(placement)
+        if reserved is None:
             return None
-        return LedgerEntry(placement, slot, held, self.consumed(slot, placement, held))
+        return LedgerEntry(placement, slot, reserved, self.consumed(slot, placement, reserved))
 
     def entries(self, slot: int) -> Iterator[LedgerEntry]:
         """All that is held in a cluster, in order of placement."""
-        for placement, held in sorted(self._held.get(slot, {}).items()):
-            yield LedgerEntry(placement, slot, held, self.consumed(slot, placement, held))
+        for placement, reserved in sorted(self._reserved.get(slot, {}).items()):
+            yield LedgerEntry(placement, slot, reserved, self.consumed(slot, placement, reserved))
 
     def slots(self) -> list[int]:
         """The clusters in which anything is held."""
-        return sorted(self._held)
+        return sorted(self._reserved)
 
-    def held_by(self, placement: str) -> list[LedgerEntry]:
+    def reserved_by(self, placement: str) -> list[LedgerEntry]:
         """All that a placement holds, in order of slot."""
-        found = (self.entry(slot, placement) for slot in sorted(self._held_by.get(placement, ())))
+        found = (self.entry(slot, placement) for slot in sorted(self._reserved_by.get(placement, ())))
         return [entry for entry in found if entry is not None]
 
     def used_by(self, placement: str) -> frozenset[int]:
@@ -147,13 +147,13 @@ class Ledger:
         """InvariantError unless the books balance."""
         for name, column in self._outstanding.items():
             expected = np.zeros(self._size, np.int64)
-            for slot in self._held:
+            for slot in self._reserved:
                 expected[slot] = sum(entry.remaining.get(name) for entry in self.entries(slot))
             if not np.array_equal(expected, column):
                 raise InvariantError(f"outstanding {name}: kept {column.tolist()}, sums {expected.tolist()}")
-        for slot in self._held:
+        for slot in self._reserved:
             for entry in self.entries(slot):
-                if entry.consumed + entry.remaining != entry.held:
+                if entry.consumed + entry.remaining != entry.reserved:
                     raise InvariantError(f"entry of {entry.placement} in slot {slot} does not balance")
 
     def _count(self, slot: int, placement: str, sign: int) -> None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from fairway.clock import Micros
-from fairway.fleet import cut, replicas, room, spread, taints
+from fairway.fleet import capacity, cut, replicas, spread, taints
+from fairway.fleet.capacity import ClusterCapacity
 from fairway.fleet.decided import Ranking, View
 from fairway.fleet.ledger import Ledger
 from fairway.fleet.plan import FleetPlan, Outcome
 from fairway.fleet.pool import ClusterPool
 from fairway.fleet.records import Record
-from fairway.fleet.room import ClusterCapacity
 from fairway.fleet.rules import Rules
 from fairway.fleet.scores import BEST, IntColumn, balance_table
 from fairway.fleet.state import FleetState
@@ -72,7 +72,7 @@ class _Run:
         pool = self._readmit(rules, before, self.fleet.pools.of(rules, self.now))
         found = None
         if rules.requires:
-            found = room.find(rules, self.fleet.table, self.ledger)
+            found = capacity.find(rules, self.fleet.table, self.ledger)
             pool = pool.narrowed(pool.mask & found.enough)
         ranking = self._rank(record, rules, pool, found)
         chosen = self._choose(rules, before, ranking)
@@ -94,7 +94,7 @@ class _Run:
             existing=record.slices,
             moved_at=record.moved_at,
             recheck_at=None,
-            held={self.view.names[slot]: amounts for slot, amounts in record.held.items()},
+            reserved={self.view.names[slot]: amounts for slot, amounts in record.reserved.items()},
         )
 
     def _readmit(self, rules: Rules, before: IntColumn, pool: ClusterPool) -> ClusterPool:
@@ -124,10 +124,10 @@ class _Run:
         if rules.steady and record.chosen.size:
             totals = totals if rules.balance else totals.copy()
             totals[record.chosen] += BEST * rules.steady
-        gain, held_until = max(rules.min_gain, 1 if rules.balance else 0), None
+        gain, cooldown_until = max(rules.min_gain, 1 if rules.balance else 0), None
         if rules.cooldown and record.moved_at is not None and self.now < record.moved_at + rules.cooldown:
-            gain, held_until = cut.NEVER, record.moved_at + rules.cooldown
-        return Ranking(pool, parts, uses, most, totals, gain, held_until, found)
+            gain, cooldown_until = cut.NEVER, record.moved_at + rules.cooldown
+        return Ranking(pool, parts, uses, most, totals, gain, cooldown_until, found)
 
     def _uses(self, own: IntColumn) -> IntColumn:
         """How many other placements use each cluster, as far as this run has come."""
@@ -157,9 +157,9 @@ class _Run:
     def _outcome(self, record: Record, rules: Rules, ranking: Ranking, chosen: IntColumn, changed: bool) -> Outcome:
         names, slots = self.view.names, chosen.tolist()
         overdrawn: list[str] = []
-        if record.held or rules.requires:
-            self._hold(record, rules, slots)
-            overdrawn = room.overdrawn(rules, self.fleet.table, self.ledger, slots)
+        if record.reserved or rules.requires:
+            self._reserve(record, rules, slots)
+            overdrawn = capacity.overdrawn(rules, self.fleet.table, self.ledger, slots)
         shares = None
         if rules.placement.spec.replicas is not None:
             shares = self._divide(rules, rules.placement.spec.replicas, slots)
@@ -173,18 +173,18 @@ class _Run:
             existing=record.slices,
             moved_at=self._moved_at(record, rules, changed),
             recheck_at=self._recheck_at(record, rules, ranking, chosen),
-            held={names[slot]: rules.requirements for slot in slots} if rules.requires else {},
+            reserved={names[slot]: rules.requirements for slot in slots} if rules.requires else {},
             overdrawn=tuple(overdrawn),
             replicas=None if shares is None else tuple(shares),
             replicas_left=self._left(rules, shares),
         )
 
-    def _hold(self, record: Record, rules: Rules, slots: list[int]) -> None:
+    def _reserve(self, record: Record, rules: Rules, slots: list[int]) -> None:
         kept = slots if rules.requires else []
-        for slot in record.held.keys() - set(kept):
+        for slot in record.reserved.keys() - set(kept):
             self.ledger.release(slot, rules.name)
         for slot in kept:
-            self.ledger.hold(slot, rules.name, rules.requirements)
+            self.ledger.reserve(slot, rules.name, rules.requirements)
 
     def _moved_at(self, record: Record, rules: Rules, changed: bool) -> Micros | None:
         """Kept only where somebody counts from it, so that objects do not change for nothing."""
@@ -202,11 +202,11 @@ class _Run:
             if part.addon is not None and part.addon.expiries:
                 passed = (self.view.names[slot] for slot in pool.index.tolist())
                 instants += [part.addon.expiries[name] for name in passed if name in part.addon.expiries]
-        if ranking.held_until is not None and self._holds_back(record, rules, ranking, chosen):
-            instants.append(ranking.held_until)
+        if ranking.cooldown_until is not None and self._in_cooldown(record, rules, ranking, chosen):
+            instants.append(ranking.cooldown_until)
         return min(instants, default=None)
 
-    def _holds_back(self, record: Record, rules: Rules, ranking: Ranking, chosen: IntColumn) -> bool:
+    def _in_cooldown(self, record: Record, rules: Rules, ranking: Ranking, chosen: IntColumn) -> bool:
         """Whether the cooldown is what keeps the decision as it is."""
         gain = max(rules.min_gain, 1 if rules.balance else 0)
         free = self._choose(rules, record.chosen, ranking._replace(gain=gain))
@@ -227,7 +227,7 @@ class _Run:
         return [count] * len(slots)
 
     def _fitting(self, rules: Rules, slots: list[int], size: Resource) -> list[int]:
-        return room.fitting(rules, self.fleet.table, self.ledger, slots, size)
+        return capacity.fitting(rules, self.fleet.table, self.ledger, slots, size)
 
     def _left(self, rules: Rules, shares: list[int] | None) -> int:
         strategy, count = rules.placement.spec.replica_strategy, rules.placement.spec.replicas

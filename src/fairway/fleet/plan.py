@@ -53,7 +53,7 @@ class Outcome(DecidedPlacement):
             return self.recorded
         decisions = {d.cluster: ClusterDecision(d.cluster, d.reason, d.score, d.replicas) for d in self.decisions}
         groups = explain.groups(self)
-        return objects.slices(self.rules.placement, groups, decisions, self.held, self.moved_at)
+        return objects.slices(self.rules.placement, groups, decisions, self.reserved, self.moved_at)
 
     @cached_property
     def writes(self) -> tuple[objects.Write, ...]:
@@ -102,7 +102,7 @@ def _placement(outcome: Outcome) -> dict[str, Any]:
             {"cluster": move.cluster, "move": "joined" if move.joined else "left", "reason": move.reason}
             for move in outcome.moves
         ],
-        "ledger": {cluster: amounts.format() for cluster, amounts in outcome.held.items()},
+        "ledger": {cluster: amounts.format() for cluster, amounts in outcome.reserved.items()},
         "warnings": list(outcome.warnings),
     }
 

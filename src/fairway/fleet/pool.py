@@ -34,13 +34,13 @@ class TaintColumns:
     """What taints mean to one list of tolerations, for a cluster that is not chosen yet."""
 
     def __init__(self, size: int, since: Micros) -> None:
-        self.passes: BoolColumn = np.ones(size, np.bool_)
+        self.tolerated: BoolColumn = np.ones(size, np.bool_)
         self.penalty: IntColumn | None = None
         self.ends: dict[int, Micros] = {}
         self.since = since
         self.until: Micros | None = None
 
-    def holds_at(self, now: Micros) -> bool:
+    def is_valid_at(self, now: Micros) -> bool:
         return self.until is None or self.since <= now < self.until
 
 
@@ -120,7 +120,7 @@ class ClusterPools:
             self._cluster_events if rules.expressions else 0,
         )
         known = self._pools.get(rules.selection_key)
-        if known is not None and known[0] == stamp and known[1].taint.holds_at(now):
+        if known is not None and known[0] == stamp and known[1].taint.is_valid_at(now):
             return known[1]
         made = self._make(rules, stamp, now)
         if known is not None and np.array_equal(known[1].mask, made.mask):
@@ -128,7 +128,7 @@ class ClusterPools:
         self._pools[rules.selection_key] = stamp, made
         return made
 
-    def may_see(self, rules: Rules, slot: int) -> bool:
+    def may_choose(self, rules: Rules, slot: int) -> bool:
         """Whether a cluster could be chosen as the pool last was; yes where that is not known."""
         known = self._pools.get(rules.selection_key)
         if known is None or slot >= known[1].mask.size:
@@ -144,7 +144,7 @@ class ClusterPools:
         candidates = self._candidate_column(rules, stamp[:2])
         matched = self._matched_column(rules, (stamp[0], stamp[2]))
         taint = self._taint_columns(rules, now)
-        mask = candidates & matched & taint.passes & self._table.available
+        mask = candidates & matched & taint.tolerated & self._table.available
         return ClusterPool(self._eligible(rules), candidates, matched, taint, mask)
 
     def _candidate_column(self, rules: Rules, stamp: tuple[int, ...]) -> BoolColumn:
@@ -192,7 +192,7 @@ class ClusterPools:
     def _taint_columns(self, rules: Rules, now: Micros) -> TaintColumns:
         key = rules.selection_key[3]
         known = self._taints.get(key)
-        if known is None or known[0] != self._table.selection or not known[1].holds_at(now):
+        if known is None or known[0] != self._table.selection or not known[1].is_valid_at(now):
             made = self._taint(rules.placement.spec.tolerations, now)
             known = self._taints[key] = self._table.selection, made
         return known[1]
@@ -203,7 +203,7 @@ class ClusterPools:
             facts = self._table.facts[slot]
             assert facts is not None
             standing = taints.standing(facts.taints, tolerations, False, now)
-            made.passes[slot] = not standing.blocked
+            made.tolerated[slot] = not standing.blocked
             if standing.disliked:
                 if made.penalty is None:
                     made.penalty = np.zeros(self._table.size, np.int64)

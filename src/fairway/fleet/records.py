@@ -12,13 +12,13 @@ from fairway.api.fleet import PlacementDecision
 from fairway.clock import Micros, parse_rfc3339
 from fairway.errors import InputError
 from fairway.fleet.facts import read_resources
-from fairway.fleet.ledger import MOST_HELD
+from fairway.fleet.ledger import MAX_RESERVED
 from fairway.fleet.names import LEDGER, MOVED_AT, PLACEMENT_LABEL
 from fairway.fleet.rules import Key, Rules
 from fairway.fleet.scores import IntColumn
 from fairway.resources import Resource
 
-NOBODY: IntColumn = np.zeros(0, np.int64)
+NO_SLOTS: IntColumn = np.zeros(0, np.int64)
 _NUMBERED = re.compile(r"(.+)-decision-\d+")
 
 
@@ -32,8 +32,8 @@ class Record:
 
     key: Key
     rules: Rules | None = None
-    chosen: IntColumn = field(default_factory=lambda: NOBODY)
-    held: dict[int, Resource] = field(default_factory=dict)
+    chosen: IntColumn = field(default_factory=lambda: NO_SLOTS)
+    reserved: dict[int, Resource] = field(default_factory=dict)
     moved_at: Micros | None = None
     decided_at: int = -1
     slices: Mapping[str, PlacementDecision] = field(default_factory=dict)
@@ -53,22 +53,22 @@ def owner(decision: PlacementDecision) -> Key:
 
 
 def _sane(amounts: Resource) -> bool:
-    return all(amount <= MOST_HELD for amount in amounts.amounts.values())
+    return all(amount <= MAX_RESERVED for amount in amounts.amounts.values())
 
 
 def recorded(slices: Mapping[str, PlacementDecision]) -> tuple[list[str], dict[str, Resource], Micros | None]:
     """Who is chosen, what is held for each, and when that last changed; unreadable records count as none."""
     clusters: dict[str, None] = {}
-    held: dict[str, Resource] = {}
+    reserved: dict[str, Resource] = {}
     moved: list[Micros] = []
     for _, decision in sorted(slices.items()):
         names = [item.cluster_name for item in decision.status.decisions]
         clusters.update(dict.fromkeys(names))
         annotations = decision.metadata.annotations
         entries = read_resources(LEDGER, annotations.get(LEDGER, "{}"), [])
-        held.update({name: amounts for name, amounts in entries.items() if name in names and _sane(amounts)})
+        reserved.update({name: amounts for name, amounts in entries.items() if name in names and _sane(amounts)})
         try:
             moved.append(parse_rfc3339(annotations[MOVED_AT]))
         except (KeyError, InputError):
             continue
-    return list(clusters), held, max(moved, default=None)
+    return list(clusters), reserved, max(moved, default=None)

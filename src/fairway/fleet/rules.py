@@ -17,7 +17,7 @@ from fairway.api.meta import LabelSelectorRequirement
 from fairway.clock import SECOND, Micros
 from fairway.errors import InputError
 from fairway.fleet import cel, taints
-from fairway.fleet.ledger import MOST_HELD
+from fairway.fleet.ledger import MAX_RESERVED
 from fairway.fleet.names import COOLDOWN, DISABLED, MIN_GAIN, MISSING_RESOURCE
 from fairway.fleet.prioritizers import By, Weights, weights_of
 from fairway.fleet.replicas import MAX_REPLICAS
@@ -47,7 +47,7 @@ class Rules:
 
     key: Key
     placement: Placement
-    faults: tuple[str, ...]
+    problems: tuple[str, ...]
     warnings: tuple[str, ...]
     disabled: bool
     weights: Weights
@@ -75,7 +75,7 @@ class Rules:
     @property
     def kept(self) -> bool:
         """Whether the decisions stay as they are, whatever happens."""
-        return bool(self.faults) or self.disabled
+        return bool(self.problems) or self.disabled
 
     @property
     def constraints(self) -> tuple[SpreadConstraint, ...]:
@@ -84,28 +84,28 @@ class Rules:
 
 def read(placement: Placement) -> Rules:
     spec, annotations = placement.spec, placement.metadata.annotations
-    faults: list[str] = []
+    problems: list[str] = []
     warnings: list[str] = []
-    weights = weights_of(placement, faults, warnings)
+    weights = weights_of(placement, problems, warnings)
     static = tuple(item for item in weights if item[0].by not in (By.BALANCE, By.STEADY))
-    missing = _missing(annotations, faults)
+    missing = _missing(annotations, problems)
     if spec.number_of_clusters is not None and spec.number_of_clusters < 0:
-        faults.append(f"numberOfClusters is {spec.number_of_clusters}, expected 0 or more")
-    faults += taints.faults_of(spec.tolerations)
+        problems.append(f"numberOfClusters is {spec.number_of_clusters}, expected 0 or more")
+    problems += taints.problems_of(spec.tolerations)
     watched: set[tuple[str, str]] = set()
     expressions: list[str] = []
     for where, selector in _selectors(placement):
-        faults += _selector_faults(where, selector)
+        problems += _selector_problems(where, selector)
         watched |= _selector_keys(selector)
         expressions += selector.cel_selector.cel_expressions
-    faults += _spread_faults(spec.spread_policy.spread_constraints)
+    problems += _spread_problems(spec.spread_policy.spread_constraints)
     watched |= {(_source(c), c.topology_key) for c in spec.spread_policy.spread_constraints}
     size = spec.decision_strategy.group_strategy.clusters_per_decision_group
     if size is not None and not _GROUP_SIZE.fullmatch(str(size)):
-        faults.append(f"clustersPerDecisionGroup is {size!r}, expected a number from 1 or a percentage to 100%")
-    requirements = _amounts("requirements", spec.requirements, faults)
-    faults += _replica_faults(placement)
-    per_replica = _amounts("replicaStrategy.perReplica", spec.replica_strategy.per_replica, faults)
+        problems.append(f"clustersPerDecisionGroup is {size!r}, expected a number from 1 or a percentage to 100%")
+    requirements = _amounts("requirements", spec.requirements, problems)
+    problems += _replica_problems(placement)
+    per_replica = _amounts("replicaStrategy.perReplica", spec.replica_strategy.per_replica, problems)
     watched |= {("addon" if p.by is By.ADDON else "resource", p.resource) for p, _ in static}
     watched |= {("resource", name) for name in (*requirements.names(), *per_replica.names())}
     if spec.replica_strategy.type == "Free" and not per_replica.names():
@@ -129,8 +129,8 @@ def read(placement: Placement) -> Rules:
         requirements=requirements,
         requires=bool(requirements.names()),
         per_replica=per_replica,
-        min_gain=_whole(MIN_GAIN, annotations, 1_000_000, faults),
-        cooldown=_whole(COOLDOWN, annotations, _MOST_SECONDS, faults) * SECOND,
+        min_gain=_whole(MIN_GAIN, annotations, 1_000_000, problems),
+        cooldown=_whole(COOLDOWN, annotations, _MOST_SECONDS, problems) * SECOND,
         disabled=annotations.get(DISABLED) == "true",
         selection_key=(
             placement.metadata.namespace,
@@ -140,7 +140,7 @@ def read(placement: Placement) -> Rules:
         ),
         watched=frozenset(watched),
         expressions=tuple(expressions),
-        faults=tuple(faults),
+        problems=tuple(problems),
         warnings=tuple(warnings),
     )
 
@@ -160,34 +160,34 @@ def _selector_keys(selector: ClusterSelector) -> set[tuple[str, str]]:
     return {("label", key) for key in labels} | {("claim", name) for name in claims}
 
 
-def _selector_faults(where: str, selector: ClusterSelector) -> list[str]:
-    faults = []
+def _selector_problems(where: str, selector: ClusterSelector) -> list[str]:
+    problems = []
     for key, value in selector.label_selector.match_labels.items():
-        faults += _label_faults(f"{where}.labelSelector.matchLabels", key, (value,))
+        problems += _label_problems(f"{where}.labelSelector.matchLabels", key, (value,))
     for index, requirement in enumerate(selector.label_selector.match_expressions):
         place = f"{where}.labelSelector.matchExpressions[{index}]"
-        faults += _label_faults(place, requirement.key, requirement.values)
-        faults += _values_faults(place, requirement)
+        problems += _label_problems(place, requirement.key, requirement.values)
+        problems += _values_problems(place, requirement)
     for index, requirement in enumerate(selector.claim_selector.match_expressions):
         place = f"{where}.claimSelector.matchExpressions[{index}]"
         if not requirement.key:
-            faults.append(f"{place}.key is empty, expected the name of a claim")
-        faults += _values_faults(place, requirement)
+            problems.append(f"{place}.key is empty, expected the name of a claim")
+        problems += _values_problems(place, requirement)
     for expression in selector.cel_selector.cel_expressions:
         try:
             cel.compiled(expression)
         except InputError as error:
-            faults.append(f"{where}.celSelector: {error}")
-    return faults
+            problems.append(f"{where}.celSelector: {error}")
+    return problems
 
 
-def _label_faults(place: str, key: str, values: Iterable[str]) -> list[str]:
-    faults = [] if _LABEL_KEY.fullmatch(key) else [f"{place}: {key!r} is not a label key"]
+def _label_problems(place: str, key: str, values: Iterable[str]) -> list[str]:
+    problems = [] if _LABEL_KEY.fullmatch(key) else [f"{place}: {key!r} is not a label key"]
     bad = [value for value in values if not _LABEL_VALUE.fullmatch(value)]
-    return faults + [f"{place}: {value!r} is not a label value" for value in bad]
+    return problems + [f"{place}: {value!r} is not a label value" for value in bad]
 
 
-def _values_faults(place: str, requirement: LabelSelectorRequirement) -> list[str]:
+def _values_problems(place: str, requirement: LabelSelectorRequirement) -> list[str]:
     takes = requirement.operator in ("In", "NotIn")
     if takes == bool(requirement.values):
         return []
@@ -198,58 +198,58 @@ def _source(constraint: SpreadConstraint) -> str:
     return "claim" if constraint.topology_key_type == "Claim" else "label"
 
 
-def _spread_faults(constraints: Iterable[SpreadConstraint]) -> list[str]:
-    faults = []
+def _spread_problems(constraints: Iterable[SpreadConstraint]) -> list[str]:
+    problems = []
     for index, constraint in enumerate(constraints):
         place = f"spreadPolicy.spreadConstraints[{index}]"
         if not constraint.topology_key:
-            faults.append(f"{place}.topologyKey is empty, expected the name of a label or claim")
+            problems.append(f"{place}.topologyKey is empty, expected the name of a label or claim")
         if constraint.topology_key_type not in ("", "Label", "Claim"):
-            faults.append(f"{place}.topologyKeyType {constraint.topology_key_type!r}: expected Label or Claim")
+            problems.append(f"{place}.topologyKeyType {constraint.topology_key_type!r}: expected Label or Claim")
         if constraint.max_skew < 1:
-            faults.append(f"{place}.maxSkew is {constraint.max_skew}, expected 1 or more")
+            problems.append(f"{place}.maxSkew is {constraint.max_skew}, expected 1 or more")
         if constraint.when_unsatisfiable not in ("", "DoNotSchedule", "ScheduleAnyway"):
-            faults.append(
+            problems.append(
                 f"{place}.whenUnsatisfiable {constraint.when_unsatisfiable!r} is unknown,"
                 " expected DoNotSchedule or ScheduleAnyway"
             )
-    return faults
+    return problems
 
 
-def _replica_faults(placement: Placement) -> list[str]:
+def _replica_problems(placement: Placement) -> list[str]:
     count, strategy = placement.spec.replicas, placement.spec.replica_strategy
-    faults = []
+    problems = []
     if count is not None and not 0 <= count <= MAX_REPLICAS:
-        faults.append(f"replicas is {count}, expected 0 to {MAX_REPLICAS}")
+        problems.append(f"replicas is {count}, expected 0 to {MAX_REPLICAS}")
     if strategy.type not in ("", *_STRATEGIES):
-        faults.append(f"replicaStrategy.type {strategy.type!r} is unknown, expected {', '.join(_STRATEGIES)}")
+        problems.append(f"replicaStrategy.type {strategy.type!r} is unknown, expected {', '.join(_STRATEGIES)}")
     if strategy.min_per_cluster < 0:
-        faults.append(f"replicaStrategy.minPerCluster is {strategy.min_per_cluster}, expected 0 or more")
+        problems.append(f"replicaStrategy.minPerCluster is {strategy.min_per_cluster}, expected 0 or more")
     bad = [f"{name} {weight}" for name, weight in strategy.weights.items() if weight < 0]
-    return faults + [f"replicaStrategy.weights: {text} is negative, expected 0 or more" for text in bad]
+    return problems + [f"replicaStrategy.weights: {text} is negative, expected 0 or more" for text in bad]
 
 
-def _amounts(place: str, quantities: Mapping[str, str], faults: list[str]) -> Resource:
+def _amounts(place: str, quantities: Mapping[str, str], problems: list[str]) -> Resource:
     try:
         amounts = Resource.parse(quantities)
     except InputError as error:
-        faults.append(f"{place}: {error}")
+        problems.append(f"{place}: {error}")
         return Resource.EMPTY
-    large = [name for name, amount in amounts.amounts.items() if amount > MOST_HELD]
-    faults += [f"{place}.{name} is more than any cluster has" for name in large]
+    large = [name for name, amount in amounts.amounts.items() if amount > MAX_RESERVED]
+    problems += [f"{place}.{name} is more than any cluster has" for name in large]
     return Resource.EMPTY if large else amounts
 
 
-def _whole(name: str, annotations: Mapping[str, str], most: int, faults: list[str]) -> int:
+def _whole(name: str, annotations: Mapping[str, str], most: int, problems: list[str]) -> int:
     text = annotations.get(name, "0")
     if text.isascii() and text.isdigit() and len(text) <= len(str(most)) and int(text) <= most:
         return int(text)
-    faults.append(f"annotation {name} is {text!r}, expected a whole number from 0 to {most}")
+    problems.append(f"annotation {name} is {text!r}, expected a whole number from 0 to {most}")
     return 0
 
 
-def _missing(annotations: Mapping[str, str], faults: list[str]) -> int:
+def _missing(annotations: Mapping[str, str], problems: list[str]) -> int:
     text = annotations.get(MISSING_RESOURCE)
     if text not in (None, "zero"):
-        faults.append(f"annotation {MISSING_RESOURCE} is {text!r}, expected zero")
+        problems.append(f"annotation {MISSING_RESOURCE} is {text!r}, expected zero")
     return WORST if text is None else 0

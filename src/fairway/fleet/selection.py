@@ -56,18 +56,18 @@ def unmet(
     source: Source,
     labels: Mapping[str, str],
     requirements: Iterable[LabelSelectorRequirement],
-    held: Mapping[str, str],
+    reserved: Mapping[str, str],
 ) -> str:
     """What the first requirement that does not hold asks for, and what is there; "" where all hold."""
     for key, value in labels.items():
-        if held.get(key) != value:
-            return f"{source} {key} {_there(held, key)}, {value!r} is required"
+        if reserved.get(key) != value:
+            return f"{source} {key} {_there(reserved, key)}, {value!r} is required"
     for requirement in requirements:
-        key, values, there = requirement.key, ", ".join(requirement.values), held.get(requirement.key)
+        key, values, there = requirement.key, ", ".join(requirement.values), reserved.get(requirement.key)
         if requirement.operator == "In" and there not in requirement.values:
-            return f"{source} {key} {_there(held, key)}, one of [{values}] is required"
+            return f"{source} {key} {_there(reserved, key)}, one of [{values}] is required"
         if requirement.operator == "NotIn" and there in requirement.values:
-            return f"{source} {key} {_there(held, key)}, none of [{values}] is allowed"
+            return f"{source} {key} {_there(reserved, key)}, none of [{values}] is allowed"
         if requirement.operator == "Exists" and there is None:
             return f"{source} {key} is not there, it is required"
         if requirement.operator == "DoesNotExist" and there is not None:
@@ -75,5 +75,5 @@ def unmet(
     return ""
 
 
-def _there(held: Mapping[str, str], key: str) -> str:
-    return f"is {held[key]!r}" if key in held else "is not there"
+def _there(reserved: Mapping[str, str], key: str) -> str:
+    return f"is {reserved[key]!r}" if key in reserved else "is not there"

@@ -71,7 +71,7 @@ def slices(
     placement: Placement,
     groups: Sequence[ClusterGroup],
     decisions: Mapping[str, ClusterDecision],
-    held: Mapping[str, Resource],
+    reserved: Mapping[str, Resource],
     moved_at: Micros | None,
 ) -> tuple[PlacementDecision, ...]:
     """The objects that say who is chosen. One empty slice stands for nobody."""
@@ -79,7 +79,7 @@ def slices(
     for index, group in enumerate(groups):
         for start in range(0, max(len(group.clusters), 1), SLICE):
             clusters = group.clusters[start : start + SLICE]
-            annotations = _annotations({name: held[name] for name in clusters if name in held}, moved_at)
+            annotations = _annotations({name: reserved[name] for name in clusters if name in reserved}, moved_at)
             labels = {
                 PLACEMENT_LABEL: placement.metadata.name,
                 GROUP_NAME_LABEL: group.name,
@@ -90,10 +90,10 @@ def slices(
     return tuple(made)
 
 
-def _annotations(held: Mapping[str, Resource], moved_at: Micros | None) -> dict[str, str]:
+def _annotations(reserved: Mapping[str, Resource], moved_at: Micros | None) -> dict[str, str]:
     made = {}
-    if held:
-        amounts = {name: held[name].format() for name in sorted(held)}
+    if reserved:
+        amounts = {name: reserved[name].format() for name in sorted(reserved)}
         made[LEDGER] = json.dumps(amounts, separators=(",", ":"))
     if moved_at is not None:
         made[MOVED_AT] = format_rfc3339(moved_at)
@@ -183,7 +183,7 @@ def _stand_ins(
         & arriving.keys()
     )
     ledgers = [d.metadata.annotations.get(LEDGER, "{}") for d in waiting.values()]
-    held = {name: entry for ledger in ledgers for name, entry in json.loads(ledger).items()}
+    reserved = {name: entry for ledger in ledgers for name, entry in json.loads(ledger).items()}
     number = 1 + len(taken)
     made = []
     for start in range(0, len(moving), SLICE):
@@ -192,7 +192,7 @@ def _stand_ins(
         decisions = tuple(arriving[cluster] for cluster in moving[start : start + SLICE])
         first = next(iter(waiting.values())).metadata
         annotations = dict(first.annotations)
-        standing = {name: entry for name, entry in held.items() if name in moving[start : start + SLICE]}
+        standing = {name: entry for name, entry in reserved.items() if name in moving[start : start + SLICE]}
         if standing:
             annotations[LEDGER] = json.dumps(standing, separators=(",", ":"))
         made.append(Write("create", _slice(placement, number, dict(first.labels), annotations, decisions)))

@@ -34,8 +34,8 @@ Place = tuple[str | None, ...]
 
 
 def topology(constraint: SpreadConstraint, facts: ClusterFacts) -> str | None:
-    held: Mapping[str, str] = facts.claims if constraint.topology_key_type == "Claim" else facts.labels
-    return held.get(constraint.topology_key)
+    reserved: Mapping[str, str] = facts.claims if constraint.topology_key_type == "Claim" else facts.labels
+    return reserved.get(constraint.topology_key)
 
 
 def choose(

@@ -28,7 +28,7 @@ from fairway.fleet.interest import Interest
 from fairway.fleet.ledger import Ledger
 from fairway.fleet.plan import FleetPlan, Outcome
 from fairway.fleet.pool import ClusterPools
-from fairway.fleet.records import NOBODY, Record
+from fairway.fleet.records import NO_SLOTS, Record
 from fairway.fleet.rules import Key
 from fairway.fleet.scores import IntColumn
 from fairway.fleet.scoring import Scorer
@@ -71,9 +71,9 @@ class FleetState:
         self._changes = 0
         self._gone = 0
         self._overtaken: tuple[int, list[Key]] = (0, [])
-        self._most_at = 0
+        self._max_uses_at = 0
         self._counted_at: IntColumn = np.zeros(self.table.size, np.int64)
-        self._held_at: IntColumn = np.zeros(self.table.size, np.int64)
+        self._reserved_at: IntColumn = np.zeros(self.table.size, np.int64)
         for item in objects:
             self.upsert(item)
 
@@ -159,9 +159,9 @@ class FleetState:
             return
         record.slices = {decision.metadata.name: decision for decision in outcome.slices}
         record.moved_at = outcome.moved_at
-        held = outcome.rules.requirements if outcome.held else None
+        reserved = outcome.rules.requirements if outcome.reserved else None
         chosen = outcome.chosen.tolist()
-        self._choose(record, outcome.chosen, {} if held is None else dict.fromkeys(chosen, held))
+        self._choose(record, outcome.chosen, {} if reserved is None else dict.fromkeys(chosen, reserved))
 
     def _put_cluster(self, cluster: ManagedCluster) -> None:
         name = cluster.metadata.name
@@ -196,7 +196,7 @@ class FleetState:
         if change.usage:
             self.ledger.report(slot, usage)
             self._changes += 1
-            self._held_at[slot] = self._changes
+            self._reserved_at[slot] = self._changes
 
     def _affect_cluster(self, change: ClusterUpdate, slot: int, seen: set[str]) -> None:
         if not change:
@@ -208,7 +208,7 @@ class FleetState:
             wanted = record.rules.placement.spec.cluster_sets
             if wanted and not seen.intersection(wanted):
                 continue
-            if selecting or record.rules.expressions or self.pools.may_see(record.rules, slot):
+            if selecting or record.rules.expressions or self.pools.may_choose(record.rules, slot):
                 self._affected.add(key)
 
     def _affect_sets(self, names: Iterable[str]) -> None:
@@ -221,14 +221,14 @@ class FleetState:
             self._affected |= self._interest.watching(rules.SCORES)
         for key in self._interest.watching(("addon", resource)):
             known = self.records[key].rules
-            if slot is not None and known is not None and self.pools.may_see(known, slot):
+            if slot is not None and known is not None and self.pools.may_choose(known, slot):
                 self._affected.add(key)
 
     def _put_placement(self, placement: Placement) -> None:
         read = rules.read(placement)
         record = self.records.setdefault(read.key, Record(read.key))
         if record.rules is not None:
-            if _asks_the_same(record.rules.placement, placement):
+            if _requests_the_same(record.rules.placement, placement):
                 return
             self._interest.remove(record.rules)
         record.rules = read
@@ -242,7 +242,7 @@ class FleetState:
         if record is None:
             return
         self._changes += 1
-        self._choose(record, NOBODY, {})
+        self._choose(record, NO_SLOTS, {})
         if record.rules is not None:
             self._interest.remove(record.rules)
         self._affected.discard(key)
@@ -278,15 +278,15 @@ class FleetState:
     def _see(self, record: Record, slices: Mapping[str, PlacementDecision]) -> None:
         """Somebody else wrote decisions: they stand until the placement is decided again."""
         record.slices = slices
-        clusters, held, record.moved_at = records.recorded(slices)
+        clusters, reserved, record.moved_at = records.recorded(slices)
         slots = {name: self.table.slot(name) for name in clusters}
         self._fit()
         self._changes += 1
         chosen = np.array(list(slots.values()), np.int64)
-        self._choose(record, chosen, {slots[name]: amounts for name, amounts in held.items()})
+        self._choose(record, chosen, {slots[name]: amounts for name, amounts in reserved.items()})
         self._affected.add(record.key)
 
-    def _choose(self, record: Record, chosen: IntColumn, held: dict[int, Resource]) -> None:
+    def _choose(self, record: Record, chosen: IntColumn, reserved: dict[int, Resource]) -> None:
         """The one place where decisions change: counts, ledger and the numbers of the changes follow."""
         before, after = set(record.chosen.tolist()), set(chosen.tolist())
         record.chosen = chosen
@@ -296,16 +296,16 @@ class FleetState:
             reached = int(self.counts[slot])
             self.counts[slot] += 1 if slot in after else -1
             if max(reached, int(self.counts[slot])) >= most - 1:
-                self._most_at = self._changes
+                self._max_uses_at = self._changes
         name = "/".join(record.key)
-        for slot in record.held.keys() - held.keys():
+        for slot in record.reserved.keys() - reserved.keys():
             self.ledger.release(slot, name)
-            self._held_at[slot] = self._changes
-        for slot, amounts in held.items():
-            if record.held.get(slot) != amounts:
-                self.ledger.hold(slot, name, amounts)
-                self._held_at[slot] = self._changes
-        record.held = held
+            self._reserved_at[slot] = self._changes
+        for slot, amounts in reserved.items():
+            if record.reserved.get(slot) != amounts:
+                self.ledger.reserve(slot, name, amounts)
+                self._reserved_at[slot] = self._changes
+        record.reserved = reserved
         for slot in before - after:
             self._forget(slot)
 
@@ -316,13 +316,13 @@ class FleetState:
             some = self.records[next(iter(group))].rules
             assert some is not None
             index = self.pools.of(some, now).index
-            counted, held = _latest(self._counted_at, index), _latest(self._held_at, index)
+            counted, reserved = _latest(self._counted_at, index), _latest(self._reserved_at, index)
             for key in group:
                 record = self.records[key]
                 known, decided_at = record.rules, record.decided_at
                 assert known is not None
-                crowded = known.balance and max(counted, self._most_at) > decided_at
-                if crowded or (known.requires and held > decided_at):
+                crowded = known.balance and max(counted, self._max_uses_at) > decided_at
+                if crowded or (known.requires and reserved > decided_at):
                     found.append(key)
         return found
 
@@ -332,11 +332,10 @@ class FleetState:
         if self.counts.size == size:
             return
         self.ledger.resize(size)
-        for name in ("counts", "_counted_at", "_held_at"):
-            column = np.zeros(size, np.int64)
-            old = getattr(self, name)
-            column[: old.size] = old
-            setattr(self, name, column)
+        self.counts, self._counted_at, self._reserved_at = (
+            np.concatenate([column, np.zeros(size - column.size, np.int64)])
+            for column in (self.counts, self._counted_at, self._reserved_at)
+        )
 
     def _forget(self, slot: int) -> None:
         if not self.table.exists[slot] and not self.counts[slot] and self.table.names[slot]:
@@ -348,14 +347,14 @@ class FleetState:
         expected = np.zeros(self.table.size, np.int64)
         for record in self.records.values():
             expected[record.chosen] += 1
-            for slot, amounts in record.held.items():
+            for slot, amounts in record.reserved.items():
                 entry = self.ledger.entry(slot, "/".join(record.key))
-                if entry is None or entry.held != amounts:
+                if entry is None or entry.reserved != amounts:
                     raise InvariantError(f"{record.key} holds {amounts} in slot {slot}, the ledger has {entry}")
         if not np.array_equal(expected, self.counts):
             raise InvariantError(f"counts are {self.counts.tolist()}, decisions give {expected.tolist()}")
         entries = sum(1 for slot in self.ledger.slots() for _ in self.ledger.entries(slot))
-        if entries != sum(len(record.held) for record in self.records.values()):
+        if entries != sum(len(record.reserved) for record in self.records.values()):
             raise InvariantError(f"the ledger has {entries} entries, not those of the decisions")
 
 
@@ -363,7 +362,7 @@ def _latest(column: IntColumn, index: IntColumn) -> int:
     return int(column[index].max()) if index.size else 0
 
 
-def _asks_the_same(before: Placement, after: Placement) -> bool:
+def _requests_the_same(before: Placement, after: Placement) -> bool:
     def asked(placement: Placement) -> tuple[Any, ...]:
         metadata = placement.metadata
         deleted = metadata.deletion_timestamp is not None

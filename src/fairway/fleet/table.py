@@ -192,8 +192,8 @@ class ClusterTable:
 
 
 def _encode(codes: Codes, slot: int, source: Source, key: str, facts: ClusterFacts | None) -> None:
-    held = {} if facts is None else facts.labels if source == "label" else facts.claims
-    value = held.get(key)
+    reserved = {} if facts is None else facts.labels if source == "label" else facts.claims
+    value = reserved.get(key)
     codes.column[slot] = ABSENT if value is None else codes.values.setdefault(value, len(codes.values))
 
 

@@ -15,7 +15,7 @@ _EFFECTS = ("", "NoSelect", "PreferNoSelect", "NoSelectIfNew")
 
 
 @dataclass(frozen=True, slots=True)
-class TaintStanding:
+class TaintEffect:
     """How a cluster's taints look to a placement at one instant.
 
     `blocked` says which taint keeps it out ("" for none); `disliked` whether a PreferNoSelect taint is not
@@ -27,25 +27,25 @@ class TaintStanding:
     until: Micros | None = None
 
 
-def faults_of(tolerations: Sequence[PlacementToleration]) -> list[str]:
+def problems_of(tolerations: Sequence[PlacementToleration]) -> list[str]:
     """What is wrong with the tolerations of a placement."""
-    faults = []
+    problems = []
     for index, toleration in enumerate(tolerations):
         place = f"tolerations[{index}]"
         if toleration.operator not in ("", "Equal", "Exists"):
-            faults.append(f"{place}.operator {toleration.operator!r} is unknown, expected Equal or Exists")
+            problems.append(f"{place}.operator {toleration.operator!r} is unknown, expected Equal or Exists")
         if toleration.effect not in _EFFECTS:
-            faults.append(f"{place}.effect {toleration.effect!r} is unknown, expected {', '.join(_EFFECTS[1:])}")
+            problems.append(f"{place}.effect {toleration.effect!r} is unknown, expected {', '.join(_EFFECTS[1:])}")
         if not toleration.key and toleration.operator != "Exists":
-            faults.append(f"{place}: an empty key needs the operator Exists")
+            problems.append(f"{place}: an empty key needs the operator Exists")
         if toleration.operator == "Exists" and toleration.value:
-            faults.append(f"{place}: the operator Exists takes no value")
-    return faults
+            problems.append(f"{place}: the operator Exists takes no value")
+    return problems
 
 
 def standing(
     taints: Sequence[ClusterTaint], tolerations: Sequence[PlacementToleration], chosen: bool, now: Micros
-) -> TaintStanding:
+) -> TaintEffect:
     """`chosen`: the cluster is already in the placement's decision, so NoSelectIfNew does not count."""
     blocked, disliked = "", False
     until: Micros | None = None
@@ -59,7 +59,7 @@ def standing(
             disliked = True
         else:
             blocked = blocked or f"taint {text(taint)} is not tolerated{why}"
-    return TaintStanding(blocked, disliked, until)
+    return TaintEffect(blocked, disliked, until)
 
 
 def text(taint: ClusterTaint) -> str:

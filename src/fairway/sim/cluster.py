@@ -59,7 +59,7 @@ class VirtualCluster:
         self.pods: dict[str, SimPod] = {}
         self._sink: Sink | None = None
         self._recorder = recorder
-        self._story = timeline
+        self._timeline = timeline
         self._evidence = evidence
         self._timing = timing
         self._dice = dice
@@ -198,7 +198,7 @@ class VirtualCluster:
             if delay:
                 self.write(thing)
             self._on_node.setdefault(node, {})[pod.key] = pod
-            self._story.bound(now, pod.key, job.key, job.queue, node)
+            self._timeline.bound(now, pod.key, job.key, job.queue, node)
             batch.append((pod, pod.epoch))
         self._recorder.placed(now, job.key, total([pod.amounts for pod, _ in batch]), len(batch))
         if job.start is None and sum(bool(pod.node) for pod in job.pods) >= job.minimum:
@@ -213,7 +213,7 @@ class VirtualCluster:
     def _start(self, batch: Batch) -> None:
         ends: dict[Micros, Batch] = {}
         for pod, epoch in batch:
-            if pod.epoch != epoch or pod.leaving:
+            if pod.epoch != epoch or pod.terminating:
                 continue
             pod.started = self.loop.now
             self._put(pod, objects.running(pod.pod, self.loop.now))
@@ -222,7 +222,7 @@ class VirtualCluster:
             self.loop.plan(self.loop.now + run, Rank.RELEASE, self._end, ending)
 
     def _end(self, batch: Batch) -> None:
-        ending = [pod for pod, epoch in batch if pod.epoch == epoch and not pod.leaving]
+        ending = [pod for pod, epoch in batch if pod.epoch == epoch and not pod.terminating]
         if not ending:
             return
         now, job = self.loop.now, ending[0].job
@@ -257,10 +257,10 @@ class VirtualCluster:
 
     def evict(self, pod: SimPod) -> None:
         """A pod is told to go; its node is free of it when its grace period is over."""
-        if not pod.node or pod.leaving:
+        if not pod.node or pod.terminating:
             return
         now = self.loop.now
-        pod.leaving = True
+        pod.terminating = True
         span = self._grace(pod.pod)
         self._evidence.first_eviction.setdefault(pod.job.queue, (now, pod.key))
         if span:
@@ -281,7 +281,7 @@ class VirtualCluster:
         self._leave_node(pod, evicted=not failed)
         self._recorder.evicted(now, job.key, pod.amounts, ran, failed=failed)
         self.erase(pod.pod)
-        pod.node, pod.started, pod.leaving = "", None, False
+        pod.node, pod.started, pod.terminating = "", None, False
         pod.epoch += 1
         if sum(bool(other.node) for other in job.pods) < job.minimum:
             job.start = None
@@ -289,7 +289,7 @@ class VirtualCluster:
 
     def _leave_node(self, pod: SimPod, *, evicted: bool) -> None:
         del self._on_node[pod.node][pod.key]
-        self._story.freed(self.loop.now, pod.key, evicted=evicted)
+        self._timeline.freed(self.loop.now, pod.key, evicted=evicted)
         if pod.pod.spec.resource_claims:
             self._release_claims(pod)
 
@@ -307,7 +307,7 @@ class VirtualCluster:
         """A node comes, or comes back."""
         self.pool.add(node)
         self.write(node)
-        self._story.returned(self.loop.now, node.metadata.name)
+        self._timeline.returned(self.loop.now, node.metadata.name)
         self._recorder.capacity(self.loop.now, self.pool.capacity)
 
     def fail(self, name: str, lasts: Micros | None) -> None:
@@ -319,7 +319,7 @@ class VirtualCluster:
             self.write(objects.not_ready(node))
         else:
             self.erase(node)
-        self._story.went(self.loop.now, name)
+        self._timeline.went(self.loop.now, name)
         for pod in list(self._on_node.get(name, {}).values()):
             self._lose(pod, failed=True)
         if lasts is not None:
@@ -332,7 +332,7 @@ class VirtualCluster:
         if node is None:
             return
         self.write(objects.cordoned(node))
-        self._story.went(self.loop.now, name)
+        self._timeline.went(self.loop.now, name)
         for pod in list(self._on_node.get(name, {}).values()):
             self.evict(pod)
         self._recorder.capacity(self.loop.now, self.pool.capacity)

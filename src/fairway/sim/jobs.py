@@ -25,7 +25,7 @@ Amounts = Mapping[str, int]
 class SimPod:
     """One pod: its object as it is now, what it requests, and where it is in its life."""
 
-    __slots__ = ("amounts", "bound", "epoch", "job", "key", "leaving", "node", "pod", "run", "started")
+    __slots__ = ("amounts", "bound", "epoch", "job", "key", "node", "pod", "run", "started", "terminating")
 
     def __init__(self, key: str, pod: Pod, amounts: Amounts, run: Micros, job: SimJob) -> None:
         self.key = key
@@ -36,7 +36,7 @@ class SimPod:
         self.node = ""
         self.bound: Micros = 0
         self.started: Micros | None = None
-        self.leaving = False
+        self.terminating = False
         self.epoch = 0
         """Counts its lives: what was planned for an earlier one does not happen."""
 

@@ -59,7 +59,7 @@ class LiveCluster(VirtualCluster):
         alive = not pod.node
         if pod.node:
             alive = self._on_node.get(pod.node, {}).pop(pod.key, None) is not None
-            self._story.freed(self.loop.now, pod.key)
+            self._timeline.freed(self.loop.now, pod.key)
         if alive and pod.pod.spec.resource_claims:
             self._release_claims(pod)
         pod.epoch += 1
@@ -107,7 +107,7 @@ class LiveCluster(VirtualCluster):
             self._reserve(pod)
         life = (pod, pod.epoch)
         if seen.metadata.deletion_timestamp is not None:
-            pod.leaving = True
+            pod.terminating = True
             go = self._gone if has_controller(seen) else self._go_for_good
             self.loop.plan(from_datetime(seen.metadata.deletion_timestamp), Rank.RELEASE, go, life)
         elif seen.status.phase == "Pending":

@@ -48,12 +48,12 @@ class NodeTimeline:
 
     def __init__(self) -> None:
         self.bars: list[Bar] = []
-        self.holds: list[ReservationSpan] = []
+        self.reservations: list[ReservationSpan] = []
         self.outages: list[Outage] = []
         self.complete = True
         self._open: dict[str, Bar] = {}
         self._nodes: set[str] = set()
-        self._held: dict[str, ReservationSpan] = {}
+        self._open_reservations: dict[str, ReservationSpan] = {}
         self._away: dict[str, Outage] = {}
 
     def bound(self, at: Micros, pod: str, job: str, queue: str, node: str) -> None:
@@ -71,14 +71,14 @@ class NodeTimeline:
 
     def reserved(self, at: Micros, nodes_by_job: dict[str, int]) -> None:
         """These jobs have this many nodes reserved from now on; all others have none."""
-        for job in [job for job in self._held if job not in nodes_by_job]:
-            self._held.pop(job).end = at
+        for job in [job for job in self._open_reservations if job not in nodes_by_job]:
+            self._open_reservations.pop(job).end = at
         for job, nodes in nodes_by_job.items():
-            if job in self._held:
-                self._held[job].nodes = max(self._held[job].nodes, nodes)
-            elif len(self.holds) < MAX_RESERVATIONS:
-                self._held[job] = ReservationSpan(job, nodes, at, at)
-                self.holds.append(self._held[job])
+            if job in self._open_reservations:
+                self._open_reservations[job].nodes = max(self._open_reservations[job].nodes, nodes)
+            elif len(self.reservations) < MAX_RESERVATIONS:
+                self._open_reservations[job] = ReservationSpan(job, nodes, at, at)
+                self.reservations.append(self._open_reservations[job])
 
     def went(self, at: Micros, node: str) -> None:
         if len(self.outages) < MAX_OUTAGES and node not in self._away:
@@ -93,7 +93,7 @@ class NodeTimeline:
         """What still lasts is drawn up to the end."""
         lasting: list[Bar | ReservationSpan | Outage] = [
             *self._open.values(),
-            *self._held.values(),
+            *self._open_reservations.values(),
             *self._away.values(),
         ]
         for bar in lasting:

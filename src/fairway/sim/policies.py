@@ -11,7 +11,7 @@ import msgspec
 from fairway.api.catalog import FLAGS, Catalog
 from fairway.api.marked_yaml import read_marked
 from fairway.api.policy import ActionConfig, PluginConfig, Policy, parse_policy
-from fairway.errors import Fault, InputError
+from fairway.errors import InputError, Problem
 from fairway.sim.limits import MAX_RUNS
 
 
@@ -34,8 +34,8 @@ def parse_settings(given: list[str]) -> dict[str, list[Any]]:
 
 
 def _value(path: str, text: str) -> Any:
-    faults: list[Fault] = []
-    value = read_marked(text, "", faults)
+    problems: list[Problem] = []
+    value = read_marked(text, "", problems)
     if value is None:
         raise InputError(f"--set {path}: {text!r} is not a value, expected for example 30 or true")
     return value.plain()

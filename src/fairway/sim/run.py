@@ -41,7 +41,7 @@ from fairway.sim.scenario.reader import templates
 from fairway.sim.scenario.shape import Finding
 from fairway.sim.scenario.shape import Path as Place
 from fairway.sim.scheduling import IDLE_CYCLES, CycleMeter, rhythm_of, schedule
-from fairway.sim.traces import TraceFaults, open_nodes
+from fairway.sim.traces import TraceProblems, open_nodes
 from fairway.sim.workload import Arrival, arrivals, refuse_unknown_queues, reject_without_group
 from fairway.state.cluster import ClusterState
 
@@ -72,7 +72,7 @@ class RunResult:
     report: RunReport
     speed: Speed
     breaches: tuple[Breach, ...]
-    faults: TraceFaults
+    problems: TraceProblems
 
 
 class Simulation:
@@ -92,7 +92,7 @@ class Simulation:
         self.scenario = scenario
         self.policy = policy = _estimating(scenario, policy)
         self.seed = scenario.file.seed if seed is None else seed
-        self.faults = TraceFaults(_trace_name(scenario), strict=strict or _is_strict(scenario))
+        self.problems = TraceProblems(_trace_name(scenario), strict=strict or _is_strict(scenario))
         self.loop = EventLoop(scenario.start)
         self.warnings: list[str] = []
         self._skip_invalid = skip_invalid
@@ -105,21 +105,21 @@ class Simulation:
         self.nodes = len(self.pool)
         self.estimates = Estimates(policy)
         self.evidence = Evidence(scenario.start, watched=frozenset(_watched(scenario)))
-        self.story = NodeTimeline()
+        self.timeline = NodeTimeline()
         self.recorder = self._recorder(world, on_finish)
         timing = scenario.file.timing
         self.cluster = VirtualCluster(
             self.loop,
             self.pool,
             self.recorder,
-            self.story,
+            self.timeline,
             self.evidence,
             timing,
             Random(f"{self.seed}/delays"),
             tells_ends=recorder is not None or self.estimates.from_history,
         )
         self.cluster.apply(world)
-        self.meter = CycleMeter(self.loop, self.recorder, self.story, self.recorder.plans_start)
+        self.meter = CycleMeter(self.loop, self.recorder, self.timeline, self.recorder.plans_start)
         listeners = [self.meter] if recorder is None else [self.meter, recorder]
         rhythm = rhythm_of(timing.cycles, timing.interval, reasons=recorder is not None)
         self.scheduler = schedule(self.cluster, policy, rhythm, listeners)
@@ -173,9 +173,9 @@ class Simulation:
             yield from nodes_of_template(template)
         if cluster.trace is not None:
             path = self.scenario.resolve(cluster.trace.file)
-            faults = TraceFaults(str(path), strict=self.faults.strict or cluster.trace.strict)
-            yield from map(node_of_trace, islice(open_nodes(path, cluster.trace.format, faults), MAX_NODES + 1))
-            self.warnings += faults.summary()
+            problems = TraceProblems(str(path), strict=self.problems.strict or cluster.trace.strict)
+            yield from map(node_of_trace, islice(open_nodes(path, cluster.trace.format, problems), MAX_NODES + 1))
+            self.warnings += problems.summary()
         if cluster.manifests:
             manifests = self._read([str(self.scenario.resolve(name)) for name in cluster.manifests])
             self._set_aside(manifests)
@@ -253,7 +253,7 @@ class Simulation:
     def _plan_events(self) -> None:
         self._refuse_unknown_nodes()
         files = self._jobs_of_manifests()
-        for stream in arrivals(self.scenario, self.seed, self.pool.capacity, self.faults, files):
+        for stream in arrivals(self.scenario, self.seed, self.pool.capacity, self.problems, files):
             self.loop.feed(stream, lambda arrival: arrival.at, self._arrive)
         for index, failure in enumerate(self.scenario.file.failures):
             self._plan_failure(failure, Random(f"{self.seed}/failures/{index}"))
@@ -280,7 +280,7 @@ class Simulation:
         if job.key in self.evidence.watched:
             self.evidence.came.add(job.key)
         if not self.cluster.arrive(job):
-            self.faults.add(0, f"{job.key} comes while a job of that name is still there")
+            self.problems.add(0, f"{job.key} comes while a job of that name is still there")
 
     def _ensure_queue(self, name: str) -> None:
         """A queue that only a trace names has weight 1 and no limits, which is said where others were declared."""
@@ -327,10 +327,10 @@ class Simulation:
     def _result(self, seconds: float, partial: bool) -> RunResult:
         end = self.loop.now
         self.recorder.close(end)
-        self.story.close(end)
+        self.timeline.close(end)
         metrics = summarize(self.recorder)
         breaches = self._judge(metrics, end)
-        warnings = [*self.warnings, *self.faults.summary(), *self.estimates.warnings()]
+        warnings = [*self.warnings, *self.problems.summary(), *self.estimates.warnings()]
         report = RunReport(
             scenario=self.scenario.name,
             policy=self.policy.source,
@@ -339,13 +339,13 @@ class Simulation:
             end=format_rfc3339(end),
             partial=partial,
             metrics=metrics,
-            charts=charts_of(self.recorder, self.story),
+            charts=charts_of(self.recorder, self.timeline),
             nodes=self.nodes,
             warnings=warnings,
             breaches=[str(breach) for breach in breaches],
             passed=_passed(self.scenario, breaches),
         )
-        return RunResult(report, self._speed(seconds), breaches, self.faults)
+        return RunResult(report, self._speed(seconds), breaches, self.problems)
 
     def _judge(self, metrics: Metrics, end: Micros) -> tuple[Breach, ...]:
         self.evidence.end = end

@@ -70,7 +70,7 @@ class CycleMeter:
         """Cycles in a row that changed nothing while nothing else was left to happen."""
         self._loop = loop
         self._recorder = recorder
-        self._story = timeline
+        self._timeline = timeline
         self._reservations: tuple[Reservation, ...] = ()
         self._on_planned = on_planned
         self._starts: dict[str, tuple[str, bool]] = {}
@@ -104,4 +104,4 @@ class CycleMeter:
         for entry in reservations:
             nodes.setdefault(entry.job, set()).add(entry.node)
         self._recorder.reservations(now, len(nodes), len({entry.node for entry in reservations}))
-        self._story.reserved(now, {job: len(names) for job, names in nodes.items()})
+        self._timeline.reserved(now, {job: len(names) for job, names in nodes.items()})

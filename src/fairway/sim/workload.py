@@ -24,7 +24,7 @@ from fairway.sim.scenario import Scenario
 from fairway.sim.scenario.checks import suggestion
 from fairway.sim.scenario.model import JobTemplate, ManifestJobs, TraceSource
 from fairway.sim.spans import parse_drawn, parse_span
-from fairway.sim.traces import TraceFaults, TraceJob, open_trace
+from fairway.sim.traces import TraceJob, TraceProblems, open_trace
 from fairway.state.annotations import GROUP_NAME
 from fairway.state.queues import DEFAULT_QUEUE
 from fairway.state.reader import group_of, job_of, key_of, minimum_of, queue_of
@@ -46,7 +46,7 @@ def arrivals(
     scenario: Scenario,
     seed: int,
     capacity: Mapping[str, int],
-    faults: TraceFaults,
+    problems: TraceProblems,
     manifests: Sequence[Manifests] = (),
 ) -> list[Iterator[Arrival]]:
     """The streams of a scenario. Each has dice of its own, so that one more job does not change the others.
@@ -60,7 +60,7 @@ def arrivals(
     for index, (source, read) in enumerate(zip(workload.manifests, manifests, strict=True)):
         streams.append(_manifest(scenario, source, read.objects, Random(f"{seed}/manifests/{index}")))
     if workload.trace is not None:
-        streams.append(_trace(scenario, workload.trace, faults))
+        streams.append(_trace(scenario, workload.trace, problems))
     return streams
 
 
@@ -101,10 +101,10 @@ def _mean_gap(job: JobTemplate, capacity: Mapping[str, int]) -> Micros:
     return max(1, round(float(share) * job.run.mean / (job.load or 1.0)))
 
 
-def _trace(scenario: Scenario, source: TraceSource, faults: TraceFaults) -> Iterator[Arrival]:
+def _trace(scenario: Scenario, source: TraceSource, problems: TraceProblems) -> Iterator[Arrival]:
     """The first job that is taken comes when the run starts; the others keep their distance from it."""
     path = scenario.resolve(source.file)
-    jobs = open_trace(path, source.format, faults, source.columns)
+    jobs = open_trace(path, source.format, problems, source.columns)
     origin: Micros | None = None
     for job in islice(_later(jobs, source.after), source.first):
         if source.until is not None and origin is not None and job.submit - origin > source.until:
@@ -112,12 +112,12 @@ def _trace(scenario: Scenario, source: TraceSource, faults: TraceFaults) -> Iter
         try:
             adapted = _adapted(job, source)
         except InputError as error:
-            faults.add(0, str(error), f"job {job.key}")
+            problems.add(0, str(error), f"job {job.key}")
             continue
         origin = job.submit if origin is None else origin
         yield _arrival(adapted, scenario.start + job.submit - origin, job.namespace)
-    if origin is None and faults.count:
-        raise faults.nothing_left(source.format)
+    if origin is None and problems.count:
+        raise problems.nothing_left(source.format)
 
 
 def _later(jobs: Iterator[TraceJob], after: Micros) -> Iterator[TraceJob]:
@@ -156,7 +156,9 @@ def reject_without_group(manifests: Manifests) -> Manifests:
     place = ("metadata", "annotations", GROUP_NAME)
     return manifests.reject(
         {
-            kinds.key(pod): [manifests.fault(pod, place, f"is {group_of(pod)!r}, expected a PodGroup of the same file")]
+            kinds.key(pod): [
+                manifests.problem(pod, place, f"is {group_of(pod)!r}, expected a PodGroup of the same file")
+            ]
             for pod in alone
         }
     )

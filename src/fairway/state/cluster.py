@@ -127,7 +127,7 @@ class ClusterState(ClusterTables):
         """Forget what reading objects leaves behind for the next that are alike."""
         self._shaper.requests.clear()
         self._names.forget()
-        self._pods.forget_remembered()
+        self._pods.forget_traits()
 
     def shapes(self) -> Iterable[Shape]:
         """Every shape that a task has."""
@@ -137,29 +137,29 @@ class ClusterState(ClusterTables):
 
     def _upsert_queue(self, queue: Queue) -> None:
         self.queues.upsert(queue, self.axis)
-        self.faults.read(f"queue {queue.metadata.name}", queue.metadata)
+        self.annotation_problems.read(f"queue {queue.metadata.name}", queue.metadata)
 
     def _delete_queue(self, queue: Queue) -> None:
         self.queues.delete(queue.metadata.name)
         self.compaction.suspect()
-        self.faults.forget(f"queue {queue.metadata.name}")
+        self.annotation_problems.forget(f"queue {queue.metadata.name}")
 
     def _upsert_reservation(self, reservation: Reservation) -> None:
         before = self.reservations.upsert(reservation)
-        self._rehold(before)
-        self._rehold(reservation)
+        self._reread_reservations(before)
+        self._reread_reservations(reservation)
 
     def _delete_reservation(self, reservation: Reservation) -> None:
-        self._rehold(self.reservations.delete(reservation))
+        self._reread_reservations(self.reservations.delete(reservation))
 
-    def _rehold(self, reservation: Reservation | None) -> None:
+    def _reread_reservations(self, reservation: Reservation | None) -> None:
         """The job that a reservation names, or named before, reads again what is kept for it."""
         if reservation is None:
             return
         named = reservation.spec.job_ref
         job = self.job_of(named.kind, f"{reservation.metadata.namespace}/{named.name}")
         if job is not None:
-            self._groups.rehold(job)
+            self._groups.read_reservations(job)
 
     def _delete_node(self, node: Node) -> None:
         row = self.nodes.rows.get(node.metadata.name)

@@ -57,7 +57,7 @@ def holds(what: str, condition: bool) -> None:
         raise InvariantError(what)
 
 
-def _everybody(state: ClusterState) -> list[Task]:
+def _every_task(state: ClusterState) -> list[Task]:
     return [*state.tasks.values(), *state.foreign.values()]
 
 
@@ -85,7 +85,7 @@ def _check_jobs(state: ClusterState) -> None:
         same(f"pending tasks of job {job.key}", job.pending, sum(task.state in WAITING for task in job.tasks))
         same(f"gated tasks of job {job.key}", job.gated, sum(task.state is TaskState.GATED for task in job.tasks))
         same(f"priority of job {job.key}", job.priority, _priority(state, job))
-        _check_said(state, job)
+        _check_hints(state, job)
     for key, job in state.groups.items():
         same(f"key of group {key}", job.key, key)
         holds(f"group {key} has neither object nor pods", job.group or bool(job.tasks))
@@ -99,15 +99,15 @@ def _check_jobs(state: ClusterState) -> None:
     )
 
 
-def _check_said(state: ClusterState, job: Job) -> None:
-    said = Counter(task.says for task in job.tasks if not job.alone)
-    same(f"what the pods of job {job.key} say", job.said, dict(said))
-    named = job.named_queue or min((says.queue for says in said if says.queue), default="")
+def _check_hints(state: ClusterState, job: Job) -> None:
+    counted = Counter(task.hints for task in job.tasks if not job.alone)
+    same(f"what the pods of job {job.key} say", job.hints, dict(counted))
+    named = job.named_queue or min((hints.queue for hints in counted if hints.queue), default="")
     same(f"queue of job {job.key}", job.queue, named or state.namespaces.queue(job.namespace) or "default")
-    asked = job.own_topology or strictest(says.topology for says in said)
-    same(f"topology of job {job.key}", job.topology, asked)
+    requested = job.own_topology or strictest(hints.topology for hints in counted)
+    same(f"topology of job {job.key}", job.topology, requested)
     if job.implicit:
-        same(f"minimum of job {job.key}", job.minimum, max((says.minimum for says in said), default=1))
+        same(f"minimum of job {job.key}", job.minimum, max((hints.minimum for hints in counted), default=1))
 
 
 def _priority(state: ClusterState, job: Job) -> int:
@@ -143,7 +143,7 @@ def _check_rows(state: ClusterState) -> None:
 def _check_amounts(state: ClusterState) -> None:
     nodes = state.nodes
     by_row: dict[int, list[Task]] = {}
-    for task in _everybody(state):
+    for task in _every_task(state):
         by_row.setdefault(task.node, []).append(task)
     for row, name in enumerate(nodes.names):
         here = by_row.get(row, [])
@@ -175,7 +175,7 @@ def _sum(tasks: Iterable[Task]) -> dict[int, int]:
 
 def _check_volumes(state: ClusterState) -> None:
     again = VolumeUse()
-    for task in _everybody(state):
+    for task in _every_task(state):
         if task.state in ON_NODE:
             again.place(task.shape.volumes, task.node, 1)
     same("volumes attached", state.volume_use.attached, again.attached)
@@ -285,7 +285,7 @@ def _template_key(job: Job) -> tuple[Any, ...]:
 
 
 def _check_shapes(state: ClusterState) -> None:
-    counts = Counter(task.shape for task in _everybody(state))
+    counts = Counter(task.shape for task in _every_task(state))
     shapes = state._shaper._shapes
     same("shapes in use", set(shapes.values()), set(counts))
     for key, shape in shapes.items():
@@ -295,7 +295,7 @@ def _check_shapes(state: ClusterState) -> None:
 
 def _check_matches(state: ClusterState) -> None:
     terms = state.terms
-    for task in _everybody(state):
+    for task in _every_task(state):
         namespace, labels = task.job.namespace, task.labels
         matching = [
             id for id, term in sorted(terms._terms.items()) if term.matches(namespace, labels, state.namespaces.labels)
@@ -306,13 +306,13 @@ def _check_matches(state: ClusterState) -> None:
             same(f"terms that match the shape of {task.key}", alive, matching)
     for key, values in terms._postings.items():
         kept = {(value, task.key) for value, tasks in values.items() for task in tasks}
-        same(f"pods by label {key}", kept, {(t.labels[key], t.key) for t in _everybody(state) if key in t.labels})
+        same(f"pods by label {key}", kept, {(t.labels[key], t.key) for t in _every_task(state) if key in t.labels})
 
 
 def _check_term_columns(state: ClusterState) -> None:
     present: Counter[tuple[int, int]] = Counter()
     owners: Counter[tuple[tuple[int, str], int]] = Counter()
-    for task in _everybody(state):
+    for task in _every_task(state):
         if task.state in ON_NODE:
             present.update((term, task.node) for term in task.matched)
             owners.update((owned, task.node) for owned in task.shape.anti_affinity)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from fairway.api.reservations import JobKind
 from fairway.clock import Micros
 from fairway.resources.columns import Vector
-from fairway.state.membership import NOTHING_SAID, PodSays
+from fairway.state.membership import NO_HINTS, PodHints
 from fairway.state.planned import OverrunRecord, PlannedRecord
 from fairway.state.shapes import Shape
 from fairway.state.tasks import LOST, NOWHERE, READY, RESERVATION_STATES, STARTED, ReservationRecord, TaskState
@@ -41,6 +41,7 @@ class Task:
 
     __slots__ = (
         "created",
+        "hints",
         "job",
         "key",
         "labels",
@@ -48,7 +49,6 @@ class Task:
         "node",
         "priority",
         "record",
-        "says",
         "shape",
         "started",
         "state",
@@ -77,7 +77,7 @@ class Task:
         self.matched: tuple[int, ...] = ()
         self.record: tuple[tuple[str, str], ...] = ()
         """The annotations that say which devices it was given."""
-        self.says: PodSays = NOTHING_SAID
+        self.hints: PodHints = NO_HINTS
         """What it says for its job."""
         self.state = TaskState.PENDING
         self.node = NOWHERE
@@ -100,6 +100,7 @@ class Job:
         "evict_whole",
         "gated",
         "group",
+        "hints",
         "implicit",
         "key",
         "last_ready",
@@ -119,7 +120,6 @@ class Job:
         "ready",
         "reservations",
         "role_minimums",
-        "said",
         "tasks",
         "topology",
         "uid",
@@ -134,7 +134,7 @@ class Job:
         self.queue = intern(queue)
         self.named_queue = ""
         """The queue that its group names; "" leaves it to the pods and the namespace."""
-        self.said: dict[PodSays, int] = {}
+        self.hints: dict[PodHints, int] = {}
         """What its pods say for it, and how many say so."""
         self.group = False
         self.minimum = 1

@@ -42,7 +42,7 @@ class Belongs(Enum):
     ALONE = "alone"
 
 
-class PodSays(NamedTuple):
+class PodHints(NamedTuple):
     """What a pod says for its whole job. Equal ones may be shared."""
 
     queue: str = ""
@@ -53,7 +53,7 @@ class PodSays(NamedTuple):
     topology: TopologyRequest | None = None
 
 
-NOTHING_SAID = PodSays()
+NO_HINTS = PodHints()
 
 
 def belonging(pod: Pod) -> tuple[str, Belongs]:
@@ -116,11 +116,13 @@ def queue_named(meta: ObjectMeta) -> str:
     return ""
 
 
-def pod_says(pod: Pod) -> PodSays:
+def pod_hints(pod: Pod) -> PodHints:
     queue = queue_named(pod.metadata)
     text = names.noted(pod.metadata, names.MIN_AVAILABLE)
     minimum = 1 if text is None else names.parse_count(text) or 1
     owner = next((owner for owner in pod.metadata.owner_references if owner.controller), None)
     uid = owner.uid if owner is not None and not group_name(pod) else ""
-    says = PodSays(queue, minimum, pod.metadata.annotations.get(names.STARVING_AFTER, ""), uid, of_object(pod.metadata))
-    return NOTHING_SAID if says == NOTHING_SAID else says
+    hints = PodHints(
+        queue, minimum, pod.metadata.annotations.get(names.STARVING_AFTER, ""), uid, of_object(pod.metadata)
+    )
+    return NO_HINTS if hints == NO_HINTS else hints

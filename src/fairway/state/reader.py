@@ -13,7 +13,7 @@ from fairway.resources.algebra import Resource
 from fairway.resources.columns import Vector
 from fairway.state import annotations as names
 from fairway.state.jobs import Traits
-from fairway.state.membership import belonging, group_name, pod_says, queue_named
+from fairway.state.membership import belonging, group_name, pod_hints, queue_named
 from fairway.state.names import ResourceNames
 from fairway.state.queues import DEFAULT_QUEUE
 from fairway.state.shapes import MAX_REQUEST
@@ -51,7 +51,7 @@ def queue_of(pod: Pod) -> str:
 
 def minimum_of(pods: Iterable[Pod]) -> int:
     """The gang size that pods without a group say for their job."""
-    return max((pod_says(pod).minimum for pod in pods), default=1)
+    return max((pod_hints(pod).minimum for pod in pods), default=1)
 
 
 def observed_state(pod: Pod) -> TaskState | None:

@@ -28,7 +28,7 @@ from fairway.state.shapes import (
 )
 from fairway.state.volumes import NO_VOLUMES, VolumeRequests, Volumes
 
-Told = list[tuple[int, Task]]
+NewMatches = list[tuple[int, Task]]
 """Tasks that a new term matches, which they do not know yet."""
 
 
@@ -108,10 +108,10 @@ class Shaper:
         )
         return ShapeDraft(key, rules, affinity, volumes)
 
-    def shape(self, draft: ShapeDraft, namespace: str, labels: Mapping[str, str]) -> tuple[Shape, Told]:
+    def shape(self, draft: ShapeDraft, namespace: str, labels: Mapping[str, str]) -> tuple[Shape, NewMatches]:
         """The shape of a pod, held once for it; and which tasks must be told of new terms."""
-        told: Told = []
-        rules = NO_RULES if draft.rules is None else self._interned(draft.rules, told)
+        new_matches: NewMatches = []
+        rules = NO_RULES if draft.rules is None else self._interned(draft.rules, new_matches)
         key = draft.key._replace(rules=rules, matched=self._terms.matching(namespace, labels))
         shape = self._shapes.get(key)
         if shape is None:
@@ -120,7 +120,7 @@ class Shaper:
         else:
             self._release_terms(rules)
         shape.tasks += 1
-        return shape, told
+        return shape, new_matches
 
     def rematched(self, shape: Shape, matched: tuple[int, ...]) -> Shape:
         """The same shape for a task that other terms match now."""
@@ -148,19 +148,19 @@ class Shaper:
         for term in rules.terms():
             self._terms.release(term)
 
-    def _interned(self, draft: RulesDraft, told: Told) -> PodRules:
+    def _interned(self, draft: RulesDraft, new_matches: NewMatches) -> PodRules:
         """The rules, with each term by its number."""
         rules = PodRules(
-            affinity=tuple((self._intern(term, told), key) for term, key in draft.affinity),
-            anti_affinity=tuple((self._intern(term, told), key) for term, key in draft.anti_affinity),
-            preferred=tuple(wish._replace(term=self._intern(term, told)) for term, wish in draft.preferred),
-            spread=tuple(spread._replace(term=self._intern(term, told)) for term, spread in draft.spread),
+            affinity=tuple((self._intern(term, new_matches), key) for term, key in draft.affinity),
+            anti_affinity=tuple((self._intern(term, new_matches), key) for term, key in draft.anti_affinity),
+            preferred=tuple(wish._replace(term=self._intern(term, new_matches)) for term, wish in draft.preferred),
+            spread=tuple(spread._replace(term=self._intern(term, new_matches)) for term, spread in draft.spread),
         )
         return NO_RULES if rules == NO_RULES else rules
 
-    def _intern(self, term: PodTerm, told: Told) -> int:
+    def _intern(self, term: PodTerm, new_matches: NewMatches) -> int:
         term_id, tasks = self._terms.intern(term)
-        told.extend((term_id, task) for task in tasks)
+        new_matches.extend((term_id, task) for task in tasks)
         return term_id
 
 

@@ -10,10 +10,10 @@ import numpy as np
 from fairway.api.scheduling import PodDisruptionBudget
 from fairway.resources.columns import Axis
 from fairway.state import reader
+from fairway.state.annotation_problems import SHOWN, AnnotationProblems
 from fairway.state.aside import SetAside
 from fairway.state.attachments import VolumeUse
 from fairway.state.facts import DeviceFacts
-from fairway.state.faults import SHOWN, AnnotationFaults
 from fairway.state.history import RunHistory
 from fairway.state.jobs import Job, Task
 from fairway.state.log import Log
@@ -54,7 +54,7 @@ class ClusterTables:
         """The scheduling gates of pods that have some, by pod."""
         self.hyper_nodes = HyperNodes()
         self.history = RunHistory()
-        self.faults = AnnotationFaults()
+        self.annotation_problems = AnnotationProblems()
         self.aside = SetAside()
         """Objects that could not be taken in."""
         self.terms = PodTerms(self.namespaces.labels, self.pods)
@@ -97,7 +97,7 @@ class ClusterTables:
         return [
             *self.namespaces.warnings(),
             *self.devices.warnings(),
-            *self.faults.warnings(),
+            *self.annotation_problems.warnings(),
             *self._lost_nodes(),
             *self.reservations.warnings(self.job_of),
             *self.aside.warnings(),

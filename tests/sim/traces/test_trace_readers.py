@@ -10,7 +10,7 @@ import pytest
 
 from fairway.clock import SECOND
 from fairway.errors import InputError
-from fairway.sim.traces import GPU, AmountColumn, TraceColumns, TraceFaults, TraceJob, open_nodes, open_trace
+from fairway.sim.traces import GPU, AmountColumn, TraceColumns, TraceJob, TraceProblems, open_nodes, open_trace
 
 OPENB = """\
 name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time
@@ -54,10 +54,10 @@ RECORDING = """\
 
 def read(
     tmp_path: Path, text: str, format: str, columns: TraceColumns | None = None
-) -> tuple[list[TraceJob], TraceFaults]:
+) -> tuple[list[TraceJob], TraceProblems]:
     path = tmp_path / "trace"
     path.write_text(text)
-    faults = TraceFaults("trace")
+    faults = TraceProblems("trace")
     return list(open_trace(path, format, faults, columns)), faults
 
 
@@ -73,7 +73,7 @@ def test_openb_runs_from_schedule_to_deletion_and_keeps_parts_of_a_gpu(tmp_path:
 def test_openb_nodes_carry_their_model(tmp_path: Path) -> None:
     path = tmp_path / "nodes"
     path.write_text("sn,cpu_milli,memory_mib,gpu,model\nn-0,64000,2,2,P100\nn-1,1000,1,0,\n")
-    gpu, plain = open_nodes(path, "openb", TraceFaults("nodes"))
+    gpu, plain = open_nodes(path, "openb", TraceProblems("nodes"))
     assert (gpu.allocatable[GPU], gpu.labels) == (2000, {"nvidia.com/gpu.product": "P100"})
     assert plain.allocatable == {"cpu": 1000, "memory": 1 << 20}
     assert not plain.labels
@@ -95,7 +95,7 @@ def test_swf_takes_what_was_asked_for_and_falls_back_on_what_was_allocated(tmp_p
 def test_swf_header_gives_the_machine(tmp_path: Path) -> None:
     path = tmp_path / "trace"
     path.write_text(SWF)
-    assert [node.allocatable["cpu"] for node in open_nodes(path, "swf", TraceFaults("trace"))] == [3000, 2000]
+    assert [node.allocatable["cpu"] for node in open_nodes(path, "swf", TraceProblems("trace"))] == [3000, 2000]
 
 
 def test_batsim_reads_run_times_from_profiles_and_sorts_by_submission(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_batsim_reads_run_times_from_profiles_and_sorts_by_submission(tmp_path: 
     assert not faults.count
     assert (first.name, first.limit, first.duration) == ("job-000001", None, 10_500_000)
     assert (second.submit, second.tasks, second.limit) == (4_709_164, 3, 20 * SECOND)
-    hosts = [node.name for node in open_nodes(tmp_path / "trace", "batsim", TraceFaults("trace"))]
+    hosts = [node.name for node in open_nodes(tmp_path / "trace", "batsim", TraceProblems("trace"))]
     assert hosts == sorted(hosts)
     assert len(hosts) == 12
 
@@ -125,7 +125,7 @@ def test_recording_takes_the_run_after_the_last_start(tmp_path: Path) -> None:
         9 * SECOND,
     )
     assert (second.key, second.run, second.priority, second.gpus) == ("b/y", 5 * SECOND, 3, 1)
-    (node,) = open_nodes(tmp_path / "trace", "recording", TraceFaults("trace"))
+    (node,) = open_nodes(tmp_path / "trace", "recording", TraceProblems("trace"))
     assert (node.name, node.allocatable, node.gpus) == ("n1", {"cpu": 4000, GPU: 2000}, 2)
 
 
@@ -207,7 +207,7 @@ def test_a_wrong_row_is_counted_and_shown_or_refused(
     assert faults.summary()[0] == "trace: 1 invalid row was left out:"
     assert faults.summary()[1].startswith(message)
     with pytest.raises(InputError, match=r"^trace:"):
-        list(open_trace(tmp_path / "trace", format, TraceFaults("trace", strict=True)))
+        list(open_trace(tmp_path / "trace", format, TraceProblems("trace", strict=True)))
 
 
 def test_batsim_names_the_job_that_is_wrong(tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ def test_only_the_first_examples_are_kept(tmp_path: Path) -> None:
 def test_compressed_files_are_read_whatever_their_name(tmp_path: Path) -> None:
     path = tmp_path / "trace.csv"
     path.write_bytes(gzip.compress(PHILLY.encode()))
-    assert len(list(open_trace(path, "philly", TraceFaults("trace")))) == 2
+    assert len(list(open_trace(path, "philly", TraceProblems("trace")))) == 2
 
 
 @pytest.mark.parametrize(
@@ -250,13 +250,13 @@ def test_a_file_that_is_not_a_trace_is_an_input_error(
     path = tmp_path / "trace"
     path.write_bytes(content)
     with pytest.raises(InputError) as caught:
-        list(open_trace(path, format, TraceFaults("trace")))
+        list(open_trace(path, format, TraceProblems("trace")))
     assert message in str(caught.value)
 
 
 def test_a_missing_file_is_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read: No such file"):
-        list(open_trace(tmp_path / "none", "swf", TraceFaults("trace")))
+        list(open_trace(tmp_path / "none", "swf", TraceProblems("trace")))
 
 
 def test_a_file_of_which_no_row_can_be_read_is_refused_and_says_what_was_found(tmp_path: Path) -> None:
@@ -265,6 +265,6 @@ def test_a_file_of_which_no_row_can_be_read_is_refused_and_says_what_was_found(t
     with pytest.raises(
         InputError, match=r"(?s)jobs.csv: no row could be read, .* format swf:.*:1: 1 fields, expected 18"
     ):
-        list(open_trace(path, "swf", TraceFaults(str(path))))
+        list(open_trace(path, "swf", TraceProblems(str(path))))
     path.write_text("")
-    assert not list(open_trace(path, "swf", TraceFaults(str(path))))
+    assert not list(open_trace(path, "swf", TraceProblems(str(path))))

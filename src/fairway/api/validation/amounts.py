@@ -31,10 +31,10 @@ def check_quantity(text: str, path: Path, findings: list[Finding]) -> None:
     try:
         if parse_quantity(text).nanos >= 0:
             return
-        fault = f"is {describe(text)}, expected a quantity that is not negative"
+        problem = f"is {describe(text)}, expected a quantity that is not negative"
     except QuantityError as error:
-        fault = str(error)
-    findings.append((path, fault))
+        problem = str(error)
+    findings.append((path, problem))
 
 
 @lru_cache(maxsize=16384)

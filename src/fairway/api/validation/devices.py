@@ -122,15 +122,15 @@ def _check_request(request: DeviceRequest, path: Path, findings: list[Finding]) 
         given = "neither" if request.exactly is None else "both"
         findings.append((path, f"has {given}, expected one of exactly and firstAvailable"))
     if request.exactly:
-        _check_wish(request.exactly, (*path, "exactly"), findings)
+        _check_selector(request.exactly, (*path, "exactly"), findings)
     at = (*path, "firstAvailable")
     check_unique((sub.name for sub in request.first_available), at, "name", findings)
     for index, sub in enumerate(request.first_available):
         check_dns_label(sub.name, (*at, index, "name"), findings)
-        _check_wish(sub, (*at, index), findings)
+        _check_selector(sub, (*at, index), findings)
 
 
-def _check_wish(wish: ExactDeviceRequest | DeviceSubRequest, path: Path, findings: list[Finding]) -> None:
+def _check_selector(wish: ExactDeviceRequest | DeviceSubRequest, path: Path, findings: list[Finding]) -> None:
     check_dns_subdomain(wish.device_class_name, (*path, "deviceClassName"), findings)
     if wish.allocation_mode == "All" and wish.count is not None:
         findings.append(((*path, "count"), f"is {wish.count}, expected none with allocationMode: All"))

@@ -48,7 +48,7 @@ def explain(situation: Situation, name: str) -> Explanation:
         starving=pending.starving if pending else False,
         since=None if job.created is None else format_rfc3339(job.created),
         places=_places(situation, plan, job),
-        reservations=tuple(held for held in plan.reservations if held.job == key),
+        reservations=tuple(reservation for reservation in plan.reservations if reservation.job == key),
         evictions=evicted,
         counterfactual=counterfactual(situation, plan, key, job.queue) if standing is JobStanding.WAITING else None,
         forecast=forecast(situation, key) if waits else None,

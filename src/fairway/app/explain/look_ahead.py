@@ -121,7 +121,7 @@ class LookAhead:
     def endless(self) -> list[SimPod]:
         """Pods that run and have no known end, by name."""
         pods = self._cluster.pods.values()
-        found = [pod for pod in pods if pod.node and pod.run >= FOREVER and not pod.leaving]
+        found = [pod for pod in pods if pod.node and pod.run >= FOREVER and not pod.terminating]
         return sorted(found, key=lambda pod: pod.key)
 
     def _run_time(self, pod: Pod, group: PodGroup | None) -> Micros:

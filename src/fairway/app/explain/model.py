@@ -9,7 +9,7 @@ import msgspec
 from fairway.scheduler.plan import Binding, NamespaceStanding, QueueStanding, Reservation
 
 
-class Said(msgspec.Struct, rename="camel", frozen=True):
+class ExplanationStruct(msgspec.Struct, rename="camel", frozen=True):
     """The base of all parts."""
 
 
@@ -33,7 +33,7 @@ class Effect(StrEnum):
     """It starts as soon as the pods that are evicted for it are gone."""
 
 
-class SuggestedChange(Said, frozen=True):
+class SuggestedChange(ExplanationStruct, frozen=True):
     """A change that would start the job, confirmed by `decide`."""
 
     kind: str
@@ -45,7 +45,7 @@ class SuggestedChange(Said, frozen=True):
     """Of a change that is the end of runs: whose."""
 
 
-class Trial(Said, frozen=True):
+class Trial(ExplanationStruct, frozen=True):
     """A kind of change that was tried."""
 
     kind: str
@@ -54,7 +54,7 @@ class Trial(Said, frozen=True):
     decisions: int
 
 
-class Counterfactual(Said, frozen=True):
+class Counterfactual(ExplanationStruct, frozen=True):
     changes: tuple[SuggestedChange, ...]
     """Those that would start it now, the smallest first."""
     tried: tuple[Trial, ...]
@@ -64,14 +64,14 @@ class Counterfactual(Said, frozen=True):
     """False where the search ended at its limit."""
 
 
-class UnknownEnd(Said, frozen=True):
+class UnknownEnd(ExplanationStruct, frozen=True):
     """A run of which nobody knows when it ends."""
 
     pod: str
     node: str
 
 
-class Forecast(Said, frozen=True):
+class Forecast(ExplanationStruct, frozen=True):
     text: str
     start: str | None = None
     """When it starts, if nothing else arrives and runs take as long as they state."""
@@ -85,7 +85,7 @@ class Forecast(Said, frozen=True):
     decisions: int = 0
 
 
-class Explanation(Said, frozen=True):
+class Explanation(ExplanationStruct, frozen=True):
     job: str
     now: str
     standing: JobStanding

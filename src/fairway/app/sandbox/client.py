@@ -20,7 +20,7 @@ from fairway.app.view.order import JobOrder
 from fairway.app.view.waiting import WaitingJob
 from fairway.errors import InputError
 
-PATIENCE = 120.0
+TIMEOUT = 120.0
 """Seconds to wait for an answer: an explanation may take its time."""
 
 T = TypeVar("T")
@@ -97,7 +97,7 @@ class Client:
         return [msgspec.json.decode(item, type=row) for item in self._ask("GET", path, _Items).items]
 
     def _ask(self, method: str, path: str, kind: type[T], body: bytes | None = None) -> T:
-        connection = http.client.HTTPConnection(self._host, self._port, timeout=PATIENCE)
+        connection = http.client.HTTPConnection(self._host, self._port, timeout=TIMEOUT)
         headers = {"Content-Type": "application/json"} if body is not None else {}
         try:
             connection.request(method, f"/v1/{path}", body, headers)

@@ -23,7 +23,7 @@ DEFAULT_PORT = 7333
 MOST_BYTES = 16 << 20
 """Of a request's body."""
 MOST_CONNECTIONS = 32
-PATIENCE = 10.0
+TIMEOUT = 10.0
 """Seconds that a connection may be silent."""
 READING = 30.0
 """Seconds in which a request must have been sent whole, however it trickles in."""
@@ -91,7 +91,7 @@ class _LimitedServer(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     api: Api
-    timeout = PATIENCE
+    timeout = TIMEOUT
     protocol_version = "HTTP/1.1"
     server_version = "fairway"
     sys_version = ""

@@ -20,7 +20,7 @@ from fairway.clock import SECOND, Micros, to_datetime
 from fairway.resources.algebra import Resource
 from fairway.sim.jobs import SimJob
 from fairway.sim.scenario import Scenario, load_scenario
-from fairway.sim.traces import TraceFaults
+from fairway.sim.traces import TraceProblems
 from fairway.sim.workload import arrivals
 from fairway.state.annotations import GROUP_NAME
 from fairway.state.reader import job_of
@@ -58,7 +58,7 @@ def demo_round(number: int) -> list[LaterJob]:
     scenario = demo_scenario()
     nodes = load([str(scenario.resolve(name)) for name in scenario.file.cluster.manifests]).objects
     capacity = Resource.sum(Resource.parse(node.allocatable) for node in nodes if hasattr(node, "allocatable"))
-    streams = arrivals(scenario, scenario.file.seed + number, dict(capacity.amounts), TraceFaults("demo"))
+    streams = arrivals(scenario, scenario.file.seed + number, dict(capacity.amounts), TraceProblems("demo"))
     prefix = f"r{number + 1}-" if number else ""
     return [
         LaterJob(arrival.at + number * ROUND, [written(thing) for thing in _objects(arrival.make(), prefix)], place)

@@ -107,7 +107,7 @@ class Locator:
             pool = self._pools.pool(key)
             assert pool is not None  # it is on a node only while it is there
             here = [reach for reach in pool.reaches if reach.includes(name, labels)]
-            complete &= not (pool.fault and here)
+            complete &= not (pool.problem and here)
             found = [device for reach in here for device in reach.devices]
             if found:
                 counters.update(pool.counters)

@@ -45,7 +45,7 @@ class Pool(NamedTuple):
 
     key: PoolKey
     generation: int
-    fault: str
+    problem: str
     reaches: tuple[Reach, ...]
     counters: Mapping[CounterKey, int]
     spans: bool = False
@@ -96,9 +96,9 @@ class Pools:
         """Pools that are not used, and why."""
         found = (self.pool(key) for key in sorted(self._names))
         return [
-            f"pool {pool.key[1]} of driver {pool.key[0]}: {pool.fault}, its devices are not used"
+            f"pool {pool.key[1]} of driver {pool.key[0]}: {pool.problem}, its devices are not used"
             for pool in found
-            if pool is not None and pool.fault
+            if pool is not None and pool.problem
         ]
 
 
@@ -119,8 +119,8 @@ def _put_together(key: PoolKey, slices: list[ResourceSlice]) -> Pool:
     generation = max(slice_.spec.pool.generation for slice_ in slices)
     current = [slice_ for slice_ in slices if slice_.spec.pool.generation == generation]
     reaches = [reach for slice_ in current for reach in _reaches(slice_)]
-    if fault := _incomplete(generation, current) or _contradiction(current):
-        return Pool(key, generation, fault, tuple(reach._replace(devices=()) for reach in reaches), {})
+    if problem := _incomplete(generation, current) or _contradiction(current):
+        return Pool(key, generation, problem, tuple(reach._replace(devices=()) for reach in reaches), {})
     counters = {
         (*key, counters.name, name): parse_quantity(counter.value).nanos
         for slice_ in current

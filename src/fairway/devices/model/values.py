@@ -26,7 +26,7 @@ DIMENSION_MISMATCH: Final = "DimensionMismatch"
 NOT_ORDERED: Final = "NotOrdered"
 """The attribute is of a type that has no order."""
 
-FAULTS = (TYPE_MISMATCH, DIMENSION_MISMATCH, NOT_ORDERED)
+PROBLEMS = (TYPE_MISMATCH, DIMENSION_MISMATCH, NOT_ORDERED)
 """Reasons that point at a class or device written wrongly, rather than at a device that merely differs."""
 
 

@@ -90,7 +90,7 @@ def _beyond_selectors(spec: ResourceClassSpec) -> list[Finding]:
 def _problem(requirement: Requirement) -> str | None:
     if requirement.source.key in _INVISIBLE:
         return f"CEL does not see the {requirement.source.key} of a device, the term is left out"
-    return requirement.fault
+    return requirement.problem
 
 
 def _requirement(requirement: Requirement) -> str:

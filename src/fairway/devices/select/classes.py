@@ -25,21 +25,21 @@ _REMEMBERED = 65536
 class CompiledClass:
     """A class with its matcher. One with `faults` selects nothing."""
 
-    __slots__ = ("faults", "matcher", "name", "spec")
+    __slots__ = ("matcher", "name", "problems", "spec")
 
     def __init__(self, resource_class: ResourceClass) -> None:
         self.name = resource_class.metadata.name
         self.spec: ResourceClassSpec = resource_class.spec
         self.matcher: Matcher = compile_selector(self.spec.resource_selector)
-        self.faults: tuple[str, ...] = ()
+        self.problems: tuple[str, ...] = ()
         self.set_circle(None)
 
     def set_circle(self, circle: Sequence[str] | None) -> None:
         """Whether it includes itself by way of others."""
-        faults = [f"spec.{fault}" for fault in self.matcher.faults]
+        problems = [f"spec.{problem}" for problem in self.matcher.problems]
         if circle:
-            faults.append(f"spec.includes: {' -> '.join(circle)} goes in a circle, expected classes that do not")
-        self.faults = tuple(faults)
+            problems.append(f"spec.includes: {' -> '.join(circle)} goes in a circle, expected classes that do not")
+        self.problems = tuple(problems)
 
     @property
     def nested(self) -> bool:
@@ -47,7 +47,7 @@ class CompiledClass:
 
     def selects_alone(self, device: Device) -> bool:
         """What its own selectors say; a nested class without any leaves it to the members."""
-        if self.faults:
+        if self.problems:
             return False
         if self.nested:
             return bool(device.members) and (not self.spec.resource_selector or self.matcher.selects(device))
@@ -97,8 +97,8 @@ class ClassTable:
         """Classes of groups, each after those it includes."""
         return [self._classes[name] for name in self._order if self._classes[name].nested]
 
-    def faults(self) -> list[str]:
-        return [f"resourceclass {found.name}: {fault}" for found in self for fault in found.faults]
+    def problems(self) -> list[str]:
+        return [f"resourceclass {found.name}: {problem}" for found in self for problem in found.problems]
 
     def warnings(self) -> list[str]:
         return [f"resourceclass {found.name}: spec.{warning}" for found in self for warning in found.matcher.warnings]
@@ -189,6 +189,6 @@ def _members_serve(
 
 def check_classes(classes: Iterable[ResourceClass]) -> None:
     """Refuse classes that could not be created: the first faults, each with its place."""
-    faults = ClassTable(classes).faults()
-    if faults:
-        raise InputError("\n".join(faults))
+    problems = ClassTable(classes).problems()
+    if problems:
+        raise InputError("\n".join(problems))

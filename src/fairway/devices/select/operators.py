@@ -48,7 +48,7 @@ SIGNS = {"Eq": "=", "Gt": ">", "GtEq": ">=", "Lt": "<", "LtEq": "<=", "In": "in"
 """How an operator reads in a sentence."""
 
 
-def fault_of(operator: str, operands: Sequence[Operand]) -> str | None:
+def problem_of(operator: str, operands: Sequence[Operand]) -> str | None:
     """Why a requirement can never be used, whatever the device; None if it can."""
     if operator not in OPERATORS:
         return f"unknown operator {operator!r}, expected one of {', '.join(OPERATORS)}"
@@ -93,7 +93,7 @@ def _in(value: Value, operands: Sequence[Operand]) -> str:
     found = _relations(value, operands)
     if Relation.EQUAL in found:
         return MATCHED
-    return _first_fault(found) or NOT_LISTED
+    return _first_problem(found) or NOT_LISTED
 
 
 def _not_in(value: Value, operands: Sequence[Operand]) -> str:
@@ -101,7 +101,7 @@ def _not_in(value: Value, operands: Sequence[Operand]) -> str:
     found = _relations(value, operands)
     if Relation.EQUAL in found:
         return LISTED
-    return _first_fault(found) or MATCHED
+    return _first_problem(found) or MATCHED
 
 
 def _relations(value: Value, operands: Sequence[Operand]) -> list[Relation | str]:
@@ -109,5 +109,5 @@ def _relations(value: Value, operands: Sequence[Operand]) -> list[Relation | str
     return [relate(settle(item, operand), operand) for item in items for operand in operands]
 
 
-def _first_fault(found: Sequence[Relation | str]) -> str | None:
+def _first_problem(found: Sequence[Relation | str]) -> str | None:
     return next((entry for entry in found if isinstance(entry, str)), None)

@@ -125,8 +125,8 @@ class RequestResolver:
             known = self._classes.get(request.class_name)
             if known is None:
                 missing.append(Missing(CLASS_MISSING, f"resource class {request.class_name} does not exist"))
-            elif known.faults:
-                missing.append(Missing(CLASS_MISSING, f"resource class {request.class_name}: {known.faults[0]}"))
+            elif known.problems:
+                missing.append(Missing(CLASS_MISSING, f"resource class {request.class_name}: {known.problems[0]}"))
             strategy = requests.strategy or (known.spec.strategy if known else ())
             selector = ByClass(request.class_name)
             if request.units:
@@ -173,7 +173,7 @@ class RequestResolver:
             places[request.name] = (len(requests), -1)
             for index, option in enumerate(found.options):
                 places[f"{request.name}/{option.name}"] = (len(requests), index)
-                missing += self._faults(option)
+                missing += self._problems(option)
             requests.append(found)
         every = [place for name, place in places.items() if "/" not in name]
         rules = [
@@ -186,13 +186,13 @@ class RequestResolver:
         ]
         return resolved._replace(requests=tuple(requests), rules=(*resolved.rules, *rules), missing=tuple(missing))
 
-    def _faults(self, option: Option) -> Iterator[Missing]:
+    def _problems(self, option: Option) -> Iterator[Missing]:
         selector = option.selector
         assert isinstance(selector, ByClaim)
         if not self._matcher.knows(selector.device_class):
             yield Missing(CLASS_MISSING, f"device class {selector.device_class} does not exist")
-        elif fault := self._matcher.fault(selector):
-            yield Missing(CLASS_MISSING, fault)
+        elif problem := self._matcher.problem(selector):
+            yield Missing(CLASS_MISSING, problem)
 
 
 def _too_many(claim: str, asked: DeviceClaim) -> Iterator[Missing]:

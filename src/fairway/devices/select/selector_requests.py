@@ -54,7 +54,7 @@ class ClaimMatcher:
     def knows(self, device_class: str) -> bool:
         return device_class in self._device_classes or self._classes.get(device_class) is not None
 
-    def fault(self, selector: ByClaim) -> str:
+    def problem(self, selector: ByClaim) -> str:
         """What keeps the wish from being understood at all; "" if nothing does."""
         try:
             for text in self._expressions(selector):
@@ -81,7 +81,7 @@ class ClaimMatcher:
 
     def failure(self, selector: ByClaim, device: Device) -> str:
         """Why an expression gives no answer about a device, where running it was given up; else ""."""
-        for text in () if self.fault(selector) else self._expressions(selector):
+        for text in () if self.problem(selector) else self._expressions(selector):
             answer = compiled(text).answer(device)
             if answer.failed:
                 return f"CEL expression {shown(text)} fails: {answer.error}"
@@ -91,7 +91,7 @@ class ClaimMatcher:
 
     def error(self, selector: ByClaim, device: Device) -> str:
         """What the first expression that does not hold for a device says went wrong; "" if it is simply not true."""
-        for text in () if self.fault(selector) else self._expressions(selector):
+        for text in () if self.problem(selector) else self._expressions(selector):
             answer = compiled(text).answer(device)
             if answer.value is not True:
                 return answer.error

@@ -14,8 +14,8 @@ import msgspec
 
 from fairway.api.classes import ClassRequirement, ClassSelector
 from fairway.devices.model.device import Device
-from fairway.devices.model.values import FAULTS, Operand, Value, operand
-from fairway.devices.select.operators import MATCHED, SIGNS, evaluate, fault_of
+from fairway.devices.model.values import PROBLEMS, Operand, Value, operand
+from fairway.devices.select.operators import MATCHED, SIGNS, evaluate, problem_of
 
 INVALID: Final = "Invalid"
 """The requirement itself has a fault."""
@@ -80,24 +80,24 @@ class MatchResult(msgspec.Struct, frozen=True):
     terms: tuple[TermResult, ...]
 
     @property
-    def faults(self) -> tuple[str, ...]:
+    def problems(self) -> tuple[str, ...]:
         """Why values could not be compared, each reason once: to be counted per class and shown."""
         reasons = {missed.reason for term in self.terms for missed in term.missed}
-        return tuple(reason for reason in FAULTS if reason in reasons)
+        return tuple(reason for reason in PROBLEMS if reason in reasons)
 
 
 class Requirement:
     """One requirement with its values read."""
 
-    __slots__ = ("fault", "operands", "source")
+    __slots__ = ("operands", "problem", "source")
 
     def __init__(self, source: ClassRequirement) -> None:
         self.source = source
         self.operands: tuple[Operand, ...] = tuple(map(operand, source.values))
-        self.fault = fault_of(source.operator, self.operands)
+        self.problem = problem_of(source.operator, self.operands)
 
     def meet(self, value: Value | None) -> RequirementResult:
-        reason = INVALID if self.fault else evaluate(self.source.operator, value, self.operands)
+        reason = INVALID if self.problem else evaluate(self.source.operator, value, self.operands)
         return RequirementResult(self.source, None if value is None else value.text, reason)
 
 
@@ -107,7 +107,7 @@ class Matcher:
     def __init__(self, selectors: Sequence[ClassSelector]) -> None:
         self.terms = tuple(tuple(map(Requirement, selector.match_expressions)) for selector in selectors)
         self.keys = tuple(dict.fromkeys(r.source.key for term in self.terms for r in term))
-        self.faults, self.warnings = _inspect(self.terms)
+        self.problems, self.warnings = _inspect(self.terms)
         self._known: dict[tuple[Value | None, ...], MatchResult] = {}
 
     def match(self, device: Device) -> MatchResult:
@@ -133,15 +133,15 @@ def compile_selector(selectors: Sequence[ClassSelector]) -> Matcher:
 
 
 def _inspect(terms: Sequence[Sequence[Requirement]]) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
-    faults, warnings = [], []
+    problems, warnings = [], []
     for i, term in enumerate(terms):
         for j, requirement in enumerate(term):
             path = f"resourceSelector[{i}].matchExpressions[{j}]"
-            if requirement.fault:
-                faults.append(Finding(path, INVALID, requirement.fault))
+            if requirement.problem:
+                problems.append(Finding(path, INVALID, requirement.problem))
             warnings += [
                 Finding(path, AMBIGUOUS_UNIT, f"{o.text} is read as bits per second; write bps, or B/s for bytes")
                 for o in requirement.operands
                 if o.number is not None and o.number.ambiguous
             ]
-    return tuple(faults), tuple(warnings)
+    return tuple(problems), tuple(warnings)

@@ -16,7 +16,7 @@ from fairway.api.pods import Container, Pod
 from fairway.api.scheduling import PodGroup, Queue
 from fairway.devices.model.locating import is_plain_resource
 from fairway.devices.select.classes import ClassTable
-from fairway.errors import Fault
+from fairway.errors import Problem
 from fairway.state.device_requests import CLASS_PREFIX
 
 _T = TypeVar("_T", bound=msgspec.Struct)
@@ -27,14 +27,14 @@ def reject_bad_classes(manifests: Manifests) -> Manifests:
     """The manifests, with every class that an API server would not let be created rejected, each with its place."""
     classes = [thing for thing in manifests.objects if isinstance(thing, ResourceClass)]
     table = ClassTable(classes)
-    faults: dict[ObjectKey, list[Fault]] = {}
+    problems: dict[ObjectKey, list[Problem]] = {}
     for resource_class in classes:
         compiled = table.get(resource_class.metadata.name)
-        for fault in compiled.faults if compiled else ():
-            path, _, message = fault.partition(": ")
+        for problem in compiled.problems if compiled else ():
+            path, _, message = problem.partition(": ")
             steps = tuple(name or int(index) for name, index in _STEP.findall(path))
-            faults.setdefault(key(resource_class), []).append(manifests.fault(resource_class, steps, message))
-    return manifests.reject(faults)
+            problems.setdefault(key(resource_class), []).append(manifests.problem(resource_class, steps, message))
+    return manifests.reject(problems)
 
 
 def with_full_class_names(objects: list[ApiObject]) -> list[ApiObject]:

@@ -89,7 +89,7 @@ class DeviceColumns:
         self._kinds: Counter[tuple[ClassNames, int]] = Counter()
         self._rows: dict[int, _Row] = {}
         self.bits = SlotBits()
-        self._ours: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self._written: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._known_names = 0
 
     # -- sums -------------------------------------------------------------------------------------------------
@@ -131,8 +131,8 @@ class DeviceColumns:
             for slot in nodes[row].kinds if row in nodes else ():
                 kind_place(axis, nodes[row], slot)
         self._known_names = len(axis)
-        ours = [place for place, name in enumerate(axis.names) if name.startswith((CLASS_PREFIX, KIND_PREFIX))]
-        self._ours = np.array(ours, dtype=np.int64)
+        written = [place for place, name in enumerate(axis.names) if name.startswith((CLASS_PREFIX, KIND_PREFIX))]
+        self._written = np.array(written, dtype=np.int64)
         self._state.nodes.reach()
         for row in sorted(rows):
             self._publish(row, nodes.get(row))
@@ -213,7 +213,7 @@ class DeviceColumns:
             places = self.places.index(names)
             has[places] += there
             free[places] += left
-        drawn[self._ours] = (has - free)[self._ours] - self._state.nodes.used.data[self._ours, row]
+        drawn[self._written] = (has - free)[self._written] - self._state.nodes.used.data[self._written, row]
         for allocation in node.allocations:
             facts = node.inventory.slots[allocation.slot]
             if node.is_plain(allocation.slot) and not allocation.plain:
@@ -221,12 +221,12 @@ class DeviceColumns:
         return has, drawn
 
     def _write(self, row: int, has: NDArray[np.int64] | None, drawn: NDArray[np.int64] | None) -> None:
-        nodes, ours = self._state.nodes, self._ours
+        nodes, written = self._state.nodes, self._written
         allocatable = nodes.allocatable.data
         if nodes.alive[row]:
-            wanted = 0 if has is None else has[ours]
-            if (allocatable[ours, row] != wanted).any():
-                allocatable[ours, row] = wanted
+            wanted = 0 if has is None else has[written]
+            if (allocatable[written, row] != wanted).any():
+                allocatable[written, row] = wanted
                 nodes.size_generation += 1
                 nodes.reshaped.add(row)
                 nodes.changed.add(row)

@@ -327,7 +327,7 @@ class DeviceLedger:
         ]
         return [
             *self.aside.warnings(),
-            *self.classes.faults(),
+            *self.classes.problems(),
             *self.classes.warnings(),
             *self._locator.warnings(),
             *unserved,
@@ -341,9 +341,9 @@ def _object_key(kind: type[Any], key: str) -> ObjectKey:
 
 def device_ledger(state: ClusterState) -> DeviceLedger:
     """The state's own book, up to date."""
-    book = state.cache.get("devices")
-    if book is None:
-        book = state.cache["devices"] = DeviceLedger(state)
-    assert isinstance(book, DeviceLedger)
-    book.sync()
-    return book
+    ledger = state.cache.get("devices")
+    if ledger is None:
+        ledger = state.cache["devices"] = DeviceLedger(state)
+    assert isinstance(ledger, DeviceLedger)
+    ledger.sync()
+    return ledger

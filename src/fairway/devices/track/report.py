@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from fairway.devices.model.device import BLOCKING, IDENTITY, Device
 from fairway.devices.model.inventory import Slot
-from fairway.devices.model.values import FAULTS
+from fairway.devices.model.values import PROBLEMS
 from fairway.devices.select.classes import CompiledClass
 from fairway.devices.select.selectors import Finding, MatchResult, TermResult
 from fairway.devices.track.ledger import DeviceLedger
@@ -56,7 +56,7 @@ class ClassReport(NamedTuple):
     near_misses: tuple[NearMiss, ...]
     more_near_misses: int
     uncomparable: dict[str, int]
-    faults: tuple[str, ...]
+    problems: tuple[str, ...]
     warnings: tuple[Finding, ...]
 
 
@@ -92,10 +92,10 @@ def _report(ledger: DeviceLedger, known: CompiledClass) -> ClassReport:
     standing = ledger.standing(known.name)
     selected: list[Selected] = []
     near: list[NearMiss] = []
-    faults: Counter[str] = Counter()
+    problems: Counter[str] = Counter()
     for node, slot, device in devices(ledger):
         result = known.matcher.match(device)
-        faults.update(result.faults)
+        problems.update(result.problems)
         if known.name in node.selected[slot]:
             why = unusable_because(node, slot, known.name)
             selected.append(Selected(device, device.quantity, why, holders(node, device)))
@@ -108,8 +108,8 @@ def _report(ledger: DeviceLedger, known: CompiledClass) -> ClassReport:
         tuple(selected),
         tuple(near[:MOST_NEAR_MISSES]),
         max(0, len(near) - MOST_NEAR_MISSES),
-        {reason: faults[reason] for reason in FAULTS if faults[reason]},
-        known.faults,
+        {reason: problems[reason] for reason in PROBLEMS if problems[reason]},
+        known.problems,
         known.matcher.warnings,
     )
 

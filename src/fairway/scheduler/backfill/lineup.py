@@ -69,7 +69,7 @@ class LineUp:
             elif job is not self._first:
                 free.append(job)
         self._jobs: _Jobs = Order(session, free)
-        self._leave_nobody_out()
+        self._keep_every_job()
 
     def __bool__(self) -> bool:
         return self._first is not None or bool(self._jobs)
@@ -86,14 +86,14 @@ class LineUp:
             self._first = None
             self._add(list(jobs))
         self._add(self._after.pop((over.job.kind, over.key), []))
-        self._leave_nobody_out()
+        self._keep_every_job()
 
     def head_is_found(self) -> None:
         """Those behind the head may be tried in another order."""
         if self._shortest and not isinstance(self._jobs, ShortestFirst):
             self._jobs = ShortestFirst(self._runtimes, self._jobs.jobs())
 
-    def _leave_nobody_out(self) -> None:
+    def _keep_every_job(self) -> None:
         """Jobs that are said to come after each other, which only objects from elsewhere can say, are tried too."""
         if self._after and self._first is None and not self._jobs:
             left = [job for jobs in self._after.values() for job in jobs]

@@ -48,9 +48,9 @@ class AliveJob:
     """A job that has not finished."""
 
     __slots__ = (
+        "allocated",
         "demand",
         "facts",
-        "held",
         "left",
         "namespace",
         "placed",
@@ -78,8 +78,8 @@ class AliveJob:
         self.stopped_at: Micros | None = None
         self.planned: PlannedStartResult | None = None
         """What became of its planned start, the last time that it started."""
-        self.held = [0] * len(queue.held)
-        self.demand = [0] * len(queue.held)
+        self.allocated = [0] * len(queue.allocated)
+        self.demand = [0] * len(queue.allocated)
         self.step: Vector | None = None
 
     @property

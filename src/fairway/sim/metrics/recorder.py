@@ -97,7 +97,7 @@ class MetricsRecorder:
         self._reach(at)
         job, vector = self._alive[key], self._vector(amounts)
         job.placed += tasks
-        self._hold(job, vector, +1)
+        self._charge(job, vector, +1)
         if job.start is None and job.ready >= job.facts.minimum:
             job.start = at
             job.planned = self.planned.started(key, at)
@@ -111,7 +111,7 @@ class MetricsRecorder:
         job.left -= tasks
         job.placed -= tasks
         vector = self._vector(amounts)
-        self._hold(job, vector, -1)
+        self._charge(job, vector, -1)
         self._want(job, vector, -1)
         self._step_now(job)
 
@@ -128,7 +128,7 @@ class MetricsRecorder:
         if not failed:
             job.stops += job.stopped_at != at
             job.stopped_at = at
-        self._hold(job, vector, -1)
+        self._charge(job, vector, -1)
         if job.ready < job.facts.minimum:
             job.start = None
         self._step_now(job)
@@ -226,7 +226,7 @@ class MetricsRecorder:
         queues = list(self.queues.values())
         self._backlog = any(queue.steps for queue in queues)
         if not self._backlog:
-            self._nobody_waits()
+            self._no_job_waits()
             return
         entitle(queues, self._capacity)
         now, worst = self.now, 0
@@ -242,7 +242,7 @@ class MetricsRecorder:
                         worst = off
         self._worst = worst * BILLION // ONE
 
-    def _nobody_waits(self) -> None:
+    def _no_job_waits(self) -> None:
         """Everybody has what he asks for: that is what he is entitled to."""
         self._worst = 0
         for queue in self.queues.values():
@@ -257,12 +257,12 @@ class MetricsRecorder:
     def _areas(self) -> tuple[Micros, Vector, Vector]:
         return self.now, tuple(self.used_area), tuple(self.capacity_area)
 
-    def _hold(self, job: AliveJob, amounts: Vector, sign: int) -> None:
+    def _charge(self, job: AliveJob, amounts: Vector, sign: int) -> None:
         self._stale = True
-        job.held = [have + sign * amount for have, amount in zip(job.held, amounts, strict=True)]
+        job.allocated = [have + sign * amount for have, amount in zip(job.allocated, amounts, strict=True)]
         self._used = [have + sign * amount for have, amount in zip(self._used, amounts, strict=True)]
-        job.queue.hold(self.now, amounts, sign, self._capacity)
-        job.namespace.hold(self.now, amounts, sign, self._capacity)
+        job.queue.charge(self.now, amounts, sign, self._capacity)
+        job.namespace.charge(self.now, amounts, sign, self._capacity)
 
     def _want(self, job: AliveJob, amounts: Vector, sign: int) -> None:
         self._stale = True
@@ -290,7 +290,7 @@ class MetricsRecorder:
     def _drop(self, key: str) -> AliveJob:
         job = self._alive.pop(key)
         self._next_step(job, None)
-        self._hold(job, tuple(job.held), -1)
+        self._charge(job, tuple(job.allocated), -1)
         self._want(job, tuple(job.demand), -1)
         job.queue.loses(self.now, job.namespace)
         return job

@@ -24,10 +24,10 @@ class Tenant:
     __slots__ = (
         "_full",
         "_since",
+        "allocated",
         "below_since",
         "demand",
         "entitled",
-        "held",
         "jobs",
         "longest_below",
         "longest_since",
@@ -42,7 +42,7 @@ class Tenant:
         self.name = name
         self.weight = weight
         self.jobs = 0
-        self.held = [0] * size
+        self.allocated = [0] * size
         self.demand = [0] * size
         """What it holds and waits for."""
         self._full = 0
@@ -63,10 +63,10 @@ class Tenant:
         self.service += self.share * (at - self._since)
         self._since = at
 
-    def hold(self, at: Micros, amounts: Vector, sign: int, capacity: Sequence[int]) -> None:
+    def charge(self, at: Micros, amounts: Vector, sign: int, capacity: Sequence[int]) -> None:
         self.settle(at)
-        self.held = [have + sign * amount for have, amount in zip(self.held, amounts, strict=True)]
-        self.share = dominant(self.held, capacity)
+        self.allocated = [have + sign * amount for have, amount in zip(self.allocated, amounts, strict=True)]
+        self.share = dominant(self.allocated, capacity)
 
     def want(self, amounts: Vector, sign: int) -> None:
         """It holds or waits for so much more, or less. What it waited for and is given does not change that."""
@@ -82,7 +82,7 @@ class Tenant:
     def resized(self, at: Micros, capacity: Sequence[int]) -> None:
         """The cluster has this much from now on."""
         self.settle(at)
-        self.share = dominant(self.held, capacity)
+        self.share = dominant(self.allocated, capacity)
         self._full = -1
 
     def step(self, amounts: Vector, sign: int) -> None:
@@ -95,7 +95,7 @@ class Tenant:
     def below(self, capacity: Sequence[int]) -> bool:
         """It waits for something that it could take and still be within what it is entitled to."""
         return self.share + _SLACK < self.entitled and any(
-            dominant([h + s for h, s in zip(self.held, step, strict=True)], capacity) <= self.entitled + _SLACK
+            dominant([h + s for h, s in zip(self.allocated, step, strict=True)], capacity) <= self.entitled + _SLACK
             for step in self.steps
         )
 
@@ -147,7 +147,7 @@ class QueueTenant(Tenant):
     def below_guarantee(self) -> bool:
         """It waits for something that its guarantee still covers."""
         return self.guaranteed and any(
-            all(h + s <= g or not s for h, s, g in zip(self.held, step, self.guarantee, strict=True))
+            all(h + s <= g or not s for h, s, g in zip(self.allocated, step, self.guarantee, strict=True))
             for step in self.steps
             if any(step)
         )

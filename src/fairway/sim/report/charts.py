@@ -14,7 +14,7 @@ from fairway.sim.node_timeline import NodeTimeline, ReservationSpan
 from fairway.sim.report.model import Charts, NamespaceSeries
 
 MAX_NAMESPACES = 12
-MAX_HOLDS = 16
+MAX_SHOWN = 16
 _DIGITS = 5
 
 
@@ -40,15 +40,15 @@ def charts_of(recorder: MetricsRecorder, timeline: NodeTimeline) -> Charts:
         evictions=series.growth("evictions"),
         fragmentation=[round(part / BILLION, _DIGITS) for part in series.ratio("idle", "backlogged")],
         bars=timeline.bars if timeline.complete else (),
-        holds=_longest(timeline.holds),
+        reservations=_longest(timeline.reservations),
         outages=timeline.outages,
     )
 
 
-def _longest(holds: Sequence[ReservationSpan]) -> list[ReservationSpan]:
+def _longest(reservations: Sequence[ReservationSpan]) -> list[ReservationSpan]:
     """Those that lasted longest, in order of time."""
-    longest = sorted(holds, key=lambda hold: (hold.start - hold.end, hold.start, hold.job))[:MAX_HOLDS]
-    return sorted(longest, key=lambda hold: (hold.start, hold.job))
+    longest = sorted(reservations, key=lambda span: (span.start - span.end, span.start, span.job))[:MAX_SHOWN]
+    return sorted(longest, key=lambda reservation: (reservation.start, reservation.job))
 
 
 def _thinned(snapshots: Sequence[UsageSnapshot]) -> Sequence[UsageSnapshot]:

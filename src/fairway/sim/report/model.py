@@ -41,7 +41,7 @@ class Charts(msgspec.Struct, frozen=True, rename="camel"):
     """The idle part of the most used resource while jobs waited; 0 where none did."""
     bars: Sequence[Bar]
     """Pods on nodes; empty where the run is too large to draw."""
-    holds: Sequence[ReservationSpan]
+    reservations: Sequence[ReservationSpan]
     outages: Sequence[Outage]
 
 

@@ -18,14 +18,16 @@ Entry = tuple[int, str, Micros, Micros, str]
 
 def starving(report: RunReport, scale: Scale) -> str:
     """A row for each starving job, while nodes were reserved for it."""
-    holds = report.charts.holds
-    if not holds or not report.charts.times:
+    reservations = report.charts.reservations
+    if not reservations or not report.charts.times:
         return '<p class="note">No job starved so long that nodes were reserved for it.</p>'
     origin = parse_rfc3339(report.start)
     jobs: dict[str, list[Entry]] = {}
-    for hold in holds:
-        text = f"{svg.counted(hold.nodes, 'node')} for {hold.job}"
-        jobs.setdefault(hold.job, []).append((0, text, hold.start - origin, hold.end - origin, "c5"))
+    for reservation in reservations:
+        text = f"{svg.counted(reservation.nodes, 'node')} for {reservation.job}"
+        jobs.setdefault(reservation.job, []).append(
+            (0, text, reservation.start - origin, reservation.end - origin, "c5")
+        )
     return _rows(scale, list(jobs.items()), "Reservations of starving jobs")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fairway.api.marked_yaml import Marked, read_marked
 from fairway.clock import Micros, parse_rfc3339
-from fairway.errors import Fault, FaultsError, InputError
+from fairway.errors import InputError, Problem, ProblemsError
 from fairway.sim.assertions import Assertion, parse_assertion
 from fairway.sim.limits import LAST_TIME, MAX_NODES
 from fairway.sim.scenario import checks, shape
@@ -19,7 +19,7 @@ from fairway.sim.scenario.shape import Finding, path_text
 from fairway.sim.scenario.shape import Path as Place
 
 DATA_FOLDER = "FAIRWAY_DATA"
-MAX_FAULTS = 50
+MAX_PROBLEMS = 50
 """Errors shown in full; of the rest only their number."""
 
 _COUNTED = re.compile(r"(?:(?<=[:,-] )|(?<=\[))\d+ x \{[^{}]*\}")
@@ -62,7 +62,7 @@ class Scenario:
         """A file that the scenario names."""
         return resolve(self.path.parent, file)
 
-    def refused(self, findings: Sequence[Finding]) -> FaultsError:
+    def refused(self, findings: Sequence[Finding]) -> ProblemsError:
         """What is found wrong only when the files that it names are read, with its lines."""
         return _refused(str(self.path), self.root, findings)
 
@@ -80,10 +80,10 @@ def load_scenario(path: Path) -> Scenario:
 
 def parse_scenario(text: str, path: Path) -> Scenario:
     """As `load_scenario`; files that the text names are relative to the folder of `path`."""
-    faults: list[Fault] = []
-    root = read_marked(_COUNTED.sub(_quoted, text), str(path), faults)
-    if root is None or faults:
-        raise FaultsError(faults)
+    problems: list[Problem] = []
+    root = read_marked(_COUNTED.sub(_quoted, text), str(path), problems)
+    if root is None or problems:
+        raise ProblemsError(problems)
     findings: list[Finding] = []
     file = shape.fit(root.plain(), ScenarioFile, findings)
     if file is None:
@@ -133,10 +133,10 @@ def _placed_templates(nodes: Nodes, path: Place, findings: list[Finding]) -> lis
     return found
 
 
-def _refused(source: str, root: Marked, findings: Sequence[Finding]) -> FaultsError:
-    faults = [Fault(source, _line(root, place), path_text(place), text) for place, text in findings]
-    faults.sort(key=lambda fault: fault.line)
-    return FaultsError(faults[:MAX_FAULTS], max(0, len(faults) - MAX_FAULTS))
+def _refused(source: str, root: Marked, findings: Sequence[Finding]) -> ProblemsError:
+    problems = [Problem(source, _line(root, place), path_text(place), text) for place, text in findings]
+    problems.sort(key=lambda problem: problem.line)
+    return ProblemsError(problems[:MAX_PROBLEMS], max(0, len(problems) - MAX_PROBLEMS))
 
 
 def _line(root: Marked, place: Place) -> int:
@@ -179,10 +179,10 @@ def _short_template(text: str) -> NodeTemplate:
         raise InputError(f"{text[:60]!r} is not a template, expected for example 500 x {{cpu: 64, memory: 256Gi}}")
     if len(match[1]) > len(str(MAX_NODES)) or not 1 <= int(match[1]) <= MAX_NODES:
         raise InputError(f"{match[1][:20]} nodes, expected 1 to {MAX_NODES}")
-    faults: list[Fault] = []
+    problems: list[Problem] = []
     findings: list[Finding] = []
-    found = read_marked(match[2], "", faults)
-    allocatable = None if found is None or faults else shape.amounts(found.plain(), (), findings)
+    found = read_marked(match[2], "", problems)
+    allocatable = None if found is None or problems else shape.amounts(found.plain(), (), findings)
     if allocatable is None:
         what = f"{path_text(findings[0][0])}: {findings[0][1]}" if findings else "not a map of amounts"
         raise InputError(f"{match[2][:60]!r}: {what.removeprefix(': ')}")

@@ -1,8 +1,8 @@
 """Traces: what jobs came, how large they were and how long they ran, in the formats that exist."""
 
 from fairway.sim.traces.columns import AmountColumn, TraceColumns
-from fairway.sim.traces.faults import TraceFaults
 from fairway.sim.traces.formats import FORMATS, open_nodes, open_trace
+from fairway.sim.traces.problems import TraceProblems
 from fairway.sim.traces.record import GPU, GPU_MODEL_LABEL, TraceJob, TraceNode
 
 __all__ = [
@@ -11,9 +11,9 @@ __all__ = [
     "GPU_MODEL_LABEL",
     "AmountColumn",
     "TraceColumns",
-    "TraceFaults",
     "TraceJob",
     "TraceNode",
+    "TraceProblems",
     "open_nodes",
     "open_trace",
 ]

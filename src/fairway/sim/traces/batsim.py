@@ -14,15 +14,15 @@ from typing import Any
 from fairway.clock import Micros
 from fairway.errors import InputError
 from fairway.sim.spans import shown
-from fairway.sim.traces.faults import TraceFaults
 from fairway.sim.traces.json_stream import NotJsonError, members
+from fairway.sim.traces.problems import TraceProblems
 from fairway.sim.traces.record import TraceJob, TraceNode
 from fairway.sim.traces.text import check_nodes, count, numbered, plain_name, read_chunks, seconds
 
 _HOST = {"cpu": 1000}
 
 
-def read_batsim(path: Path, faults: TraceFaults) -> Iterator[TraceJob]:
+def read_batsim(path: Path, problems: TraceProblems) -> Iterator[TraceJob]:
     """The jobs in the order of the file, which is read twice: first for the profiles, then for the jobs."""
     profiles = _profiles(path)
     index = 0
@@ -32,7 +32,7 @@ def read_batsim(path: Path, faults: TraceFaults) -> Iterator[TraceJob]:
         try:
             yield _job(job, profiles)
         except InputError as error:
-            faults.add(0, str(error), f"jobs[{index}]")
+            problems.add(0, str(error), f"jobs[{index}]")
         index += 1
 
 

@@ -20,7 +20,7 @@ from fairway.clock import SECOND, Micros
 from fairway.errors import InputError
 from fairway.resources.quantity import parse_amount
 from fairway.sim.spans import shown
-from fairway.sim.traces.faults import TraceFaults
+from fairway.sim.traces.problems import TraceProblems
 from fairway.sim.traces.record import TraceJob
 from fairway.sim.traces.text import Row, count, moment, numbered, plain_name, read_rows, span
 
@@ -71,14 +71,14 @@ def check_unit(unit: str) -> None:
         raise InputError(f"{unit!r} is unknown, expected one of {', '.join(UNITS)}")
 
 
-def read_csv(path: Path, faults: TraceFaults, columns: TraceColumns) -> Iterator[TraceJob]:
+def read_csv(path: Path, problems: TraceProblems, columns: TraceColumns) -> Iterator[TraceJob]:
     """The jobs in the order of the file."""
     check_unit(columns.unit)
-    for index, (line, row) in enumerate(read_rows(path, columns.used(), faults)):
+    for index, (line, row) in enumerate(read_rows(path, columns.used(), problems)):
         try:
             yield _job(row, index, columns)
         except InputError as error:
-            faults.add(line, str(error))
+            problems.add(line, str(error))
 
 
 def _job(row: Row, index: int, columns: TraceColumns) -> TraceJob:

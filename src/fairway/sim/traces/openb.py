@@ -14,7 +14,7 @@ import msgspec
 
 from fairway.errors import InputError
 from fairway.resources.quantity import check_amount
-from fairway.sim.traces.faults import TraceFaults
+from fairway.sim.traces.problems import TraceProblems
 from fairway.sim.traces.record import GPU, GPU_MODEL_LABEL, TraceJob, TraceNode
 from fairway.sim.traces.text import Row, count, plain_name, read_rows, seconds
 
@@ -36,31 +36,31 @@ class OpenbPod(msgspec.Struct, frozen=True, gc=False):
     gpu_models: tuple[str, ...] = ()
 
 
-def read_openb_pods(path: Path, faults: TraceFaults) -> Iterator[OpenbPod]:
+def read_openb_pods(path: Path, problems: TraceProblems) -> Iterator[OpenbPod]:
     """The pods in the order of the file, times ignored."""
-    for line, row in read_rows(path, _SHAPE, faults):
+    for line, row in read_rows(path, _SHAPE, problems):
         try:
             yield _pod(row)
         except InputError as error:
-            faults.add(line, str(error))
+            problems.add(line, str(error))
 
 
-def read_openb(path: Path, faults: TraceFaults) -> Iterator[TraceJob]:
+def read_openb(path: Path, problems: TraceProblems) -> Iterator[TraceJob]:
     """The pods as jobs of one task with their own times."""
-    for line, row in read_rows(path, _SHAPE + _TIMES, faults):
+    for line, row in read_rows(path, _SHAPE + _TIMES, problems):
         try:
             yield _job(row)
         except InputError as error:
-            faults.add(line, str(error))
+            problems.add(line, str(error))
 
 
-def read_openb_nodes(path: Path, faults: TraceFaults) -> Iterator[TraceNode]:
+def read_openb_nodes(path: Path, problems: TraceProblems) -> Iterator[TraceNode]:
     """The machines; the model of their GPUs is a label."""
-    for line, row in read_rows(path, _NODE, faults):
+    for line, row in read_rows(path, _NODE, problems):
         try:
             yield _node(row)
         except InputError as error:
-            faults.add(line, str(error))
+            problems.add(line, str(error))
 
 
 def _pod(row: Row) -> OpenbPod:

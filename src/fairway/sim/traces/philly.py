@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fairway.errors import InputError
-from fairway.sim.traces.faults import TraceFaults
+from fairway.sim.traces.problems import TraceProblems
 from fairway.sim.traces.record import GPU, TraceJob
 from fairway.sim.traces.text import count, moment, numbered, plain_name, read_rows, seconds
 
@@ -18,9 +18,9 @@ _COLUMNS = ("timestamp", "duration", "num_gpus", "cluster")
 _WHOLE = 1000
 
 
-def read_philly(path: Path, faults: TraceFaults) -> Iterator[TraceJob]:
+def read_philly(path: Path, problems: TraceProblems) -> Iterator[TraceJob]:
     """The jobs in the order of the file, named by their row."""
-    for index, (line, row) in enumerate(read_rows(path, _COLUMNS, faults)):
+    for index, (line, row) in enumerate(read_rows(path, _COLUMNS, problems)):
         try:
             tasks = count(row["num_gpus"], "num_gpus")
             if not tasks:
@@ -36,4 +36,4 @@ def read_philly(path: Path, faults: TraceFaults) -> Iterator[TraceJob]:
                 gpu_milli=_WHOLE,
             )
         except InputError as error:
-            faults.add(line, str(error))
+            problems.add(line, str(error))

@@ -29,7 +29,7 @@ from fairway.clock import SECOND, Micros, parse_rfc3339
 from fairway.errors import InputError
 from fairway.resources.quantity import parse_amount
 from fairway.sim.spans import shown
-from fairway.sim.traces.faults import TraceFaults
+from fairway.sim.traces.problems import TraceProblems
 from fairway.sim.traces.record import GPU, TraceJob, TraceNode
 from fairway.sim.traces.text import read_lines
 
@@ -59,41 +59,41 @@ class _Open(msgspec.Struct):
 _DECODE = msgspec.json.Decoder(_Line).decode
 
 
-def read_recording(path: Path, faults: TraceFaults) -> Iterator[TraceJob]:
+def read_recording(path: Path, problems: TraceProblems) -> Iterator[TraceJob]:
     """The jobs in the order in which they ended: only those that have not ended yet are held."""
     open_jobs: dict[str, _Open] = {}
     latest = 0
-    for number, line in _lines(path, faults):
+    for number, line in _lines(path, problems):
         try:
             latest = _advance(latest, line)
             if (ended := _apply(open_jobs, number, line, latest)) is not None:
                 yield ended
         except InputError as error:
-            faults.add(number, str(error))
+            problems.add(number, str(error))
     for entry in open_jobs.values():
         if entry.started is None:
-            faults.add(entry.line, f"{entry.job.key} never started")
+            problems.add(entry.line, f"{entry.job.key} never started")
         else:
             yield msgspec.structs.replace(entry.job, run=latest - entry.started)
 
 
-def read_recording_nodes(path: Path, faults: TraceFaults) -> Iterator[TraceNode]:
+def read_recording_nodes(path: Path, problems: TraceProblems) -> Iterator[TraceNode]:
     """The machines in the order in which they were first seen."""
-    for number, line in _lines(path, faults):
+    for number, line in _lines(path, problems):
         if line.event == "node":
             try:
                 yield _node(line)
             except InputError as error:
-                faults.add(number, str(error))
+                problems.add(number, str(error))
 
 
-def _lines(path: Path, faults: TraceFaults) -> Iterator[tuple[int, _Line]]:
+def _lines(path: Path, problems: TraceProblems) -> Iterator[tuple[int, _Line]]:
     for number, text in enumerate(read_lines(path), 1):
         if text.strip():
             try:
                 yield number, _read(text)
             except InputError as error:
-                faults.add(number, f"not an event: {error}")
+                problems.add(number, f"not an event: {error}")
 
 
 def _read(text: str) -> _Line:

@@ -15,7 +15,7 @@ from pathlib import Path
 from fairway.clock import Micros
 from fairway.errors import InputError
 from fairway.resources.quantity import check_amount
-from fairway.sim.traces.faults import TraceFaults
+from fairway.sim.traces.problems import TraceProblems
 from fairway.sim.traces.record import TraceJob, TraceNode
 from fairway.sim.traces.text import check_nodes, count, is_count, numbered, read_lines, seconds
 
@@ -35,18 +35,18 @@ _HEADER = re.compile(r";\s*(\w+):\s*(.*)")
 _MILLI_CPU = 1000
 
 
-def read_swf(path: Path, faults: TraceFaults) -> Iterator[TraceJob]:
+def read_swf(path: Path, problems: TraceProblems) -> Iterator[TraceJob]:
     """The jobs in the order of the file."""
     for number, line in enumerate(read_lines(path), 1):
         fields = line.split()
         if not fields or fields[0].startswith(";"):
             continue
         if len(fields) > _FIELDS:
-            faults.note(f"line {number} has {len(fields)} fields: those after the first {_FIELDS} are not read")
+            problems.note(f"line {number} has {len(fields)} fields: those after the first {_FIELDS} are not read")
         try:
             yield _job(fields)
         except InputError as error:
-            faults.add(number, str(error))
+            problems.add(number, str(error))
 
 
 def read_swf_nodes(path: Path) -> Iterator[TraceNode]:

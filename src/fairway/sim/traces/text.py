@@ -15,7 +15,7 @@ from fairway.clock import SECOND, Micros, from_datetime
 from fairway.errors import InputError
 from fairway.sim.limits import LONGEST_SPAN, MAX_NODES
 from fairway.sim.spans import shown
-from fairway.sim.traces.faults import TraceFaults
+from fairway.sim.traces.problems import TraceProblems
 
 _GZIP = b"\x1f\x8b"
 MAX_LINE = 1 << 20
@@ -63,7 +63,7 @@ def _unreadable(path: Path, error: Exception) -> InputError:
     return InputError(f"{path}: cannot be read: {reason}")
 
 
-def read_rows(path: Path, columns: Collection[str], faults: TraceFaults) -> Iterator[tuple[int, Row]]:
+def read_rows(path: Path, columns: Collection[str], problems: TraceProblems) -> Iterator[tuple[int, Row]]:
     """The rows of a CSV file with a header that has at least `columns`, each with its line.
 
     A row that is too short or too long is a fault; a file without one of the columns is an error.
@@ -78,7 +78,7 @@ def read_rows(path: Path, columns: Collection[str], faults: TraceFaults) -> Iter
             if len(values) == len(header):
                 yield reader.line_num, dict(zip(header, values, strict=True))
             elif values:
-                faults.add(reader.line_num, f"{len(values)} fields, expected {len(header)}")
+                problems.add(reader.line_num, f"{len(values)} fields, expected {len(header)}")
     except csv.Error as error:
         raise InputError(f"{path}:{reader.line_num}: not CSV: {error}") from None
 

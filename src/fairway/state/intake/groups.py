@@ -10,7 +10,7 @@ from fairway.state.annotations import STARVING_AFTER, kept, parse_span
 from fairway.state.compaction import Compaction
 from fairway.state.jobs import Job, Task
 from fairway.state.ledger import TaskLedger
-from fairway.state.membership import PodSays, queue_named
+from fairway.state.membership import PodHints, queue_named
 from fairway.state.queues import DEFAULT_QUEUE
 from fairway.state.shaper import Shaper
 from fairway.state.tables import ClusterTables
@@ -39,27 +39,27 @@ class GroupIntake:
                 job.phase = LET_IN
         return job
 
-    def hear(self, job: Job, says: PodSays, by: int) -> None:
-        """A pod came (by 1) or went (by -1) that says something for its job."""
-        count = job.said.get(says, 0) + by
+    def count_hints(self, job: Job, hints: PodHints, by: int) -> None:
+        """A pod came (by 1) or went (by -1) with hints for its job."""
+        count = job.hints.get(hints, 0) + by
         if count:
-            job.said[says] = count
+            job.hints[hints] = count
         else:
-            del job.said[says]
+            del job.hints[hints]
         self.choose_queue(job)
         self._choose_topology(job)
         if job.implicit:
-            job.minimum = max((said.minimum for said in job.said), default=1)
-            spans = [(parse_span(said.starving_after) or 0, said.starving_after) for said in job.said]
+            job.minimum = max((given.minimum for given in job.hints), default=1)
+            spans = [(parse_span(given.starving_after) or 0, given.starving_after) for given in job.hints]
             longest = max(spans, default=(0, ""))[1]
             job.annotations = {STARVING_AFTER: longest} if longest else None
-            uid = min((said.controller for said in job.said if said.controller), default="")
+            uid = min((given.controller for given in job.hints if given.controller), default="")
             if uid != job.uid:
                 job.uid = uid
-                self.rehold(job)
+                self.read_reservations(job)
 
     def _choose_topology(self, job: Job) -> None:
-        job.topology = job.own_topology or strictest(said.topology for said in job.said)
+        job.topology = job.own_topology or strictest(hints.topology for hints in job.hints)
 
     def suspect_queue(self, job: Job) -> None:
         """A job lets go of its queue: if no object has made that, it may be of no use any more."""
@@ -68,7 +68,7 @@ class GroupIntake:
 
     def choose_queue(self, job: Job) -> None:
         """The queue of the group, else of its pods (of several the first by name), else of the namespace."""
-        named = job.named_queue or min((said.queue for said in job.said if said.queue), default="")
+        named = job.named_queue or min((hints.queue for hints in job.hints if hints.queue), default="")
         self._move_queue(job, named or self._state.namespaces.queue(job.namespace) or DEFAULT_QUEUE)
 
     def upsert(self, group: PodGroup) -> None:
@@ -88,9 +88,9 @@ class GroupIntake:
         job.created = None if meta.creation_timestamp is None else from_datetime(meta.creation_timestamp)
         job.phase = group.status.phase
         job.annotations = kept(meta)
-        self._state.faults.read(f"podgroup {job.key}", meta)
+        self._state.annotation_problems.read(f"podgroup {job.key}", meta)
         job.last_ready = _last_ready(group)
-        self.rehold(job)
+        self.read_reservations(job)
         self._state.priorities.name(job.priority_class, -1)
         job.priority_class = spec.priority_class_name
         self._state.priorities.name(job.priority_class, 1)
@@ -112,8 +112,8 @@ class GroupIntake:
         self._choose_topology(job)
         self._state.priorities.name(job.priority_class, -1)
         job.annotations, job.priority_class, job.last_ready = None, "", None
-        self._state.faults.forget(f"podgroup {key}")
-        self.rehold(job)
+        self._state.annotation_problems.forget(f"podgroup {key}")
+        self.read_reservations(job)
         self._ledger.mark(job)
         if not job.tasks:
             del self._state.groups[key]
@@ -126,7 +126,7 @@ class GroupIntake:
         else:
             self._ledger.enter(task, reservation.state, self._state.nodes.row(reservation.node))
 
-    def rehold(self, job: Job) -> None:
+    def read_reservations(self, job: Job) -> None:
         """The job, or its reservation, came, changed or went: its waiting pods keep what it says now."""
         known = self._state.reservations
         job.planned, job.overrun = known.planned(job), known.overrun(job)
@@ -142,12 +142,12 @@ class GroupIntake:
     def _move_queue(self, job: Job, queue: str) -> None:
         if queue == job.queue:
             return
-        held = [task for task in job.tasks if task.state in ACCOUNTED]
+        allocated = [task for task in job.tasks if task.state in ACCOUNTED]
         queues = self._state.queues
-        for task in held:
+        for task in allocated:
             queues.get(job.queue).charge(job.namespace, task.shape.vector, -1)
         job.queue = intern(queue)
-        for task in held:
+        for task in allocated:
             queues.get(job.queue).charge(job.namespace, task.shape.vector, 1)
             self._state.nodes.touch(task.node)
         self._ledger.mark(job)

@@ -12,7 +12,7 @@ from fairway.state.device_requests import device_record
 from fairway.state.intake.groups import GroupIntake
 from fairway.state.jobs import Job, Task
 from fairway.state.ledger import TaskLedger
-from fairway.state.membership import Belongs, belonging, pod_says, queue_named
+from fairway.state.membership import Belongs, belonging, pod_hints, queue_named
 from fairway.state.queues import DEFAULT_QUEUE
 from fairway.state.shaper import ShapeDraft, Shaper
 from fairway.state.tables import ClusterTables
@@ -83,14 +83,14 @@ class PodIntake:
             self._learn(belonging(pod)[0], pod)
         self._forget(key)
 
-    def forget_remembered(self) -> None:
+    def forget_traits(self) -> None:
         self._traits.clear()
 
     # -- reading and forgetting ----------------------------------------------------------------------------------
 
     def _is_foreign(self, pod: Pod) -> bool:
-        ours = self._state.scheduler_names
-        return ours is not None and pod.spec.scheduler_name not in ours
+        own_names = self._state.scheduler_names
+        return own_names is not None and pod.spec.scheduler_name not in own_names
 
     def _read(self, key: str, pod: Pod, job: str, belongs: Belongs, draft: ShapeDraft) -> Task:
         state, traits = self._state, self._traits.of(pod)
@@ -113,9 +113,9 @@ class PodIntake:
         task.started = None if started is None else from_datetime(started)
         state.tasks[key] = task
         if belongs is not Belongs.ALONE:
-            task.says = pod_says(pod)
-            self._groups.hear(task.job, task.says, 1)
-        state.faults.read(f"pod {key}", pod.metadata)
+            task.hints = pod_hints(pod)
+            self._groups.count_hints(task.job, task.hints, 1)
+        state.annotation_problems.read(f"pod {key}", pod.metadata)
         state.priorities.name(traits.priority_class, 1)
         nomination = read_nomination(pod)
         if nomination is not None:
@@ -125,9 +125,9 @@ class PodIntake:
 
     def _give_shape(self, task: Task, draft: ShapeDraft) -> None:
         self._state.terms.enter(task)
-        task.shape, told = self._shaper.shape(draft, task.job.namespace, task.labels)
+        task.shape, new_matches = self._shaper.shape(draft, task.job.namespace, task.labels)
         task.matched = task.shape.matched
-        self._tell((term, other) for term, other in told if other is not task)
+        self._rematch_new_terms((term, other) for term, other in new_matches if other is not task)
 
     def _alone(self, key: str, pod: Pod, created: Micros | None) -> Job:
         namespace, named = pod.metadata.namespace, queue_named(pod.metadata)
@@ -143,9 +143,9 @@ class PodIntake:
 
     def _forget(self, key: str) -> None:
         state = self._state
-        stranger = state.foreign.pop(key, None)
-        if stranger is not None:
-            self._place_foreign(stranger, -1)
+        foreign = state.foreign.pop(key, None)
+        if foreign is not None:
+            self._place_foreign(foreign, -1)
             self._forget_volumes(key)
         task = state.tasks.get(key)
         if task is None:
@@ -156,14 +156,14 @@ class PodIntake:
         task.job.tasks.remove(task)
         self._groups.suspect_queue(task.job)
         if not task.job.alone:
-            self._groups.hear(task.job, task.says, -1)
+            self._groups.count_hints(task.job, task.hints, -1)
         state.terms.leave(task)
         self._shaper.release(task.shape)
         self._forget_volumes(key)
         self._with_claims.pop(key, None)
         state.nominations.pop(key, None)
         state.gates.pop(key, None)
-        state.faults.forget(f"pod {key}")
+        state.annotation_problems.forget(f"pod {key}")
         self._ledger.mark(task.job)
         if not task.job.tasks and not task.job.group and not task.job.alone:
             del state.groups[task.job.key]
@@ -202,7 +202,7 @@ class PodIntake:
 
     # -- when what pods rest on changes --------------------------------------------------------------------------
 
-    def _tell(self, tasks: Iterable[tuple[int, Task]]) -> None:
+    def _rematch_new_terms(self, tasks: Iterable[tuple[int, Task]]) -> None:
         """A new term matches these tasks: count them where they are, and give those that wait a new shape."""
         for term, task in tasks:
             if task.state in ON_NODE and task.node != NOWHERE:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from fairway.errors import Fault, FaultsError, InputError
+from fairway.errors import InputError, Problem, ProblemsError
 
 EXAMPLES = 5
 
 
-class TraceFaults:
+class TraceProblems:
     """What was wrong in one trace file. A wrong row is left out; it never stops the rest."""
 
     def __init__(self, source: str, *, strict: bool = False) -> None:
         self.source = source
         self.strict = strict
         self.count = 0
-        self.examples: list[Fault] = []
+        self.examples: list[Problem] = []
         self._note = ""
 
     def note(self, text: str) -> None:
@@ -23,12 +23,12 @@ class TraceFaults:
 
     def add(self, line: int, message: str, path: str = "") -> None:
         """Note a row that is left out; where the user is strict it is an error instead."""
-        fault = Fault(self.source, line, path, message)
+        problem = Problem(self.source, line, path, message)
         if self.strict:
-            raise FaultsError([fault])
+            raise ProblemsError([problem])
         self.count += 1
         if len(self.examples) < EXAMPLES:
-            self.examples.append(fault)
+            self.examples.append(problem)
 
     def summary(self) -> list[str]:
         """What was noted; a line that counts, then the examples; nothing where nothing was wrong."""

@@ -44,20 +44,20 @@ def find(rules: Rules, table: ClusterTable, ledger: Ledger) -> ClusterCapacity:
     """
     placement = rules.name
     own = {slot: ledger.consumed(slot, placement, rules.requirements) for slot in ledger.used_by(placement)}
-    held = ledger.held_by(placement)
+    reserved = ledger.reserved_by(placement)
     enough = table.reports_free.copy()
     available, needed = {}, {}
     for name, amount in rules.requirements.amounts.items():
         others = ledger.outstanding(name).copy()
-        for entry in held:
+        for entry in reserved:
             others[entry.slot] -= entry.remaining.get(name)
         available[name] = np.maximum(np.maximum(table.amounts("free", name), 0) - others, 0)
         needed[name] = np.full(table.size, amount, np.int64)
         for slot, used in own.items():
             needed[name][slot] -= used.get(name)
         enough &= available[name] >= needed[name]
-    for entry in held:
-        enough[entry.slot] |= rules.requirements.less_equal(entry.held)
+    for entry in reserved:
+        enough[entry.slot] |= rules.requirements.less_equal(entry.reserved)
     return ClusterCapacity(enough, table.reports_free.copy(), available, needed)
 
 
@@ -81,7 +81,7 @@ def overdrawn(rules: Rules, table: ClusterTable, ledger: Ledger, chosen: Sequenc
 
 def fitting(rules: Rules, table: ClusterTable, ledger: Ledger, chosen: Sequence[int], size: Resource) -> list[int]:
     """How many replicas fit in each cluster, those that run there included; none where free is unknown."""
-    rooms = []
+    counts = []
     for slot in chosen:
         facts = table.facts[slot]
         free = {} if facts is None or facts.free is None else facts.free
@@ -92,5 +92,5 @@ def fitting(rules: Rules, table: ClusterTable, ledger: Ledger, chosen: Sequence[
             others = int(ledger.outstanding(name)[slot]) - own
             if amount:
                 fits.append((max(0, free.get(name, 0) - others) + usage.get(name)) // amount)
-        rooms.append(min(fits, default=0))
-    return rooms
+        counts.append(min(fits, default=0))
+    return counts

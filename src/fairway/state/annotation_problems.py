@@ -70,7 +70,7 @@ _RULES = {
 }
 
 
-class AnnotationFaults:
+class AnnotationProblems:
     """By object: the texts that cannot be understood."""
 
     def __init__(self) -> None:
@@ -89,10 +89,10 @@ class AnnotationFaults:
         self._texts.pop(who, None)
 
     def warnings(self) -> list[str]:
-        faults = sorted((who, name, text) for who, texts in self._texts.items() for name, text in texts.items())
-        found = [_warning(*fault) for fault in faults[:SHOWN]]
-        if len(faults) > SHOWN:
-            found.append(f"{len(faults) - SHOWN} more annotations cannot be understood")
+        problems = sorted((who, name, text) for who, texts in self._texts.items() for name, text in texts.items())
+        found = [_warning(*problem) for problem in problems[:SHOWN]]
+        if len(problems) > SHOWN:
+            found.append(f"{len(problems) - SHOWN} more annotations cannot be understood")
         return found
 
 
