@@ -123,11 +123,11 @@ def test_room_that_victims_still_use_is_bound_to_no_pod_of_a_later_action():
     assert (evicted(found), nominations(found), bound(found)) == (["a"], {"high": "n1"}, {})
 
 
-def test_a_gang_for_which_nothing_can_be_evicted_counts_as_waiting_in_later_actions():
-    early = acting("enqueue", "preempt", "allocate")
-    gang = [waiting(f"g-{i}", group="g", cpu=1, priority=10) for i in range(2)]
-    found = plan(one_node(2), low("a", priority=10), make.group("g", minimum=2), gang, policy=early)
-    assert (bound(found), evicted(found)) == ({}, [])
+def test_a_gang_for_which_pods_are_evicted_has_none_of_its_own_yet():
+    found = plan(
+        nodes("n1", "n2", cpu=1), low("a"), low("b", "n2"), waiting_gang("g", 2, cpu=1, priority=10), policy=POLICY
+    )
+    assert (evicted(found), set(nominations(found))) == (["a", "b"], {"g-0", "g-1"})
     assert pending(found)["g"].ready == 0
 
 
