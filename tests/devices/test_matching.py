@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from devices.slow_matching import Choice, first
@@ -225,7 +225,9 @@ def test_feasible_exactly_when_trying_everything_finds_an_assignment_and_then_th
     assert choice_of(found, requests) == first(inventory, requests, apart, held)
 
 
-@given(st.lists(st.integers(0, 4), min_size=1, max_size=4), st.dictionaries(st.integers(0, 15), st.integers(0, 5)))
+@example([1, 1, 1], {0b001: 2, 0b111: 1})
+@example([1, 1, 3, 2, 1, 2], {11: 2, 39: 1, 60: 1, 5: 2, 3: 2, 27: 2})
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=6), st.dictionaries(st.integers(0, 63), st.integers(0, 5)))
 def test_the_flow_is_halls_condition(demands: list[int], buckets: dict[int, int]) -> None:
     def enough(subset: int) -> bool:
         wanted = sum(demand for line, demand in enumerate(demands) if subset >> line & 1)

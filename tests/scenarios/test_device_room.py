@@ -14,7 +14,7 @@ from support.contention import acting, reserved
 from support.devices import PREFIX, asking, device_node, gpu, kind_class, memory_class
 from support.engine import bound, decided, reasons, state_of
 from support.engine import policy as make_policy
-from support.objects import gang, made, pod, queue
+from support.objects import GPU, gang, made, pod, queue
 
 ANY = kind_class("any", "nvidia-gpu")
 HIGH = memory_class("high", "30G")
@@ -68,6 +68,19 @@ def test_nobody_is_evicted_for_a_device_that_nobody_holds() -> None:
     claimant = asking("p", classes={"high": 1}, spec=URGENT)
     found = decided(state_of(ANY, HIGH, PRIORITY, node, pods, claimant), PREEMPT)
     assert (evicted(found), reasons(found)) == ([], {"p": "DeviceUnavailable"})
+
+
+@pytest.mark.parametrize(
+    "holder",
+    [pod("a", node="n1", gpu=2), asking("a", node="n1", classes={"gpus": 2}, record={"gpus_nvidia.com_x2fgpu": 2})],
+    ids=["plain", "by class"],
+)
+def test_a_unit_is_counted_once_in_its_queue_whether_asked_for_by_name_or_by_class(holder: Any) -> None:
+    others = [pod("w", gpu=1, cpu=1), asking("v", classes={"gpus": 1})]
+    gpus = kind_class("gpus", "nvidia.com/gpu")
+    found = decided(state_of(gpus, device_node("n1", gpu=4), holder, others), policy("enqueue, allocate"))
+    assert sorted(bound(found)) == ["v", "w"]
+    assert found.queues[0].allocated[GPU] == found.namespaces[0].allocated[GPU] == "4"
 
 
 @pytest.mark.parametrize("waits_before", [False, True])

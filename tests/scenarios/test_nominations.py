@@ -83,6 +83,14 @@ def test_while_a_gang_waits_others_may_use_what_it_does_not_need():
     assert (bound(found), nominations(found)) == ({"o1": "n1"}, {"g-0": "n1", "g-1": "n2"})
 
 
+def test_the_room_of_a_claimant_that_is_placed_elsewhere_is_free_in_the_same_cycle():
+    nodes = [make.node("n1", cpu=3), make.node("n2", cpu=3)]
+    found = plan(
+        nodes, leaving("victim"), claimant(cpu=3), waiting("other", cpu=2), policy=acting("enqueue", "allocate")
+    )
+    assert (bound(found), nominations(found)) == ({"mine": "n2", "other": "n1"}, {})
+
+
 def test_two_claimants_of_one_node_do_not_use_one_room_twice():
     """One of two victims is gone: there is room for one of the two who were nominated."""
     pods = [nominated(waiting(f"m{i}", cpu=2, priority=10, created=i), "n1") for i in range(2)]
