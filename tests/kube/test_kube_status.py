@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -13,61 +12,20 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from fairway.api.meta import Condition
-from fairway.clock import SECOND, Micros, to_datetime
-from fairway.drive.change import Change
-from fairway.drive.loop import Rhythm, SchedulerLoop
+from fairway.clock import SECOND, to_datetime
 from fairway.kube.event_requests import EventMaker, EventNote, EventWrite, Regarding
 from fairway.kube.events import EventWriter
 from fairway.kube.status import StatusWriter
 from fairway.kube.status_requests import StatusWrite
 from fairway.kube.throttle import StatusFacts, StatusThrottle, substance
+from kube.stage import LoopStage
 from support.effort import examples
-from support.engine import flat, policy
 from support.objects import BEGIN, gang, group, made, node, pod, queue
 
 
-class HandClock:
-    """Virtual time: what is planned is called when the time is moved there."""
-
-    def __init__(self) -> None:
-        self.time = BEGIN
-        self.planned: list[tuple[Micros, Callable[[], None]]] = []
-
-    def now(self) -> Micros:
-        return self.time
-
-    def call_at(self, when: Micros, call: Callable[[], None]) -> Any:
-        entry = (max(when, self.time), call)
-        self.planned.append(entry)
-        return _Planned(self.planned, entry)
-
-    def move(self, seconds: float) -> None:
-        end = self.time + int(seconds * SECOND)
-        while due := [entry for entry in self.planned if entry[0] <= end]:
-            first = min(due, key=lambda entry: entry[0])
-            self.planned.remove(first)
-            self.time = max(self.time, first[0])
-            first[1]()
-        self.time = end
-
-
-class _Planned:
-    def __init__(self, planned: list[Any], entry: Any) -> None:
-        self._planned, self._entry = planned, entry
-
-    def cancel(self) -> None:
-        if self._entry in self._planned:
-            self._planned.remove(self._entry)
-
-
-class SilentWorld:
-    def carry_out(self, changes: Sequence[Change]) -> None: ...
-
-
-class Stage:
+class Stage(LoopStage):
     def __init__(self, *things: Any, groups: dict[Any, str] | None = None) -> None:
-        self.clock = HandClock()
-        self.loop = SchedulerLoop(SilentWorld(), self.clock, policy(), rhythm=Rhythm(reasons_interval=0))
+        super().__init__()
         self.writes: list[StatusWrite] = []
         self.events: list[EventWrite] = []
         versions = groups or {}
@@ -82,11 +40,6 @@ class Stage:
     def _take(self, write: EventWrite) -> bool:
         self.events.append(write)
         return True
-
-    def see(self, *things: Any) -> None:
-        for thing in flat(things):
-            self.loop.seen(thing)
-        self.clock.move(0.1)
 
     def taken(self) -> dict[str, Any]:
         """What was written since the last call, by kind and name."""

@@ -26,13 +26,21 @@ RESERVATION = "Reservation"
 T = TypeVar("T", ResourceClaim, ResourceClaimTemplate, DeviceClass)
 
 
-def changes_of(plan: Plan, store: ObjectStore, now: Micros, writer: ReservationWriter | None = None) -> list[Change]:
+def changes_of(
+    plan: Plan,
+    store: ObjectStore,
+    now: Micros,
+    writer: ReservationWriter | None = None,
+    *,
+    makes_claims: bool = True,
+) -> list[Change]:
     """What has to be written for the plan, claims before their pods. A driver that carries out one plan after the
-    other gives its `writer`, so that reservations which stay as they are are not made again.
+    other gives its `writer`, so that reservations which stay as they are are not made again. Without `makes_claims`
+    another controller makes the claims that pods have from templates: a job waits until they are there.
     """
     found: list[Change] = []
     if plan.placed:
-        found += _bindings(plan, store, now)
+        found += _bindings(plan, _DeviceObjects(store, makes_claims), store, now)
     if plan.evictions:
         found += _evictions(plan, store, now)
     found += _reservations(plan, store, ReservationWriter() if writer is None else writer)
@@ -72,14 +80,17 @@ class _Lookup(Generic[T]):
 
 
 class _DeviceObjects:
-    def __init__(self, store: ObjectStore) -> None:
+    def __init__(self, store: ObjectStore, makes_claims: bool) -> None:
+        self.makes_claims = makes_claims
         self.claims = _Lookup(store, ResourceClaim)
         self.templates = _Lookup(store, ResourceClaimTemplate)
         self.device_classes = _Lookup(store, DeviceClass)
 
 
-def _bindings(plan: Plan, store: ObjectStore, now: Micros) -> Iterator[Change]:
-    known = _DeviceObjects(store)
+def _bindings(plan: Plan, known: _DeviceObjects, store: ObjectStore, now: Micros) -> list[Change]:
+    """A job of which one pod cannot be bound after all is left out whole: the next plan knows more."""
+    found: list[Change] = []
+    blocked: set[str] = set()
     for binding in plan.bindings:
         pod = _pod(store, binding.pod)
         if pod is None or pod.spec.node_name:
@@ -87,15 +98,27 @@ def _bindings(plan: Plan, store: ObjectStore, now: Micros) -> Iterator[Change]:
         statuses = pod.status.resource_claim_statuses
         if pod.spec.resource_claims:
             allocated = allocate(pod, binding, known, now)
-            if allocated is None:
-                continue  # a claim went while the plan was made: the next plan knows
+            if allocated is None:  # a claim went while the plan was made, or is not there yet
+                blocked.add(binding.job)
+                continue
             statuses = allocated[0].status.resource_claim_statuses
             for claim in allocated[1]:
                 known.claims.add(f"{claim.metadata.namespace}/{claim.metadata.name}", claim)
                 key = ("ResourceClaim", claim.metadata.namespace, claim.metadata.name)
                 if store.get(key) != claim:
-                    yield AllocateClaim(key, claim.metadata.uid, claim, binding.pod)
-        yield Bind(pod_key(binding.pod), pod.metadata.uid, binding, now, statuses)
+                    found.append(AllocateClaim(key, claim.metadata.uid, claim, binding.pod))
+        found.append(Bind(pod_key(binding.pod), pod.metadata.uid, binding, now, statuses))
+    return _without(found, blocked, plan) if blocked else found
+
+
+def _without(changes: list[Change], jobs: set[str], plan: Plan) -> list[Change]:
+    pods = {binding.pod for binding in plan.bindings if binding.job in jobs}
+    return [
+        change
+        for change in changes
+        if not (isinstance(change, AllocateClaim) and change.pod in pods)
+        and not (isinstance(change, Bind) and change.binding.pod in pods)
+    ]
 
 
 def _evictions(plan: Plan, store: ObjectStore, now: Micros) -> Iterator[Change]:

@@ -47,6 +47,10 @@ class DeviceObjects(Protocol):
     """Where claims, their templates and classes are looked up."""
 
     @property
+    def makes_claims(self) -> bool:
+        """Whether a claim that a pod has from a template is made here, where it is not there yet."""
+
+    @property
     def claims(self) -> Lookup[ResourceClaim]: ...
 
     @property
@@ -57,13 +61,15 @@ class DeviceObjects(Protocol):
 
 
 def allocate(pod: Pod, binding: Binding, known: DeviceObjects, at: Micros) -> tuple[Pod, list[ResourceClaim]] | None:
-    """The pod and its claims as they are once the binding is carried out; None where a claim or template is gone."""
+    """The pod and its claims as they are once the binding is carried out; None where a claim or template is gone, or
+    a claim is still to be made by another controller.
+    """
     made: list[ResourceClaim] = []
     statuses: list[PodClaimStatus] = []
     for entry in pod.spec.resource_claims:
         claim = claim_of(pod, entry.name, known.claims)
         if entry.resource_claim_template_name is not None:
-            if claim is None:
+            if claim is None and known.makes_claims:
                 claim = _from_template(pod, entry.name, entry.resource_claim_template_name, known, at)
             if claim is not None:
                 statuses.append(PodClaimStatus(entry.name, claim.metadata.name))

@@ -117,6 +117,7 @@ class SchedulerLoop:
         registry: Registry | None = None,
         listeners: Iterable[Listener] = (),
         stopwatch: Stopwatch = time.perf_counter_ns,
+        makes_claims: bool = True,
     ) -> None:
         self.store = ObjectStore()
         self.state = ClusterState() if state is None else state
@@ -128,6 +129,7 @@ class SchedulerLoop:
         self._rhythm = rhythm
         self._registry = registry
         self._stopwatch = stopwatch
+        self._makes_claims = makes_claims
         self._start = timer.now()
         self._leads = True
         self._must_decide = True
@@ -249,7 +251,7 @@ class SchedulerLoop:
         begin = self._stopwatch()
         plan = decide(self.state, self.policy, now, registry=self._registry, reasons=reasons)
         spent = self._stopwatch() - begin
-        changes = changes_of(plan, self.store, now, self._reservations)
+        changes = changes_of(plan, self.store, now, self._reservations, makes_claims=self._makes_claims)
         return Cycle(self.cycles, now, plan, changes, reasons, spent)
 
     def _carry_out(self, cycle: Cycle) -> None:

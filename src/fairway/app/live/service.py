@@ -34,6 +34,7 @@ from fairway.clock import SECOND, wall_clock
 from fairway.drive.change import Change, Evict
 from fairway.drive.loop import Rhythm, SchedulerLoop
 from fairway.kube.budgets import hold_budgets
+from fairway.kube.claim_guard import ClaimGuard
 from fairway.kube.client import ApiClient
 from fairway.kube.connection import Connection
 from fairway.kube.event_requests import EventMaker, Regarding
@@ -183,6 +184,7 @@ class LiveScheduler:
             state=state,
             rhythm=Rhythm(min_interval=int(settings.min_interval * SECOND)),
             listeners=[self._observer],
+            makes_claims=False,
         )
         self._scheduler.lead(False)
         self._gangs = GangGuard(
@@ -193,7 +195,8 @@ class LiveScheduler:
             self._carry_out,
             self._gang_timed_out,
         )
-        self._scheduler.listeners.append(self._gangs)
+        claims = ClaimGuard(state, self._scheduler.store, self._carry_out)
+        self._scheduler.listeners += [self._gangs, claims]
         if not settings.dry_run:
             self._add_writers(state, groups)
         self._lease = self._lease_keeper()
