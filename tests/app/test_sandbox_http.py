@@ -212,6 +212,14 @@ def test_a_fault_of_ours_is_said_to_be_one(server: Server, sandbox: Sandbox, mon
     assert "an error in Fairway, please report it: ZeroDivisionError" in answer["error"]
 
 
+def test_an_answer_that_cannot_be_written_is_an_error_of_ours_too(
+    server: Server, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox, "nodes", lambda: [object()])
+    status, answer = ask(server, "GET", "/v1/nodes")
+    assert (status, "an error in Fairway, please report it: TypeError" in answer["error"]) == (500, True)
+
+
 def test_no_sandbox_and_no_such_address() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

@@ -204,6 +204,20 @@ def test_what_a_sandbox_does_not_take() -> None:
         sandbox.apply([pod("p", cpu=1, annotations=running_for("long"))])
 
 
+@pytest.mark.parametrize("there", [[group("x", minimum=1)], [pod("m", group="x", cpu=1)], []])
+def test_a_lone_pod_and_a_group_do_not_share_a_name(there: list[object]) -> None:
+    """A sandbox knows jobs by their names: together they would be shown, and deleted, as one job."""
+    sandbox = made(node("n", cpu=8), there)
+    coming = [pod("x", cpu=1)] if there else [pod("x", cpu=1), group("x", minimum=1)]
+    with pytest.raises(InputError, match="Pod default/x: there is a group of that name, expected another name"):
+        sandbox.apply(coming)
+    with pytest.raises(InputError, match="Pod default/x: there is a group of that name"):
+        made(node("n", cpu=8), there, coming)
+    other = made(node("n", cpu=8), pod("x", cpu=1))
+    with pytest.raises(InputError, match="Pod default/x: there is a group of that name"):
+        other.apply([pod("m", group="x", cpu=1)])
+
+
 def test_explaining_asks_a_copy() -> None:
     sandbox = after(made(node("n", cpu=4), pod("a", cpu=3, annotations=lasting("10m")), pod("b", cpu=3)), 3)
     before = sandbox.last_event()

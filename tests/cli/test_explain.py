@@ -69,6 +69,14 @@ def test_pods_of_the_cluster_itself_are_not_among_those_without_a_known_end(
     assert json.loads(fairway(*given, "-o", "json").out)["forecast"]["unknownCount"] == 1
 
 
+def test_no_job_is_told_to_wait_for_the_end_of_pods_of_the_cluster_itself(fairway: Fairway, tmp_path: Path) -> None:
+    path = tmp_path / "all.yaml"
+    path.write_text(CLUSTER.replace("busy, namespace: team", "busy, namespace: kube-system"))
+    found = fairway("explain", "train", "-f", str(path), "--now", "2026-01-01T00:30:00Z").out
+    assert "request at most 1 nvidia.com/gpu instead of 2" in found
+    assert "wait for the end of" not in found
+
+
 def test_times_are_round_for_people_and_exact_for_programs(fairway: Fairway, cluster: str) -> None:
     given = ("explain", "train", "-f", cluster, "--now", "2026-01-01T00:30:00.123456Z")
     assert "starts at 2026-01-01T01:10:00Z (in 40m) if nothing else arrives." in fairway(*given).out

@@ -42,6 +42,28 @@ def test_pods_that_run_in_a_circle_of_queues_are_still_counted():
     assert {queue.name: queue.allocated["cpu"] for queue in made.queues}["a"] == "3"
 
 
+def chain(length):
+    """Queues q1, q2, ..., each below the one before."""
+    return [make.queue(f"q{level}", parent=f"q{level - 1}" if level > 1 else "") for level in range(1, length + 1)]
+
+
+def test_a_tree_of_queues_has_at_most_64_levels(tmp_path):
+    pod = make.pod("p", queue="q64", cpu=1)
+    assert bound(plan(make.node("n1", cpu=4), chain(64), pod)) == {"p": "n1"}
+    refused(
+        [make.node("n1", cpu=4), *chain(66), pod], tmp_path, "spec.parent: is 'q64': queue q65 would be on level 65"
+    )
+    assert "q66" not in run_plan([make.node("n1", cpu=4), *chain(66), pod], tmp_path).err
+
+
+def test_a_chain_of_3000_queues_is_a_reason_for_the_jobs_there():
+    pods = [make.pod("p", queue="q3000", cpu=1), make.pod("r", queue="q3000", node="n1", cpu=1), make.pod("q", cpu=1)]
+    made = plan(make.node("n1", cpu=4), chain(3000), *pods)
+    assert bound(made) == {"q": "n1"}
+    assert "queue q3000 is below more queues than the 64 levels" in waiting(made)["p"].message
+    assert {queue.name: queue.allocated.get("cpu") for queue in made.queues}["q3000"] == "1"
+
+
 def test_a_queue_that_is_its_own_parent_is_an_error(tmp_path):
     queue = make.manifest(make.queue("a")) | {"spec": {"parent": "a"}}
     refused([queue], tmp_path, "spec.parent: is the queue itself, expected another queue")

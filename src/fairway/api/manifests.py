@@ -22,10 +22,12 @@ from fairway.api.documents import Document, PlainDocument, PlainValue, Value, re
 from fairway.api.json_text import TOO_DEEP
 from fairway.api.kinds import ApiObject, Kind, ObjectKey
 from fairway.api.pods import Pod
+from fairway.api.scheduling import MAX_QUEUE_DEPTH, Queue
 from fairway.api.shape import Finding, Path, describe, fit, path_text
 from fairway.api.sources import read_sources
 from fairway.api.templates import expand, is_expanded, is_template
 from fairway.api.unknown_fields import unknown_fields
+from fairway.api.validation.scheduling import queue_levels
 from fairway.errors import ManifestError, Problem
 
 MAX_PROBLEMS = 50
@@ -83,7 +85,8 @@ def load(
         for document in read_documents(source):
             collector.add(document)
     collector.unreadable(unreadable)
-    return collector.finish()
+    manifests = collector.finish()
+    return manifests.reject(_too_deep(manifests))
 
 
 def parse_object(data: Mapping[str, object], where: str = "object") -> ApiObject:
@@ -305,6 +308,18 @@ def _outside(findings: list[Finding], malformed: list[Finding]) -> list[Finding]
         for path, message in findings
         if not any(path[:length] in places for length in range(len(path) + 1))
     ]
+
+
+def _too_deep(manifests: Manifests) -> dict[ObjectKey, list[Problem]]:
+    """Queues below more queues than a tree may have; the first of each branch is named."""
+    found: dict[ObjectKey, list[Problem]] = {}
+    for queue, level in queue_levels([obj for obj in manifests.objects if isinstance(obj, Queue)]):
+        if level > MAX_QUEUE_DEPTH:
+            below = f"is {queue.spec.parent!r}: queue {queue.metadata.name} would be on level {level} of its tree"
+            text = f"{below}, expected at most {MAX_QUEUE_DEPTH} levels"
+            first = level == MAX_QUEUE_DEPTH + 1
+            found[kinds.key(queue)] = [manifests.problem(queue, ("spec", "parent"), text)] if first else []
+    return found
 
 
 def _still_used(obj: ApiObject) -> list[Finding]:

@@ -12,6 +12,9 @@ from fairway.api.pods import PreemptionPolicy
 QueueState = Literal["", "Open", "Closed", "Closing", "Unknown"]
 PodGroupPhase = Literal["", "Pending", "Running", "Unknown", "Inqueue", "Completed"]
 
+MAX_QUEUE_DEPTH = 64
+"""Levels of a tree of queues. What a pod is charged with is charged on every level: deeper trees are refused."""
+
 
 class PriorityClass(ApiStruct, frozen=True):
     value: Int32

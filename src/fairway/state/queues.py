@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Set
 
 from fairway.api.meta import LabelSelector
-from fairway.api.scheduling import Queue
+from fairway.api.scheduling import MAX_QUEUE_DEPTH, Queue
 from fairway.api.selectors import matches
 from fairway.clock import Micros, from_datetime
 from fairway.resources.algebra import Resource
@@ -236,16 +236,20 @@ class QueueTree:
                 del amounts[dimensions:]
 
     def ancestors(self, name: str) -> list[QueueInfo]:
-        """The queue and those above it, upwards. A circle of parents ends where it closes."""
-        ancestry: list[QueueInfo] = []
+        """The queue and those above it, upwards. A circle of parents ends where it closes; a queue below more than a
+        tree may have stands by itself.
+        """
+        ancestry: dict[str, QueueInfo] = {}
         queue: QueueInfo | None = self._queues.get(name)
-        while queue is not None and queue not in ancestry:
-            ancestry.append(queue)
+        while queue is not None and queue.name not in ancestry:
+            if len(ancestry) == MAX_QUEUE_DEPTH:
+                return [self._queues[name]]
+            ancestry[queue.name] = queue
             queue = self._queues.get(queue.parent) if queue.parent else None
-        return ancestry
+        return list(ancestry.values())
 
     def in_circle(self, name: str) -> bool:
-        """Whether following parents from here never reaches the top."""
+        """Whether following parents from here does not reach the top: they go in a circle, or are too many."""
         ancestry = self.ancestors(name)
         return bool(ancestry) and bool(ancestry[-1].parent) and ancestry[-1].parent in self._queues
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 
 from fairway.api.scheduling import PodDisruptionBudget, PodGroup, PriorityClass, Queue, QueueSpec
 from fairway.api.shape import Finding, Path, describe
@@ -66,3 +67,19 @@ def _check_within_capability(spec: QueueSpec, findings: list[Finding]) -> None:
             if parse_amount(name, amounts[name]) > parse_amount(name, spec.capability[name]):
                 expected = f"at most the capability of {spec.capability[name]}"
                 findings.append(((*path, name), f"is {amounts[name]}, expected {expected}"))
+
+
+def queue_levels(queues: Iterable[Queue]) -> Iterator[tuple[Queue, int]]:
+    """Queues with their level in the tree that they make together, from the top. Those in a circle are left out: they
+    are a reason for the jobs there.
+    """
+    known = {queue.metadata.name: queue for queue in queues}
+    children: dict[str, list[Queue]] = {}
+    for queue in known.values():
+        parent = queue.spec.parent
+        children.setdefault(parent if parent in known and parent != "root" else "", []).append(queue)
+    number, level = 1, children.get("", [])
+    while level:
+        yield from ((queue, number) for queue in level)
+        level = [child for queue in level for child in children.get(queue.metadata.name, ())]
+        number += 1

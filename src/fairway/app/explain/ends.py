@@ -1,4 +1,7 @@
-"""Whose end would let the job start: the runs that end first, none of which could be spared."""
+"""Which running pods would have to end to let the job start: those that end first, none of which could be spared.
+
+Pods of the cluster itself (`kube-system`) run as long as their nodes do: no job is told to wait for their end.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from fairway.app.explain.model import SuggestedChange
 from fairway.app.explain.question import Attempt, Attempts, Question
 from fairway.app.explain.runs import Runs
 from fairway.app.explain.search import smallest_set
+from fairway.app.explain.situation import SYSTEM
 from fairway.clock import Micros, to_the_second
 from fairway.sim.live import FOREVER
 from fairway.state.reader import key_of
@@ -29,8 +33,9 @@ def attempts(question: Question) -> Attempts:
 def _ends(question: Question) -> SuggestedChange | None:
     situation = question.situation
     runs = Runs(situation)
-    ends = {key_of(pod): runs.end(pod) for pod in situation.placed_pods(without=question.job)}
-    ordered = sorted(situation.placed_pods(without=question.job), key=lambda pod: (ends[key_of(pod)], key_of(pod)))
+    placed = [pod for pod in situation.placed_pods(without=question.job) if pod.metadata.namespace != SYSTEM]
+    ends = {key_of(pod): runs.end(pod) for pod in placed}
+    ordered = sorted(placed, key=lambda pod: (ends[key_of(pod)], key_of(pod)))
 
     def works(pods: Sequence[Pod]) -> bool:
         return question.works([*map(_ended, pods), *situation.released(pods)])

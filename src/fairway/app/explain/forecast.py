@@ -10,12 +10,10 @@ from msgspec.structs import replace
 
 from fairway.app.explain.look_ahead import LookAhead
 from fairway.app.explain.model import Forecast, UnknownEnd
-from fairway.app.explain.situation import Situation, effect_on
+from fairway.app.explain.situation import SYSTEM, Situation, effect_on
 from fairway.clock import Micros, format_rfc3339, to_the_second
 from fairway.sim.spans import rounded_span
 
-SYSTEM = "kube-system"
-"""Pods there run for as long as the cluster does: nobody waits for their end."""
 NAMED = 10
 """Runs of unknown end that are listed; the rest are counted."""
 

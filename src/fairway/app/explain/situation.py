@@ -36,6 +36,9 @@ from fairway.state.names import arrival_order
 from fairway.state.queues import DEFAULT_QUEUE
 from fairway.state.reader import job_of
 
+SYSTEM = "kube-system"
+"""Pods there run for as long as the cluster does: no job waits for their end."""
+
 
 class PastRun(NamedTuple):
     namespace: str

@@ -108,6 +108,8 @@ class Commands:
             if isinstance(thing, Pod):
                 self._check_pod(thing)
         self._check_classes([thing for thing in things if isinstance(thing, ResourceClass)])
+        if any(isinstance(thing, Pod | PodGroup) for thing in things):
+            check_names([*things, *self._cluster.objects.values()])
         new = sum(kinds.key(thing) not in self._cluster.objects for thing in things)
         if len(self._cluster.objects) + new > MOST_OBJECTS:
             raise InputError(f"a sandbox can have at most {MOST_OBJECTS} objects, there would be more")
@@ -128,8 +130,6 @@ class Commands:
     def _check_pod(self, pod: Pod) -> None:
         key, job = key_of(pod), job_of(pod)
         known = self._cluster.pods.get(key)
-        if job == key and not group_of(pod) and self._cluster.jobs.get(key) is not None and known is None:
-            raise InputError(f"Pod {key}: there is a group of that name, expected another name")
         if known is None:
             return
         if job != job_of(known.pod):
@@ -265,3 +265,23 @@ def _with_managed(thing: T, known: T) -> T:
     """The new object with what the scheduler wrote on the old one."""
     notes = {name: text for name, text in known.metadata.annotations.items() if name in _MANAGED}
     return replace(thing, metadata=replace(thing.metadata, annotations={**thing.metadata.annotations, **notes}))
+
+
+def check_names(things: Iterable[ApiObject]) -> None:
+    """Refuse a lone pod and a PodGroup of one name: a sandbox knows its jobs by their names."""
+    lone: set[str] = set()
+    groups: set[str] = set()
+    for thing in things:
+        if isinstance(thing, PodGroup):
+            groups.add(f"{thing.metadata.namespace}/{thing.metadata.name}")
+        elif isinstance(thing, Pod) and not is_ended(thing):
+            group = group_of(thing)
+            if group:
+                groups.add(group)
+            elif job_of(thing) == key_of(thing):
+                lone.add(key_of(thing))
+    both = sorted(lone & groups)
+    if both:
+        raise InputError(
+            f"Pod {both[0]}: there is a group of that name, expected another name: a sandbox knows jobs by their names"
+        )

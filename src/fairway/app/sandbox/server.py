@@ -133,11 +133,11 @@ class _Handler(BaseHTTPRequestHandler):
         path = unquote(urlsplit(self.path).path)
         try:
             answer = self.api.answer(method, path, body)
-        except Exception as error:  # one request that finds a fault must not end the sandbox
-            answer = HttpAnswer(
-                500, {"error": f"an error in Fairway, please report it: {type(error).__name__}: {error}"}
-            )
-        self._send(answer)
+            status, document = answer.status, msgspec.json.encode(answer.document)
+        except Exception as error:  # one request that meets an error must not end the sandbox
+            text = f"an error in Fairway, please report it: {type(error).__name__}: {error}"
+            status, document = 500, msgspec.json.encode({"error": text})
+        self._write(status, document)
 
     def _refusal(self, method: str) -> HttpAnswer | None:
         port = self.connection.getsockname()[1]
@@ -162,8 +162,11 @@ class _Handler(BaseHTTPRequestHandler):
         return None
 
     def _send(self, answer: HttpAnswer) -> None:
-        body = msgspec.json.encode(answer.document) + b"\n"
-        self.send_response(answer.status)
+        self._write(answer.status, msgspec.json.encode(answer.document))
+
+    def _write(self, status: int, document: bytes) -> None:
+        body = document + b"\n"
+        self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Cache-Control", "no-store")

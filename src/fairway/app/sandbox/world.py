@@ -14,7 +14,7 @@ from fairway.api.manifests import load
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
 from fairway.app.records import LaterJob, written
-from fairway.app.sandbox.commands import controlled
+from fairway.app.sandbox.commands import check_names, controlled
 from fairway.app.sandbox.runtimes import arrived, arrives_after, drawn, with_run
 from fairway.clock import SECOND, Micros, to_datetime
 from fairway.resources.algebra import Resource
@@ -69,6 +69,7 @@ def demo_round(number: int) -> list[LaterJob]:
 def files_world(objects: Iterable[ApiObject], now: Micros) -> InitialWorld:
     """The objects of files; jobs whose pods say when they arrive come then, all others are there from the start."""
     things = [drawn(controlled(thing), now) if isinstance(thing, Pod) else thing for thing in objects]
+    check_names(things)
     times: dict[str, Micros] = {}
     for pod in things:
         if isinstance(pod, Pod):

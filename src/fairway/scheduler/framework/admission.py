@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fairway.api.scheduling import MAX_QUEUE_DEPTH
 from fairway.scheduler.framework.job_run import JobRun, gates_of
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.verdict import YES, Reason, Verdict
@@ -29,7 +30,12 @@ def queue_verdict(session: Session, name: str) -> Verdict:
     if not queue.exists:
         return Verdict(False, Reason.QUEUE_NOT_FOUND, detail=f"queue {name} does not exist")
     if queues.in_circle(name):
-        circle = " -> ".join([q.name for q in queues.ancestors(name)] + [queues.ancestors(name)[-1].parent])
+        names = [above.name for above in queues.ancestors(name)]
+        parent = queues[names[-1]].parent
+        if parent not in names:
+            deep = f"queue {name} is below more queues than the {MAX_QUEUE_DEPTH} levels that a tree may have"
+            return Verdict(False, Reason.QUEUE_NOT_FOUND, detail=deep)
+        circle = " -> ".join([*names, parent])
         return Verdict(False, Reason.QUEUE_NOT_FOUND, detail=f"the parents of queue {name} go in a circle: {circle}")
     orphan = queues.orphan_of(name)
     if orphan:
