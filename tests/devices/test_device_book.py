@@ -8,6 +8,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from msgspec.structs import replace
 
 from fairway.devices.track.invariants import check
 from fairway.devices.track.ledger import device_ledger
@@ -17,6 +18,7 @@ from fairway.state.events import Deleted, Upserted
 from support.devices import (
     DRIVER,
     asking,
+    book_of,
     device_node,
     gpu,
     held,
@@ -355,3 +357,19 @@ class Books(RuleBasedStateMachine):
 
 Books.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
 test_books = Books.TestCase
+
+
+def test_a_slice_that_cannot_be_read_is_named_until_it_is_gone_or_can_be_read() -> None:
+    good: Any = resource_slice("s", "n1", published("x"), counters={"board": {"memory": "1"}})
+    board = good.spec.shared_counters[0]
+    unreadable = replace(board, counters={"memory": replace(board.counters["memory"], value="many")})
+    bad = replace(good, spec=replace(good.spec, shared_counters=(unreadable,)))
+    state = state_of(kind_class("any", "g"), device_node("n1"), bad)
+    named = ["resourceslice s is set aside: invalid quantity 'many': expected a number before the suffix"]
+    assert book_of(state).warnings() == named
+    state.apply(Deleted(bad))
+    assert book_of(state).warnings() == []
+    state.upsert([bad])
+    assert book_of(state).warnings() == named
+    state.upsert([good])
+    assert book_of(state).warnings() == []

@@ -142,6 +142,20 @@ def test_more_clusters_than_there_were_slots() -> None:
     assert chosen(run(state)) == {"ns/p": ["c299", "c298"]}
 
 
+def test_decisions_that_name_many_unknown_clusters_make_room_for_themselves() -> None:
+    """The table grows though no cluster came; what was worked out for the smaller one is not used any more."""
+    asked = placement(
+        prioritizerPolicy=exact("ResourceAllocatableCPU"), numberOfClusters=1, predicates=selecting(on="1")
+    )
+    state = fleet(asked, *(cluster(name, {"cpu": "1"}, labels={"on": "1"}) for name in "ab"))
+    assert chosen(run(state)) == {"ns/p": ["a"]}
+    state.upsert(decision("other", [f"gone-{number:03d}" for number in range(90)], namespace="elsewhere"))
+    state.upsert(decision("p", ["b"]))
+    assert chosen(run(state)) == {"ns/p": ["a"]}
+    state.upsert(cluster("b", {"cpu": "2"}, labels={"on": "1"}))
+    assert chosen(run(state)) == {"ns/p": ["b"]}
+
+
 def test_autoscaling_up_and_down_moves_the_decision() -> None:
     """The appendix of the seed: workloads arrive, a node is added, later an idle node is removed."""
     watching = placement(numberOfClusters=1, prioritizerPolicy=exact("ResourceAllocatableCPU"))

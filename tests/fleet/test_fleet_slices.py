@@ -69,7 +69,7 @@ def test_named_groups_come_first_in_order_and_the_rest_follows() -> None:
 
 @pytest.mark.parametrize(
     ("setting", "clusters", "expected"),
-    [(None, 7, 7), (3, 7, 3), ("50%", 7, 4), ("100%", 7, 7), ("1%", 7, 1), ("5", 7, 5), (None, 0, 1)],
+    [(None, 7, 7), (3, 7, 3), ("50%", 7, 4), ("100%", 7, 7), ("1%", 7, 1), ("5", 7, 5), (None, 0, 1), ("50%", 0, 1)],
 )
 def test_group_sizes(setting: int | str | None, clusters: int, expected: int) -> None:
     assert group_size(setting, clusters) == expected

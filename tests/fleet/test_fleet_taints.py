@@ -122,3 +122,18 @@ def test_a_toleration_beyond_all_time_never_ends() -> None:
         plan = run(fleet(cluster("c", taints=[taint]), placement(tolerations=[toleration])))
         assert (plan.outcomes[0].clusters, plan.recheck_at) == (clusters, None)
         assert plan.document()
+
+
+@pytest.mark.parametrize("names", ["strict tolerant", "tolerant zealous"])
+def test_each_placement_has_its_own_tolerations(names: str) -> None:
+    """Two that select the same clusters, whichever of them is decided first."""
+    first, second = names.split()
+    tolerates = {"tolerations": [{"key": "k", "operator": "Exists"}]}
+    specs: dict[str, dict[str, Any]] = {"strict": {}, "zealous": {}, "tolerant": tolerates}
+    state = fleet(
+        cluster("bad", taints=[{"key": "k", "effect": "NoSelect"}]),
+        cluster("good"),
+        *(placement(name, **specs[name]) for name in (first, second)),
+    )
+    found = {outcome.key[1]: sorted(outcome.clusters) for outcome in run(state).outcomes}
+    assert found == {name: ["bad", "good"] if name == "tolerant" else ["good"] for name in (first, second)}

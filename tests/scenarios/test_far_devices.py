@@ -15,7 +15,7 @@ from fairway.devices.track.invariants import check
 from fairway.scheduler.plan import Plan
 from fairway.state.cluster import ClusterState
 from fairway.state.events import Deleted, Upserted
-from support.devices import asking, device_node, kind_class, published, resource_slice, standings
+from support.devices import asking, device_node, held, kind_class, published, resource_slice, standings
 from support.engine import bound, decided, reasons, state_of
 from support.engine import policy as make_policy
 from support.objects import made, queue
@@ -89,6 +89,15 @@ def test_what_a_pod_has_is_taken_on_every_node() -> None:
     assert standings(state) == {"fpga": (1, 0)}
     assert list(bound(decided(state, POLICY))) == ["p"]
     check(state)
+
+
+def test_a_pod_without_a_record_is_taken_to_have_a_device_of_its_own_node() -> None:
+    """What it really has is not known; the device that others can reach stays theirs."""
+    devices = [fpga("own", nodeName="n1"), fpga("shared", allNodes=True)]
+    state = state_of(FPGA, NODES, far_slice(devices=devices), asking("user", node="n1", classes={"fpga": 1}))
+    assert held(state) == {"n1/own": [("user", 1)]}
+    state.upsert([asking("p", classes={"fpga": 1}, created=1)])
+    assert [devices for _, devices in given(decided(state, POLICY)).values()] == [["shared"]]
 
 
 def test_a_claim_has_it_wherever_its_pod_is() -> None:
