@@ -32,6 +32,7 @@ OTHERS = {
     "simulation": "",
     "reports": "500",
     "live_cycles": "",
+    "external": "500",
 }
 """The other benchmarks, and the smaller size to give each in a hurry."""
 

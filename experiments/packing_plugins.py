@@ -14,7 +14,7 @@ from fairway.resources.columns import IntColumn
 from fairway.scheduler.devices.requests import PreparedRequest
 from fairway.scheduler.framework.hooks import FloatColumn
 from fairway.scheduler.framework.registry import Registry
-from fairway.scheduler.framework.session import Session
+from fairway.scheduler.framework.view import SessionView
 from fairway.scheduler.placement.node_view import NodeView
 from fairway.scheduler.plugins import BUILT_IN
 from fairway.state.device_requests import CLASS_PREFIX
@@ -66,7 +66,7 @@ class Random:
     def __init__(self, arguments: RandomArguments) -> None:
         self._dice = np.random.default_rng([arguments.seed, 3])
 
-    def open(self, session: Session) -> None:
+    def open(self, session: SessionView) -> None:
         session.devices.capacity.prefer = self._any_gpu
 
     def looks_around(self, shape: Shape) -> bool:

@@ -341,7 +341,7 @@ class Books(RuleBasedStateMachine):
             row: (self.state.nodes.allocatable.at(row), self.state.nodes.drawn.at(row))
             for row in range(len(self.state.nodes))
         }
-        self.state.cache.clear()
+        self.state.derived.forget()
         assert kept_standings == standings(self.state)
         assert kept_holders == held(self.state)
         for row, amounts in kept.items():

@@ -14,6 +14,7 @@ from fairway.api.policy import Policy
 from fairway.resources.algebra import Resource
 from fairway.scheduler.plan import Plan
 from fairway.scheduler.verdict import Reason
+from fairway.state.snapshot import snapshot_of
 from oracles.cluster import Cluster, Job, add_up
 from oracles.places import Places
 from support.clusters import clusters, policies
@@ -124,7 +125,7 @@ def test_what_queues_deserve_is_at_most_the_cluster_and_children_at_most_their_p
     plan = decided(state_of(objects), policy(proportion={"lending": lending}))
     total = state_of(objects)
     decided(total)
-    amounts = dict(zip(total.axis.names, total.cache["snapshot"].total, strict=True))
+    amounts = dict(zip(total.axis.names, snapshot_of(total).total, strict=True))
     deserved = {queue.name: Resource.parse(queue.deserved).amounts for queue in plan.queues}
     for parent in ["", *deserved]:
         children = [queue.name for queue in plan.queues if queue.parent == parent]

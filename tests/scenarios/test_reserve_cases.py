@@ -86,7 +86,7 @@ def test_the_score_of_nodes(case):
     state = state_of(objects, make.pod("asks", cpu=5, memory="5G"))
     session = Session(state, reserving(), NOW, default_registry())
     raw = raw_score(session, state.tasks["default/asks"].shape)
-    rank = session.snapshot.rank
+    rank = session.nodes.snapshot.rank
     scores = tens(raw, np.ones(len(raw), dtype=np.bool_), 2, rank)
-    names = session.snapshot.names
+    names = session.nodes.snapshot.names
     assert {names[row]: score for row, score in enumerate(scores)} == case["expect"]["reserve_score"]

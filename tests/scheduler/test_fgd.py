@@ -81,9 +81,9 @@ def test_scores_are_the_definition(workload: list[tuple[tuple[int, int, int], in
     typical: Typical = _typical([*running, *waiting])
     left = [1000 - milli for milli in used]
     for task in state.tasks.values():
-        if task.state == 0 and session.kernel.has_capacity(task.shape):
+        if task.state == 0 and session.nodes.kernel.has_capacity(task.shape):
             asked = next(k for k, _ in workload if _same(task.shape, k))
-            found = session.plugins.by_plugin("score")["fgd"](task.shape, session.kernel.view())
+            found = session.plugins.by_plugin("score")["fgd"](task.shape, session.nodes.kernel.view())
             assert int(found[0]) == score(cpu * 1000, left, (asked[0] * 1000, *asked[1:]), typical)
 
 

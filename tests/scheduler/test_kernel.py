@@ -32,7 +32,7 @@ def rows_of(nodes, policy, steps, **gang):
     for count in steps:
         statement.allocate(job, job.runs[0], count)
     statement.commit()
-    return [row for _, _, rows in session.bindings for row in rows]
+    return [row for _, _, rows in session.decisions.bindings for row in rows]
 
 
 @settings(max_examples=60, deadline=None)
@@ -47,14 +47,14 @@ def test_many_at_once_and_one_by_one(nodes, kind, count, policy):
 def test_what_is_taken_back_leaves_no_trace(nodes, kind, policy):
     session, job = gang_in_session(nodes, POLICIES[policy], members=9, **kind)
     [run] = job.runs
-    keys, idle = session.kernel.column(run.shape).keys.copy(), session.snapshot.idle.copy()
+    keys, idle = session.nodes.kernel.column(run.shape).keys.copy(), session.nodes.snapshot.idle.copy()
     statement = session.statement()
     placed = statement.allocate(job, run, 5)
     assert placed == job.ready == run.placed
     statement.rollback()
-    assert (session.snapshot.idle == idle).all()
-    assert (session.kernel.column(run.shape).keys == keys).all()
-    assert (job.ready, run.placed, job.queue.allocated, session.bindings) == (0, 0, [0] * len(idle), [])
+    assert (session.nodes.snapshot.idle == idle).all()
+    assert (session.nodes.kernel.column(run.shape).keys == keys).all()
+    assert (job.ready, run.placed, job.queue.allocated, session.decisions.bindings) == (0, 0, [0] * len(idle), [])
 
 
 def test_a_rollback_to_a_checkpoint_keeps_what_came_before():
@@ -66,4 +66,4 @@ def test_a_rollback_to_a_checkpoint_keeps_what_came_before():
     statement.allocate(job, job.runs[0], 3)
     statement.rollback(checkpoint)
     statement.commit()
-    assert [task.key for _, tasks, _ in session.bindings for task in tasks] == ["default/g-0", "default/g-1"]
+    assert [task.key for _, tasks, _ in session.decisions.bindings for task in tasks] == ["default/g-0", "default/g-1"]

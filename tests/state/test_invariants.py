@@ -9,7 +9,7 @@ from fairway.errors import InvariantError
 from fairway.state.cluster import ClusterState
 from fairway.state.events import Deleted
 from fairway.state.invariants import check
-from fairway.state.snapshot import snapshot_of
+from fairway.state.snapshot import Snapshot, snapshot_of
 from fairway.state.tasks import NOWHERE
 from support import objects as make
 from support.engine import state_of
@@ -129,9 +129,9 @@ DAMAGES: list[tuple[str, Callable[[ClusterState], Any]]] = [
     ("users of terms", lambda s: setattr(next(iter(s.terms._terms.values())), "users", 7)),
     ("terms by key", lambda s: s.terms._by_key.clear()),
     ("shapes that repel terms", lambda s: s.terms.repelling.clear()),
-    ("idle of node n1", lambda s: _add(s.cache["snapshot"].idle[CPU], _row(s, "n1"))),
-    ("rank of node n2", lambda s: _add(s.cache["snapshot"].rank, _row(s, "n2"))),
-    ("the cluster's total", lambda s: _add(s.cache["snapshot"].total, CPU)),
+    ("idle of node n1", lambda s: _add(s.derived.kept(Snapshot).idle[CPU], _row(s, "n1"))),
+    ("rank of node n2", lambda s: _add(s.derived.kept(Snapshot).rank, _row(s, "n2"))),
+    ("the cluster's total", lambda s: _add(s.derived.kept(Snapshot).total, CPU)),
 ]
 
 

@@ -80,6 +80,8 @@ class HookEntry:
     flag: str = ""
     aliases: tuple[str, ...] = ()
     follows: str = ""
+    in_columns: bool = False
+    """Whether its answers go into the columns over nodes that are kept from cycle to cycle."""
 
     @property
     def switch(self) -> str:
@@ -202,10 +204,18 @@ def _nodes() -> Iterator[HookEntry]:
         passes,
         OnFailure.PASSES_NOWHERE,
         "enablePredicate",
+        in_columns=True,
     )
     says = "the same, from labels, taints, readiness and size alone"
     yield HookEntry(
-        "feasible_static", given, says, AnswerKind.CHECKS, passes, OnFailure.PASSES_NOWHERE, follows="feasible"
+        "feasible_static",
+        given,
+        says,
+        AnswerKind.CHECKS,
+        passes,
+        OnFailure.PASSES_NOWHERE,
+        follows="feasible",
+        in_columns=True,
     )
     says = "how many like tasks a node takes at most in one go, or None"
     yield HookEntry("limit", given, says, AnswerKind.LIMITS, Combination.LEAST, OnFailure.ONE, follows="feasible")
@@ -218,12 +228,15 @@ def _nodes() -> Iterator[HookEntry]:
         Combination.ANY,
         OnFailure.COUNTS_AS_YES,
         follows="feasible",
+        in_columns=True,
     )
     says = "a float for each node, usually 0 to 100 times a weight; larger is better"
     total, drops = Combination.SUM, OnFailure.DROPS_OUT
-    yield HookEntry("score", given, says, AnswerKind.SCORES, total, drops, "enableNodeOrder")
+    yield HookEntry("score", given, says, AnswerKind.SCORES, total, drops, "enableNodeOrder", in_columns=True)
     says = "the same, from labels and taints alone; None for no opinion"
-    yield HookEntry("score_static", given, says, AnswerKind.SCORES_OR_NONE, total, drops, follows="score")
+    yield HookEntry(
+        "score_static", given, says, AnswerKind.SCORES_OR_NONE, total, drops, follows="score", in_columns=True
+    )
     says = "a float for each node to be reserved"
     yield HookEntry(
         "reserve_score",
@@ -238,7 +251,10 @@ def _nodes() -> Iterator[HookEntry]:
 
 
 def _devices() -> Iterator[HookEntry]:
-    says = "what its columns rest on besides shape and node; asked before `open`"
+    says = (
+        "what its columns rest on besides shape and node, `()` for nothing; asked before `open`. Columns are kept "
+        "while it is the same; those of an external plugin without it are computed again in every cycle"
+    )
     yield HookEntry("basis", "state", says, AnswerKind.BASIS, Combination.EACH, OnFailure.DROPS_OUT)
     says = "strategies to choose devices by, the first first; asked before `open`. Without it no pod is given devices"
     yield HookEntry("device_strategies", "", says, AnswerKind.STRATEGIES, Combination.FIRST, OnFailure.DROPS_OUT)
@@ -261,6 +277,9 @@ def _evictions() -> Iterator[HookEntry]:
 
 HOOKS: Mapping[str, HookEntry] = MappingProxyType({entry.name: entry for entry in _entries()})
 """By name, in the order of the pages."""
+
+COLUMN_HOOKS = tuple(entry.name for entry in HOOKS.values() if entry.in_columns)
+"""Those whose answers go into columns over nodes."""
 
 
 def hooks_table() -> Iterator[str]:

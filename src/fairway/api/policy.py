@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fairway.api.argument_reader import describe, read_arguments, shortened
+from fairway.api.arguments import BackfillArguments, EvictionArguments, ReserveArguments
 from fairway.api.catalog import FLAG_ALIASES, FLAGS, Catalog, CatalogEntry
 from fairway.api.marked_yaml import MAX_CHARACTERS, Marked, read_marked
 from fairway.api.peers import instead_of, peer_of, volcano_has
@@ -85,6 +86,30 @@ class Policy:
 
     def action(self, name: str) -> ActionConfig | None:
         return next((action for action in self.actions if action.name == name), None)
+
+    def arguments(self, action: str) -> Arguments:
+        """Those of an action; of one that the policy does not have, none."""
+        config = self.action(action)
+        return Arguments() if config is None else config.arguments
+
+    @property
+    def reserve(self) -> ReserveArguments | None:
+        """How the policy reserves; None if it does not."""
+        arguments = self.arguments("reserve")
+        return arguments if isinstance(arguments, ReserveArguments) else None
+
+    @property
+    def backfill(self) -> BackfillArguments | None:
+        """How the policy backfills; None if it does not."""
+        arguments = self.arguments("backfill")
+        return arguments if isinstance(arguments, BackfillArguments) else None
+
+    @property
+    def nomination_timeout(self) -> int:
+        """Seconds; the longest that an action of the policy that evicts allows."""
+        evicting = [self.arguments(name) for name in ("preempt", "reclaim")]
+        timeouts = [each.nomination_timeout for each in evicting if isinstance(each, EvictionArguments)]
+        return max(timeouts, default=EvictionArguments().nomination_timeout)
 
     def plugin(self, name: str) -> PluginConfig | None:
         return next((plugin for plugin in self.plugins() if plugin.name == name), None)

@@ -44,6 +44,7 @@ Examples:
 @click.option("--state", metavar="FILE", help="The file that keeps its state; default in your state folder.")
 @click.option("--fresh", is_flag=True, help="Delete the saved state and start again.")
 @click.option("--port", type=click.IntRange(0, 65535), help="The port for the other commands; 0 is any free one.")
+@click.option("--paranoid", is_flag=True, help="Check every sum and kept column after each cycle; slow.")
 def command(
     files: tuple[str, ...],
     speed: float,
@@ -53,6 +54,7 @@ def command(
     state: str | None,
     fresh: bool,
     port: int | None,
+    paranoid: bool,
 ) -> None:
     """Run a cluster and the real scheduler in scaled real time, and watch them.
 
@@ -66,7 +68,7 @@ def command(
             )
         from fairway.cli.sandbox_once import run_once
 
-        run_once(policy_file, folder)
+        run_once(policy_file, folder, paranoid=paranoid)
         return
     if folder is not None:
         raise click.UsageError("--out goes with --once: a sandbox that is watched has no end to report")
@@ -76,7 +78,9 @@ def command(
 
     if not 0 < speed <= 1_000_000:
         raise InputError(f"--speed {speed:g}: expected more than 0 and at most 1000000")
-    _run(_open(files, policy_file, state, fresh), Exact(str(speed)), port)
+    sandbox = _open(files, policy_file, state, fresh)
+    sandbox.be_paranoid(paranoid)
+    _run(sandbox, Exact(str(speed)), port)
 
 
 def _open(files: tuple[str, ...], policy_file: str | None, state: str | None, fresh: bool) -> Sandbox:

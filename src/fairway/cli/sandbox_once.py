@@ -18,7 +18,7 @@ BIG = "language/pretrain"
 OWN_POLICY = "the demo's policy"
 
 
-def run_once(policy_file: str | None, folder: str | None) -> None:
+def run_once(policy_file: str | None, folder: str | None, *, paranoid: bool) -> None:
     from fairway.app.sandbox.world import demo_scenario
     from fairway.cli.simulate import read_policy
 
@@ -27,7 +27,7 @@ def run_once(policy_file: str | None, folder: str | None) -> None:
     if policy_file is None:
         policy = replace(policy, source=OWN_POLICY)
     _print_moment(policy)
-    _print_end(scenario, policy, policy_file, folder)
+    _print_end(scenario, policy, policy_file, folder, paranoid=paranoid)
 
 
 def _print_moment(policy: Policy) -> None:
@@ -63,7 +63,9 @@ def demo_after(minutes: int, policy: Policy) -> Sandbox:
     return sandbox
 
 
-def _print_end(scenario: Scenario, policy: Policy, policy_file: str | None, folder: str | None) -> None:
+def _print_end(
+    scenario: Scenario, policy: Policy, policy_file: str | None, folder: str | None, *, paranoid: bool
+) -> None:
     from contextlib import ExitStack
 
     from fairway.cli import inputs
@@ -76,7 +78,7 @@ def _print_end(scenario: Scenario, policy: Policy, policy_file: str | None, fold
             from fairway.sim.report.files import OutputFiles
 
             files = stack.enter_context(OutputFiles(inputs.folder_to_write(folder)))
-        result = run(scenario, policy, files, seed=None, strict=False, record=None)
+        result = run(scenario, policy, files, seed=None, strict=False, record=None, paranoid=paranoid)
         if files is not None:
             from fairway.sim.report.write import write_report
 

@@ -40,6 +40,7 @@ Examples:
     "--assert", "check", is_flag=True, help="Exit with status 1 if an assertion fails, and print which and when."
 )
 @click.option("--strict", is_flag=True, help="Refuse a trace that has a wrong row.")
+@click.option("--paranoid", is_flag=True, help="Check every sum and kept column after each cycle; slow.")
 @output_option
 @click.option("--record", metavar="DIR", help="Log every cycle's inputs there, for: fairway replay.")
 def command(
@@ -50,6 +51,7 @@ def command(
     estimate: str | None,
     check: bool,
     strict: bool,
+    paranoid: bool,
     output: str,
     record: str | None,
 ) -> None:
@@ -70,7 +72,7 @@ def command(
             from fairway.sim.report.files import OutputFiles
 
             files = stack.enter_context(OutputFiles(inputs.folder_to_write(folder)))
-        result = run(loaded, policy, files, seed, strict, record)
+        result = run(loaded, policy, files, seed, strict, record, paranoid=paranoid)
         if files is not None:
             from fairway.sim.report.write import write_report
 
@@ -134,7 +136,14 @@ def read_policy(scenario: Scenario, given: str | None) -> Policy:
 
 
 def run(
-    scenario: Scenario, policy: Policy, files: OutputFiles | None, seed: int | None, strict: bool, record: str | None
+    scenario: Scenario,
+    policy: Policy,
+    files: OutputFiles | None,
+    seed: int | None,
+    strict: bool,
+    record: str | None,
+    *,
+    paranoid: bool = False,
 ) -> RunResult:
     from fairway.sim.report.write import JobsFile
     from fairway.sim.run import Simulation
@@ -157,6 +166,7 @@ def run(
                 recorder=recorder,
             )
         inputs.report_set_aside(simulation.invalid, simulation.set_aside)
+        simulation.scheduler.paranoid = paranoid
         return simulation.run(stack.enter_context(progress_bar()))
 
 

@@ -23,6 +23,7 @@ from fairway.drive.store import ObjectStore
 from fairway.drive.world import Handle, Timer, World
 from fairway.scheduler.decide import decide
 from fairway.scheduler.framework.registry import Registry
+from fairway.scheduler.paranoid import check
 from fairway.scheduler.plan import Plan
 from fairway.scheduler.reservations.objects import ReservationWriter
 from fairway.state.cluster import ClusterState
@@ -124,6 +125,8 @@ class SchedulerLoop:
         self.policy = policy
         self.listeners = list(listeners)
         self.cycles = 0
+        self.paranoid = False
+        """Whether all that is kept between cycles is checked after each; an `InvariantError` ends the run."""
         self._world = world
         self._timer = timer
         self._rhythm = rhythm
@@ -251,6 +254,8 @@ class SchedulerLoop:
         begin = self._stopwatch()
         plan = decide(self.state, self.policy, now, registry=self._registry, reasons=reasons)
         spent = self._stopwatch() - begin
+        if self.paranoid:
+            check(self.state, self.policy, now, registry=self._registry)
         changes = changes_of(plan, self.store, now, self._reservations, makes_claims=self._makes_claims)
         return Cycle(self.cycles, now, plan, changes, reasons, spent)
 

@@ -104,7 +104,7 @@ def _cycle(
 ) -> Session:
     """All actions of the policy, carried out in a session."""
     session = Session(state, policy, now, registry, frozenset(dropped))
-    session.warnings.extend(dropped.values())
+    session.decisions.warnings.extend(dropped.values())
     meter.mark("open")
     for action in policy.actions:
         ACTIONS[action.name](session, action.arguments)

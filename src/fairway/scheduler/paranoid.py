@@ -1,14 +1,15 @@
 """`--paranoid`: the state's invariants, and that the columns kept between cycles equal fresh ones.
 
-A kept column is brought up to date by looking at what has changed since. Should somebody forget to say that something
-changed, or a plugin's answer for a node depend on more than that node, the kept column goes wrong and stays wrong; the
-comparison with one computed from nothing shows it.
+A kept column is brought up to date by looking at what has changed since. Should a change not be logged, or a plugin's
+answer for a node depend on more than that node, the shape and what it names as its `basis`, the kept column goes wrong
+and stays wrong; the comparison with one computed from nothing shows it.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from fairway.api.hooks import COLUMN_HOOKS
 from fairway.api.policy import Policy
 from fairway.clock import Micros
 from fairway.devices.track import invariants as devices
@@ -39,18 +40,20 @@ def check(state: ClusterState, policy: Policy, now: Micros, *, registry: Registr
 
 
 def _check_columns(session: Session) -> None:
-    fresh = Kernel(session.snapshot, session.kernel.hooks, Columns(), session.pods)
-    fresh.reserved, fresh.reserved_slots = session.kernel.reserved, session.kernel.reserved_slots
-    for shape in session.kernel.kept_shapes():
-        _compare(session.kernel, fresh, shape)
+    fresh = Kernel(session.nodes.snapshot, session.nodes.kernel.hooks, Columns(), session.nodes.pods)
+    fresh.reserved, fresh.reserved_slots = session.nodes.kernel.reserved, session.nodes.kernel.reserved_slots
+    names = session.plugins.external_names(*COLUMN_HOOKS)
+    doubt = f"; external plugins with a say on nodes: {', '.join(names)}" if names else ""
+    for shape in session.nodes.kernel.kept_shapes():
+        _compare(session.nodes.kernel, fresh, shape, doubt)
 
 
-def _compare(kept: Kernel, fresh: Kernel, shape: Shape) -> None:
+def _compare(kept: Kernel, fresh: Kernel, shape: Shape, doubt: str) -> None:
     column, again = kept.column(shape), fresh.column(shape)
     names = kept.snapshot.names
     if column.around != again.around:
-        raise InvariantError(f"whether {shape!r} looks around: kept {column.around}, recomputed {again.around}")
+        raise InvariantError(f"whether {shape!r} looks around: kept {column.around}, recomputed {again.around}{doubt}")
     differs = np.minimum(column.keys, INFEASIBLE) != np.minimum(again.keys, INFEASIBLE)
     for row in np.flatnonzero(differs & kept.snapshot.alive):
         one, other = int(column.keys[row]), int(again.keys[row])
-        raise InvariantError(f"key of node {names[row]} for {shape!r}: kept {one}, recomputed {other}")
+        raise InvariantError(f"key of node {names[row]} for {shape!r}: kept {one}, recomputed {other}{doubt}")

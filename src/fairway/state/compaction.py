@@ -3,8 +3,10 @@
 Resource names, label columns, queues that no object has made and the like are kept while something uses them, and for a
 while after: to drop each at once would cost more than to keep it. What was deleted leaves a suspicion here; where there
 is one, every so many cycles and deletions all that nothing uses is dropped together. All that is worked out from the
-state (`cache`) is worked out again after that, as for a state that is new: that is why it is not done more often,
-whatever comes and goes.
+state
+(`derived`) is worked out again after that, as for a state that is new: that is why it is not done more often,
+whatever
+comes and goes.
 """
 
 from __future__ import annotations
@@ -83,7 +85,7 @@ class Compaction:
         """Drop all that nothing in the state uses any more."""
         state = self._state
         self._refresh()
-        state.cache.clear()
+        state.derived.forget()
         state.queues.drop_unused({job.queue for job in state.jobs()})
         state.terms.compact()
         state.nodes.compact([name.startswith(DERIVED) for name in state.axis.names])

@@ -344,7 +344,7 @@ def _check_term_users(state: ClusterState) -> None:
 
 
 def _check_snapshot(state: ClusterState) -> None:
-    kept = state.cache.get("snapshot")
+    kept = state.derived.kept(Snapshot)
     if kept is None:
         return
     kept.sync()

@@ -1,8 +1,8 @@
-"""What one cycle looks at: the room on every node, kept from cycle to cycle and brought up to date by generation.
+"""What one cycle looks at: what is free on every node, kept from cycle to cycle and brought up to date by generation.
 
-The snapshot's `idle` table is the scheduler's scratch paper: a session writes its placements there, and the next
-`sync` restores the rows that it touched. Whoever keeps columns computed from `idle` reads `touched` to learn which
-rows to compute again; nothing is ever compared or copied as a whole without need.
+A session writes its placements on a `WorkingCopy` of its own, and nothing of it is left when the session is gone.
+Columns that are kept from cycle to cycle are computed from one working copy after the other: `touched` logs the rows
+in which these differ, so that just their entries are computed again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class Snapshot:
         self._reshaped = -1
         self._rank_epoch = -1
         self._size_generation = -1
-        self._scratched: set[int] = set()
+        self._written: set[int] = set()
+        """Rows that working copies have changed since the last `sync`."""
         self._max_idle: list[int] = []
         self._max_idle_read = -1
 
@@ -55,23 +56,13 @@ class Snapshot:
         """Of every resource, the most that any one node has free: who asks for more of one fits nowhere."""
         if self._max_idle_read != self.touched.end or len(self._max_idle) != len(self.idle):
             self._max_idle_read = self.touched.end
-            self._max_idle = self.idle.max(axis=1).tolist() if self.size else [0] * len(self.idle)
+            self._max_idle = _max_of(self.idle)
         return self._max_idle
 
-    def scratch(self, row: int) -> None:
-        """A session is about to write to this row."""
-        self._scratched.add(row)
+    def written(self, row: int) -> None:
+        """A working copy says something else of a row than it did, or than another copy does."""
+        self._written.add(row)
         self.touched.add(row)
-
-    def writing(self) -> dict[int, NDArray[np.int64]]:
-        """What a session has written so far, by row."""
-        return {row: self.idle[:, row].copy() for row in sorted(self._scratched)}
-
-    def write_again(self, written: dict[int, NDArray[np.int64]]) -> None:
-        """Put back what a session had written before somebody else used the snapshot."""
-        for row, amounts in written.items():
-            self.scratch(row)
-            self.idle[:, row] = amounts
 
     def sync(self) -> None:
         """Bring everything up to date with the state."""
@@ -87,7 +78,7 @@ class Snapshot:
             self._size_generation = nodes.size_generation
             self._add_up()
         self._changed, self._reshaped = nodes.changed.end, nodes.reshaped.end
-        self._scratched.clear()
+        self._written.clear()
 
     def _rebuild(self, shape: tuple[int, int]) -> None:
         self.layout += 1
@@ -106,7 +97,7 @@ class Snapshot:
         reshaped = nodes.reshaped.since(self._reshaped)
         for rows, renew, log in (
             (reshaped, self._resize, self.reshaped),
-            (self._rows_changed(), self._restore, self.touched),
+            (nodes.changed.since(self._changed), self._restore, self.touched),
         ):
             if rows is None or len(rows) * _MANY > self.size:
                 renew(np.arange(self.size))
@@ -115,10 +106,11 @@ class Snapshot:
                 renew(np.array(rows, dtype=np.int64))
                 for row in rows:
                     log.add(row)
-
-    def _rows_changed(self) -> list[int] | None:
-        rows = self.state.nodes.changed.since(self._changed)
-        return None if rows is None else [*rows, *sorted(self._scratched)]
+        if len(self._written) * _MANY > self.size:
+            self.touched.add_everything()
+        else:
+            for row in sorted(self._written):
+                self.touched.add(row)
 
     def _resize(self, rows: IntColumn) -> None:
         nodes = self.state.nodes
@@ -147,11 +139,60 @@ class Snapshot:
         self.total = [(int(above) << 32) + int(below) for above, below in sums]
 
 
+class WorkingCopy:
+    """A session's own copy of what is free on the nodes, to write on. All else is the snapshot's, to read."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self.state = snapshot.state
+        self.idle = snapshot.idle.copy()
+        self.percent = snapshot.percent
+        self.rank = snapshot.rank
+        self.size = snapshot.size
+        self.layout = snapshot.layout
+        self.total = snapshot.total
+        self.touched = snapshot.touched
+        self.reshaped = snapshot.reshaped
+        self._written: set[int] = set()
+        self._max_idle, self._max_idle_read = snapshot._max_idle, snapshot._max_idle_read
+
+    @property
+    def names(self) -> list[str]:
+        return self.state.nodes.names
+
+    @property
+    def allocatable(self) -> NDArray[np.int64]:
+        return self.state.nodes.allocatable.data[:, : self.size]
+
+    @property
+    def alive(self) -> BoolColumn:
+        return self.state.nodes.alive[: self.size]
+
+    def max_idle(self) -> list[int]:
+        """As the snapshot's."""
+        if self._max_idle_read != self.touched.end:
+            self._max_idle_read = self.touched.end
+            self._max_idle = _max_of(self.idle)
+        return self._max_idle
+
+    def write(self, row: int) -> None:
+        """Amounts of this row are about to be written."""
+        self._written.add(row)
+        self._snapshot.written(row)
+
+    def resume_after(self, other: WorkingCopy) -> None:
+        """Columns were computed from another copy meanwhile: rows in which one of the two was written differ."""
+        for row in sorted(self._written | other._written):
+            self._snapshot.written(row)
+
+
+def _max_of(idle: NDArray[np.int64]) -> list[int]:
+    most: list[int] = idle.max(axis=1).tolist() if idle.shape[1] else [0] * len(idle)
+    return most
+
+
 def snapshot_of(state: ClusterState) -> Snapshot:
     """The state's own snapshot, up to date."""
-    snapshot = state.cache.get("snapshot")
-    if snapshot is None:
-        snapshot = state.cache["snapshot"] = Snapshot(state)
-    assert isinstance(snapshot, Snapshot)
+    snapshot = state.derived.of(Snapshot, lambda: Snapshot(state))
     snapshot.sync()
     return snapshot

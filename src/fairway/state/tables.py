@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from fairway.state import reader
 from fairway.state.annotation_problems import SHOWN, AnnotationProblems
 from fairway.state.aside import SetAside
 from fairway.state.attachments import VolumeUse
+from fairway.state.derived import Derived
 from fairway.state.facts import DeviceFacts
 from fairway.state.history import RunHistory
 from fairway.state.jobs import Job, Task
@@ -59,7 +59,7 @@ class ClusterTables:
         """Objects that could not be taken in."""
         self.terms = PodTerms(self.namespaces.labels, self.pods)
         self.waiting = WaitingIndex(self.queues)
-        self.cache: dict[str, Any] = {}
+        self.derived = Derived()
         self.changed_jobs: Log[Job] = Log()
         """Jobs that changed, for indexes of them."""
 

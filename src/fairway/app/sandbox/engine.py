@@ -111,6 +111,10 @@ class Sandbox:
                 store.set("policy", policy_text(policy))
         self._save()
 
+    def be_paranoid(self, paranoid: bool) -> None:
+        """Check after each cycle all that is kept between cycles, or no longer."""
+        self._scheduler.paranoid = paranoid
+
     def _schedule(self) -> SchedulerLoop:
         rhythm = rhythm_of("events", SECOND, reasons=True)
         scheduler = schedule(self._cluster, self.policy, rhythm, [self._journal], through=self._changed.passed_to)

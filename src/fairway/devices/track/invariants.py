@@ -13,8 +13,8 @@ from fairway.state.cluster import ClusterState
 
 def check(state: ClusterState) -> None:
     """Raise InvariantError at the first thing in which the kept book and a new one differ."""
-    kept = state.cache.get("devices")
-    if not isinstance(kept, DeviceLedger):
+    kept = state.derived.kept(DeviceLedger)
+    if kept is None:
         return
     kept.sync()
     nodes, size = state.nodes, len(state.axis)

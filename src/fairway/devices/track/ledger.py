@@ -341,9 +341,6 @@ def _object_key(kind: type[Any], key: str) -> ObjectKey:
 
 def device_ledger(state: ClusterState) -> DeviceLedger:
     """The state's own book, up to date."""
-    ledger = state.cache.get("devices")
-    if ledger is None:
-        ledger = state.cache["devices"] = DeviceLedger(state)
-    assert isinstance(ledger, DeviceLedger)
+    ledger = state.derived.of(DeviceLedger, lambda: DeviceLedger(state))
     ledger.sync()
     return ledger

@@ -11,9 +11,9 @@ from fairway.api.arguments import AllocateArguments
 from fairway.api.settings import Arguments
 from fairway.scheduler.backfill.planner import allocate_ahead
 from fairway.scheduler.framework.candidates import candidates
+from fairway.scheduler.framework.decisions import Step
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.order import Order
-from fairway.scheduler.framework.outcome import Step
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.jobs.placing import Placer
 from fairway.scheduler.jobs.strict_order import allocate_strictly
@@ -22,9 +22,9 @@ from fairway.scheduler.reservations.resuming import resume
 
 def allocate(session: Session, arguments: Arguments) -> None:
     own = arguments if isinstance(arguments, AllocateArguments) else AllocateArguments()
-    session.compute_deserved()
+    session.accounts.compute_deserved()
     resume(session)
-    ahead = session.backfill_arguments
+    ahead = session.policy.backfill
     if ahead is not None and ahead.mode != "besteffort":
         allocate_ahead(session, ahead, own)
         return
@@ -34,10 +34,10 @@ def allocate(session: Session, arguments: Arguments) -> None:
     jobs = candidates(session)
     placer = Placer(session)
     deferred = _run(session, placer, jobs)
-    if deferred and session.lends():
-        session.lending = True
+    if deferred and session.rules.lends():
+        session.rules.lending = True
         deferred = _run(session, placer, deferred)
-        session.lending = False
+        session.rules.lending = False
     for job in deferred:
         placer.give_up(job, Step.NOT_ALLOWED)
 
@@ -45,7 +45,7 @@ def allocate(session: Session, arguments: Arguments) -> None:
 def _run(session: Session, placer: Placer, jobs: list[JobRun]) -> list[JobRun]:
     """One pass; returns those who were not allowed."""
     deferred: list[JobRun] = []
-    order = Order(session, jobs)
+    order = Order(session.order, jobs)
     while order:
         job = order.top()
         step = placer.step(job)

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from fairway.api.settings import Arguments
 from fairway.scheduler.framework.candidates import best_effort_candidates
+from fairway.scheduler.framework.decisions import Step
 from fairway.scheduler.framework.order import Order
-from fairway.scheduler.framework.outcome import Step
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.jobs.placing import Placer
 
 
 def backfill(session: Session, arguments: Arguments) -> None:
-    session.compute_deserved()
+    session.accounts.compute_deserved()
     jobs = best_effort_candidates(session)
     if not jobs:
         return
     placer = Placer(session)
-    session.lending = True
-    order = Order(session, jobs)
+    session.rules.lending = True
+    order = Order(session.order, jobs)
     while order:
         job = order.top()
         step = placer.step(job)
@@ -29,4 +29,4 @@ def backfill(session: Session, arguments: Arguments) -> None:
             order.replace_top(*placer.followers(job))
         else:
             order.replace_top(*placer.give_up(job, step))
-    session.lending = False
+    session.rules.lending = False

@@ -57,7 +57,7 @@ def _admit_empty(session: Session) -> None:
 def _too_large(session: Session, job: Job, ahead: dict[str, Amounts]) -> str:
     """Which capability its `minResources` would exceed; "" if none."""
     names = session.state.axis.names
-    for account in session.queues[job.queue].ancestry:
+    for account in session.accounts.queues[job.queue].ancestry:
         counted = ahead.get(account.name, [])
         for row, amount in job.minimum_resources or ():
             before = counted[row] if row < len(counted) else 0
@@ -74,12 +74,12 @@ def _too_large(session: Session, job: Job, ahead: dict[str, Amounts]) -> str:
 
 
 def _count(session: Session, job: Job, ahead: dict[str, Amounts]) -> None:
-    for account in session.queues[job.queue].ancestry:
+    for account in session.accounts.queues[job.queue].ancestry:
         add(ahead.setdefault(account.name, []), job.minimum_resources or ())
 
 
 def _admit_class(session: Session, job_class: EquivalenceClass) -> None:
-    if session.can_group_equivalent_jobs:
+    if session.order.can_group_equivalent_jobs:
         _admit(
             session, session.job_run(job_class.jobs[0], job_class.template, job_class), job_class, len(job_class.jobs)
         )
@@ -89,7 +89,7 @@ def _admit_class(session: Session, job_class: EquivalenceClass) -> None:
 
 
 def _admit(session: Session, job: JobRun, whom: Job | EquivalenceClass, alike: int) -> None:
-    verdict = session.enqueueable(job)
+    verdict = session.rules.enqueueable(job)
     if verdict.ok:
         return
     session.outcomes.refused[whom] = verdict

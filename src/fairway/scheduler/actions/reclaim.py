@@ -13,16 +13,18 @@ from fairway.state.queues import Amounts
 
 def reclaim(session: Session, arguments: Arguments) -> None:
     assert isinstance(arguments, EvictionArguments)
-    session.compute_deserved()
-    rich = [account for account in session.queues.values() if above_deserved(account)]
+    session.accounts.compute_deserved()
+    rich = [account for account in session.accounts.queues.values() if above_deserved(account)]
     poor = {
-        account.name for account in session.queues.values() if below_deserved(account) and rich not in ([], [account])
+        account.name
+        for account in session.accounts.queues.values()
+        if below_deserved(account) and rich not in ([], [account])
     }
     if not poor:
         return  # nobody holds what is not theirs, or nobody misses it
 
     def entitlement(job: JobRun, gang: Amounts) -> ReclaimEntitlement | None:
-        found = ReclaimEntitlement(session, job, gang)
+        found = ReclaimEntitlement(session.accounts, session.reservations, job, gang)
         return found if found.may_act() else None
 
     evict_for_claimants(session, arguments, entitlement, poor)

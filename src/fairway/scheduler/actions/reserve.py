@@ -29,7 +29,7 @@ from fairway.state.tasks import TaskState
 
 def reserve(session: Session, arguments: Arguments) -> None:
     assert isinstance(arguments, ReserveArguments)
-    session.compute_deserved()
+    session.accounts.compute_deserved()
     answer = _answer(session, arguments)
     resume(session)
     jobs = list(starving(session, arguments))
@@ -45,10 +45,10 @@ class _Keys:
         self._session = session
 
     def queue_key(self, queue: QueueAccount) -> Key:
-        return self._session.queue_key(queue)
+        return self._session.order.queue_key(queue)
 
     def namespace_key(self, account: NamespaceAccount) -> Key:
-        return self._session.namespace_key(account)
+        return self._session.order.namespace_key(account)
 
     def job_key(self, job: JobRun) -> Key:
         return -job.priority, job.job.waits_since, job.job.order
@@ -61,7 +61,7 @@ class _Walk:
         self._session = session
         self._arguments = arguments
         self._guard = answer.highest
-        self._placed_first = PlacedFirst(session, answer)
+        self._placed_first = PlacedFirst(session.nodes, session.reservations, session.rules, answer)
         self._places = Places(session, arguments)
         self._placer = Placer(session)
 
@@ -69,7 +69,7 @@ class _Walk:
         """As in allocate, queues come first with what they deserve, and then with what is lent to them."""
         for level in _levels(jobs, self._arguments):
             deferred = self._pass(level, within=True)
-            if self._session.lends():
+            if self._session.rules.lends():
                 self._pass(deferred, within=False)
 
     def _pass(self, jobs: list[JobRun], *, within: bool) -> list[JobRun]:
@@ -94,11 +94,11 @@ class _Walk:
 
     def _serve(self, job: JobRun) -> bool:
         """Whether it was placed, or reserves."""
-        if self._placed_first.place(job):
+        if self._placed_first.place(job, self._session.statement()):
             return True
         if self._guard is not None and job.priority < self._guard:
-            self._session.notes[job.job] = "reserves nothing while jobs of higher priority are being placed"
-            self._session.rechecks.append(self._session.now + 1)  # the next round is its own
+            self._session.outcomes.notes[job.job] = "reserves nothing while jobs of higher priority are being placed"
+            self._session.decisions.rechecks.append(self._session.now + 1)  # the next round is its own
             return False
         return self._places.reserve(job)
 
@@ -115,12 +115,12 @@ def _levels(jobs: list[JobRun], arguments: ReserveArguments) -> Iterator[list[Jo
 def _answer(session: Session, arguments: ReserveArguments) -> Answer:
     """What allocate does in this cycle without reserve, as far as it matters to starving jobs."""
     jobs = [*starving(session, arguments)]
-    if not session.resumed:
+    if not session.reservations.resumed:
         jobs += [reservation.job for reservation, _ in broken(session)]  # they may want to reserve anew
     if not jobs:
         return Answer()
-    if session.bindings:
-        return Answer(max(job.priority for job, _, _ in session.bindings))
+    if session.decisions.bindings:
+        return Answer(max(job.priority for job, _, _ in session.decisions.bindings))
     least = min(job.priority for job in jobs)
     matters = session.state.waiting.has_priority_above(least) or any(
         has_capacity(session, job.template) for job in jobs
@@ -130,7 +130,7 @@ def _answer(session: Session, arguments: ReserveArguments) -> Answer:
 
 def _release_parts(session: Session) -> None:
     """All or nothing: a gang that lost a place, and found no other, gives up the rest."""
-    for job in list(session.reserving_jobs.values()):
+    for job in list(session.reservations.reserving_jobs.values()):
         reserved = [
             reservation for reservation in session.reservations.of(job) if reservation.state is not TaskState.PIPELINED
         ]

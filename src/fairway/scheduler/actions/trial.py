@@ -24,13 +24,10 @@ class Answer:
 def allocate_would_place(session: Session) -> Answer:
     from fairway.scheduler.actions.allocate import allocate
 
-    snapshot = session.snapshot
-    written = snapshot.writing()
     trial = session.fresh_session()
-    allocate(trial, trial.arguments("allocate"))
-    highest = max((job.priority for job, _, _ in trial.bindings), default=None)
-    steps: Steps = [(job.job, tasks, rows) for job, tasks, rows in trial.bindings]
-    snapshot.sync()
-    snapshot.write_again(written)
-    session.kernel.reopen()
+    allocate(trial, trial.policy.arguments("allocate"))
+    highest = max((job.priority for job, _, _ in trial.decisions.bindings), default=None)
+    steps: Steps = [(job.job, tasks, rows) for job, tasks, rows in trial.decisions.bindings]
+    session.nodes.snapshot.resume_after(trial.nodes.snapshot)
+    session.nodes.kernel.reopen()
     return Answer(highest, steps)

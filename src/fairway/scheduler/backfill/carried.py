@@ -6,8 +6,8 @@ from fairway.clock import Micros
 from fairway.scheduler.backfill.hardness import Hardness
 from fairway.scheduler.backfill.runtimes import Runtimes
 from fairway.scheduler.backfill.timeline import Timeline
+from fairway.scheduler.framework.decisions import Places
 from fairway.scheduler.framework.job_run import JobRun
-from fairway.scheduler.framework.reservations import Places
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.placement.kernel import INFEASIBLE
 from fairway.scheduler.reservations.missing import missing_tasks
@@ -96,13 +96,17 @@ class CarriedStarts:
     def _places(self, job: JobRun, record: PlannedRecord) -> Places | None:
         """The rows of a planned start; None if the job or its nodes are not what they were."""
         session = self._session
-        tasks = missing_tasks(session, job)
+        tasks = missing_tasks(session.reservations, job)
         if {task.key for task in tasks} != record.nodes.keys():
             return None
         places = []
         for task in tasks:
             row = session.state.nodes.find(record.nodes[task.key])
-            if row is None or row >= session.snapshot.size or session.kernel.base(task.shape)[row] >= INFEASIBLE:
+            if (
+                row is None
+                or row >= session.nodes.snapshot.size
+                or session.nodes.kernel.base(task.shape)[row] >= INFEASIBLE
+            ):
                 return None
             places.append((task, row))
         return tuple(places)

@@ -8,9 +8,9 @@ job's node must satisfy rules about other pods or devices that nothing keeps fre
 from __future__ import annotations
 
 from fairway.api.arguments import BackfillArguments
+from fairway.scheduler.framework.decisions import Places
 from fairway.scheduler.framework.hooks import OrderedBy
 from fairway.scheduler.framework.job_run import JobRun
-from fairway.scheduler.framework.reservations import Places
 from fairway.scheduler.framework.session import Session
 from fairway.state.jobs import Task
 
@@ -33,10 +33,10 @@ class Hardness:
         self.by_priority = OrderedBy.PRIORITY in compared
         self._every = arguments.mode == "conservative"
         self._alone = all(action.name in _HARMLESS_ACTIONS for action in session.policy.actions)
-        self._limits = bool(session.hooks("allocatable") or session.hooks("overused"))
+        self._limits = bool(session.plugins.hooks("allocatable") or session.plugins.hooks("overused"))
         self._external = session.plugins.external_names("allocatable", "overused")
-        self._lends = session.lends()
-        self._guarantees = any(any(queue.guarantee) for queue in session.queues.values())
+        self._lends = session.rules.lends()
+        self._guarantees = any(any(queue.guarantee) for queue in session.accounts.queues.values())
 
     def possible(self, job: JobRun, places: Places) -> bool:
         if not self._alone or not (self._every or self.keeps_head):
@@ -53,4 +53,4 @@ class Hardness:
 
     def _has_other_rules(self, task: Task) -> bool:
         shape = task.shape
-        return bool(shape.ports or shape.has_pod_rules or self._session.devices.uses_devices(shape))
+        return bool(shape.ports or shape.has_pod_rules or self._session.nodes.devices.uses_devices(shape))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from fairway.api.arguments import AllocateArguments, BackfillArguments, ScaledEstimate
 from fairway.api.policy import Policy
 from fairway.scheduler.backfill.runtimes import Runtimes
-from fairway.scheduler.framework.session import Session
+from fairway.state.cluster import ClusterState
 from fairway.state.tasks import FINISHED
 
 NO_RUN_TIMES = (
@@ -37,13 +37,13 @@ def backfill_warnings(policy: Policy) -> Iterator[str]:
         yield f"backfill {mode}: with `blocked: wait` of allocate nothing passes a job that cannot start"
 
 
-def without_run_times(session: Session) -> str:
+def without_run_times(policy: Policy, state: ClusterState) -> str:
     """A warning, if the policy plans by run times and no pod that waits or runs has one; else nothing."""
-    arguments = session.backfill_arguments
+    arguments = policy.backfill
     if arguments is None or not arguments.needs_run_times:
         return ""
-    runtimes = Runtimes(session.state, arguments)
-    tasks = [task for task in session.state.tasks.values() if task.state not in FINISHED and not task.shape.best_effort]
+    runtimes = Runtimes(state, arguments)
+    tasks = [task for task in state.tasks.values() if task.state not in FINISHED and not task.shape.best_effort]
     if not tasks or any(runtimes.of(task) is not None for task in tasks):
         return ""
     return NO_RUN_TIMES.format(mode=arguments.mode, what="no pod")

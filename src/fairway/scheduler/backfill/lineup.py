@@ -9,8 +9,7 @@ from fairway.clock import Micros
 from fairway.scheduler.backfill.runtimes import Runtimes
 from fairway.scheduler.backfill.timeline import FOREVER
 from fairway.scheduler.framework.job_run import JobRun
-from fairway.scheduler.framework.order import Order
-from fairway.scheduler.framework.session import Session
+from fairway.scheduler.framework.order import Keys, Order
 from fairway.state.jobs import JobOrder
 
 
@@ -53,9 +52,9 @@ class LineUp:
     that it was evicted for."""
 
     def __init__(
-        self, session: Session, runtimes: Runtimes, jobs: list[JobRun], first: JobRun | None, *, shortest: bool
+        self, keys: Keys, runtimes: Runtimes, jobs: list[JobRun], first: JobRun | None, *, shortest: bool
     ) -> None:
-        self._session = session
+        self._keys = keys
         self._runtimes = runtimes
         self._shortest = shortest
         self._first = first if first in jobs else None
@@ -68,7 +67,7 @@ class LineUp:
                 self._after.setdefault(before, []).append(job)
             elif job is not self._first:
                 free.append(job)
-        self._jobs: _Jobs = Order(session, free)
+        self._jobs: _Jobs = Order(keys, free)
         self._keep_every_job()
 
     def __bool__(self) -> bool:
@@ -107,4 +106,4 @@ class LineUp:
         if isinstance(self._jobs, ShortestFirst):
             self._jobs = ShortestFirst(self._runtimes, together)
         else:
-            self._jobs = Order(self._session, together)
+            self._jobs = Order(self._keys, together)

@@ -14,7 +14,7 @@ from fairway.scheduler.backfill.timeline import Timeline
 from fairway.scheduler.eviction.budgets import DisruptionBudgets
 from fairway.scheduler.eviction.evict import bound_by_job, charge_off
 from fairway.scheduler.eviction.units import Unit, units_of, with_surplus_units
-from fairway.scheduler.framework.reservations import PlannedStart
+from fairway.scheduler.framework.decisions import PlannedStart
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.plan import Eviction
 from fairway.state.jobs import Task
@@ -30,11 +30,11 @@ def evict_overdue(session: Session, runtimes: Runtimes, timeline: Timeline) -> N
             unit = _unit_of(task, bound.get(task.job))
             if unit is None or unit.protected:
                 continue
-            going = [each for each in with_surplus_units([unit]) if each.tasks[0] not in session.evicted]
+            going = [each for each in with_surplus_units([unit]) if each.tasks[0] not in session.decisions.evicted]
             tasks = [task for each in going for task in each.tasks]
             if budgets.allow(tasks):
                 budgets.spend(tasks)
-                session.overruns.setdefault(task.job, planned.job.job)
+                session.decisions.overruns.setdefault(task.job, planned.job.job)
                 for each in going:
                     _evict(session, each, planned)
 
@@ -45,7 +45,7 @@ def _in_the_way(session: Session, runtimes: Runtimes, timeline: Timeline, planne
         overdue = [task for task in session.state.nodes.tasks[row] if _is_overdue(session, runtimes, task)]
         spare = timeline.spare(row, planned.start) if overdue else []
         for task in sorted(overdue, key=lambda task: (-task.priority, task.started or 0, task.key)):
-            if task in session.evicted:
+            if task in session.decisions.evicted:
                 continue
             if all(spare[dimension] >= amount for dimension, amount in task.shape.vector):
                 for dimension, amount in task.shape.vector:
@@ -67,8 +67,8 @@ def _unit_of(task: Task, bound: Mapping[str, int] | None) -> Unit | None:
 
 
 def _evict(session: Session, unit: Unit, planned: PlannedStart) -> None:
-    names = session.snapshot.names
+    names = session.nodes.snapshot.names
     charge_off(session, unit)
     for task in sorted(unit.tasks, key=lambda task: task.key):
-        session.evicted.add(task)
-        session.evictions.append(Eviction(task.key, names[task.node], planned.job.key, "backfill", REASON))
+        session.decisions.evicted.add(task)
+        session.decisions.evictions.append(Eviction(task.key, names[task.node], planned.job.key, "backfill", REASON))

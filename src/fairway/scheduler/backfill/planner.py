@@ -22,9 +22,8 @@ from fairway.scheduler.backfill.overdue import evict_overdue
 from fairway.scheduler.backfill.runtimes import Runtime, Runtimes
 from fairway.scheduler.backfill.timeline import Starts, Timeline
 from fairway.scheduler.framework.candidates import every_job
+from fairway.scheduler.framework.decisions import Places, PlannedStart, Step
 from fairway.scheduler.framework.job_run import JobRun
-from fairway.scheduler.framework.outcome import Step
-from fairway.scheduler.framework.reservations import Places, PlannedStart
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.jobs.placing import Placer
 from fairway.scheduler.jobs.strict_order import Blocks
@@ -39,16 +38,18 @@ def allocate_ahead(session: Session, arguments: BackfillArguments, allocate: All
     jobs = every_job(session)
     planner.take_up(jobs)
     deferred = planner.run(jobs)
-    if session.lends():
-        session.lending = True
+    if session.rules.lends():
+        session.rules.lending = True
         deferred = planner.run(deferred)
-        session.lending = False
+        session.rules.lending = False
     planner.finish(deferred)
 
 
 def drop_satisfied(session: Session) -> None:
     """A job that got places of its own after it had a planned start needs that no more."""
-    session.planned = {job: planned for job, planned in session.planned.items() if not _has_places(session, job)}
+    session.decisions.planned = {
+        job: planned for job, planned in session.decisions.planned.items() if not _has_places(session, job)
+    }
 
 
 def plan_reservations(session: Session) -> None:
@@ -60,7 +61,7 @@ def plan_reservations(session: Session) -> None:
     ]
     if not waiting:
         return
-    runtimes = Runtimes(session.state, session.backfill_arguments or BackfillArguments())
+    runtimes = Runtimes(session.state, session.policy.backfill or BackfillArguments())
     timeline = Timeline(session, runtimes, {reservation.row for reservation in waiting})
     for job in sorted({reservation.job for reservation in waiting}, key=lambda job: job.job.identity):
         mine = [reservation for reservation in waiting if reservation.job is job]
@@ -72,7 +73,7 @@ def plan_reservations(session: Session) -> None:
 
 
 def _has_places(session: Session, job: JobRun) -> bool:
-    holder = session.reserving_jobs.get(job.job)
+    holder = session.reservations.reserving_jobs.get(job.job)
     return holder is not None and bool(session.reservations.of(holder))
 
 
@@ -102,11 +103,11 @@ class Planner:
         self._turns: dict[JobRun, int] = {}
         """Of jobs that could not start: how many had been tried before them."""
         self._known: dict[JobRun, Runtime | None] = {}
-        session.caps_for = self._caps_for
+        session.nodes.caps_for = self._caps_for
 
     def open_reserved_nodes(self) -> None:
         """A reservation whose nodes have known ends gets a planned start, past which short jobs may run."""
-        for job in sorted(self._session.reserving_jobs.values(), key=lambda job: job.job.identity):
+        for job in sorted(self._session.reservations.reserving_jobs.values(), key=lambda job: job.job.identity):
             waiting = [
                 reservation
                 for reservation in self._session.reservations.of(job)
@@ -125,15 +126,15 @@ class Planner:
         """One pass; returns those who were not allowed."""
         deferred: list[JobRun] = []
         shortest = self._arguments.order == "shortest"
-        line = LineUp(self._session, self._runtimes, jobs, self._carried.head, shortest=shortest)
-        if self._session.planned:
+        line = LineUp(self._session.order, self._runtimes, jobs, self._carried.head, shortest=shortest)
+        if self._session.decisions.planned:
             line.head_is_found()
         while line:
             job = line.top()
             by = self._blocks.before(job)
             if by is not None:
                 line.replace_top()
-                self._session.record_wait_reason(job, self._blocks.verdict(by))
+                self._session.outcomes.record_wait_reason(job, self._blocks.verdict(by))
                 self._carried.forget(job)
                 continue
             if self._carried.stands(job):
@@ -157,16 +158,16 @@ class Planner:
             self._wait(job)
             self._plan(job)
             self._blocks.block(job)
-            if job in self._session.planned:
+            if job in self._session.decisions.planned:
                 line.head_is_found()
         return deferred
 
     def _step(self, job: JobRun) -> Step:
-        session, before = self._session, len(self._session.bindings)
+        session, before = self._session, len(self._session.decisions.bindings)
         step = self._placer.step(job)
         if step is Step.NO_CAPACITY and self._carried.is_due(job) and self._starts_as_planned(job):
             step = Step.PLACED
-        for _, tasks, rows in session.bindings[before:]:
+        for _, tasks, rows in session.decisions.bindings[before:]:
             self._timeline.start_now(tasks, rows)
         return step
 
@@ -177,9 +178,9 @@ class Planner:
         for run in job.runs:
             planned = [rows[task] for task in run.tasks[run.placed :] if task in rows]
             for row in planned:
-                if session.kernel.fits_now(run.shape, row):
+                if session.nodes.kernel.fits_now(run.shape, row):
                     statement.put(job, run, [row])
-        if not session.job_ready(job):
+        if not session.rules.job_ready(job):
             statement.rollback()
             return False
         statement.commit()
@@ -190,7 +191,7 @@ class Planner:
         then cannot start: it must have its planned start before those behind it are placed.
         """
         session = self._session
-        return session.lending or not session.lends() or self._placer.would_fit_if_lent(job)
+        return session.rules.lending or not session.rules.lends() or self._placer.would_fit_if_lent(job)
 
     def finish(self, deferred: list[JobRun]) -> None:
         for job in deferred:
@@ -200,7 +201,7 @@ class Planner:
         if self._runtimes.evicts:
             evict_overdue(self._session, self._runtimes, self._timeline)
         if self._every:
-            self._session.runs_on_nodes = self._timeline.runs
+            self._session.decisions.runs_on_nodes = self._timeline.runs
 
     def _wait(self, job: JobRun) -> None:
         self._placer.give_up(job, Step.NO_CAPACITY)
@@ -209,11 +210,11 @@ class Planner:
     def _plan(self, job: JobRun) -> None:
         """A job that cannot start; the first for which a start is in sight is the head of the queue."""
         session = self._session
-        if (session.planned and not self._every) or session.reservations.has(job):
+        if (session.decisions.planned and not self._every) or session.reservations.has(job):
             return
         if job.job.topology is not None and job.job.topology.hard:
             return  # when the nodes of one domain are free together is not planned
-        tasks = missing_tasks(session, job)
+        tasks = missing_tasks(session.reservations, job)
         if not tasks:
             return
         found = self._timeline.earliest(tasks, self._runtime(job))
@@ -229,7 +230,9 @@ class Planner:
         hard = None if self._hardness.possible(job, places) else False
         if hard is None and self._carried.was_hard(job):
             hard = True
-        self._session.planned[job] = timeline.keep(job, places, start, runtime, turn=self._turns[job], hard=hard)
+        self._session.decisions.planned[job] = timeline.keep(
+            job, places, start, runtime, turn=self._turns[job], hard=hard
+        )
 
     # -- what planned starts leave --------------------------------------------------------------------------------
 

@@ -21,8 +21,8 @@ from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.backfill.gains import AmountsOverTime, Gains
 from fairway.scheduler.backfill.runtimes import Runtime, Runtimes
 from fairway.scheduler.eviction.units import is_system
+from fairway.scheduler.framework.decisions import Places, PlannedStart
 from fairway.scheduler.framework.job_run import JobRun, TaskRun, grouped
-from fairway.scheduler.framework.reservations import Places, PlannedStart
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.placement.kernel import INFEASIBLE
 from fairway.scheduler.placement.pod_rules import one_per_node
@@ -58,7 +58,7 @@ class Timeline:
     def __init__(self, session: Session, runtimes: Runtimes, rows: Iterable[int] | None = None) -> None:
         self._session = session
         self._runtimes = runtimes
-        dimensions, size = session.snapshot.idle.shape
+        dimensions, size = session.nodes.snapshot.idle.shape
         self._unknown: BoolColumn = np.zeros(size, dtype=np.bool_)
         self._estimated: BoolColumn = np.zeros(size, dtype=np.bool_)
         self._ends = Gains(dimensions, size)
@@ -77,7 +77,7 @@ class Timeline:
         for reservation in session.reservations:
             if reservation.state is TaskState.PIPELINED:
                 self._unknown[reservation.row] = True  # what is being released there will be its own
-        for _, tasks, places in session.bindings:
+        for _, tasks, places in session.decisions.bindings:
             self.start_now(tasks, places)
 
     # -- what is known ----------------------------------------------------------------------------------------------
@@ -155,11 +155,11 @@ class Timeline:
         rows = sorted({row for _, row in places})
         if self._unknown[rows].any():
             return None
-        need = np.zeros((self._session.snapshot.idle.shape[0], len(rows)), dtype=np.int64)
+        need = np.zeros((self._session.nodes.snapshot.idle.shape[0], len(rows)), dtype=np.int64)
         for task, row in places:
             for dimension, amount in task.shape.vector:
                 need[dimension, rows.index(row)] += amount
-        idle = self._session.snapshot.idle[:, rows]
+        idle = self._session.nodes.snapshot.idle[:, rows]
         for moment, _ in self._moments_with(
             lambda gains: ((idle + gains[:, :, rows] >= need) | (need == 0)).all(axis=(1, 2))
         ):
@@ -211,7 +211,7 @@ class Timeline:
         starts = sorted({slot.planned.start for slot in self._slots.values()})
         if not starts:
             return set()
-        room = self._session.snapshot.idle + (self._ends.at(starts) + self._taken.at(starts)).min(axis=0)
+        room = self._session.nodes.snapshot.idle + (self._ends.at(starts) + self._taken.at(starts)).min(axis=0)
         taken = {row for slot in self._slots.values() for _, row in slot.planned.places}
         short = (room < 0).any(axis=0)
         return {row for row in taken if short[row]}
@@ -221,7 +221,7 @@ class Timeline:
         if not self._unsure:
             return True
         gains = self._ends.at([start]) + self._taken.at([start]) - self._unsure.at([start])
-        room = self._session.snapshot.idle + gains[0]
+        room = self._session.nodes.snapshot.idle + gains[0]
         return all(room[dimension, row] >= 0 for task, row in places for dimension, _ in task.shape.vector)
 
     def _moments_with(self, enough: Callable[[AmountsOverTime], BoolColumn]) -> Iterator[tuple[Micros, IntTable]]:
@@ -240,7 +240,7 @@ class Timeline:
 
     def _may_plan(self, shape: Shape) -> BoolColumn:
         """Where every rule but that of free capacity holds now, and the future is known."""
-        kernel = self._session.kernel
+        kernel = self._session.nodes.kernel
         open_: BoolColumn = (kernel.base(shape) < INFEASIBLE) & ~self._unknown
         if kernel.reserved is not None:
             open_ &= ~kernel.reserved
@@ -252,7 +252,7 @@ class Timeline:
 
     def _enough(self, runs: _Runs, gains: AmountsOverTime) -> BoolColumn:
         """At which moments every run of like tasks, taken by itself, has enough."""
-        room = self._session.snapshot.idle + gains
+        room = self._session.nodes.snapshot.idle + gains
         enough = np.ones(len(gains), dtype=np.bool_)
         for run, open_ in runs:
             rooms = np.minimum(self._rooms(room, run.shape), len(run.tasks))
@@ -261,13 +261,13 @@ class Timeline:
 
     def _places(self, runs: _Runs, gains: IntTable) -> Places | None:
         """Where all tasks together fit, if there is this much more than now; None if they do not."""
-        room = self._session.snapshot.idle + gains
+        room = self._session.nodes.snapshot.idle + gains
         places: list[tuple[Task, int]] = []
         for run, open_ in runs:
             rooms = np.minimum(self._rooms(room, run.shape), len(run.tasks)) * open_
             if rooms.sum() < len(run.tasks):
                 return None
-            by_name = np.argsort(self._session.snapshot.rank)
+            by_name = np.argsort(self._session.nodes.snapshot.rank)
             for task, row in zip(run.tasks, np.repeat(by_name, rooms[by_name]).tolist(), strict=False):
                 for dimension, amount in run.shape.vector:
                     room[dimension, row] -= amount
@@ -310,7 +310,7 @@ class Timeline:
             met = tuple(sorted({*hard, *soft}))
         if met == ():
             return None
-        caps = np.full(self._session.snapshot.size, FOREVER, dtype=np.int64)
+        caps = np.full(self._session.nodes.snapshot.size, FOREVER, dtype=np.int64)
         if met is None:
             for slot in self._slots.values():
                 if before is None or self._turn(slot) < before:
@@ -318,7 +318,7 @@ class Timeline:
             return caps
         least = self._least(met, before)
         rows = np.flatnonzero((least < 0).any(axis=0))
-        caps[rows] = self._rooms(self._session.snapshot.idle[:, rows] + least[:, rows], shape)
+        caps[rows] = self._rooms(self._session.nodes.snapshot.idle[:, rows] + least[:, rows], shape)
         return caps
 
     def _turn(self, slot: _Slot) -> int:
@@ -333,7 +333,7 @@ class Timeline:
 
     def _rooms(self, room: NDArray[np.int64], shape: Shape) -> NDArray[np.int64]:
         """How many tasks of a shape fit, by node; `room` is by (..., resource, node)."""
-        alone = shape.ports or one_per_node(shape, self._session.snapshot) is not None
+        alone = shape.ports or one_per_node(shape, self._session.nodes.snapshot) is not None
         rooms = np.full((*room.shape[:-2], room.shape[-1]), 1 if alone else FOREVER, dtype=np.int64)
         for dimension, amount in shape.vector:
             np.minimum(rooms, room[..., dimension, :] // amount, out=rooms)
@@ -342,7 +342,7 @@ class Timeline:
     def spare(self, row: int, start: Micros) -> list[int]:
         """What is left on a row when all planned starts are kept that begin by then."""
         gains = self._ends.at([start]) + self._taken.at([start])
-        return [int(amount) for amount in self._session.snapshot.idle[:, row] + gains[0, :, row]]
+        return [int(amount) for amount in self._session.nodes.snapshot.idle[:, row] + gains[0, :, row]]
 
 
 def _sure_window(runtime: Runtime | None) -> Micros:

@@ -24,7 +24,7 @@ from fairway.scheduler.devices.loss import Losses
 from fairway.scheduler.devices.requests import OpenDeviceRequests, PreparedRequest
 from fairway.state.jobs import Task
 from fairway.state.shapes import Shape
-from fairway.state.snapshot import Snapshot
+from fairway.state.snapshot import WorkingCopy
 
 _FEW = 3
 """Fewer changes of columns than this are written one by one."""
@@ -41,7 +41,7 @@ class Given(NamedTuple):
 class DeviceAssignments:
     """See the module."""
 
-    def __init__(self, ledger: DeviceLedger, snapshot: Snapshot, chain: Chain = DEFAULT_CHAIN) -> None:
+    def __init__(self, ledger: DeviceLedger, snapshot: WorkingCopy, chain: Chain = DEFAULT_CHAIN) -> None:
         self.ledger = ledger
         self.requests = OpenDeviceRequests(ledger)
         self.uses_devices = self.requests.uses_devices
@@ -178,7 +178,7 @@ class DeviceAssignments:
                 for other, slot in self.ledger.network.elsewhere(row, allocation.slot):
                     step = self.capacity.allocated(other, (allocation._replace(slot=slot),), (), sign)
                     self.capacity.go(other, step.after)
-                    self._snapshot.scratch(other)
+                    self._snapshot.write(other)
                     moves.append((other, step.moved))
         return moves
 

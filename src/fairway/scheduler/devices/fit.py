@@ -24,7 +24,7 @@ from fairway.scheduler.placement.node_view import NodeView
 from fairway.scheduler.verdict import no_device_selected
 from fairway.state.labels import term_holds
 from fairway.state.shapes import Shape
-from fairway.state.snapshot import Snapshot
+from fairway.state.snapshot import WorkingCopy
 
 _MANY = 1 << 40
 
@@ -32,7 +32,7 @@ _MANY = 1 << 40
 class DeviceFit:
     """Answers for one session."""
 
-    def __init__(self, assignments: DeviceAssignments, snapshot: Snapshot) -> None:
+    def __init__(self, assignments: DeviceAssignments, snapshot: WorkingCopy) -> None:
         self._assignments = assignments
         self._snapshot = snapshot
         self._fits: dict[tuple[int, FreeSlots, int], bool] = {}

@@ -1,6 +1,6 @@
 """Who stands in a task's way by more than the room it takes: host ports, anti-affinity, spread, devices.
 
-Where such rules are in force, room is not found by counting: units are taken off on the scratch, and the node is asked.
+Where such rules are in force, room is not found by counting: units are taken off on a statement, and the node is asked.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 
 from fairway.resources.columns import BoolColumn
 from fairway.scheduler.eviction.units import Unit
-from fairway.scheduler.framework.session import Session
+from fairway.scheduler.framework.working_nodes import WorkingNodes
 from fairway.state.jobs import Task
 from fairway.state.labels import ABSENT
 from fairway.state.shapes import Shape, ports_clash
 
 
-def passes_now(session: Session, shape: Shape) -> BoolColumn | None:
+def passes_now(nodes: WorkingNodes, shape: Shape) -> BoolColumn | None:
     """Where everything but room holds as pods are now; None if nothing but room decides for this shape."""
-    view = session.kernel.view()
-    checks = [check for feasible in session.kernel.hooks.feasible for check in feasible(shape, view)]
-    if not checks and session.device_fit.is_decided_by_columns(shape):
+    view = nodes.kernel.view()
+    checks = [check for feasible in nodes.kernel.hooks.feasible for check in feasible(shape, view)]
+    if not checks and nodes.device_fit.is_decided_by_columns(shape):
         return None
     passes: BoolColumn = np.ones(view.size, dtype=np.bool_)
     for check in checks:
@@ -33,8 +33,8 @@ def passes_now(session: Session, shape: Shape) -> BoolColumn | None:
 class Blockers:
     """Those whom rules of the shape, or their own, set against it."""
 
-    def __init__(self, session: Session, shape: Shape) -> None:
-        self._session = session
+    def __init__(self, nodes: WorkingNodes, shape: Shape) -> None:
+        self._nodes = nodes
         self._shape = shape
         self._related: dict[tuple[Shape, tuple[int, ...]], tuple[str, ...]] = {}
         self._repelled = {key: {t for t, k in shape.anti_affinity if k == key} for _, key in shape.anti_affinity}
@@ -50,7 +50,7 @@ class Blockers:
             return True
         if any(self._same_domain(task.node, row, key) for key in self.keys(task)):
             return True
-        return task.node == row and self._shape.devices is not None and bool(self._session.devices.of(task))
+        return task.node == row and self._shape.devices is not None and bool(self._nodes.devices.of(task))
 
     def _holds_claim(self, task: Task) -> bool:
         """Whether it uses a claim that only one pod may use, wherever it is."""
@@ -95,7 +95,7 @@ class Blockers:
         return bool(codes[one] == codes[other]) and bool(codes[one] != ABSENT)
 
     def _is_host(self, key: str) -> bool:
-        return self._session.state.nodes.labels.is_unique(key, self._session.snapshot.size)
+        return self._nodes.snapshot.state.nodes.labels.is_unique(key, self._nodes.snapshot.size)
 
     def _codes(self, key: str) -> NDArray[np.int32]:
-        return self._session.state.nodes.labels.column(key, self._session.snapshot.size)
+        return self._nodes.snapshot.state.nodes.labels.column(key, self._nodes.snapshot.size)

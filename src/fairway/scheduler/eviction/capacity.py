@@ -1,4 +1,4 @@
-"""How many like tasks each node has room for, as pods come and go on the scratch."""
+"""How many like tasks each node has room for, as pods come and go on statements."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from fairway.resources.columns import BoolColumn
-from fairway.scheduler.framework.session import Session
+from fairway.scheduler.framework.working_nodes import WorkingNodes
 from fairway.scheduler.placement.kernel import INFEASIBLE
 from fairway.state.jobs import Task
 from fairway.state.shapes import Shape
@@ -16,17 +16,17 @@ from fairway.state.shapes import Shape
 class FitCounts:
     """By node, and all together. Nodes where the shape may never go, and reserved ones, are not `open`."""
 
-    def __init__(self, session: Session, shape: Shape) -> None:
-        self._session = session
+    def __init__(self, nodes: WorkingNodes, shape: Shape) -> None:
+        self._nodes = nodes
         self._shape = shape
-        kernel = session.kernel
+        kernel = nodes.kernel
         self.open: BoolColumn = kernel.base(shape) < INFEASIBLE
         if kernel.reserved is not None:
             self.open &= ~kernel.reserved
         if kernel.domain is not None:
             self.open &= kernel.domain
-        idle = session.snapshot.idle
-        counts = np.full(session.snapshot.size, 1 << 40, dtype=np.int64)
+        idle = nodes.snapshot.idle
+        counts = np.full(nodes.snapshot.size, 1 << 40, dtype=np.int64)
         for dimension, amount in shape.vector:
             np.minimum(counts, idle[dimension] // amount, out=counts)
         np.maximum(counts, 0, out=counts)
@@ -53,7 +53,7 @@ class FitCounts:
         back: dict[int, dict[int, int]] = {}
         for task in tasks:
             here = back.setdefault(task.node, {})
-            for dimension, amount in (*task.shape.vector, *self._session.devices.ledger.freed(task)):
+            for dimension, amount in (*task.shape.vector, *self._nodes.devices.ledger.freed(task)):
                 here[dimension] = here.get(dimension, 0) + amount
         lost = (int(self._counts[row]) - self._count(row, taken) for row, taken in back.items() if self.open[row])
         return self.total - sum(lost)
@@ -65,6 +65,6 @@ class FitCounts:
 
     def _count(self, row: int, taken: Mapping[int, int]) -> int:
         if self._limited:
-            return max(0, self._session.kernel.fit_count(self._shape, row))
-        idle = self._session.snapshot.idle
+            return max(0, self._nodes.kernel.fit_count(self._shape, row))
+        idle = self._nodes.snapshot.idle
         return max(0, min((int(idle[d, row]) - taken.get(d, 0)) // amount for d, amount in self._shape.vector))

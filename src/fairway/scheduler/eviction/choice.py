@@ -1,7 +1,7 @@
 """Choosing victims: the fewest, least important units whose going lets the whole gang of a claimant be placed.
 
 Units are taken until the gang places, then spared in reverse while it still does: none of the result can be spared.
-Everything is tried out on the session's scratch paper, and nothing of it remains.
+Everything is tried out on statements, and nothing of it remains.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from dataclasses import replace
 from fairway.scheduler.eviction.blockers import passes_now
 from fairway.scheduler.eviction.capacity import FitCounts
 from fairway.scheduler.eviction.claim import EvictionClaim, Found, Place
-from fairway.scheduler.eviction.scratch import Scratch
 from fairway.scheduler.eviction.search import VictimSearch
 from fairway.scheduler.eviction.units import Unit
 from fairway.scheduler.framework.job_run import TaskRun
-from fairway.scheduler.framework.session import Session
+from fairway.scheduler.framework.statement import Statement
 
 
 def find_victims(claim: EvictionClaim) -> Found | None:
@@ -39,8 +38,9 @@ class _Choice:
         self._claim = claim
         self._session = claim.session
         self._taken = claim.nothing_taken()
-        self._scratch = Scratch(claim.session)
-        self._hunt = VictimSearch(claim, self._taken, self._scratch)
+        self._trial = claim.session.statement()
+        """Where the claimant would be."""
+        self._hunt = VictimSearch(claim, self._taken)
         self._runs = claim.runs()
         self._limits: dict[Unit, str] = {}
         """Units that a limit of a queue asks for, and no node."""
@@ -50,8 +50,10 @@ class _Choice:
         units = sorted(self._taken.units, key=lambda unit: unit.order)
         for unit in units:
             self._hunt.give_back(unit)
-        self._scratch.give_up()
-        return None if found is None or not units else Found(units, found, self._limits, self._session.kernel.domain)
+        self._hunt.restore_all()
+        return (
+            None if found is None or not units else Found(units, found, self._limits, self._session.nodes.kernel.domain)
+        )
 
     def _make_room(self) -> bool:
         """Take units until the gang's queues may hold it, and all of it places."""
@@ -59,10 +61,10 @@ class _Choice:
         if over and not self._hunt.free(over):
             return False
         while True:
-            placed, left = place(self._session, self._runs)
+            _, left = place(self._trial, self._runs)
             before = self._taken.pods
             more = left is not None and self._hunt.make_room(left.shape, left.left)
-            take_back(self._session, placed)
+            self._trial.rollback()
             if left is None:
                 return True
             if not more or self._taken.pods == before:
@@ -79,16 +81,16 @@ class _Choice:
                 if unit not in bound and self._spare(unit, fit_counts):
                     bound -= set(unit.surplus_units)
                     again = fit_counts is None  # where rules between pods decide, one who stays may let another stay
-        placed, left = place(self._session, self._runs)
-        take_back(self._session, placed)
+        placed, left = place(self._trial, self._runs)
+        self._trial.rollback()
         return placed if left is None else None
 
     def _countable(self) -> FitCounts | None:
         """Of like tasks for which nothing but room matters it is enough to count the room."""
         shape = self._runs[0].shape
-        if len(self._runs) > 1 or passes_now(self._session, shape) is not None:
+        if len(self._runs) > 1 or passes_now(self._session.nodes, shape) is not None:
             return None
-        fit_counts = FitCounts(self._session, shape)
+        fit_counts = FitCounts(self._session.nodes, shape)
         return fit_counts if fit_counts.counts else None
 
     def _spare(self, unit: Unit, fit_counts: FitCounts | None) -> bool:
@@ -96,7 +98,7 @@ class _Choice:
         if fit_counts is not None and fit_counts.without(unit.tasks) < self._runs[0].left:
             return False
         self._limits.pop(unit, None)
-        self._scratch.restore(unit)
+        self._hunt.restore(unit)
         self._hunt.give_back(unit)
         limit = self._claim.limit(self._taken)
         if fit_counts is not None or self._places():
@@ -105,32 +107,27 @@ class _Choice:
                     fit_counts.update({task.node for task in unit.tasks})
                 return True
             self._limits[unit] = limit
-        self._scratch.evict(unit)
+        self._hunt.evict(unit)
         self._taken.add(unit)
         self._claim.budgets.spend(unit.tasks)
         return False
 
     def _places(self) -> bool:
-        placed, left = place(self._session, self._runs)
-        take_back(self._session, placed)
+        _, left = place(self._trial, self._runs)
+        self._trial.rollback()
         return left is None
 
 
-def place(session: Session, runs: list[TaskRun]) -> tuple[list[Place], TaskRun | None]:
-    """Place what can be placed, on the scratch; returns where, and what of the first run that got stuck is left."""
+def place(statement: Statement, runs: list[TaskRun]) -> tuple[list[Place], TaskRun | None]:
+    """Place what can be placed; returns where, and what of the first run that got stuck is left."""
     placed: list[Place] = []
     for run in runs:
         left = run.tasks
         while left:
-            rows = session.kernel.choose(run.shape, len(left))
+            rows = statement.nodes.kernel.choose(run.shape, len(left))
             if not rows:
                 return placed, TaskRun(run.shape, run.role, left)
-            session.write(run.shape, left[: len(rows)], rows, 1)
+            statement.occupy(run.shape, left[: len(rows)], rows)
             placed += zip(left, rows, strict=False)
             left = left[len(rows) :]
     return placed, None
-
-
-def take_back(session: Session, placed: list[Place]) -> None:
-    for task, row in reversed(placed):
-        session.write(task.shape, [task], [row], -1)

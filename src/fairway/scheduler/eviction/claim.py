@@ -35,7 +35,7 @@ class EvictionClaim:
     budgets: DisruptionBudgets
 
     def nothing_taken(self) -> Taken:
-        devices = self.session.devices
+        devices = self.session.nodes.devices
         return Taken(devices.kinds if devices.ledger.enabled else None)
 
     def allows(self, unit: Unit, taken: Taken) -> bool:
@@ -44,10 +44,14 @@ class EvictionClaim:
     def over_limits(self, taken: Taken) -> dict[int, int]:
         """What the claimant's queues would hold above their limits, with what is taken off, by dimension."""
         over: dict[int, int] = {}
-        lends = self.session.lends()
+        lends = self.session.rules.lends()
         for account in self.job.queue.ancestry:
             limits = [account.capability] if lends else [account.capability, account.deserved or account.capability]
-            lost = [taken.of_queue(name) for name in taken.queues() if account in self.session.queues[name].ancestry]
+            lost = [
+                taken.of_queue(name)
+                for name in taken.queues()
+                if account in self.session.accounts.queues[name].ancestry
+            ]
             for row, amount in enumerate(self.gang):
                 given = sum(amounts[row] for amounts in lost if row < len(amounts))
                 limit = min(limit[row] for limit in limits)
@@ -61,12 +65,18 @@ class EvictionClaim:
         for row in sorted(self.over_limits(taken), key=name_of):
             for account in self.job.queue.ancestry:
                 lost = sum(
-                    _at(taken.of_queue(n), row) for n in taken.queues() if account in self.session.queues[n].ancestry
+                    _at(taken.of_queue(n), row)
+                    for n in taken.queues()
+                    if account in self.session.accounts.queues[n].ancestry
                 )
                 allocated = account.allocated[row] - lost + self.gang[row]
                 if allocated > account.capability[row]:
                     return f"queue {account.name} would exceed its capability of {name_of(row)}"
-                if not self.session.lends() and account.deserved is not None and allocated > account.deserved[row]:
+                if (
+                    not self.session.rules.lends()
+                    and account.deserved is not None
+                    and allocated > account.deserved[row]
+                ):
                     return f"queue {account.name} would exceed the {name_of(row)} that it deserves"
         return ""
 

@@ -32,7 +32,7 @@ class Claimants:
 
     def behind(self, job_class: EquivalenceClass, position: int) -> JobRun | None:
         """The first of a line, from a place on, that was not placed in this cycle and may evict."""
-        bound = self._session.bound_jobs()
+        bound = self._session.decisions.bound_jobs()
         while True:
             job = next_in_class(self._session, job_class, position)
             if job is None:
@@ -64,7 +64,7 @@ class Claimants:
 
     def _untried(self) -> Iterator[JobRun]:
         """Started jobs that no action before this one has tried to place."""
-        tried = self._single | self._session.bound_jobs() | self._session.reserving_jobs.keys()
+        tried = self._single | self._session.decisions.bound_jobs() | self._session.reservations.reserving_jobs.keys()
         for job, (template, pending_job) in self._session.state.waiting.started.items():
             if job not in tried:
                 yield self._session.job_run(pending_job, template)
@@ -75,15 +75,15 @@ class Claimants:
         since = job.job.waits_since
         if since is None or self._session.now - since >= self._delay:
             return True
-        self._session.rechecks.append(since + self._delay)
+        self._session.decisions.rechecks.append(since + self._delay)
         return False
 
 
 def claimed_tasks(session: Session, job: JobRun) -> list[Task]:
     """What has to be placed: the rest of the minimum, or one task of a job that is ready."""
-    if session.job_ready(job):
+    if session.rules.job_ready(job):
         return [run.tasks[run.placed] for run in job.runs if run.left][:1]
-    return missing_tasks(session, job)
+    return missing_tasks(session.reservations, job)
 
 
 def _preempts(session: Session, task: Task) -> bool:

@@ -54,12 +54,12 @@ def cost_of(session: Session, units: list[Unit], taken: Taken, row: int, lead: L
     """What it costs that these go, and those who go along and are not going already."""
     pods = begun = 0
     for unit in with_surplus_units(units):
-        if unit not in taken.units and unit.tasks[0] not in session.evicted:
+        if unit not in taken.units and unit.tasks[0] not in session.decisions.evicted:
             pods += len(unit.tasks)
             begun += unit.begun
     priority = max([unit.priority for unit in units])
     work = session.now * pods - begun
-    return Cost(lead.of(units), priority, pods, work, int(session.snapshot.rank[row]), row)
+    return Cost(lead.of(units), priority, pods, work, int(session.nodes.snapshot.rank[row]), row)
 
 
 class Costs:
@@ -99,7 +99,7 @@ def least_costs(
 
     `entries` are those of eligible units, by node and in order. A node without enough of them is not listed.
     """
-    idle, rows = session.snapshot.idle, index.entry_row[entries]
+    idle, rows = session.nodes.snapshot.idle, index.entry_row[entries]
     usable = open_[rows]
     if not usable.all():
         rows, entries = rows[usable], entries[usable]
@@ -165,4 +165,4 @@ def _ranked(
             priority = np.maximum(priority, np.where(goes, index.priority[unit], priority))
             led = np.where(goes, lead.column[unit], 0)
             first = first + led if lead.adds else np.maximum(first, led)
-    return Costs((first, priority, pods, work, session.snapshot.rank[nodes], nodes))
+    return Costs((first, priority, pods, work, session.nodes.snapshot.rank[nodes], nodes))

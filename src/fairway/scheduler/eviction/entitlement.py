@@ -63,7 +63,7 @@ class PreemptEntitlement:
         self._session = session
         self._claimant = claimant
         self._gang = gang
-        self._total = session.share_total
+        self._total = session.accounts.share_total
         entitled = {step for steps in session.plugins.combined("entitled_by")() for step in steps}
         self._by_share = EntitledBy.SHARE in entitled
         self._by_priority = EntitledBy.PRIORITY in entitled
@@ -131,7 +131,7 @@ class PreemptEntitlement:
         for namespace in self._claimant.queue.info.accounts if self._by_share else ():
             if namespace == self._claimant.namespace:
                 continue
-            theirs = self._weighted(self._session.account(self._claimant.queue, namespace))
+            theirs = self._weighted(self._session.accounts.of(self._claimant.queue, namespace))
             if self._mine_after <= theirs:
                 (more if self._mine < theirs else level).append(index.code(namespace))
         column = index.namespace[:count]
@@ -141,7 +141,7 @@ class PreemptEntitlement:
     def _namespace_step(self, unit: Unit, taken: Taken) -> bool | None:
         if not self._by_share or unit.job.namespace == self._claimant.namespace:
             return None
-        account = self._session.account(self._claimant.queue, unit.job.namespace)
+        account = self._session.accounts.of(self._claimant.queue, unit.job.namespace)
         gone = taken.of_namespace(unit.job.namespace)
         if self._mine_after > self._weighted(account, less=plus(gone, taken.held_by(unit))):
             return False
@@ -167,9 +167,9 @@ class PreemptEntitlement:
         if allocated is None:
             allocated = self._allocated_by_job[job] = []
             for task in job.tasks:
-                if task.state in ACCOUNTED and task not in self._session.evicted:
+                if task.state in ACCOUNTED and task not in self._session.decisions.evicted:
                     add(allocated, task.shape.vector)
-                    add(allocated, self._session.devices.kinds(task))
+                    add(allocated, self._session.nodes.devices.kinds(task))
         return allocated
 
     def _weighted(self, account: NamespaceAccount, more: Amounts | None = None, less: Amounts | None = None) -> int:

@@ -15,7 +15,7 @@ from fairway.scheduler.eviction.claim import EvictionClaim, Found, Settled
 from fairway.scheduler.eviction.claimants import Claimants, claimed_tasks
 from fairway.scheduler.eviction.entitlement import Entitlement
 from fairway.scheduler.eviction.index import VictimIndex, victim_index
-from fairway.scheduler.eviction.scratch import Scratch
+from fairway.scheduler.eviction.settlement import settle
 from fairway.scheduler.eviction.terminating import TerminatingCapacity
 from fairway.scheduler.eviction.units import Unit
 from fairway.scheduler.framework.job_run import JobRun
@@ -40,11 +40,11 @@ def evict_for_claimants(
     queues: Container[str] | None = None,
 ) -> None:
     """Let every waiting job (of these queues), in order, make the room that it is entitled to."""
-    session.compute_deserved()
+    session.accounts.compute_deserved()
     resume(session)
     evictor = _Evictor(session, arguments, entitlement)
     claimants = Claimants(session, arguments, queues)
-    order = Order(session, list(claimants))
+    order = Order(session.order, list(claimants))
     while order:
         job = order.top()
         job_class, place = job.job_class, job.position
@@ -53,7 +53,7 @@ def evict_for_claimants(
         if evicted:
             if job_class is not None:
                 following += filter(None, [claimants.behind(job_class, place + 1)])
-            if job.left() and session.job_ready(job):
+            if job.left() and session.rules.job_ready(job):
                 following.append(job)  # it claims one task after the other
         order.replace_top(*following)
         if evicted:
@@ -68,19 +68,19 @@ class _Evictor:
         self._arguments = arguments
         self._entitlement = entitlement
         self._budgets = DisruptionBudgets(session.state)
-        self._budgets.spend(session.evicted)
+        self._budgets.spend(session.decisions.evicted)
         self._index: VictimIndex | None = None
 
     def evict_for(self, job: JobRun) -> bool:
         """Evict for a job and nominate it; False if that is not possible or not allowed."""
-        if any(task in self._session.evicted for task in job.job.tasks):
+        if any(task in self._session.decisions.evicted for task in job.job.tasks):
             return False  # it has just lost what it had
         tasks = claimed_tasks(self._session, job)
         if not tasks or not self._is_worth_it(job, tasks):
             return False
         gang = [0] * len(job.queue.allocated)
         for task in tasks:
-            add(gang, self._session.device_queues.requested(task.shape))
+            add(gang, self._session.accounts.device_queues.requested(task.shape))
         entitlement = self._entitlement(job, gang)
         if entitlement is None:
             return False
@@ -91,10 +91,13 @@ class _Evictor:
         if not eligible.any():
             return False
         claim = EvictionClaim(self._session, job, tasks, gang, entitlement, self._index, eligible, self._budgets)
-        terminating = TerminatingCapacity(self._session, tasks)
-        terminating.lend()
+        terminating = TerminatingCapacity(
+            self._session.nodes, self._session.reservations, self._session.decisions, tasks
+        )
+        lent = self._session.statement()
+        terminating.lend(lent)
         found = self._find_victims(claim)
-        terminating.lend(-1)
+        lent.rollback()
         if found is None or not self._within_limit(job, found):
             return False
         self._commit(claim, found, terminating)
@@ -106,20 +109,20 @@ class _Evictor:
         if topology is None or not topology.hard:
             return choice.find_victims(claim)
         for domain in Domains(session, claim.job, claims=True).all():
-            session.kernel.domain = domain.mask
+            session.nodes.kernel.domain = domain.mask
             found = choice.find_victims(claim)
-            session.kernel.domain = None
+            session.nodes.kernel.domain = None
             if found is not None:
                 return found
         return None
 
     def _is_worth_it(self, job: JobRun, tasks: list[Task]) -> bool:
         """Whether the job would be ready with the room that is made for it."""
+        placed = self._session.statement()
         for task in tasks:
-            job.count_ready(task, 1)
-        enough = self._session.job_pipelined(job)
-        for task in tasks:
-            job.count_ready(task, -1)
+            placed.assume_ready(job, task)
+        enough = self._session.rules.job_pipelined(job)
+        placed.rollback()
         return enough
 
     def _eligible(self, job: JobRun, entitlement: Entitlement, index: VictimIndex) -> BoolColumn:
@@ -127,12 +130,12 @@ class _Evictor:
         session = self._session
         eligible = entitlement.candidates(index).copy()
         hook = {"preempt": "preemptable", "reclaim": "reclaimable"}[entitlement.action]
-        for allowed in session.hooks(f"{hook}_units"):
+        for allowed in session.plugins.hooks(f"{hook}_units"):
             eligible &= allowed(index)
         if self._arguments.min_runtime:
             self._spare_young(eligible, index)
         self._spare_cooling(eligible, index)
-        for gone in session.evicted:
+        for gone in session.decisions.evicted:
             for number in index.of_job(gone.job):
                 eligible[number] &= gone not in index.unit(number).tasks
         for reservation in session.reservations:
@@ -146,7 +149,7 @@ class _Evictor:
         least = self._arguments.min_runtime * SECOND
         young = eligible & (index.youngest[: len(eligible)] > self._session.now - least)
         if young.any():
-            self._session.rechecks.append(int(index.youngest[: len(eligible)][young].min()) + least)
+            self._session.decisions.rechecks.append(int(index.youngest[: len(eligible)][young].min()) + least)
             eligible &= ~young
 
     def _spare_cooling(self, eligible: BoolColumn, index: VictimIndex) -> None:
@@ -154,11 +157,11 @@ class _Evictor:
         cooled = index.cooled[: len(eligible)]
         cooling = eligible & (cooled > self._session.now)
         if cooling.any():
-            self._session.rechecks.append(int(cooled[cooling].min()))
+            self._session.decisions.rechecks.append(int(cooled[cooling].min()))
             eligible &= ~cooling
 
     def _ask_for_each(self, job: JobRun, hook: str, eligible: BoolColumn, index: VictimIndex) -> None:
-        for protects in self._session.hooks(hook):
+        for protects in self._session.plugins.hooks(hook):
             numbers = np.flatnonzero(eligible).tolist()
             allowed = set(protects(job, [task for number in numbers for task in index.unit(number).tasks]))
             for number in numbers:
@@ -167,39 +170,33 @@ class _Evictor:
     def _within_limit(self, job: JobRun, found: Found) -> bool:
         most = self._arguments.max_evictions_per_cycle
         needed = sum(len(unit.tasks) for unit in found.units)
-        left = needed if most is None else max(0, most - len(self._session.evictions))
+        left = needed if most is None else max(0, most - len(self._session.decisions.evictions))
         if needed <= left:
             return True
         detail = f"needs {needed} evictions, {left} left in this cycle"
-        self._session.record_wait_reason(job, Verdict(False, Reason.PREEMPTION_LIMITED, detail=detail))
+        self._session.outcomes.record_wait_reason(job, Verdict(False, Reason.PREEMPTION_LIMITED, detail=detail))
         return False
 
     def _commit(self, claim: EvictionClaim, found: Found, terminating: TerminatingCapacity) -> None:
         """The victims go, and the claimant is nominated for the room."""
-        session, names = self._session, self._session.snapshot.names
-        scratch = Scratch(session)
-        terminating.watch(scratch)
-        terminating.lend()
+        session, names = self._session, self._session.nodes.snapshot.names
         for unit, reason in zip(found.units, _reasons(claim, found), strict=True):
             self._budgets.spend(unit.tasks)
             charge_off(session, unit)
-            scratch.evict(unit)
             for task in sorted(unit.tasks, key=lambda task: task.key):
-                session.evicted.add(task)
+                session.decisions.evicted.add(task)
                 eviction = Eviction(task.key, names[task.node], claim.job.key, claim.entitlement.action, reason)
-                session.evictions.append(eviction)
-        for task, row in found.places:
-            scratch.watch(row)
-            session.write(task.shape, [task], [row], 1)
-        scratch.settle([task for task, _ in found.places])
-        session.nominate(claim.job, found.places)
-        session.settled.append(Settled(claim, list(found.units), found.domain))
+                session.decisions.evictions.append(eviction)
+        settle(session.nodes, session.decisions, session.statement(), terminating, found.units, found.places)
+        session.reservations.nominate(claim.job, found.places)
+        session.outcomes.jobs[claim.job] = None
+        session.decisions.settled.append(Settled(claim, list(found.units), found.domain))
 
 
 def bound_by_job(session: Session) -> dict[Job, dict[str, int]]:
     """By job and role, how many pods this cycle binds."""
     found: dict[Job, dict[str, int]] = {}
-    for job, tasks, _ in session.bindings:
+    for job, tasks, _ in session.decisions.bindings:
         roles = found.setdefault(job.job, {})
         for task in tasks:
             roles[task.traits.role] = roles.get(task.traits.role, 0) + 1
@@ -216,9 +213,9 @@ def _reasons(claim: EvictionClaim, found: Found) -> list[str]:
 
 def charge_off(session: Session, unit: Unit, sign: int = 1) -> None:
     """Evicted pods no longer count as held; with sign -1 they do again."""
-    queue = session.queues[unit.job.queue]
-    account = session.account(queue, unit.job.namespace)
+    queue = session.accounts.queues[unit.job.queue]
+    account = session.accounts.of(queue, unit.job.namespace)
     for task in unit.tasks:
-        for vector in (task.shape.vector, session.devices.kinds(task)):
+        for vector in (task.shape.vector, session.nodes.devices.kinds(task)):
             queue.charge(vector, -sign)
             add(account.allocated, vector, -sign)

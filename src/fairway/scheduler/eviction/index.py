@@ -257,10 +257,7 @@ class VictimIndex:
 
 def victim_index(state: ClusterState) -> VictimIndex:
     """The state's own index, up to date."""
-    index = state.cache.get("victims")
-    if index is None:
-        index = state.cache["victims"] = VictimIndex(state)
-    assert isinstance(index, VictimIndex)
+    index = state.derived.of(VictimIndex, lambda: VictimIndex(state))
     index.sync()
     return index
 

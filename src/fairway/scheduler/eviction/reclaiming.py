@@ -19,7 +19,8 @@ from fairway.scheduler.eviction.index import VictimIndex
 from fairway.scheduler.eviction.units import Taken, Unit
 from fairway.scheduler.framework.accounts import SHARE_BITS, QueueAccount
 from fairway.scheduler.framework.job_run import JobRun
-from fairway.scheduler.framework.session import Session
+from fairway.scheduler.framework.queue_accounts import SessionAccounts
+from fairway.scheduler.framework.reservations import Reservations
 from fairway.state.queues import Amounts, add
 from fairway.state.tables import PODS
 from fairway.state.tasks import TaskState
@@ -34,12 +35,13 @@ class ReclaimEntitlement:
     action = "reclaim"
     lead_adds = False
 
-    def __init__(self, session: Session, claimant: JobRun, gang: Amounts) -> None:
-        self._session = session
+    def __init__(self, accounts: SessionAccounts, reservations: Reservations, claimant: JobRun, gang: Amounts) -> None:
+        self._accounts = accounts
+        self._reservations = reservations
         self._claimant = claimant
         self._asked = [row for row, amount in enumerate(gang) if amount and row != PODS]
         self._gang = gang
-        self._reserved = reserved_amounts(session)
+        self._reserved = reserved_amounts(reservations)
 
     def may_act(self) -> bool:
         """The claimant's queue stays within what it deserves, in every dimension it asks for."""
@@ -51,12 +53,12 @@ class ReclaimEntitlement:
     def candidates(self, index: VictimIndex) -> BoolColumn:
         count = len(index.units)
         queues = [
-            index.code(account.name) for account in self._session.queues.values() if self._gives(account, Taken())
+            index.code(account.name) for account in self._accounts.queues.values() if self._gives(account, Taken())
         ]
         return index.usable[:count] & np.isin(index.queue[:count], queues)
 
     def allows(self, unit: Unit, taken: Taken) -> bool:
-        account = self._session.queues[unit.job.queue]
+        account = self._accounts.queues[unit.job.queue]
         return self._gives(account, taken) and self._keeps_guarantees(account, unit, taken)
 
     def allows_kind(self, unit: Unit, taken: Taken) -> bool:
@@ -68,7 +70,7 @@ class ReclaimEntitlement:
 
     def lead(self, index: VictimIndex, taken: Taken) -> IntColumn | None:
         """The place of each unit's queue among those to take from; None if there is only one."""
-        accounts = [account for account in self._session.queues.values() if self._gives(account, taken)]
+        accounts = [account for account in self._accounts.queues.values() if self._gives(account, taken)]
         if len(accounts) < 2:
             return None
         order = sorted({(account.info.priority, -self._excess(account, taken)) for account in accounts})
@@ -80,7 +82,7 @@ class ReclaimEntitlement:
     def narrowed(self, units: Iterable[Unit], taken: Taken) -> Iterator[ReclaimEntitlement]:
         """Where these units take a queue below what it deserves: entitlements to less than that."""
         if self.below(units, taken):
-            queues = self._session.queues
+            queues = self._accounts.queues
             yield _Narrowed(self, {name: self._floor(account) for name, account in queues.items()}, small=False)
             lost = {name: taken.of_queue(name) for name in taken.queues()}
             yield _Narrowed(self, {n: minus(self._allocated(queues[n]), lost[n]) for n in lost}, small=True)
@@ -91,7 +93,7 @@ class ReclaimEntitlement:
             taken.add(unit)
         below = 0
         for name in taken.queues():
-            account = self._session.queues[name]
+            account = self._accounts.queues[name]
             floor, left = self._floor(account), minus(self._allocated(account), taken.of_queue(name))
             short = [
                 (row, floor[row] - left[row]) for row in range(len(left)) if row != PODS and left[row] < floor[row]
@@ -119,7 +121,7 @@ class ReclaimEntitlement:
         return max(self._part(row, left[row] - account.deserved[row]) // account.info.weight for row in self._asked)
 
     def _part(self, row: int, amount: int) -> int:
-        return (amount << SHARE_BITS) // max(1, self._session.total[row])
+        return (amount << SHARE_BITS) // max(1, self._accounts.total[row])
 
     def _allocated(self, account: QueueAccount) -> Amounts:
         """What the queue has, without what is only reserved."""
@@ -136,7 +138,7 @@ class ReclaimEntitlement:
         for above in account.ancestry:
             lost = taken.held_by(unit)
             for name in taken.queues():
-                if above in self._session.queues[name].ancestry:
+                if above in self._accounts.queues[name].ancestry:
                     lost = plus(lost, taken.of_queue(name))
             gained = self._gang if above in self._claimant.queue.ancestry else []
             left = plus(minus(self._allocated(above), lost), gained)
@@ -149,14 +151,14 @@ class _Narrowed(ReclaimEntitlement):
     """A search for less: no queue goes below its floor. With `small`, small units are taken first."""
 
     def __init__(self, wide: ReclaimEntitlement, floors: Floors, *, small: bool) -> None:
-        super().__init__(wide._session, wide._claimant, wide._gang)
+        super().__init__(wide._accounts, wide._reservations, wide._claimant, wide._gang)
         self._floors = floors
         self._small = small
         self._sizes: IntColumn | None = None
         self.lead_adds = small
 
     def allows(self, unit: Unit, taken: Taken) -> bool:
-        account, floor = self._session.queues[unit.job.queue], self._floors.get(unit.job.queue)
+        account, floor = self._accounts.queues[unit.job.queue], self._floors.get(unit.job.queue)
         if floor is None or not (self._small or self._gives(account, taken)):
             return False
         left = minus(self._allocated(account), plus(taken.of_queue(account.name), taken.held_by(unit)))
@@ -167,17 +169,17 @@ class _Narrowed(ReclaimEntitlement):
         if not self._small:
             return super().lead(index, taken)
         if self._sizes is None:
-            self._sizes = index.sizes(self._asked, self._session.total)
+            self._sizes = index.sizes(self._asked, self._accounts.total)
         return self._sizes
 
     def narrowed(self, units: Iterable[Unit], taken: Taken) -> Iterator[ReclaimEntitlement]:
         return iter(())
 
 
-def reserved_amounts(session: Session) -> dict[str, Amounts]:
+def reserved_amounts(reservations: Reservations) -> dict[str, Amounts]:
     """By queue, and for those above, what is reserved and not allocated yet."""
     found: dict[str, Amounts] = {}
-    for reservation in session.reservations:
+    for reservation in reservations:
         if reservation.state is TaskState.RESERVED:
             for account in reservation.job.queue.ancestry:
                 add(found.setdefault(account.name, []), reservation.task.shape.vector)

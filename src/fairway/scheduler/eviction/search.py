@@ -16,8 +16,8 @@ from fairway.scheduler.eviction.blockers import Blockers, passes_now
 from fairway.scheduler.eviction.capacity import FitCounts
 from fairway.scheduler.eviction.claim import EvictionClaim
 from fairway.scheduler.eviction.costs import Cost, Costs, Lead, cost_of, least_costs
-from fairway.scheduler.eviction.scratch import Scratch
 from fairway.scheduler.eviction.units import Taken, Unit, with_surplus_units
+from fairway.scheduler.framework.statement import JournalEntry
 from fairway.state.jobs import Job
 from fairway.state.shapes import Shape
 
@@ -25,15 +25,16 @@ Around = Callable[[int], set[Unit]]
 
 
 class VictimSearch:
-    """Units once `taken` are off the nodes, on the scratch."""
+    """Units once `taken` are off the nodes, on a statement of its own."""
 
-    def __init__(self, claim: EvictionClaim, taken: Taken, scratch: Scratch) -> None:
+    def __init__(self, claim: EvictionClaim, taken: Taken) -> None:
         self._claim = claim
         self._session = claim.session
         self._index = claim.index
         self._eligible = claim.eligible.copy()
         self._taken = taken
-        self._scratch = scratch
+        self._evicted = claim.session.statement()
+        self._entries_of: dict[Unit, JournalEntry] = {}
         self._blockers: dict[Shape, tuple[Blockers, Around]] = {}
         self._counted: dict[Job, set[int]] = {}
         """Rows whose cost was worked out with surplus_units of a gang of this job."""
@@ -51,7 +52,7 @@ class VictimSearch:
         """
         self._sort_again()
         self._drop_ineligible()
-        passes = passes_now(self._session, shape)
+        passes = passes_now(self._session.nodes, shape)
         if passes is None:
             return self._make_rooms(shape, count)
         return self._make_one_room(shape, passes)
@@ -71,7 +72,7 @@ class VictimSearch:
     # -- where only room decides --------------------------------------------------------------------------------
 
     def _make_rooms(self, shape: Shape, count: int) -> bool:
-        fit_counts = FitCounts(self._session, shape)
+        fit_counts = FitCounts(self._session.nodes, shape)
         if self._most_rooms(shape, fit_counts.open) < count:
             return False
         costs = self._all_costs(shape, fit_counts, ())
@@ -136,14 +137,14 @@ class VictimSearch:
         most = np.full(len(open_), 1 << 40, dtype=np.int64)
         first = np.flatnonzero(np.r_[True, self._rows[1:] != self._rows[:-1]])
         for dimension, amount in shape.vector:
-            idle = self._session.snapshot.idle[dimension].copy()
+            idle = self._session.nodes.snapshot.idle[dimension].copy()
             idle[self._rows[first]] += np.add.reduceat(self._index.entry_amounts[dimension, self._entries], first)
             np.minimum(most, idle // amount, out=most)
         return int(np.maximum(most, 0)[open_].sum())
 
     def _units_on(self, shape: Shape, row: int, room: int) -> list[Unit] | None:
         """The units to take for one more task on a row than it has room for; None if nothing helps."""
-        idle, missing = self._session.snapshot.idle, dict[int, int]()
+        idle, missing = self._session.nodes.snapshot.idle, dict[int, int]()
         for dimension, amount in shape.vector:
             lacks = amount * (room + 1) - int(idle[dimension, row])
             if lacks > 0:
@@ -164,7 +165,7 @@ class VictimSearch:
     # -- where other pods matter too ----------------------------------------------------------------------------
 
     def _make_one_room(self, shape: Shape, passes: BoolColumn) -> bool:
-        open_ = FitCounts(self._session, shape).open
+        open_ = FitCounts(self._session.nodes, shape).open
         blockers, around = self._blockers_of(shape)
         depends_on_other_pods = bool(shape.rules.affinity or shape.rules.spread)
         known = np.zeros(len(open_), dtype=np.bool_) if depends_on_other_pods else passes & open_
@@ -188,14 +189,14 @@ class VictimSearch:
 
     def _blockers_of(self, shape: Shape) -> tuple[Blockers, Around]:
         if shape not in self._blockers:
-            blockers = Blockers(self._session, shape)
+            blockers = Blockers(self._session.nodes, shape)
             units = (self._index.unit(number) for number in np.flatnonzero(self._eligible).tolist())
             self._blockers[shape] = blockers, blockers.by_domain(units)
         return self._blockers[shape]
 
     def _units_for(self, shape: Shape, row: int, blockers: Blockers, around: set[Unit]) -> list[Unit] | None:
-        """The units to take for a task on a row; None if nothing helps. Tried out on the scratch."""
-        kernel, index, idle = self._session.kernel, self._index, self._session.snapshot.idle
+        """The units to take for a task on a row; None if nothing helps. Tried out on the statement."""
+        kernel, index, idle = self._session.nodes.kernel, self._index, self._session.nodes.snapshot.idle
         short = [dimension for dimension, amount in shape.vector if idle[dimension, row] < amount]
         helpful = {unit for unit in around if self._eligible[unit.number]}
         for entry in self._entries_on(row).tolist():
@@ -209,21 +210,21 @@ class VictimSearch:
             if kernel.fits_now(shape, row):
                 break
             passed = kernel.feasible(shape, row)
-            self._scratch.evict(unit)
+            self.evict(unit)
             if passed and not kernel.feasible(shape, row):
-                self._scratch.restore(unit)  # somebody whom the task wants to be near
+                self.restore(unit)  # somebody whom the task wants to be near
             else:
                 trial.append(unit)
         kept: list[Unit] | None = None
         if kernel.fits_now(shape, row):
             kept = []
             for unit in reversed(trial):
-                self._scratch.restore(unit)
+                self.restore(unit)
                 if not kernel.fits_now(shape, row):
-                    self._scratch.evict(unit)
+                    self.evict(unit)
                     kept.insert(0, unit)
         for unit in trial if kept is None else kept:
-            self._scratch.restore(unit)
+            self.restore(unit)
         return kept
 
     # -- plumbing -----------------------------------------------------------------------------------------------
@@ -293,7 +294,7 @@ class VictimSearch:
         added: list[Unit] = []
         for unit in units:
             for going in with_surplus_units([unit]):
-                if going in self._taken or going.tasks[0] in self._session.evicted:
+                if going in self._taken or going.tasks[0] in self._session.decisions.evicted:
                     continue
                 if not self._eligible[going.number] or not self._claim.allows(going, self._taken):
                     self._eligible[unit.number] = self._eligible[going.number] = False
@@ -306,8 +307,21 @@ class VictimSearch:
                 added.append(going)
         for unit in added:
             self._eligible[unit.number] = False
-            self._scratch.evict(unit)
+            self.evict(unit)
         return True
+
+    def evict(self, unit: Unit) -> None:
+        """Pretend that the unit's pods are gone."""
+        self._entries_of[unit] = self._evicted.displace(unit.tasks)
+
+    def restore(self, unit: Unit) -> None:
+        """They are back."""
+        self._evicted.take_back(self._entries_of.pop(unit))
+
+    def restore_all(self) -> None:
+        """Nothing of it happened."""
+        self._evicted.rollback()
+        self._entries_of.clear()
 
     def give_back(self, unit: Unit) -> None:
         self._taken.remove(unit)

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairway.scheduler.eviction.blockers import passes_now
-from fairway.scheduler.eviction.choice import place, take_back
+from fairway.scheduler.eviction.choice import place
 from fairway.scheduler.eviction.claim import Place, Settled
 from fairway.scheduler.eviction.evict import charge_off
 from fairway.scheduler.eviction.together import Nominee, PlacesTogether
@@ -30,6 +30,7 @@ from fairway.scheduler.framework.accounts import QueueAccount
 from fairway.scheduler.framework.job_run import grouped
 from fairway.scheduler.framework.reservations import TaskReservation
 from fairway.scheduler.framework.session import Session
+from fairway.scheduler.framework.statement import Statement
 from fairway.state.jobs import Task
 from fairway.state.queues import Amounts, add
 from fairway.state.tasks import TaskState
@@ -37,12 +38,12 @@ from fairway.state.tasks import TaskState
 
 def spare_needless(session: Session) -> None:
     """Take evictions back that nothing needs."""
-    settled = [claim for claim in session.settled if isinstance(claim, Settled)]
+    settled = [claim for claim in session.decisions.settled if isinstance(claim, Settled)]
     if settled and not _is_minimal(session, settled):
         tasks = [task for claim in settled for unit in claim.units for task in unit.tasks]
         tasks += [reservation.task for claim in settled for reservation in _nominated(session, claim)]
-        uses_devices = any(session.devices.uses_devices(task.shape) for task in tasks)
-        if not (uses_devices and session.devices.ledger.network):
+        uses_devices = any(session.nodes.devices.uses_devices(task.shape) for task in tasks)
+        if not (uses_devices and session.nodes.devices.ledger.network):
             _Sparing(session, settled, uses_devices=uses_devices).run()
 
 
@@ -51,7 +52,7 @@ def _is_minimal(session: Session, settled: list[Settled]) -> bool:
     shapes = {task.shape for claim in settled for task in claim.claim.tasks}
     if len(settled) > 1 or len(shapes) > 1 or len(_nominated(session, settled[0])) < len(settled[0].claim.tasks):
         return False
-    return all(passes_now(session, shape) is None for shape in shapes)
+    return all(passes_now(session.nodes, shape) is None for shape in shapes)
 
 
 def _nominated(session: Session, settled: Settled) -> list[TaskReservation]:
@@ -71,9 +72,9 @@ class _Sparing:
         self._settled = settled
         self._uses_devices = uses_devices
         self._nominated = {claim: _nominated(session, claim) for claim in settled}
-        self._together = PlacesTogether(session)
+        self._together = PlacesTogether()
         shapes = {reservation.task.shape for reservations in self._nominated.values() for reservation in reservations}
-        self._can_exchange = len(shapes) > 1 or any(passes_now(session, shape) is not None for shape in shapes)
+        self._can_exchange = len(shapes) > 1 or any(passes_now(session.nodes, shape) is not None for shape in shapes)
         """Whether it may matter which pod is where."""
         self._before: dict[int, NDArray[np.int64]] = {}
         """What each row has free as long as no victim is gone, and without what is nominated."""
@@ -97,36 +98,38 @@ class _Sparing:
 
     def _set_up(self) -> bool:
         """False if the devices do not serve all that is nominated: their pods will find out when they are free."""
-        session, idle = self._session, self._session.snapshot.idle
+        session, idle = self._session, self._session.nodes.snapshot.idle
         released = self._released()
         rows = {task.node for task in self._evicted()} | {reservation.row for reservation in self._reservations()}
-        for row in sorted(rows | session.settled_rows.keys() | set(np.flatnonzero(released.any(axis=0)).tolist())):
-            session.snapshot.scratch(row)
-            if row in session.settled_rows:
-                idle[:, row] += session.settled_rows[row]
+        for row in sorted(
+            rows | session.decisions.settled_rows.keys() | set(np.flatnonzero(released.any(axis=0)).tolist())
+        ):
+            session.nodes.snapshot.write(row)
+            if row in session.decisions.settled_rows:
+                idle[:, row] += session.decisions.settled_rows[row]
             self._before[row] = idle[:, row].copy()
             idle[: len(released), row] += released[:, row]
         for task in self._evicted():
-            session.displace(task, -1)
+            session.nodes.displace(task, -1)
         for reservation in self._reservations():
-            session.write_room(reservation.task.shape, [reservation.row], 1)
-            if session.devices.uses_devices(reservation.task.shape):
-                session.devices.write(reservation.task.shape, [reservation.task], [reservation.row], 1)
-        return all(session.devices.is_served(reservation.task) for reservation in self._reservations())
+            session.nodes.write_room(reservation.task.shape, [reservation.row], 1)
+            if session.nodes.devices.uses_devices(reservation.task.shape):
+                session.nodes.devices.write(reservation.task.shape, [reservation.task], [reservation.row], 1)
+        return all(session.nodes.devices.is_served(reservation.task) for reservation in self._reservations())
 
     def _take_down(self) -> None:
         """Until the victims are gone no pod gains room, and what is nominated is not lost."""
-        session, idle = self._session, self._session.snapshot.idle
+        session, idle = self._session, self._session.nodes.snapshot.idle
         for task in self._evicted():
-            session.pods.displace(task, session.snapshot.size, 1)
+            session.nodes.pods.displace(task, session.nodes.snapshot.size, 1)
         for row, before in self._before.items():
-            session.snapshot.scratch(row)
+            session.nodes.snapshot.write(row)
             np.minimum(idle[:, row], before, out=idle[:, row])
-        session.devices.settle(self._evicted(), [reservation.task for reservation in self._reservations()])
+        session.nodes.devices.settle(self._evicted(), [reservation.task for reservation in self._reservations()])
 
     def _released(self) -> NDArray[np.int64]:
         """What terminating pods leave, less what the nominations of earlier cycles wait for."""
-        room = self._session.state.nodes.releasing.data[:, : self._session.snapshot.size].copy()
+        room = self._session.state.nodes.releasing.data[:, : self._session.nodes.snapshot.size].copy()
         for reservation in self._session.reservations:
             if reservation.state is TaskState.PIPELINED and reservation.task.state is TaskState.PIPELINED:
                 for dimension, amount in reservation.task.shape.vector:
@@ -158,36 +161,35 @@ class _Sparing:
     def _spare_with(self, unit: Unit, settled: Settled | None) -> bool:
         """Whether the pods of one claimant, or of all (None), find places with the unit back; then they have them."""
         session, reservations = self._session, self._reservations() if settled is None else self._nominated[settled]
-        was = [(reservation.task, reservation.row) for reservation in reservations]
-        take_back(session, was)
-        for task in unit.tasks:
-            session.displace(task, 1)
+        trial = session.statement()
+        for reservation in reversed(reservations):
+            trial.vacate(reservation.task, reservation.row)
+        trial.bring_back(unit.tasks)
         placed = None
         if self._fits(unit):
             placed = (
-                self._together.find(self._nominees()) if settled is None else self._place_alone(settled, reservations)
+                self._together.find(self._nominees(), trial)
+                if settled is None
+                else self._place_alone(settled, reservations, trial)
             )
-        if placed is not None:
-            rows = dict(placed)
-            for reservation in reservations:
-                reservation.row = rows[reservation.task]
-            return True
-        for task in unit.tasks:
-            session.displace(task, -1)
-        for task, row in was:
-            session.write(task.shape, [task], [row], 1)
-        return False
+        if placed is None:
+            trial.rollback()
+            return False
+        trial.commit()
+        rows = dict(placed)
+        for reservation in reservations:
+            reservation.row = rows[reservation.task]
+        return True
 
-    def _place_alone(self, settled: Settled, reservations: list[TaskReservation]) -> list[Place] | None:
-        """Places for the pods of one claimant, written down; None if there are none for all."""
-        session = self._session
-        session.kernel.domain = settled.domain
-        placed, left = place(session, grouped([reservation.task for reservation in reservations]))
-        session.kernel.domain = None
-        if left is None and self._rules_hold(settled):
-            return placed
-        take_back(session, placed)
-        return None
+    def _place_alone(
+        self, settled: Settled, reservations: list[TaskReservation], trial: Statement
+    ) -> list[Place] | None:
+        """Places for the pods of one claimant, on the trial; None if there are none for all."""
+        kernel = self._session.nodes.kernel
+        kernel.domain = settled.domain
+        placed, left = place(trial, grouped([reservation.task for reservation in reservations]))
+        kernel.domain = None
+        return placed if left is None and self._rules_hold(settled) else None
 
     def _nominees(self) -> list[Nominee]:
         return [
@@ -199,28 +201,29 @@ class _Sparing:
     def _fits(self, unit: Unit) -> bool:
         """Whether its nodes can take the unit beside all others that are nominated there."""
         rows = sorted({task.node for task in unit.tasks})
-        return bool((self._session.snapshot.idle[:, rows] >= 0).all())
+        return bool((self._session.nodes.snapshot.idle[:, rows] >= 0).all())
 
     def _rules_hold(self, settled: Settled) -> bool:
         """Whether rules between pods still allow the other nominations."""
         session = self._session
         for claim, reservations in self._nominated.items():
-            for reservation in reservations if claim is not settled and session.kernel.hooks.feasible else ():
-                session.write(reservation.task.shape, [reservation.task], [reservation.row], -1)
-                takes = session.kernel.fits_now(reservation.task.shape, reservation.row)
-                session.write(reservation.task.shape, [reservation.task], [reservation.row], 1)
-                if not takes:
+            for reservation in reservations if claim is not settled and session.nodes.kernel.hooks.feasible else ():
+                without = session.statement()
+                without.vacate(reservation.task, reservation.row)
+                fits = session.nodes.kernel.fits_now(reservation.task.shape, reservation.row)
+                without.rollback()
+                if not fits:
                     return False
         return True
 
     def _is_within_limits(self, settled: Settled, unit: Unit) -> bool:
         """Whether, with the unit back, no queue exceeds what the claims of this plan rest on."""
-        session, lends = self._session, self._session.lends()
+        session, lends = self._session, self._session.rules.lends()
         amounts: Amounts = []
         for task in unit.tasks:
             add(amounts, task.shape.vector)
-            add(amounts, session.devices.kinds(task))
-        for account in session.queues[unit.job.queue].ancestry:
+            add(amounts, session.nodes.devices.kinds(task))
+        for account in session.accounts.queues[unit.job.queue].ancestry:
             claims = [claim for claim in self._settled if account in claim.claim.job.queue.ancestry]
             reclaims = any(c.claim.entitlement.action == "reclaim" and c.claim.job.queue is account for c in claims)
             limits = [account.capability]
@@ -239,8 +242,10 @@ class _Sparing:
     def _keep(self, unit: Unit) -> None:
         session, keys = self._session, {task.key for task in unit.tasks}
         charge_off(session, unit, -1)
-        session.evicted.difference_update(unit.tasks)
-        session.evictions[:] = [eviction for eviction in session.evictions if eviction.pod not in keys]
+        session.decisions.evicted.difference_update(unit.tasks)
+        session.decisions.evictions[:] = [
+            eviction for eviction in session.decisions.evictions if eviction.pod not in keys
+        ]
 
 
 def _exceeds(account: QueueAccount, amounts: Amounts, limit: Amounts) -> bool:

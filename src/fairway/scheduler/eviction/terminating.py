@@ -9,8 +9,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fairway.scheduler.eviction.scratch import Scratch
-from fairway.scheduler.framework.session import Session
+from fairway.scheduler.framework.decisions import Decisions
+from fairway.scheduler.framework.reservations import Reservations
+from fairway.scheduler.framework.statement import Statement
+from fairway.scheduler.framework.working_nodes import WorkingNodes
 from fairway.state.jobs import Task
 from fairway.state.tasks import TaskState
 
@@ -18,34 +20,31 @@ from fairway.state.tasks import TaskState
 class TerminatingCapacity:
     """What is being released, less what nominations wait for, by resource and row. As things are when it is made."""
 
-    def __init__(self, session: Session, tasks: list[Task]) -> None:
+    def __init__(
+        self, nodes: WorkingNodes, reservations: Reservations, decisions: Decisions, tasks: list[Task]
+    ) -> None:
         """Devices are not lent: which of them will be free is known when they are."""
-        self._session = session
+        self._reservations = reservations
+        self._decisions = decisions
         self._freed: NDArray[np.int64] | None = None
         self.rows: list[int] = []
-        released = session.state.nodes.releasing.data[:, : session.snapshot.size]
-        if (session.evicted or released.any()) and not any(session.devices.uses_devices(task.shape) for task in tasks):
+        released = nodes.snapshot.state.nodes.releasing.data[:, : nodes.snapshot.size]
+        uses_devices = nodes.devices.uses_devices
+        if (decisions.evicted or released.any()) and not any(uses_devices(task.shape) for task in tasks):
             self._freed = np.maximum(self._unclaimed(released.copy()), 0)
             self.rows = np.flatnonzero(self._freed.any(axis=0)).tolist()
 
-    def lend(self, sign: int = 1) -> None:
-        """As if they were gone (sign 1), or not yet (sign -1)."""
-        snapshot = self._session.snapshot
-        for row in self.rows:
-            assert self._freed is not None
-            snapshot.scratch(row)
-            snapshot.idle[: len(self._freed), row] += sign * self._freed[:, row]
-
-    def watch(self, scratch: Scratch) -> None:
-        """Let the scratch remember what the rows were like without the loan."""
-        for row in self.rows:
-            scratch.watch(row)
+    def lend(self, statement: Statement) -> None:
+        """As if they were gone."""
+        if self._freed is not None:
+            rows = np.array(self.rows, dtype=np.int64)
+            statement.assume_free(rows, self._freed[:, rows])
 
     def _unclaimed(self, freed: NDArray[np.int64]) -> NDArray[np.int64]:
-        for task in self._session.evicted:
+        for task in self._decisions.evicted:
             for dimension, amount in task.shape.vector:
                 freed[dimension, task.node] += amount
-        for reservation in self._session.reservations:
+        for reservation in self._reservations:
             if reservation.state is TaskState.PIPELINED:
                 for dimension, amount in reservation.task.shape.vector:
                     freed[dimension, reservation.row] -= amount

@@ -15,7 +15,8 @@ import numpy as np
 
 from fairway.resources.columns import BoolColumn
 from fairway.scheduler.eviction.claim import Place
-from fairway.scheduler.framework.session import Session
+from fairway.scheduler.framework.statement import Statement
+from fairway.scheduler.framework.working_nodes import WorkingNodes
 from fairway.scheduler.placement.kernel import INFEASIBLE
 from fairway.state.jobs import Task
 from fairway.state.shapes import Shape
@@ -32,70 +33,66 @@ class Nominee(NamedTuple):
 
 
 class PlacesTogether:
-    """The searches of one plan, on the session's scratch paper. They share what may be tried."""
+    """The searches of one plan. They share what may be tried."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self) -> None:
         self._tries = MOST_TRIES
         self._nominees: list[Nominee] = []
         self._placed: list[Place] = []
         self._failed: set[Hashable] = set()
 
-    def find(self, nominees: list[Nominee]) -> list[Place] | None:
-        """Places for all of them, which are written down; None if there are none, or the search was too long."""
+    def find(self, nominees: list[Nominee], statement: Statement) -> list[Place] | None:
+        """Places for all of them, then on the statement; None if there are none, or the search was too long."""
         if len(nominees) > MOST_PODS:
             return None
         self._nominees, self._placed, self._failed = nominees, [], set()
-        return self._placed if self._place_rest() else None
+        return self._placed if self._place_rest(statement) else None
 
-    def _place_rest(self) -> bool:
+    def _place_rest(self, statement: Statement) -> bool:
         if len(self._placed) == len(self._nominees):
             return True
-        key = self._key()
-        if key in self._failed or not self._may_fit():
+        key = self._key(statement.nodes)
+        if key in self._failed or not self._may_fit(statement.nodes):
             return False
         nominee = self._nominees[len(self._placed)]
-        for row in self._rows(nominee):
+        for row in self._rows(nominee, statement.nodes):
             if not self._tries:
                 return False
             self._tries -= 1
-            if self._put(nominee.task, row) and self._place_rest():
+            mark = statement.checkpoint()
+            if self._put(nominee.task, row, statement) and self._place_rest(statement):
                 return True
-            self._take_last()
+            self._placed.pop()
+            statement.rollback(mark)
         self._failed.add(key)
         return False
 
-    def _put(self, task: Task, row: int) -> bool:
+    def _put(self, task: Task, row: int, statement: Statement) -> bool:
         """Place a pod; False if the node's devices turn out not to serve it."""
-        session = self._session
-        session.write(task.shape, [task], [row], 1)
+        statement.occupy(task.shape, [task], [row])
         self._placed.append((task, row))
-        return session.devices.is_served(task)
+        return statement.nodes.devices.is_served(task)
 
-    def _take_last(self) -> None:
-        task, row = self._placed.pop()
-        self._session.write(task.shape, [task], [row], -1)
-
-    def _key(self) -> Hashable:
+    def _key(self, nodes: WorkingNodes) -> Hashable:
         """What is placed, where like pods are the same. Which devices are given depends on the order, too."""
         shapes = [(task.shape, row) for task, row in self._placed]
-        if any(self._session.devices.uses_devices(shape) for shape, _ in shapes):
+        if any(nodes.devices.uses_devices(shape) for shape, _ in shapes):
             return tuple(shapes)
         return frozenset(Counter(shapes).items())
 
-    def _rows(self, nominee: Nominee) -> Iterator[int]:
+    def _rows(self, nominee: Nominee, nodes: WorkingNodes) -> Iterator[int]:
         """Nodes that take the pod now, the best first."""
-        keys = self._session.kernel.column(nominee.task.shape).keys
+        keys = nodes.kernel.column(nominee.task.shape).keys
         rows = np.flatnonzero(keys < INFEASIBLE if nominee.domain is None else (keys < INFEASIBLE) & nominee.domain)
         return iter(rows[keys[rows].argsort()].tolist())
 
-    def _may_fit(self) -> bool:
+    def _may_fit(self, nodes: WorkingNodes) -> bool:
         """Whether, of each shape for itself, the nodes have room for all pods that follow."""
         following = Counter(nominee.task.shape for nominee in self._nominees[len(self._placed) :])
-        return all(self._room(shape) >= count for shape, count in following.items())
+        return all(self._room(shape, nodes) >= count for shape, count in following.items())
 
-    def _room(self, shape: Shape) -> int:
-        idle, rows = self._session.snapshot.idle, np.flatnonzero(self._session.kernel.base(shape) < INFEASIBLE)
+    def _room(self, shape: Shape, nodes: WorkingNodes) -> int:
+        idle, rows = nodes.snapshot.idle, np.flatnonzero(nodes.kernel.base(shape) < INFEASIBLE)
         most = np.full(len(rows), len(self._nominees), dtype=np.int64)
         for dimension, amount in shape.vector:
             np.minimum(most, idle[dimension, rows] // amount, out=most)

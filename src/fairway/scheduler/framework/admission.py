@@ -11,12 +11,12 @@ from fairway.scheduler.verdict import YES, Reason, Verdict
 def admission(session: Session, job: JobRun) -> Verdict:
     """The first thing that keeps a job out, in the order of `Reason`."""
     name = job.job.queue
-    verdict = session.queue_verdicts.get(name)
+    verdict = session.outcomes.queue_verdicts.get(name)
     if verdict is None:
-        verdict = session.queue_verdicts[name] = queue_verdict(session, name)
+        verdict = session.outcomes.queue_verdicts[name] = queue_verdict(session, name)
     if not verdict.ok:
         return verdict
-    for verdict in (_namespace_verdict(session, job), _group_verdict(job), session.job_valid(job)):
+    for verdict in (_namespace_verdict(session, job), _group_verdict(job), session.rules.job_valid(job)):
         if not verdict.ok:
             return verdict
     refused = session.outcomes.refused
@@ -59,13 +59,13 @@ def _namespace_verdict(session: Session, job: JobRun) -> Verdict:
     if not queues.restricted:
         return YES
     place = f"{job.job.queue}/{job.namespace}"
-    verdict = session.queue_verdicts.get(place)
+    verdict = session.outcomes.queue_verdicts.get(place)
     if verdict is None:
         labels = session.state.namespaces.labels(job.namespace)
         shut = next((queue.name for queue in queues.ancestors(job.job.queue) if not queue.admits(labels)), "")
         why = f"namespace {job.namespace} may not use queue {shut}"
         verdict = Verdict(False, Reason.NAMESPACE_NOT_ALLOWED, detail=why) if shut else YES
-        session.queue_verdicts[place] = verdict
+        session.outcomes.queue_verdicts[place] = verdict
     return verdict
 
 

@@ -29,13 +29,15 @@ def _started(session: Session) -> Iterator[JobRun]:
     """Jobs that are partly placed, or have a claim to room. One that was just evicted waits for the next cycle: what
     it has left is not known to be enough.
     """
-    gone = session.evicted_jobs()
+    gone = session.decisions.evicted_jobs()
     for job, (template, pending_job) in session.state.waiting.started.items():
         if job in gone:
-            session.outcomes.jobs[session.reserving_jobs.get(job) or session.job_run(pending_job, template)] = _EVICTED
-        elif job not in session.reserving_jobs:
+            session.outcomes.jobs[
+                session.reservations.reserving_jobs.get(job) or session.job_run(pending_job, template)
+            ] = _EVICTED
+        elif job not in session.reservations.reserving_jobs:
             yield session.job_run(pending_job, template)
-    for run in session.reserving_jobs.values():
+    for run in session.reservations.reserving_jobs.values():
         if run.job not in gone and (run.left() or session.reservations.of(run)):
             yield run
 
@@ -59,7 +61,7 @@ def every_job(session: Session) -> list[JobRun]:
         for job_class in template.classes.values()
         if not is_for_backfill(job_class)
         for pending_job in job_class.jobs
-        if pending_job.job not in session.reserving_jobs
+        if pending_job.job not in session.reservations.reserving_jobs
     )
     return list(_admitted(session, chain(fresh, _started(session))))
 
@@ -91,7 +93,7 @@ def _class_heads(session: Session, *, best_effort: bool) -> list[JobRun]:
 
 def has_capacity(session: Session, template: GangTemplate) -> bool:
     """Whether at least one task of the signature fits somewhere."""
-    kernel = session.kernel
+    kernel = session.nodes.kernel
     return any(
         may_fit(run.shape, kernel.max_idle(run.shape)) and kernel.has_capacity(run.shape) for run in template.runs
     )
@@ -117,7 +119,7 @@ def is_for_backfill(job_class: EquivalenceClass) -> bool:
 
 def _heads(session: Session, classes: list[EquivalenceClass]) -> Iterator[JobRun]:
     for job_class in classes:
-        if not session.can_group_equivalent_jobs:
+        if not session.order.can_group_equivalent_jobs:
             yield from (session.job_run(pending_job, job_class.template) for pending_job in job_class.jobs)
             continue
         first = next_in_class(session, job_class, 0)
@@ -129,7 +131,7 @@ def next_in_class(session: Session, job_class: EquivalenceClass, position: int) 
     """The first job at or behind a place in a line; those who got a claim to room stand for themselves."""
     for at in range(position, len(job_class.jobs)):
         pending_job = job_class.jobs[at]
-        if pending_job.job not in session.reserving_jobs:
+        if pending_job.job not in session.reservations.reserving_jobs:
             return session.job_run(pending_job, job_class.template, job_class, at)
     return None
 

@@ -14,10 +14,40 @@ from typing import Any, Protocol
 from fairway.scheduler.framework.accounts import NamespaceAccount, QueueAccount
 from fairway.scheduler.framework.hooks import Key
 from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.plugin_set import PluginSet
+
+
+class PolicyOrder:
+    """The keys that the policy's plugins give, with ties broken as the same in every cycle."""
+
+    def __init__(self, plugins: PluginSet) -> None:
+        self._queue_keys = plugins.combined("queue_key")
+        self._namespace_keys = plugins.combined("namespace_key")
+        self._job_keys = plugins.combined("job_key")
+        self._task_keys = plugins.combined("task_key")
+        self.can_group_equivalent_jobs = plugins.only_built_in_have("job_key", "task_key", "job_valid", "enqueueable")
+        """Whether jobs that are alike to the built-in plugins are alike to all."""
+
+    def queue_key(self, queue: QueueAccount) -> Key:
+        return (*self._queue_keys(queue), queue.info.created, queue.name)
+
+    def namespace_key(self, account: NamespaceAccount) -> Key:
+        """Ties: the larger weight, then the older job at the head, then the name (semantics 3.2)."""
+        ties = (-account.weight, account.top_created, account.namespace)
+        return (*self._namespace_keys(account), *ties)
+
+    def job_key(self, job: JobRun) -> Key:
+        return (*self._job_keys(job), job.job.order)
+
+    def order_tasks(self, job: JobRun) -> None:
+        """Put the waiting tasks in order; the default one needs nothing."""
+        if not self.can_group_equivalent_jobs:
+            tasks = sorted(job.waiting, key=lambda task: (self._task_keys(task), task.key))
+            job.order_tasks(tasks)
 
 
 class Keys(Protocol):
-    """Where the keys come from: the session, from its plugins."""
+    """Where the keys come from: `PolicyOrder`, or an action's own."""
 
     def queue_key(self, queue: QueueAccount) -> Key: ...
     def namespace_key(self, account: NamespaceAccount) -> Key: ...

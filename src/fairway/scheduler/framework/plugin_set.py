@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from fairway.api.hooks import HOOKS
+from fairway.api.hooks import COLUMN_HOOKS, HOOKS
 from fairway.api.policy import PluginConfig, Policy
 from fairway.scheduler.framework.combining import COMBINERS
 from fairway.scheduler.framework.guard import Failures, guarded, has
@@ -29,6 +29,7 @@ class Layout:
         self._classes = tuple(registry.plugin_class(config.name) for config in configs)
         self.built_in = tuple(registry.is_built_in(config.name) for config in configs)
         self.only_built_in = all(self.built_in)
+        self.external_classes = tuple(c for c, ours in zip(self._classes, self.built_in, strict=True) if not ours)
         self._hooks: dict[str, tuple[int, ...]] = {}
 
     def having(self, hook: str) -> tuple[int, ...]:
@@ -81,6 +82,8 @@ class PluginSet:
         self.has_external = not self._layout.only_built_in
         self._as_they_are = not dropped and not self.has_external
         self.only_built_in_have = self._layout.only_built_in_have
+        self.identity = (policy.tiers, dropped, self._layout.external_classes)
+        """What tells apart two sets whose answers may differ."""
 
     def open(self, session: Any) -> None:
         """A cycle begins."""
@@ -126,6 +129,14 @@ class PluginSet:
         plugin = self._plugins[place]
         found = getattr(plugin, "trend", None) if self._layout.built_in[place] or has(plugin, "trend") else None
         return found if type(found) is int and found in (-1, 0, 1) else None
+
+    def keeps_columns(self) -> bool:
+        """Whether all that has a say on nodes tells what its answers rest on: then columns can be kept. A built-in
+        plugin that does not tell rests on shape and node alone.
+        """
+        told = set(self._asked("basis"))
+        ours = self._layout.built_in
+        return all(ours[place] or place in told for hook in COLUMN_HOOKS for place in self._asked(hook))
 
     def _asked(self, hook: str) -> tuple[int, ...]:
         places = self._layout.having(hook)

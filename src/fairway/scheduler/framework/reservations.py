@@ -11,31 +11,21 @@ looked at once per cycle, before anything is placed: see `resuming`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 
 from fairway.clock import Micros
 from fairway.scheduler.framework.accounts import NamespaceAccount, QueueAccount
+from fairway.scheduler.framework.decisions import Decisions, PlannedStart
 from fairway.scheduler.framework.job_run import JobRun
-from fairway.scheduler.framework.view import Workspace
+from fairway.scheduler.framework.queue_accounts import SessionAccounts
+from fairway.scheduler.framework.working_nodes import WorkingNodes
 from fairway.scheduler.plan import Released
-from fairway.state.jobs import Task
+from fairway.state.cluster import ClusterState
+from fairway.state.jobs import Job, Task
 from fairway.state.queues import Amounts, add
 from fairway.state.tasks import TaskState
-
-Places = tuple[tuple[Task, int], ...]
-
-
-class PlannedStart(NamedTuple):
-    """Tasks of a job and the rows they have from `start` on. A hard one is never missed; a soft one may move."""
-
-    job: JobRun
-    places: Places
-    start: Micros
-    hard: bool
-    estimated: bool
-    """Whether it rests on an estimate."""
+from fairway.state.waiting import GangTemplate, PendingJob
 
 
 class TaskReservation:
@@ -60,17 +50,26 @@ class TaskReservation:
 class Reservations:
     """All holds of a session, by task."""
 
-    def __init__(self, session: Workspace) -> None:
-        self._session = session
+    def __init__(
+        self, state: ClusterState, now: Micros, nodes: WorkingNodes, accounts: SessionAccounts, decisions: Decisions
+    ) -> None:
+        self._state = state
+        self._now = now
+        self._nodes = nodes
+        self._accounts = accounts
+        self._decisions = decisions
+        self.reserving_jobs: dict[Job, JobRun] = {}
+        """Jobs of which a task has a reservation or a nomination."""
+        self.resumed = False
+        """Whether those that the state carries were looked at."""
         self._by_task: dict[Task, TaskReservation] = {}
         self._by_job: dict[JobRun, list[TaskReservation]] = {}
         self.released: list[Released] = []
         self.given_up: dict[JobRun, set[int]] = {}
         """Rows whose reservation timed out in this cycle: the job should look elsewhere first."""
-        self._reserved = np.zeros(session.snapshot.size, dtype=np.int64)
+        self._reserved = np.zeros(nodes.snapshot.size, dtype=np.int64)
         self._nominated: dict[int, list[int]] = {}
         """By row, what nominations still claim there of those that the state carries."""
-        self._read()
 
     def __iter__(self) -> Iterator[TaskReservation]:
         return iter(list(self._by_task.values()))
@@ -119,7 +118,7 @@ class Reservations:
 
     def add(self, job: JobRun, task: Task, row: int, state: TaskState) -> TaskReservation:
         """A new hold. The room of a nomination is seen to by whoever made it."""
-        reservation = TaskReservation(job, task, row, state, self._session.now)
+        reservation = TaskReservation(job, task, row, state, self._now)
         self._insert(reservation)
         job.count_reserved(task, 1)
         if state is TaskState.ALLOCATED:
@@ -128,6 +127,13 @@ class Reservations:
         elif state is TaskState.RESERVED:
             self._flag(row, 1)
         return reservation
+
+    def nominate(self, job: JobRun, places: list[tuple[Task, int]]) -> None:
+        """Capacity is being freed for these tasks on these rows; it is theirs."""
+        self.reserving_jobs[job.job] = job
+        job.job_class = None
+        for task, row in places:
+            self.add(job, task, row, TaskState.PIPELINED)
 
     def cancel(self, reservation: TaskReservation) -> None:
         """Undo `add`: the hold never was."""
@@ -176,7 +182,7 @@ class Reservations:
         else:
             self._lift(reservation, 1)
         reservation.job.count_reserved(reservation.task, -1)
-        self.released.append(Released(reservation.task.key, self._session.snapshot.names[reservation.row], reason))
+        self.released.append(Released(reservation.task.key, self._nodes.snapshot.names[reservation.row], reason))
 
     def bind(self, job: JobRun) -> None:
         """The job is ready: tasks with room are bound, and reservations without are no longer needed. Room that others
@@ -187,7 +193,7 @@ class Reservations:
         for reservation in self.of(job):
             if reservation.state is TaskState.ALLOCATED:
                 self._drop(reservation)
-                self._session.bind(job, [reservation.task], [reservation.row])
+                self._decisions.bind(job, [reservation.task], [reservation.row])
         for reservation in self.of(job):
             if reservation.state is TaskState.RESERVED:
                 self.release(reservation, "the job is ready without it")
@@ -201,7 +207,7 @@ class Reservations:
         else:
             self._lift(reservation, 1)
         reason = "the job became ready elsewhere"
-        self.released.append(Released(reservation.task.key, self._session.snapshot.names[reservation.row], reason))
+        self.released.append(Released(reservation.task.key, self._nodes.snapshot.names[reservation.row], reason))
 
     def open(self, reservations: list[TaskReservation], planned_start: PlannedStart) -> None:
         """It is known when the room will be there: let those use the nodes who keep the promise."""
@@ -218,15 +224,16 @@ class Reservations:
 
     # -- plumbing -----------------------------------------------------------------------------------------------
 
-    def _read(self) -> None:
-        state = self._session.state
+    def read(self, job_run: Callable[[PendingJob, GangTemplate], JobRun]) -> None:
+        """The holds that the state carries, as a session begins."""
+        state = self._state
         for job in sorted(state.waiting.with_reservations, key=lambda job: job.order):
             template, pending_job = state.waiting.started[job]
-            run = self._session.job_run(pending_job, template)
-            self._session.reserving_jobs[job] = run
+            run = job_run(pending_job, template)
+            self.reserving_jobs[job] = run
             for task in job.reserved_tasks():
                 record = state.reservation_of(task)
-                now = self._session.now
+                now = self._now
                 since = now if record is None or record.since is None else min(record.since, now)
                 reservation = TaskReservation(run, task, task.node, task.state, since)
                 self._insert(reservation)
@@ -246,15 +253,15 @@ class Reservations:
 
     def _take(self, reservation: TaskReservation, sign: int) -> None:
         if sign < 0:
-            self._session.charge_kinds(reservation.job, [reservation.task], -1)
-        self._session.write(reservation.task.shape, [reservation.task], [reservation.row], sign)
+            self._accounts.charge_kinds(reservation.job, [reservation.task], -1)
+        self._nodes.occupy(reservation.task.shape, [reservation.task], [reservation.row], sign)
         if sign > 0:
-            self._session.charge_kinds(reservation.job, [reservation.task], 1)
+            self._accounts.charge_kinds(reservation.job, [reservation.task], 1)
 
     def _flag(self, row: int, by: int) -> None:
         """One reservation more or less waits on a row; others may use it only if there is none."""
         self._reserved[row] += by
-        self._session.snapshot.scratch(row)
+        self._nodes.snapshot.write(row)
         self._publish()
 
     def _unflag(self, reservation: TaskReservation) -> None:
@@ -262,7 +269,7 @@ class Reservations:
             self._flag(reservation.row, -1)
 
     def _publish(self) -> None:
-        kernel = self._session.kernel
+        kernel = self._nodes.kernel
         kernel.reserved = self._reserved > 0 if self._reserved.any() else None
         kernel.reserved_slots = self._reserved
 
@@ -273,8 +280,8 @@ class Reservations:
         """
         if reservation.task.state is not TaskState.PIPELINED:
             return
-        snapshot, row = self._session.snapshot, reservation.row
-        snapshot.scratch(row)
+        snapshot, row = self._nodes.snapshot, reservation.row
+        snapshot.write(row)
         claims = self._claims(row)
         for dimension, amount in reservation.task.shape.vector:
             before = self._owed(row, dimension)
@@ -286,13 +293,13 @@ class Reservations:
         """To rules between pods a nominated one counts as being on its node already."""
         shape = reservation.task.shape
         if shape.has_pod_rules or shape.ports:
-            self._session.pods.place(shape, np.array([reservation.row]), self._session.snapshot.size, by)
+            self._nodes.pods.place(shape, np.array([reservation.row]), self._nodes.snapshot.size, by)
 
     def _owed(self, row: int, dimension: int) -> int:
         """What nominations claim on a row beyond what is being released there."""
-        return max(0, self._claims(row)[dimension] - int(self._session.state.nodes.releasing.data[dimension, row]))
+        return max(0, self._claims(row)[dimension] - int(self._state.nodes.releasing.data[dimension, row]))
 
     def _claims(self, row: int) -> list[int]:
         if row not in self._nominated:
-            self._nominated[row] = self._session.state.nodes.pipelined.data[:, row].tolist()
+            self._nominated[row] = self._state.nodes.pipelined.data[:, row].tolist()
         return self._nominated[row]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fairway.scheduler.framework.candidates import feasibility_is_monotone, next_in_class
+from fairway.scheduler.framework.decisions import Step
 from fairway.scheduler.framework.job_run import JobRun, TaskRun
-from fairway.scheduler.framework.outcome import Step
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.framework.statement import Statement
 from fairway.scheduler.topology.placing import begin_in_domains, grow_in_domains
@@ -24,16 +24,16 @@ class Placer:
         """Exact room of a shape, where it was found to be less than asked for. It only shrinks."""
 
     def step(self, job: JobRun) -> Step:
-        if self._session.caps_for is None:
+        if self._session.nodes.caps_for is None:
             return self._step(job)
-        self._session.respect_planned_starts(job)
+        self._session.nodes.respect_planned_starts(job)
         step = self._step(job)
-        self._session.respect_planned_starts(None)
+        self._session.nodes.respect_planned_starts(None)
         return step
 
     def _step(self, job: JobRun) -> Step:
         statement = self._session.statement()
-        if self._session.job_ready(job):
+        if self._session.rules.job_ready(job):
             if job.job.topology is None:
                 return self._grow(job, statement)
             return grow_in_domains(self._session, job, lambda: self._grow(job, statement))
@@ -58,22 +58,22 @@ class Placer:
         ):
             return False
         shape, left = runs[0].shape, runs[0].left
-        if session.kernel.may_fit(shape):
+        if session.nodes.kernel.may_fit(shape):
             return False
-        count = 1 if session.job_ready(job) else min(job.minimum - job.ready, left)
-        return 0 < count == session.allocatable(job.queue, shape, count)
+        count = 1 if session.rules.job_ready(job) else min(job.minimum - job.ready, left)
+        return 0 < count == session.rules.allocatable(job.queue, shape, count)
 
     def would_fit_if_lent(self, job: JobRun) -> bool:
         """Whether a job that its share does not allow could start on what others leave idle. Nothing is placed."""
         session, statement = self._session, self._session.statement()
-        session.respect_planned_starts(job)
-        session.lending = True
-        if session.job_ready(job):
+        session.nodes.respect_planned_starts(job)
+        session.rules.lending = True
+        if session.rules.job_ready(job):
             fits = any(run.left and statement.allocate(job, run, 1) for run in job.runs)
         else:
             fits = self._begin(job, statement) is not Step.NO_CAPACITY
-        session.lending = False
-        session.respect_planned_starts(None)
+        session.rules.lending = False
+        session.nodes.respect_planned_starts(None)
         statement.rollback()
         return bool(fits)
 
@@ -130,9 +130,9 @@ class Placer:
             missing = least - (job.role_ready or {}).get(role, 0)
             allowed &= self._place(job, statement, missing, role)
         allowed &= self._place(job, statement, job.minimum - job.ready, None)
-        if not self._session.job_ready(job):
+        if not self._session.rules.job_ready(job):
             self._place_reserved(job, statement)
-            if not self._session.job_ready(job):
+            if not self._session.rules.job_ready(job):
                 return Step.NO_CAPACITY if allowed else Step.NOT_ALLOWED
         if statement.checkpoint():
             return Step.PLACED
@@ -147,7 +147,7 @@ class Placer:
             if role is not None and run.role != role:
                 continue
             count = min(missing, run.left)
-            may = self._session.allocatable(job.queue, run.shape, count)
+            may = self._session.rules.allocatable(job.queue, run.shape, count)
             if may < count:
                 allowed = False
                 if run.left == job.left():
@@ -158,7 +158,7 @@ class Placer:
     def _place_reserved(self, job: JobRun, statement: Statement) -> None:
         """Tasks that wait for room on one node may find some on another."""
         for reservation in self._session.reservations.of(job):
-            if reservation.state is not TaskState.ALLOCATED and not self._session.job_ready(job):
+            if reservation.state is not TaskState.ALLOCATED and not self._session.rules.job_ready(job):
                 run = TaskRun(reservation.task.shape, reservation.task.traits.role, [reservation.task], charged=False)
                 statement.allocate(job, run, 1)
 
@@ -168,7 +168,7 @@ class Placer:
             return 0
         fresh = statement.checkpoint() == 0
         placed = statement.allocate(job, run, count)
-        everywhere = self._session.kernel.domain is None
+        everywhere = self._session.nodes.kernel.domain is None
         if fresh and everywhere and placed < count and self._feasibility_is_monotone(run.shape):
             self._capacity[run.shape] = placed
         return placed
@@ -179,7 +179,7 @@ class Placer:
         for run in job.runs:
             if not run.left:
                 continue
-            if not self._session.allocatable(job.queue, run.shape, 1):
+            if not self._session.rules.allocatable(job.queue, run.shape, 1):
                 allowed = False
             elif self._try(job, run, 1, statement):
                 statement.commit()

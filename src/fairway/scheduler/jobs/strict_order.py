@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from fairway.api.arguments import AllocateArguments
 from fairway.scheduler.framework.candidates import first_of_each_class
+from fairway.scheduler.framework.decisions import Step
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.order import Order
-from fairway.scheduler.framework.outcome import Step
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.jobs.placing import Placer
 from fairway.scheduler.verdict import Reason, Verdict
@@ -42,12 +42,12 @@ class Blocks:
 
 def allocate_strictly(session: Session, arguments: AllocateArguments) -> None:
     strict = _Strict(session, arguments)
-    lends = session.lends()
+    lends = session.rules.lends()
     deferred = strict.run(first_of_each_class(session), last=not lends)
     if deferred:
-        session.lending = True
+        session.rules.lending = True
         strict.run(deferred, last=True)
-        session.lending = False
+        session.rules.lending = False
 
 
 class _Strict:
@@ -58,14 +58,14 @@ class _Strict:
 
     def run(self, jobs: list[JobRun], *, last: bool) -> list[JobRun]:
         """One pass; returns those who may start in the next one."""
-        order, deferred = Order(self._session, jobs), list[JobRun]()
+        order, deferred = Order(self._session.order, jobs), list[JobRun]()
         held_up: set[str] = set()
         while order:
             job = order.top()
             by = self._blocks.before(job)
             if by is not None:
                 order.replace_top()
-                self._session.record_wait_reason(job, self._blocks.verdict(by))
+                self._session.outcomes.record_wait_reason(job, self._blocks.verdict(by))
                 continue
             if job.queue.name in held_up:
                 order.replace_top()

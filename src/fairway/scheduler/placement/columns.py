@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from fairway.resources.columns import IntColumn
 from fairway.state.shapes import Shape
@@ -67,3 +67,24 @@ class Columns:
         """Forget the columns of some shapes."""
         for shape in list(filter(which, self._columns)):
             del self._columns[shape]
+
+
+class KeptColumns:
+    """The columns that a state keeps: those of one policy and one set of plugins."""
+
+    def __init__(self) -> None:
+        self._basis: object = None
+        self._columns = Columns()
+        self._failures: list[Collection[object]] = []
+        """Of the last session and the one before it, which may be the one that the last was a trial of."""
+
+    def under(self, basis: object, failures: Collection[object]) -> Columns:
+        """What is kept if all that columns rest on, besides shape and node, is as it was; else new ones.
+
+        A basis of None is never as it was. `failures` of plugins fill as the session goes on: columns in which one has
+        failed are not kept, so that it is asked again.
+        """
+        if basis is None or self._basis != basis or any(self._failures):
+            self._basis, self._columns = basis, Columns()
+        self._failures = [*self._failures[-1:], failures]
+        return self._columns

@@ -6,7 +6,7 @@ For each shape there is one int64 column of packed keys, one entry per node:
 
 so the smallest key is the best node, ties fall by name, and no two keys are equal. Columns are kept from cycle to
 cycle. A placement changes one node only, so before a column is used again just the nodes *touched* since then are
-computed anew (`Snapshot.touched`).
+computed anew (`WorkingCopy.touched`).
 
 k like tasks at once: the key of a node depends on that node alone, so k greedy picks never leave the k best nodes.
 Their keys with 0, 1, 2... tasks added are computed in one go and merged. Where a score only rises as a node fills
@@ -30,7 +30,7 @@ from fairway.scheduler.placement.node_view import Check, FloatColumn, NodeView
 from fairway.scheduler.placement.pod_counts import PodCounts
 from fairway.state.ranks import RANK_BITS
 from fairway.state.shapes import Shape
-from fairway.state.snapshot import Snapshot
+from fairway.state.snapshot import WorkingCopy
 from fairway.state.tables import PODS
 
 GIANT = 1 << 61
@@ -70,7 +70,7 @@ class NodeHooks:
 class Kernel:
     """Places like tasks on the snapshot of one session. It chooses; the statement writes."""
 
-    def __init__(self, snapshot: Snapshot, hooks: NodeHooks, columns: Columns, pods: PodCounts) -> None:
+    def __init__(self, snapshot: WorkingCopy, hooks: NodeHooks, columns: Columns, pods: PodCounts) -> None:
         self.snapshot = snapshot
         self.hooks = hooks
         self.pods = pods

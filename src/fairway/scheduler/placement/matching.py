@@ -10,7 +10,7 @@ from fairway.api.affinity import NodeSelector, NodeSelectorRequirement, NodeSele
 from fairway.resources.columns import BoolColumn
 from fairway.state.labels import NAME_FIELD, requirement_holds
 from fairway.state.shapes import Shape
-from fairway.state.snapshot import Snapshot
+from fairway.state.snapshot import WorkingCopy
 
 
 def tolerates(tolerations: Sequence[Toleration], taint: Taint) -> bool:
@@ -27,7 +27,7 @@ def _tolerates(toleration: Toleration, taint: Taint) -> bool:
     return bool(toleration.key) and toleration.value == taint.value
 
 
-def selector_column(shape: Shape, snapshot: Snapshot) -> BoolColumn:
+def selector_column(shape: Shape, snapshot: WorkingCopy) -> BoolColumn:
     """Where all labels of the shape's node selector are."""
     labels, size = snapshot.state.nodes.labels, snapshot.size
     passes = np.ones(size, dtype=np.bool_)
@@ -36,7 +36,7 @@ def selector_column(shape: Shape, snapshot: Snapshot) -> BoolColumn:
     return passes
 
 
-def any_term_column(selector: NodeSelector, snapshot: Snapshot) -> BoolColumn:
+def any_term_column(selector: NodeSelector, snapshot: WorkingCopy) -> BoolColumn:
     """Where one of the terms holds."""
     passes = np.zeros(snapshot.size, dtype=np.bool_)
     for term in selector.node_selector_terms:
@@ -44,7 +44,7 @@ def any_term_column(selector: NodeSelector, snapshot: Snapshot) -> BoolColumn:
     return passes
 
 
-def term_column(term: NodeSelectorTerm, snapshot: Snapshot) -> BoolColumn:
+def term_column(term: NodeSelectorTerm, snapshot: WorkingCopy) -> BoolColumn:
     """Where a whole term holds; one without requirements holds nowhere."""
     if not term.match_expressions and not term.match_fields:
         return np.zeros(snapshot.size, dtype=np.bool_)
@@ -58,7 +58,7 @@ def term_column(term: NodeSelectorTerm, snapshot: Snapshot) -> BoolColumn:
     return passes
 
 
-def required_affinity_column(shape: Shape, snapshot: Snapshot) -> BoolColumn | None:
+def required_affinity_column(shape: Shape, snapshot: WorkingCopy) -> BoolColumn | None:
     """Where the required node affinity holds; None if there is none."""
     affinity = shape.node_affinity
     required = affinity.required_during_scheduling_ignored_during_execution if affinity else None

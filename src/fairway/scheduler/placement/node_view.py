@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.placement.pod_counts import PodCounts
 from fairway.scheduler.verdict import Reason
-from fairway.state.snapshot import Snapshot
+from fairway.state.snapshot import WorkingCopy
 
 FloatColumn = NDArray[np.float64]
 
@@ -35,7 +35,7 @@ class NodeView:
 
     def __init__(
         self,
-        snapshot: Snapshot,
+        snapshot: WorkingCopy,
         pods: PodCounts,
         rows: IntColumn | None = None,
         idle: NDArray[np.int64] | None = None,
@@ -81,5 +81,5 @@ class NodeView:
         return column[: self.size] if self.rows is None else column[self.rows]
 
     @property
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> WorkingCopy:
         return self._snapshot

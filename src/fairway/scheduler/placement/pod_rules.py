@@ -18,10 +18,10 @@ from fairway.scheduler.placement.node_view import Check, FloatColumn, NodeView
 from fairway.state.labels import ABSENT
 from fairway.state.pod_terms import CountColumn
 from fairway.state.shapes import Shape, Spread
-from fairway.state.snapshot import Snapshot
+from fairway.state.snapshot import WorkingCopy
 
 
-def looks_around(shape: Shape, snapshot: Snapshot) -> bool:
+def looks_around(shape: Shape, snapshot: WorkingCopy) -> bool:
     """Whether a placement may change what other nodes mean to pods of this shape."""
     rules = shape.rules
     if rules.affinity or rules.spread or rules.preferred:
@@ -33,7 +33,7 @@ def looks_around(shape: Shape, snapshot: Snapshot) -> bool:
     return any(not labels.is_unique(key, snapshot.size) for key in keys)
 
 
-def one_per_node(shape: Shape, snapshot: Snapshot) -> BoolColumn | None:
+def one_per_node(shape: Shape, snapshot: WorkingCopy) -> BoolColumn | None:
     """Nodes of which a pod keeps its like off: those that are in a domain of such a rule. None if it has none."""
     keys = {key for term, key in shape.rules.anti_affinity if term in shape.matched}
     if not keys:
@@ -122,7 +122,7 @@ def _spread_passes(shape: Shape, spread: Spread, nodes: NodeView) -> BoolColumn:
     return passes
 
 
-def _counts(shape: Shape, spread: Spread, snapshot: Snapshot) -> BoolColumn:
+def _counts(shape: Shape, spread: Spread, snapshot: WorkingCopy) -> BoolColumn:
     """Which nodes take part in counting, by the constraint's inclusion policies."""
     included = np.ones(snapshot.size, dtype=np.bool_)
     if spread.honor_affinity:
@@ -152,7 +152,7 @@ def _in_domain(counts: CountColumn, key: str, nodes: NodeView) -> NDArray[np.int
     return everywhere if nodes.rows is None else everywhere[nodes.rows]
 
 
-def _everywhere(counts: CountColumn, key: str, snapshot: Snapshot) -> NDArray[np.int64]:
+def _everywhere(counts: CountColumn, key: str, snapshot: WorkingCopy) -> NDArray[np.int64]:
     """The same for all nodes, for those who compare them."""
     codes = _codes(key, snapshot)
     by_domain = np.bincount(codes, weights=counts, minlength=1).astype(np.int64)
@@ -160,5 +160,5 @@ def _everywhere(counts: CountColumn, key: str, snapshot: Snapshot) -> NDArray[np
     return by_domain[codes]
 
 
-def _codes(key: str, snapshot: Snapshot) -> NDArray[np.int32]:
+def _codes(key: str, snapshot: WorkingCopy) -> NDArray[np.int32]:
     return snapshot.state.nodes.labels.column(key, snapshot.size)

@@ -54,7 +54,4 @@ class KeptShares:
 
 
 def kept_shares(state: ClusterState) -> KeptShares:
-    kept = state.cache.get("shares")
-    if not isinstance(kept, KeptShares):
-        kept = state.cache["shares"] = KeptShares()
-    return kept
+    return state.derived.of(KeptShares, KeptShares)

@@ -235,7 +235,7 @@ class QueueLimits:
     def _have(self, account: QueueAccount, row: int) -> tuple[str, str]:
         """What a queue has allocated, and ` + 16 reserved` where something is reserved or nominated besides."""
         assert self._session is not None
-        reserved = self._session.reservations.set_aside_for(account, row)
+        reserved = self._session.set_aside_for(account, row)
         have, aside = self._texts(row, account.allocated[row] - reserved, reserved)
         return have, f" + {aside} reserved" if reserved else ""
 

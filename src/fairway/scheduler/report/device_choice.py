@@ -10,7 +10,8 @@ from fairway.devices.track.columns import NONE, add_up, moved
 from fairway.devices.track.node import ClassUse, NodeDevices, SlotAllocation, portion_milli
 from fairway.devices.track.record import DeviceUse, written
 from fairway.resources.quantity import Format, Quantity
-from fairway.scheduler.framework.session import Session
+from fairway.scheduler.devices.assignments import DeviceAssignments
+from fairway.scheduler.framework.decisions import Decisions
 from fairway.scheduler.plan import ClassStanding, DeviceChoice
 from fairway.state.jobs import Task
 
@@ -25,11 +26,13 @@ class Choices(NamedTuple):
 NO_CHOICES = Choices((), {})
 
 
-def given(session: Session) -> dict[Task, tuple[NodeDevices, tuple[SlotAllocation, ...]]]:
+def given(
+    devices: DeviceAssignments, decisions: Decisions
+) -> dict[Task, tuple[NodeDevices, tuple[SlotAllocation, ...]]]:
     """What every bound task was given, written down now: the session does not last."""
     found: dict[Task, tuple[NodeDevices, tuple[SlotAllocation, ...]]] = {}
-    devices, nodes = session.devices, session.devices.ledger.nodes
-    for _, tasks, rows in session.bindings:
+    nodes = devices.ledger.nodes
+    for _, tasks, rows in decisions.bindings:
         if tasks and devices.uses_devices(tasks[0].shape):
             for task, row in zip(tasks, rows, strict=True):
                 devices.check_served(task)
@@ -84,17 +87,17 @@ def units(milli: int) -> int | float:
     return milli // WHOLE if milli % WHOLE == 0 else milli / WHOLE
 
 
-def class_standings(session: Session) -> list[ClassStanding]:
+def class_standings(devices: DeviceAssignments) -> list[ClassStanding]:
     """All classes by name, as they stand after the plan."""
-    names = [known.name for known in session.devices.ledger.classes]
+    names = [known.name for known in devices.ledger.classes]
     if not names:
         return []
     more: dict[frozenset[str], ClassUse] = {}
-    for node, was, is_now in session.devices.changed():
+    for node, was, is_now in devices.changed():
         for sign, tally in ((-1, node.tally(was)), (1, node.tally(is_now))):
             for classes, standing in tally.items():
                 more[classes] = moved(more.get(classes, NONE), standing, sign)
-    found = add_up(session.devices.ledger.columns.copy_of_sums(), more)
+    found = add_up(devices.ledger.columns.copy_of_sums(), more)
     return [_standing(name, found.get(name, NONE)) for name in names]
 
 

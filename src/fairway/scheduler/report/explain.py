@@ -72,19 +72,19 @@ class Why(NamedTuple):
 
 def explain(session: Session, job: JobRun) -> Why:
     """Try the job once more on the final state, without asking its queue, and look at what is missing."""
-    session.respect_planned_starts(job)
+    session.nodes.respect_planned_starts(job)
     topology = job.job.topology
     if job.runs and topology is not None and topology.hard:
         why = _explain_domains(session, job)
     else:
         why = _explain(session, job) if job.runs else _explain_held(session, job)
-    session.respect_planned_starts(None)
+    session.nodes.respect_planned_starts(None)
     return why
 
 
 def _explain(session: Session, job: JobRun) -> Why:
     statement = session.statement()
-    needed = 1 if session.job_ready(job) else max(1, job.minimum - job.ready, sum(_missing_roles(job).values()))
+    needed = 1 if session.rules.job_ready(job) else max(1, job.minimum - job.ready, sum(_missing_roles(job).values()))
     before = job.ready
     stuck = _place(job, statement, needed)
     placed = job.ready - before
@@ -99,7 +99,7 @@ def _explain(session: Session, job: JobRun) -> Why:
 def _explain_domains(session: Session, job: JobRun) -> Why:
     """A job that must be in one domain: how many pods the domain that takes most of them could take."""
     domains = Domains(session, job)
-    needed = 1 if session.job_ready(job) else domains.needed
+    needed = 1 if session.rules.job_ready(job) else domains.needed
     found = domains.all()
     if domains.is_exact() and len(job.job.role_minimums) == 0:
         most = min(domains.largest(), needed)
@@ -112,9 +112,9 @@ def _explain_domains(session: Session, job: JobRun) -> Why:
 
 def _taken_by(session: Session, job: JobRun, domain: Domain, needed: int) -> int:
     statement, before = session.statement(), job.ready
-    session.kernel.domain = domain.mask
+    session.nodes.kernel.domain = domain.mask
     _place(job, statement, needed)
-    session.kernel.domain = None
+    session.nodes.kernel.domain = None
     taken = job.ready - before
     statement.rollback()
     return taken
@@ -169,7 +169,7 @@ def _missing_roles(job: JobRun) -> dict[str, int]:
 
 def _fits_after_release(session: Session, job: JobRun, needed: int) -> bool:
     """Whether the job could be placed if pods that are leaving were gone."""
-    nodes, snapshot = session.state.nodes, session.snapshot
+    nodes, snapshot = session.state.nodes, session.nodes.snapshot
     leaving = nodes.releasing.data[:, : snapshot.size]
     rows = np.flatnonzero(leaving.any(axis=0))
     if not len(rows):
@@ -177,23 +177,18 @@ def _fits_after_release(session: Session, job: JobRun, needed: int) -> bool:
     owed = np.maximum(0, nodes.pipelined.data[:, rows] - leaving[:, rows])
     gained = leaving[:, rows] - np.maximum(0, nodes.pipelined.data[:, rows] - owed)
     np.maximum(gained, 0, out=gained)
-    for row in rows:
-        snapshot.scratch(int(row))
-    snapshot.idle[:, rows] += gained
     statement = session.statement()
+    statement.assume_free(rows, gained)
     before = job.ready
     _place(job, statement, needed)
     fits = job.ready - before >= needed
     statement.rollback()
-    for row in rows:
-        snapshot.scratch(int(row))
-    snapshot.idle[:, rows] -= gained
     return fits
 
 
 def node_report(session: Session, shape: Shape) -> NodeReport:
     """Every node once, under the first check that it fails."""
-    snapshot = session.snapshot
+    snapshot = session.nodes.snapshot
     open_: BoolColumn = snapshot.alive.copy()
     total = int(open_.sum())
     causes: dict[str, int] = {}
@@ -212,7 +207,7 @@ def node_report(session: Session, shape: Shape) -> NodeReport:
 
 def _checks(session: Session, shape: Shape) -> Iterable[Check]:
     """In the order of semantics 10.2: predicates, reserved, devices, resources by name."""
-    view, hooks = session.kernel.view(), session.kernel.hooks
+    view, hooks = session.nodes.kernel.view(), session.nodes.kernel.hooks
     if shape.volumes.missing:
         yield Check(np.zeros(view.size, dtype=np.bool_), shape.volumes.missing)
     for feasible in hooks.feasible_static:
@@ -224,9 +219,9 @@ def _checks(session: Session, shape: Shape) -> Iterable[Check]:
                 yield check
             else:
                 later.append(check)
-    if session.kernel.reserved is not None and not shape.best_effort:
-        yield Check(~session.kernel.reserved, RESERVED_TEXT, Reason.NODE_RESOURCE_RESERVED)
-    caps = None if session.kernel.cap_for is None else session.kernel.cap_for(shape)
+    if session.nodes.kernel.reserved is not None and not shape.best_effort:
+        yield Check(~session.nodes.kernel.reserved, RESERVED_TEXT, Reason.NODE_RESOURCE_RESERVED)
+    caps = None if session.nodes.kernel.cap_for is None else session.nodes.kernel.cap_for(shape)
     if caps is not None:
         yield Check(caps > 0, RESERVED_TEXT, Reason.NODE_RESOURCE_RESERVED)
     names = session.state.axis.names
@@ -235,9 +230,9 @@ def _checks(session: Session, shape: Shape) -> Iterable[Check]:
         if name.startswith(CLASS_PREFIX):
             yield from _class_checks(session, view, name.removeprefix(CLASS_PREFIX), row, amount)
     if later:
-        for text, rows in session.device_fit.failures(shape, view):
+        for text, rows in session.nodes.device_fit.failures(shape, view):
             yield Check(~rows, text, Reason.DEVICE_UNAVAILABLE)
-        for text, rows in session.device_fit.unmatched(shape, view):
+        for text, rows in session.nodes.device_fit.unmatched(shape, view):
             yield Check(~rows, text, Reason.DEVICE_UNAVAILABLE)
     yield from later
     for name, row, amount in asked:

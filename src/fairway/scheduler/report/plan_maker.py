@@ -29,13 +29,13 @@ from fairway.state.tasks import TaskState
 
 def make_plan(session: Session, *, reasons: bool) -> Plan:
     """Without reasons the plan says what to do, and no more."""
-    session.compute_deserved()
+    session.accounts.compute_deserved()
     drop_satisfied(session)
     if reasons:
         plan_reservations(session)
-    names = session.snapshot.names
-    chunks = [(tasks, [names[row] for row in rows]) for _, tasks, rows in session.bindings]
-    devices_of = given(session)
+    names = session.nodes.snapshot.names
+    chunks = [(tasks, [names[row] for row in rows]) for _, tasks, rows in session.decisions.bindings]
+    devices_of = given(session.nodes.devices, session.decisions)
 
     def binding(task: Task, node: str) -> Binding:
         found = devices_of.get(task)
@@ -48,7 +48,7 @@ def make_plan(session: Session, *, reasons: bool) -> Plan:
     return Plan(
         _Report(session).sources(bindings) if reasons else Sources(bindings=bindings),
         placed=sum(len(tasks) for tasks, _ in chunks),
-        evictions=session.evictions,
+        evictions=session.decisions.evictions,
         reservations=_reservations(session),
         nominations=_nominations(session),
         released=session.reservations.released,
@@ -61,10 +61,10 @@ def make_plan(session: Session, *, reasons: bool) -> Plan:
 def _warnings(session: Session) -> tuple[str, ...]:
     warnings = [
         *session.state.warnings(),
-        *session.devices.ledger.warnings(),
-        *filter(None, [without_run_times(session)]),
-        *session.warnings,
-        *session.failures.warnings(),
+        *session.nodes.devices.ledger.warnings(),
+        *filter(None, [without_run_times(session.policy, session.state)]),
+        *session.decisions.warnings,
+        *session.plugins.failures.warnings(),
     ]
     return tuple(dict.fromkeys(warnings))
 
@@ -83,7 +83,7 @@ class _Report:
 
     @cached_property
     def standings(self) -> Standings:
-        return Standings(self._session)
+        return Standings(self._session.state, self._session.accounts, self._session.reservations)
 
     def sources(self, bindings: Callable[[], list[Binding]]) -> Sources:
         return Sources(
@@ -91,14 +91,14 @@ class _Report:
             pending=lambda: self.waiting.pending(),
             queues=lambda: self.standings.queues(),
             namespaces=lambda: self.standings.namespaces(),
-            resource_classes=lambda: class_standings(self._session),
+            resource_classes=lambda: class_standings(self._session.nodes.devices),
             status=lambda: statuses(self._session, self.waiting),
         )
 
 
 def _reservations(session: Session) -> list[Reservation]:
     """All that stand after the plan, by job and pod."""
-    names = session.snapshot.names
+    names = session.nodes.snapshot.names
     standing = [reservation for reservation in session.reservations if reservation.state is not TaskState.PIPELINED]
     return planned_entries(session) + [
         Reservation(
@@ -116,7 +116,7 @@ def _reservations(session: Session) -> list[Reservation]:
 
 
 def _nominations(session: Session) -> list[Nomination]:
-    names = session.snapshot.names
+    names = session.nodes.snapshot.names
     standing = [reservation for reservation in session.reservations if reservation.state is TaskState.PIPELINED]
     return [
         Nomination(pod=reservation.task.key, node=names[reservation.row], since=format_rfc3339(reservation.since))

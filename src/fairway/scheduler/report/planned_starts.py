@@ -8,8 +8,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from fairway.clock import format_rfc3339
+from fairway.scheduler.framework.decisions import PlannedStart
 from fairway.scheduler.framework.job_run import JobRun
-from fairway.scheduler.framework.reservations import PlannedStart
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.plan import Overrun, Reservation
 from fairway.state.jobs import Job
@@ -17,8 +17,8 @@ from fairway.state.jobs import Job
 
 def planned_entries(session: Session) -> list[Reservation]:
     """The planned starts of jobs that have no reservation, by job and pod."""
-    ordered = sorted(session.planned.items(), key=lambda item: item[0].job.identity)
-    runs = session.runs_on_nodes
+    ordered = sorted(session.decisions.planned.items(), key=lambda item: item[0].job.identity)
+    runs = session.decisions.runs_on_nodes
     found: list[Reservation] = []
     for job, planned in ordered:
         found += _entries(session, job, planned, None if found else runs)
@@ -26,7 +26,7 @@ def planned_entries(session: Session) -> list[Reservation]:
 
 
 def _entries(session: Session, job: JobRun, planned: PlannedStart, runs: int | None) -> Iterator[Reservation]:
-    names, fields = session.snapshot.names, planned_fields(planned)
+    names, fields = session.nodes.snapshot.names, planned_fields(planned)
     nodes = {task.key: names[row] for task, row in planned.places}
     carried, since = job.job.planned, session.now
     if carried is not None and carried.since is not None and (carried.start, carried.nodes) == (planned.start, nodes):
@@ -63,7 +63,7 @@ def planned_fields(planned: PlannedStart | None) -> dict[str, Any]:
 def overruns(session: Session) -> list[Overrun]:
     """Jobs that were evicted for overrunning, in this cycle or before, as long as they are there."""
     found: dict[Job, Job | None] = {job: _still_waiting(session, job) for job in session.state.overrun_jobs()}
-    found |= session.overruns
+    found |= session.decisions.overruns
     return [_overrun(job, claimant) for job, claimant in sorted(found.items(), key=lambda item: item[0].identity)]
 
 
@@ -72,7 +72,7 @@ def _still_waiting(session: Session, job: Job) -> Job | None:
     if job.overrun is None or job.overrun.after is None:
         return None
     claimant = session.state.job_of(*job.overrun.after)
-    if claimant is None or claimant.ready >= claimant.minimum or claimant in session.bound_jobs():
+    if claimant is None or claimant.ready >= claimant.minimum or claimant in session.decisions.bound_jobs():
         return None
     return claimant
 

@@ -13,11 +13,13 @@ from fairway.scheduler.framework.accounts import (
     queue_share,
     share,
 )
-from fairway.scheduler.framework.session import Session
+from fairway.scheduler.framework.queue_accounts import SessionAccounts
+from fairway.scheduler.framework.reservations import Reservations
 from fairway.scheduler.plan import (
     NamespaceStanding,
     QueueStanding,
 )
+from fairway.state.cluster import ClusterState
 from fairway.state.queues import Amounts
 from fairway.state.tables import PODS
 
@@ -25,23 +27,23 @@ from fairway.state.tables import PODS
 class Standings:
     """What queues and namespaces hold and deserve, after the plan."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, state: ClusterState, accounts: SessionAccounts, reservations: Reservations) -> None:
+        self._share_total = accounts.share_total
         self._rows = [
             (row, name)
-            for row, name in sorted(enumerate(session.state.axis.names), key=_rank)
-            if row != PODS and row < len(session.total) and session.total[row] > 0
+            for row, name in sorted(enumerate(state.axis.names), key=_rank)
+            if row != PODS and row < len(accounts.total) and accounts.total[row] > 0
         ]
         self._infos = [
             (account, account.info.weight, account.info.parent, "Open" if account.info.open else "Closed")
-            for _, account in sorted(session.queues.items())
+            for _, account in sorted(accounts.queues.items())
             if account.info.exists
         ]
-        self._reserved = session.reservations.set_aside()
-        waiting = _waiting(session)
-        self._accounts = [
-            session.account(account, namespace)
-            for _, account in sorted(session.queues.items())
+        self._reserved = reservations.set_aside()
+        waiting = _waiting(state)
+        self._namespaces = [
+            accounts.of(account, namespace)
+            for _, account in sorted(accounts.queues.items())
             for namespace in sorted({*account.info.accounts, *waiting.get(account.name, ())})
         ]
         """Looked up now: the state may move on before somebody asks."""
@@ -60,13 +62,13 @@ class Standings:
                 parent=parent,
                 state=state,
                 reserved=self._amounts(self._reserved.get(account, [])),
-                dominant_share=_fraction(share(self._allocated(account), self._session.share_total, 1, PODS)),
+                dominant_share=_fraction(share(self._allocated(account), self._share_total, 1, PODS)),
             )
             for account, weight, parent, state in self._infos
         ]
 
     def namespaces(self) -> list[NamespaceStanding]:
-        total = self._session.share_total
+        total = self._share_total
         return [
             NamespaceStanding(
                 queue=account.queue.name,
@@ -77,7 +79,7 @@ class Standings:
                 weighted_share=_fraction(share(account.allocated, total, account.weight, PODS)),
                 reserved=self._amounts(self._reserved.get(account, [])),
             )
-            for account in self._accounts
+            for account in self._namespaces
         ]
 
     def _allocated(self, account: QueueAccount | NamespaceAccount) -> Amounts:
@@ -95,13 +97,13 @@ class Standings:
         return shown
 
 
-def _waiting(session: Session) -> dict[str, set[str]]:
+def _waiting(state: ClusterState) -> dict[str, set[str]]:
     """The namespaces that wait for something, by queue."""
     found: dict[str, set[str]] = {}
-    for template in session.state.waiting.templates():
+    for template in state.waiting.templates():
         for key in template.classes:
             found.setdefault(key.queue, set()).add(key.namespace)
-    for job in (*session.state.waiting.started, *session.state.waiting.empty):
+    for job in (*state.waiting.started, *state.waiting.empty):
         found.setdefault(job.queue, set()).add(job.namespace)
     return found
 

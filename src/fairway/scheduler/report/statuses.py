@@ -19,7 +19,7 @@ from fairway.state.tasks import TaskState
 
 def statuses(session: Session, waiting: WaitingJobs) -> Status:
     """Statuses of the groups that this plan changes or that wait, and of all queues."""
-    bound = {run.job: run for run, _, _ in session.bindings}
+    bound = {run.job: run for run, _, _ in session.decisions.bindings}
     rows: dict[Job, Row] = {}
     runs = dict(bound)
     pending: Counter[str] = Counter()
@@ -39,7 +39,7 @@ def statuses(session: Session, waiting: WaitingJobs) -> Status:
             running=sum(namespace.tasks for namespace in account.info.accounts.values()),
             inqueue=started[name],
         )
-        for name, account in sorted(session.queues.items())
+        for name, account in sorted(session.accounts.queues.items())
         if account.info.exists
     )
     return Status(groups, queues)

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from fairway.clock import Micros, to_the_second
 from fairway.scheduler.framework.accounts import NamespaceAccount
 from fairway.scheduler.framework.admission import admission, gated_verdict
+from fairway.scheduler.framework.decisions import PlannedStart
 from fairway.scheduler.framework.hooks import Key
 from fairway.scheduler.framework.job_run import JobRun, gates_of
-from fairway.scheduler.framework.reservations import PlannedStart
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.plan import (
     Pending,
@@ -50,7 +50,7 @@ class WaitingJobs:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        session.notes |= {job: note() for job, note in session.notes_to_make.items()}
+        session.outcomes.notes |= {job: note() for job, note in session.outcomes.notes_to_make.items()}
         self._captured: list[tuple[GangTemplate, dict[ClassKey, EquivalenceClass]]] = [
             (template, template.capture()) for template in session.state.waiting.templates()
         ]
@@ -66,12 +66,14 @@ class WaitingJobs:
         self._gates = {
             task.job: gates_of(session.state, task.job) for task in _gated_tasks(session) if task.job.pending
         }
-        self._places = {job: _place_note(session, run) for job, run in session.reserving_jobs.items()}
-        self._places |= {run.job: _planned_note(planned) for run, planned in session.planned.items()}
-        self._reserved = {job: len(session.reservations.of(run)) for job, run in session.reserving_jobs.items()}
+        self._places = {job: _place_note(session, run) for job, run in session.reservations.reserving_jobs.items()}
+        self._places |= {run.job: _planned_note(planned) for run, planned in session.decisions.planned.items()}
+        self._reserved = {
+            job: len(session.reservations.of(run)) for job, run in session.reservations.reserving_jobs.items()
+        }
         """Pods that wait with a node reserved, or held, for them."""
-        self._bound = {run.job for run, _, _ in session.bindings}
-        reserve = session.reserve_arguments
+        self._bound = {run.job for run, _, _ in session.decisions.bindings}
+        reserve = session.policy.reserve
         self._overtaken: frozenset[Job] = frozenset()
         """The starving jobs, where being overtaken is a part of that."""
         if reserve is not None and reserve.only_if_overtaken:
@@ -102,8 +104,8 @@ class WaitingJobs:
         for job, (run, verdict) in self._jobs.items():
             if verdict is not None:
                 continue
-            alike = not job.ready and not run.ready and job not in self._session.reserving_jobs
-            key = (run.template, self._session.caps_for(run) if self._session.caps_for else None)
+            alike = not job.ready and not run.ready and job not in self._session.reservations.reserving_jobs
+            key = (run.template, self._session.nodes.caps_for(run) if self._session.nodes.caps_for else None)
             why = known.get(key) if alike else None
             whys[job] = explain(self._session, run) if why is None else why
             if alike:
@@ -117,7 +119,7 @@ class WaitingJobs:
                 verdict = self._verdicts.get(job_class)
                 kept_out = verdict is None and template in self._whys
                 for position, pending_job in enumerate(job_class.jobs):
-                    if kept_out and (not position or not self._session.can_group_equivalent_jobs):
+                    if kept_out and (not position or not self._session.order.can_group_equivalent_jobs):
                         verdict = self._kept_out(pending_job, job_class)
                     if pending_job.job in self._jobs:
                         yield self._job_row(pending_job)
@@ -143,7 +145,7 @@ class WaitingJobs:
 
     def ordered(self) -> list[tuple[Key, JobRun, Row]]:
         """Queue by queue, in order of consideration."""
-        standing = [(self._session.job_key(run), run, row) for run, row in self.standing()]
+        standing = [(self._session.order.job_key(run), run, row) for run, row in self.standing()]
         heads: dict[NamespaceAccount, tuple[Key, Micros]] = {}
         for key, run, _ in standing:
             if run.account not in heads or key < heads[run.account][0]:
@@ -163,7 +165,7 @@ class WaitingJobs:
 
     def _key(self, run: JobRun, job_key: Key) -> Key:
         run.account.top_priority = run.priority
-        return run.queue.name, self._session.namespace_key(run.account), job_key
+        return run.queue.name, self._session.order.namespace_key(run.account), job_key
 
     def standing(self) -> Iterator[tuple[JobRun, Row]]:
         """The rows, each with the job as it stands after the plan."""
@@ -172,8 +174,8 @@ class WaitingJobs:
     def _run(self, row: Row) -> JobRun:
         """A job of a line as it was: what its line says counts, for the job itself may have changed since."""
         key, template = row.job_class.key, row.job_class.template
-        queue = self._session.queues[key.queue]
-        run = JobRun(row.pending_job, queue, self._session.account(queue, key.namespace), template, row.job_class)
+        queue = self._session.accounts.queues[key.queue]
+        run = JobRun(row.pending_job, queue, self._session.accounts.of(queue, key.namespace), template, row.job_class)
         run.priority, run.minimum, run.ready = key.priority, template.minimum, 0
         return run
 
@@ -196,7 +198,7 @@ class WaitingJobs:
         )
 
     def _starves(self, job: Job, ready: int) -> bool:
-        arguments = self._session.reserve_arguments
+        arguments = self._session.policy.reserve
         if arguments is None or ready >= job.minimum:
             return False
         if arguments.only_if_overtaken:
@@ -205,7 +207,7 @@ class WaitingJobs:
 
     def reason(self, row: Row) -> tuple[Reason, str, dict[str, int]]:
         reason, message, nodes = self._bare_reason(row)
-        kept = (self._session.notes, self._places, self._gates)
+        kept = (self._session.outcomes.notes, self._places, self._gates)
         notes = [texts.get(row.pending_job.job, "") for texts in kept]
         return reason, "; ".join([message, *(note for note in notes if note and note not in message)]), nodes
 
@@ -224,10 +226,10 @@ class WaitingJobs:
 def _final(session: Session, job: JobRun, verdict: Verdict | None) -> Verdict | None:
     """A verdict whose numbers are those of the finished plan; None where only nodes are missing by now."""
     if verdict is QUEUE_LIMITED:
-        now = session.not_allowed(job)
+        now = session.rules.not_allowed(job)
         return None if now.ok else now
     if verdict is not None and verdict is _refusal(session, job):
-        now = session.enqueueable(job)
+        now = session.rules.enqueueable(job)
         return _ADMITTED_LATER if now.ok else now
     return verdict
 
@@ -240,10 +242,10 @@ def _refusal(session: Session, job: JobRun) -> Verdict | None:
 def _is_allowed(session: Session, job: JobRun) -> bool:
     """Whether its queue may take what the job needs at once, with what others lend."""
     missing = max(1, job.minimum - job.ready)
-    session.lending = session.lends()
+    session.rules.lending = session.rules.lends()
     counts = ((run.shape, min(missing, run.left)) for run in job.runs)
-    allowed = all(session.allocatable(job.queue, shape, count) >= count for shape, count in counts)
-    session.lending = False
+    allowed = all(session.rules.allocatable(job.queue, shape, count) >= count for shape, count in counts)
+    session.rules.lending = False
     return allowed
 
 
@@ -267,7 +269,7 @@ def _gated_tasks(session: Session) -> Iterator[Task]:
 def _gated(session: Session) -> Iterator[Row]:
     """Jobs of which nothing waits, after this cycle, but pods with scheduling gates."""
     placed: dict[Job, int] = {}
-    for bound, bound_tasks, _ in session.bindings:
+    for bound, bound_tasks, _ in session.decisions.bindings:
         if bound.job.gated:
             placed[bound.job] = placed.get(bound.job, 0) + len(bound_tasks)
     for job in [*session.state.waiting.gated, *(job for job, count in placed.items() if count == job.pending)]:
@@ -281,7 +283,7 @@ def _place_note(session: Session, run: JobRun) -> str:
     reservations = session.reservations.of(run)
     if not reservations:
         return ""
-    nodes = ", ".join(sorted({session.snapshot.names[reservation.row] for reservation in reservations}))
+    nodes = ", ".join(sorted({session.nodes.snapshot.names[reservation.row] for reservation in reservations}))
     if all(reservation.state is TaskState.PIPELINED for reservation in reservations):
         return f"it is nominated to {nodes} and starts when the pods evicted for it are gone"
     note = f"it has places on {nodes} and waits for free capacity there"

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from fairway.scheduler.framework.accounts import QueueAccount
-from fairway.scheduler.framework.reservations import TaskReservation
-from fairway.scheduler.framework.session import Session
+from fairway.scheduler.framework.plugin_set import PluginSet
+from fairway.scheduler.framework.reservations import Reservations, TaskReservation
+from fairway.scheduler.framework.working_nodes import WorkingNodes
 from fairway.scheduler.reservations.reservable import counted_nodes
 from fairway.state.queues import Amounts, add
 from fairway.state.tasks import TaskState
@@ -23,13 +24,15 @@ Owed = Mapping[int, tuple[int, int]]
 class Guarantees:
     """Asked by those who reserve, one job after the other."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self.leave: Callable[[QueueAccount, Mapping[int, int]], bool] = session.plugins.combined("leaves_guarantees")
+    def __init__(self, nodes: WorkingNodes, reservations: Reservations, plugins: PluginSet) -> None:
+        self._nodes = nodes
+        self._reservations = reservations
+        self._plugins = plugins
+        self.leave: Callable[[QueueAccount, Mapping[int, int]], bool] = plugins.combined("leaves_guarantees")
         """Whether the queue may set aside so much more, by row."""
-        self._owed: Callable[..., list[Owed]] = session.plugins.combined("owed")
+        self._owed: Callable[..., list[Owed]] = plugins.combined("owed")
         self._reserved: dict[str, Amounts] = {}
-        self.note(session.reservations)
+        self.note(reservations)
 
     def note(self, reservations: Iterable[TaskReservation]) -> None:
         """These stand from now on."""
@@ -45,10 +48,8 @@ class Guarantees:
         owed = [owed for owed in self._owed(queue, self._reserved) if owed]
         if not owed:
             return True
-        left = counted_nodes(self._session)
-        left[
-            [reservation.row for reservation in self._session.reservations if reservation.state is TaskState.RESERVED]
-        ] = False
-        capacity = self._session.snapshot.allocatable[:, left]
+        left = counted_nodes(self._nodes.snapshot)
+        left[[reservation.row for reservation in self._reservations if reservation.state is TaskState.RESERVED]] = False
+        capacity = self._nodes.snapshot.allocatable[:, left]
         amounts = ((row, met + unmet) for each in owed for row, (met, unmet) in each.items())
         return all(amount <= int(capacity[row].sum()) for row, amount in amounts)

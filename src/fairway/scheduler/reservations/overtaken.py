@@ -109,9 +109,6 @@ def _placed_at(task: Task) -> Micros:
 
 def overtakers(state: ClusterState) -> Overtakers:
     """The state's own index, up to date."""
-    found = state.cache.get("overtakers")
-    if found is None:
-        found = state.cache["overtakers"] = Overtakers(state)
-    assert isinstance(found, Overtakers)
+    found = state.derived.of(Overtakers, lambda: Overtakers(state))
     found.sync()
     return found

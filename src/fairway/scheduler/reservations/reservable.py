@@ -4,36 +4,37 @@ from __future__ import annotations
 
 from fairway.api.arguments import ReserveArguments
 from fairway.resources.columns import BoolColumn
-from fairway.scheduler.framework.session import Session
+from fairway.scheduler.framework.reservations import Reservations
 from fairway.scheduler.placement.matching import equals
+from fairway.state.snapshot import WorkingCopy
 
 
-def counted_nodes(session: Session) -> BoolColumn:
+def counted_nodes(snapshot: WorkingCopy) -> BoolColumn:
     """The ready, schedulable nodes: what the percent is a part of."""
-    nodes, size = session.state.nodes, session.snapshot.size
+    nodes, size = snapshot.state.nodes, snapshot.size
     counted: BoolColumn = nodes.alive[:size] & nodes.ready[:size] & nodes.schedulable[:size]
     return counted
 
 
-def scoring_nodes(session: Session, arguments: ReserveArguments) -> int:
+def scoring_nodes(snapshot: WorkingCopy, arguments: ReserveArguments) -> int:
     """How many nodes score ten: the policy's percent of the nodes that count, rounded up."""
-    return -(-int(counted_nodes(session).sum()) * arguments.reserved_node_percent // 100)
+    return -(-int(counted_nodes(snapshot).sum()) * arguments.reserved_node_percent // 100)
 
 
-def max_reserved(session: Session, arguments: ReserveArguments) -> int:
+def max_reserved(snapshot: WorkingCopy, arguments: ReserveArguments) -> int:
     """How many nodes may carry a reservation at a time."""
-    part = scoring_nodes(session, arguments)
+    part = scoring_nodes(snapshot, arguments)
     return part if arguments.max_reserved_nodes is None else min(part, arguments.max_reserved_nodes)
 
 
-def reservable_nodes(session: Session, arguments: ReserveArguments) -> BoolColumn:
+def reservable_nodes(snapshot: WorkingCopy, reservations: Reservations, arguments: ReserveArguments) -> BoolColumn:
     """Those that the policy does not exclude, and on which nobody else is about to start: they hold nominations."""
-    open_ = counted_nodes(session)
+    open_ = counted_nodes(snapshot)
     if arguments.exclude_node_selector:
-        labels, size = session.state.nodes.labels, session.snapshot.size
+        labels, size = snapshot.state.nodes.labels, snapshot.size
         excluded = open_.copy()
         for key, wanted in arguments.exclude_node_selector.items():
             excluded &= labels.where(key, size, equals(wanted))
         open_ &= ~excluded
-    open_[list(session.reservations.nominated_rows())] = False
+    open_[list(reservations.nominated_rows())] = False
     return open_

@@ -7,7 +7,7 @@ with room now is best, then the least used, then by name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 import numpy as np
@@ -19,6 +19,7 @@ from fairway.scheduler.framework.hooks import FloatColumn
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.reservations import TaskReservation
 from fairway.scheduler.framework.session import Session
+from fairway.scheduler.framework.statement import Statement
 from fairway.scheduler.reservations.guarantees import Guarantees
 from fairway.scheduler.reservations.missing import missing_tasks
 from fairway.scheduler.reservations.reservable import max_reserved, reservable_nodes, scoring_nodes
@@ -37,54 +38,55 @@ class Places:
 
     def __init__(self, session: Session, arguments: ReserveArguments) -> None:
         self._session = session
-        self._tens = scoring_nodes(session, arguments)
-        self._max_reserved = max_reserved(session, arguments)
-        self._open = reservable_nodes(session, arguments)
+        self._tens = scoring_nodes(session.nodes.snapshot, arguments)
+        self._max_reserved = max_reserved(session.nodes.snapshot, arguments)
+        self._open = reservable_nodes(session.nodes.snapshot, session.reservations, arguments)
         self._hopeless: set[GangTemplate] = set()
         """What fits nowhere: the more is reserved the less there is left, so nobody like it needs to be tried again."""
         self._left: list[int] | None = None
-        self._guarantees = Guarantees(session)
+        self._guarantees = Guarantees(session.nodes, session.reservations, session.plugins)
 
     def reserve(self, job: JobRun) -> bool:
         """Places for all that the job misses, or none."""
-        session, tasks = self._session, missing_tasks(self._session, job)
+        session, tasks = self._session, missing_tasks(self._session.reservations, job)
         if not tasks or not self._queue_allows(job, tasks):
             return False
         if not job.started and job.template in self._hopeless:
             return False
-        made: list[TaskReservation] = []
+        statement, made = session.statement(), list[TaskReservation]()
         stuck = next((task for task in tasks if not self._may_fit(task.shape)), None)
         if stuck is None:
-            self._imagine(session.reservations, 1)
-            stuck = self._reserve_somewhere(job, tasks, made)
-            self._imagine([*session.reservations], -1)
+            stuck = self._reserve_somewhere(job, tasks, made, statement)
         if stuck is not None or not self._guarantees.respected(job.queue, made):
-            for reservation in reversed(made):
-                session.reservations.cancel(reservation)
-            if stuck is None:
-                session.notes[job.job] = "nothing is reserved: other queues are guaranteed what is left of the nodes"
-                return False
-            session.notes_to_make[job.job] = partial(self._note, stuck)
-            self._hopeless.add(job.template)
+            statement.rollback()
+            self._give_up(job, stuck)
             return False
+        statement.commit()
         self._guarantees.note(made)
         self._left = None
-        if any(
-            reservation.state is TaskState.RESERVED and session.kernel.fits_now(reservation.task.shape, reservation.row)
-            for reservation in made
-        ):
-            session.rechecks.append(session.now + 1)  # what others left there is its own from the next cycle on
+        fits_now = session.nodes.kernel.fits_now
+        if any(each.state is TaskState.RESERVED and fits_now(each.task.shape, each.row) for each in made):
+            # what others left there is its own from the next cycle on
+            session.decisions.rechecks.append(session.now + 1)
         job.job_class = None
-        session.reserving_jobs[job.job] = job
-        if session.job_ready(job):
+        session.reservations.reserving_jobs[job.job] = job
+        if session.rules.job_ready(job):
             session.reservations.bind(job)
         return True
+
+    def _give_up(self, job: JobRun, stuck: Task | None) -> None:
+        outcomes = self._session.outcomes
+        if stuck is None:
+            outcomes.notes[job.job] = "nothing is reserved: other queues are guaranteed what is left of the nodes"
+            return
+        outcomes.notes_to_make[job.job] = partial(self._note, stuck)
+        self._hopeless.add(job.template)
 
     def _may_fit(self, shape: Shape) -> bool:
         """Whether it asks for no more of anything than one node at most has left to promise."""
         if self._left is None:
             session, carrying = self._session, self._session.reservations.rows()
-            left = session.snapshot.allocatable.copy()
+            left = session.nodes.snapshot.allocatable.copy()
             for reservation in session.reservations:
                 if reservation.state is not TaskState.PIPELINED:
                     for row, amount in reservation.task.shape.vector:
@@ -96,23 +98,46 @@ class Places:
         left_ = self._left
         return all(amount <= left_[row] for row, amount in shape.vector)
 
-    def _reserve_somewhere(self, job: JobRun, tasks: list[Task], made: list[TaskReservation]) -> Task | None:
-        """In one domain, the emptiest first, if the job must be in one."""
-        topology = job.job.topology
-        if topology is None or not topology.hard:
-            return self._reserve(job, tasks, made, self._open)
+    def _reserve_somewhere(
+        self, job: JobRun, tasks: list[Task], made: list[TaskReservation], statement: Statement
+    ) -> Task | None:
+        """In one domain, the emptiest first, if the job must be in one. Meanwhile reserved tasks count to rules between
+        pods as if they were there.
+        """
+        there = self._session.statement()
+        for reservation in self._session.reservations:
+            if reservation.state is TaskState.RESERVED:
+                there.assume_there(reservation)
         stuck: Task | None = tasks[0]
-        for domain in Domains(self._session, job, claims=True).all():
-            stuck = self._reserve(job, tasks, made, self._open & domain.mask)
-            if stuck is None:
-                return None
-            while made:
-                reservation = made.pop()
-                self._imagine([reservation], -1)
-                self._session.reservations.cancel(reservation)
+        for open_ in self._ways(job):
+            mark = there.checkpoint()
+            stuck = self._reserve(job, tasks, made, statement, there, open_)
+            if stuck is None or open_ is self._open:
+                break
+            there.rollback(mark)
+            statement.rollback()
+            made.clear()
+        there.rollback()
         return stuck
 
-    def _reserve(self, job: JobRun, tasks: list[Task], made: list[TaskReservation], open_: BoolColumn) -> Task | None:
+    def _ways(self, job: JobRun) -> Iterator[BoolColumn]:
+        """The nodes to reserve on, all of them on one of these: anywhere, or in one domain."""
+        topology = job.job.topology
+        if topology is None or not topology.hard:
+            yield self._open
+            return
+        for domain in Domains(self._session, job, claims=True).all():
+            yield self._open & domain.mask
+
+    def _reserve(
+        self,
+        job: JobRun,
+        tasks: list[Task],
+        made: list[TaskReservation],
+        statement: Statement,
+        there: Statement,
+        open_: BoolColumn,
+    ) -> Task | None:
         """Hold a place for each task on an open node; returns the first that has none."""
         search = _Search(self._session, job, open_)
         for task in tasks:
@@ -120,23 +145,18 @@ class Places:
             if row is None:
                 return task
             state = TaskState.ALLOCATED if search.free_now(task.shape)[row] else TaskState.RESERVED
-            reservation = self._session.reservations.add(job, task, row, state)
+            reservation = statement.reserve(job, task, row, state)
             made.append(reservation)
             search.reserve(reservation)
-            self._imagine([reservation], 1)
+            if state is TaskState.RESERVED:
+                there.assume_there(reservation)
         return None
-
-    def _imagine(self, reservations: Iterable[TaskReservation], by: int) -> None:
-        """Reserved tasks are not there yet; to rules between pods they count as if they were."""
-        session = self._session
-        for reservation in reservations:
-            shape = reservation.task.shape
-            if reservation.state is TaskState.RESERVED and (shape.has_pod_rules or shape.ports):
-                session.pods.place(shape, np.array([reservation.row]), session.snapshot.size, by)
 
     def within_deserved(self, job: JobRun) -> bool:
         """Whether what the job misses stays within what its queue, and all above, deserve."""
-        need = self._requested(missing_tasks(self._session, job), self._session.device_queues.requested)
+        need = self._requested(
+            missing_tasks(self._session.reservations, job), self._session.accounts.device_queues.requested
+        )
         return not any(
             account.deserved is not None and account.allocated[row] + amount > account.deserved[row]
             for account in job.queue.ancestry
@@ -144,11 +164,11 @@ class Places:
         )
 
     def _queue_allows(self, job: JobRun, tasks: list[Task]) -> bool:
-        need = self._requested(tasks, self._session.device_queues.named)
+        need = self._requested(tasks, self._session.accounts.device_queues.named)
         for account in job.queue.ancestry:
             limits = (
                 [account.capability]
-                if self._session.lends()
+                if self._session.rules.lends()
                 else [account.capability, account.deserved or account.capability]
             )
             if any(account.allocated[row] + amount > limit[row] for limit in limits for row, amount in need.items()):
@@ -174,7 +194,7 @@ class Places:
         return self._best(search, shape, fits) if elsewhere is None else elsewhere
 
     def _best(self, search: _Search, shape: Shape, fits: BoolColumn) -> int | None:
-        raw, rank = raw_score(self._session, shape), self._session.snapshot.rank
+        raw, rank = raw_score(self._session, shape), self._session.nodes.snapshot.rank
         rows = np.flatnonzero(tens(raw, fits, self._tens, rank))
         if not len(rows):
             return None
@@ -183,14 +203,14 @@ class Places:
 
     def _note(self, task: Task) -> str:
         """A job that can never be reserved for says so."""
-        whole = self._session.snapshot.allocatable
+        whole = self._session.nodes.snapshot.allocatable
         large = np.ones(whole.shape[1], dtype=np.bool_)
         for row, amount in task.shape.vector:
             large &= whole[row] >= amount
         session, shape = self._session, task.shape
-        if session.devices.uses_devices(shape) and large.any():
+        if session.nodes.devices.uses_devices(shape) and large.any():
             rows = map(int, np.flatnonzero(large))
-            if not any(session.device_fit.serves_when_empty(shape, row) for row in rows):
+            if not any(session.nodes.device_fit.serves_when_empty(shape, row) for row in rows):
                 return f"nothing is reserved: no node has devices that would serve {task.key}"
         if not large.any():
             return f"nothing is reserved: {task.key} is larger than every node"
@@ -205,12 +225,12 @@ class _Search:
     def __init__(self, session: Session, job: JobRun, open_: BoolColumn) -> None:
         self._session = session
         self._open = open_
-        self._taken = np.zeros_like(session.snapshot.allocatable)
+        self._taken = np.zeros_like(session.nodes.snapshot.allocatable)
         """What is promised on a node, and what the job itself runs there: it must fit the whole node together."""
         self._feasible: dict[Shape, BoolColumn] = {}
         self._reserved: dict[int, list[Shape]] = {}
         """Who has a reservation where, and minds devices."""
-        size = session.snapshot.size
+        size = session.nodes.snapshot.size
         self._others = np.zeros(size, dtype=np.bool_)
         """Where others wait for room: what is idle there is not for this job."""
         self.avoided = column_of(session.reservations.given_up.get(job, ()), size)
@@ -225,27 +245,27 @@ class _Search:
 
     def reserve(self, reservation: TaskReservation) -> None:
         self._take(reservation.row, reservation.task.shape.vector)
-        if self._session.devices.uses_devices(reservation.task.shape):
+        if self._session.nodes.devices.uses_devices(reservation.task.shape):
             self._reserved.setdefault(reservation.row, []).append(reservation.task.shape)
 
     def fits(self, shape: Shape) -> BoolColumn:
         """Where one more task of the shape may be reserved for."""
-        whole = self._session.snapshot.allocatable
+        whole = self._session.nodes.snapshot.allocatable
         fits = self._open & self._predicates(shape)
         for row, amount in shape.vector:
             fits &= self._taken[row] + amount <= whole[row]
-        fit = self._session.device_fit
+        fit = self._session.nodes.device_fit
         doubtful = self._reserved if fit.is_decided_by_columns(shape) else np.flatnonzero(fits)
-        for found in map(int, doubtful) if self._session.devices.uses_devices(shape) else ():
+        for found in map(int, doubtful) if self._session.nodes.devices.uses_devices(shape) else ():
             fits[found] &= fit.serves_when_empty(shape, found, self._reserved.get(found, ()))
         return fits
 
     def free_now(self, shape: Shape) -> BoolColumn:
-        idle = self._session.snapshot.idle
+        idle = self._session.nodes.snapshot.idle
         room = ~self._others
         for row, amount in shape.vector:
             room &= idle[row] >= amount
-        return room & predicates(self._session, shape) if self._session.devices.uses_devices(shape) else room
+        return room & predicates(self._session, shape) if self._session.nodes.devices.uses_devices(shape) else room
 
     def _predicates(self, shape: Shape) -> BoolColumn:
         if shape.has_pod_rules or shape.ports:
@@ -261,9 +281,9 @@ class _Search:
 
 def predicates(session: Session, shape: Shape, but: Reason | None = None) -> BoolColumn:
     """Where everything but room holds now, and but what fails for one reason."""
-    view = session.kernel.view()
+    view = session.nodes.kernel.view()
     passes = np.full(view.size, not shape.volumes.missing and not shape.giant)
-    for feasible in (*session.kernel.hooks.feasible_static, *session.kernel.hooks.feasible):
+    for feasible in (*session.nodes.kernel.hooks.feasible_static, *session.nodes.kernel.hooks.feasible):
         for check in feasible(shape, view):
             if but is None or check.reason is not but:
                 passes &= check.passes
@@ -272,8 +292,8 @@ def predicates(session: Session, shape: Shape, but: Reason | None = None) -> Boo
 
 def raw_score(session: Session, shape: Shape) -> FloatColumn:
     """How little used each node is, by the policy's plugins."""
-    view = session.kernel.view()
-    scores = [score(shape, view) for score in session.hooks("reserve_score")]
+    view = session.nodes.kernel.view()
+    scores = [score(shape, view) for score in session.plugins.hooks("reserve_score")]
     return sum(scores[1:], start=scores[0]) if scores else np.zeros(view.size)
 
 

@@ -19,14 +19,14 @@ from fairway.state.tasks import TaskState
 
 def resume(session: Session) -> None:
     """Asked by every action that places; the first one does it."""
-    if session.resumed:
+    if session.reservations.resumed:
         return
-    session.resumed = True
-    if not session.reserving_jobs:
+    session.reservations.resumed = True
+    if not session.reservations.reserving_jobs:
         return
     for reservation, reason in list(broken(session)):
         session.reservations.release(reservation, reason)
-    jobs = sorted(session.reserving_jobs.values(), key=lambda job: _rank(session, job))
+    jobs = sorted(session.reservations.reserving_jobs.values(), key=lambda job: _rank(session, job))
     _lose_capacity(session, jobs)
     _keep_limit(session, jobs)
     for job in jobs:
@@ -48,7 +48,7 @@ def _rank(session: Session, job: JobRun) -> tuple[object, ...]:
 
 def _lose_capacity(session: Session, jobs: list[JobRun]) -> None:
     """Where a node has become too small for what is held there, the last in line wait for room again."""
-    idle = session.snapshot.idle
+    idle = session.nodes.snapshot.idle
     for job in reversed(jobs):
         for reservation in session.reservations.of(job):
             if reservation.state is TaskState.ALLOCATED and any(
@@ -59,9 +59,9 @@ def _lose_capacity(session: Session, jobs: list[JobRun]) -> None:
 
 def _keep_limit(session: Session, jobs: list[JobRun]) -> None:
     """Nodes have gone, or the policy has changed: the last in line give up what is above its limit."""
-    if session.reserve_arguments is None:
+    if session.policy.reserve is None:
         return
-    most = max_reserved(session, session.reserve_arguments)
+    most = max_reserved(session.nodes.snapshot, session.policy.reserve)
     for job in reversed(jobs):
         if len(session.reservations.rows()) <= most:
             return
@@ -74,22 +74,19 @@ def _settle(session: Session, job: JobRun) -> None:
     """Those who can take their room do; if that makes the job ready it is bound."""
 
     def is_there(reservation: TaskReservation) -> bool:
-        return session.kernel.fits_now(reservation.task.shape, reservation.row)
+        return session.nodes.kernel.fits_now(reservation.task.shape, reservation.row)
 
-    taken = []
+    nominated = session.statement()
     for reservation in session.reservations.of(job):
-        nominated = reservation.state is TaskState.PIPELINED
-        if (
-            reservation.state is not TaskState.ALLOCATED
-            and session.reservations.allocate(reservation, is_there)
-            and nominated
-        ):
-            taken.append(reservation)
-    if session.reservations.of(job) and session.job_ready(job):
+        if reservation.state is TaskState.PIPELINED:
+            nominated.take_nominated(reservation, is_there)
+        elif reservation.state is TaskState.RESERVED:
+            session.reservations.allocate(reservation, is_there)
+    if session.reservations.of(job) and session.rules.job_ready(job):
+        nominated.commit()
         session.reservations.bind(job)
-        return
-    for reservation in reversed(taken):
-        session.reservations.revert(reservation, TaskState.PIPELINED)
+    else:
+        nominated.rollback()
 
 
 def _broken(session: Session, reservation: TaskReservation) -> str:
@@ -110,16 +107,18 @@ def _broken(session: Session, reservation: TaskReservation) -> str:
 
 
 def _nomination_broken(session: Session, reservation: TaskReservation) -> str:
-    timeout = session.nomination_timeout
+    timeout = session.policy.nomination_timeout
     if session.now - reservation.since >= timeout * SECOND:
         return f"not bound within {timeout} s"
     return (
-        "" if session.kernel.fits_when_empty(reservation.task.shape, reservation.row) else "it no longer fits its node"
+        ""
+        if session.nodes.kernel.fits_when_empty(reservation.task.shape, reservation.row)
+        else "it no longer fits its node"
     )
 
 
 def _reservation_broken(session: Session, reservation: TaskReservation) -> str:
-    arguments = session.reserve_arguments
+    arguments = session.policy.reserve
     if arguments is None:
         return "the policy reserves nothing"
     timeout = arguments.reservation_timeout
@@ -127,5 +126,7 @@ def _reservation_broken(session: Session, reservation: TaskReservation) -> str:
         session.reservations.given_up.setdefault(reservation.job, set()).add(reservation.row)
         return f"not used within {timeout} s"
     return (
-        "" if session.kernel.fits_when_empty(reservation.task.shape, reservation.row) else "it no longer fits its node"
+        ""
+        if session.nodes.kernel.fits_when_empty(reservation.task.shape, reservation.row)
+        else "it no longer fits its node"
     )

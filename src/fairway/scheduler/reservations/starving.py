@@ -75,8 +75,12 @@ def overdue(state: ClusterState, arguments: ReserveArguments, now: Micros) -> li
 
 def _started(session: Session, job: Job) -> JobRun | None:
     template, pending_job = session.state.waiting.started[job]
-    run = session.reserving_jobs[job] if job in session.reserving_jobs else session.job_run(pending_job, template)
-    return None if session.job_ready(run) or condition_ready(session, run) else run
+    run = (
+        session.reservations.reserving_jobs[job]
+        if job in session.reservations.reserving_jobs
+        else session.job_run(pending_job, template)
+    )
+    return None if session.rules.job_ready(run) or condition_ready(session, run) else run
 
 
 def next_starving(
@@ -97,15 +101,13 @@ def next_starving(
 
 def condition_ready(session: Session, job: JobRun) -> bool:
     """Whether the job is ready as soon as its reservations are filled."""
-    reserved = [
-        reservation.task for reservation in session.reservations.of(job) if reservation.state is TaskState.RESERVED
-    ]
-    for task in reserved:
-        job.count_ready(task, 1)
-    ready = session.job_ready(job)
-    for task in reserved:
-        job.count_ready(task, -1)
-    return bool(reserved) and ready
+    filled = session.statement()
+    for reservation in session.reservations.of(job):
+        if reservation.state is TaskState.RESERVED:
+            filled.assume_ready(job, reservation.task)
+    ready = filled.checkpoint() > 0 and session.rules.job_ready(job)
+    filled.rollback()
+    return ready
 
 
 def next_starvation(waiting: WaitingIndex, arguments: ReserveArguments, now: Micros) -> Micros | None:

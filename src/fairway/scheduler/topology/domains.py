@@ -51,7 +51,7 @@ class Domains:
         self._session = session
         self._job = job
         self.request = job.job.topology
-        size = session.snapshot.size
+        size = session.nodes.snapshot.size
         self.levels = levels_of(session.state, size, session.policy.topology_levels, self.request)
         self.members = self._members(RESERVATION_STATES if claims else frozenset({TaskState.ALLOCATED}))
         self.needed = max(1, job.minimum - job.ready)
@@ -62,9 +62,9 @@ class Domains:
     def _members(self, held: frozenset[TaskState]) -> IntColumn:
         """The rows of its pods that have their places, those of this cycle too."""
         session, job = self._session, self._job
-        rows = [task.node for task in job.job.tasks if task.state in PLACED and task not in session.evicted]
+        rows = [task.node for task in job.job.tasks if task.state in PLACED and task not in session.decisions.evicted]
         rows += [reservation.row for reservation in session.reservations.of(job) if reservation.state in held]
-        rows += session.rows_bound(job.job)
+        rows += session.decisions.rows_bound(job.job)
         return np.array([row for row in rows if row != NOWHERE], dtype=np.int64)
 
     def whole(self) -> Iterator[Domain]:
@@ -93,7 +93,7 @@ class Domains:
             for domain in sorted(found, key=lambda d: (-d.members, d.free, d.name)):
                 yield [*self._filled(domain.mask, height - 1, self.needed), domain.mask]
         if self.levels:
-            everywhere = np.ones(self._session.snapshot.size, dtype=np.bool_)
+            everywhere = np.ones(self._session.nodes.snapshot.size, dtype=np.bool_)
             yield self._filled(everywhere, len(self.levels) - 1, self.needed)
 
     def used(self) -> Iterator[BoolColumn]:
@@ -110,7 +110,7 @@ class Domains:
 
     def is_exact(self) -> bool:
         """Whether counting tells what fits: all that waits is alike, and does not mind where other pods are."""
-        return len(self._shapes) == 1 and not self._session.kernel.looks_around(self._shapes[0])
+        return len(self._shapes) == 1 and not self._session.nodes.kernel.looks_around(self._shapes[0])
 
     def _filled(self, within: BoolColumn, height: int, needed: int) -> list[BoolColumn]:
         """Domains of a level, in a part of the cluster, to fill one after the other: as few as can be."""
@@ -148,8 +148,8 @@ class Domains:
         return known
 
     def _count_fits(self, shape: Shape) -> IntColumn:
-        kernel, idle = self._session.kernel, self._session.snapshot.idle
-        rooms = np.full(self._session.snapshot.size, self.needed, dtype=np.int64)
+        kernel, idle = self._session.nodes.kernel, self._session.nodes.snapshot.idle
+        rooms = np.full(self._session.nodes.snapshot.size, self.needed, dtype=np.int64)
         for dimension, amount in shape.vector:
             np.minimum(rooms, idle[dimension] // amount, out=rooms)
         limits = kernel.limits(shape)

@@ -39,7 +39,7 @@ def levels_of(state: ClusterState, size: int, listed: tuple[str, ...], request: 
 def network_levels(state: ClusterState, size: int, listed: tuple[str, ...], highest: int) -> list[Level]:
     """Tiers of HyperNodes; where there are none, the policy's labels are the tiers, the narrowest being the first."""
     if state.hyper_nodes:
-        tiers = _hyper_levels(state, size)
+        tiers = state.derived.of(_HyperLevels, _HyperLevels).of(state, size)
         return [level for tier, level in tiers if not highest or tier <= highest]
     labels = [_combined(state, size, (key,)) for key in reversed(listed)]
     return labels[:highest] if highest else labels
@@ -62,14 +62,18 @@ def _combined(state: ClusterState, size: int, keys: tuple[str, ...]) -> Level:
     return Level(" and ".join(keys), codes, names)
 
 
-def _hyper_levels(state: ClusterState, size: int) -> list[tuple[int, Level]]:
+class _HyperLevels:
     """By tier, the lowest first; kept until HyperNodes or nodes change."""
-    stamp = (state.hyper_nodes.generation, state.nodes.reshaped.end, size)
-    kept = state.cache.get("hyper-levels")
-    if kept is None or kept[0] != stamp:
-        kept = state.cache["hyper-levels"] = (stamp, _resolve(state, size))
-    levels: list[tuple[int, Level]] = kept[1]
-    return levels
+
+    def __init__(self) -> None:
+        self._stamp = (-1, -1, -1)
+        self._levels: list[tuple[int, Level]] = []
+
+    def of(self, state: ClusterState, size: int) -> list[tuple[int, Level]]:
+        stamp = (state.hyper_nodes.generation, state.nodes.reshaped.end, size)
+        if self._stamp != stamp:
+            self._stamp, self._levels = stamp, _resolve(state, size)
+        return self._levels
 
 
 def _resolve(state: ClusterState, size: int) -> list[tuple[int, Level]]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fairway.resources.columns import BoolColumn
+from fairway.scheduler.framework.decisions import Step
 from fairway.scheduler.framework.job_run import JobRun
-from fairway.scheduler.framework.outcome import Step
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.framework.statement import Statement
+from fairway.scheduler.placement.kernel import Kernel
 from fairway.scheduler.topology.domains import Domains
 
 Attempt = Callable[[], Step]
@@ -22,7 +23,7 @@ def begin_in_domains(session: Session, job: JobRun, statement: Statement, begin:
     ways = ([domain.mask] for domain in domains.whole()) if domains.request.hard else domains.fewest()
     for way in ways:
         for mask in way:
-            step = within(session, mask, begin)
+            step = within(session.nodes.kernel, mask, begin)
             if step is not Step.NO_CAPACITY:
                 return step
         statement.rollback(mark)
@@ -34,14 +35,14 @@ def grow_in_domains(session: Session, job: JobRun, grow: Attempt) -> Step:
     domains = Domains(session, job)
     masks = (domain.mask for domain in domains.whole()) if domains.request.hard else domains.used()
     for mask in masks:
-        step = within(session, mask, grow)
+        step = within(session.nodes.kernel, mask, grow)
         if step is not Step.NO_CAPACITY:
             return step
     return Step.NO_CAPACITY if domains.request.hard else grow()
 
 
-def within(session: Session, mask: BoolColumn, attempt: Attempt) -> Step:
-    session.kernel.domain = mask
+def within(kernel: Kernel, mask: BoolColumn, attempt: Attempt) -> Step:
+    kernel.domain = mask
     step = attempt()
-    session.kernel.domain = None
+    kernel.domain = None
     return step

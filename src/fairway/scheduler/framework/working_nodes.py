@@ -1,0 +1,112 @@
+"""The nodes as a session sees them while it tries things out: what is free, which pods and devices are where.
+
+Every part that a placement changes is here, and `occupy` and `displace` change all of them together. The kernel and
+its hooks read the same parts, so that what is tried out is what the next choice is made from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from fairway.devices.match.strategies import DEFAULT_CHAIN
+from fairway.devices.track.ledger import device_ledger
+from fairway.resources.columns import IntColumn
+from fairway.scheduler.devices.assignments import DeviceAssignments
+from fairway.scheduler.devices.fit import DeviceFit
+from fairway.scheduler.framework.hooks import Check
+from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.plugin_set import PluginSet
+from fairway.scheduler.placement.columns import Columns, KeptColumns
+from fairway.scheduler.placement.kernel import Kernel, NodeHooks
+from fairway.scheduler.placement.node_view import NodeView
+from fairway.scheduler.placement.pod_counts import PodCounts
+from fairway.scheduler.verdict import Reason
+from fairway.state.cluster import ClusterState
+from fairway.state.jobs import Task
+from fairway.state.shapes import Shape
+from fairway.state.snapshot import WorkingCopy, snapshot_of
+
+CapFor = Callable[[Shape], IntColumn | None]
+
+
+class WorkingNodes:
+    """See the module."""
+
+    def __init__(self, state: ClusterState, plugins: PluginSet) -> None:
+        book = device_ledger(state)
+        self.snapshot = WorkingCopy(snapshot_of(state))
+        self.pods = PodCounts(state.terms, state.volume_use)
+        strategies = plugins.combined("device_strategies")() or DEFAULT_CHAIN
+        self.devices = DeviceAssignments(book, self.snapshot, strategies)
+        self.device_fit = DeviceFit(self.devices, self.snapshot)
+        self.kernel = Kernel(self.snapshot, _node_hooks(plugins), self._columns(state, plugins), self.pods)
+        self.caps_for: Callable[[JobRun], CapFor] | None = None
+        """Where starts are planned: what those of other jobs leave to a job; answers that mean the same are equal."""
+
+    def _columns(self, state: ClusterState, plugins: PluginSet) -> Columns:
+        """Kept columns fit one policy, one set of working plugins, and what these say that their answers rest on."""
+        basis = (plugins.identity, plugins.combined("basis")(state))
+        kept = state.derived.of(KeptColumns, KeptColumns)
+        columns = kept.under(basis if plugins.keeps_columns() else None, plugins.failures.texts)
+        generation = self.devices.ledger.generation
+        if columns.device_generation != generation:
+            columns.drop(lambda shape: shape.devices is not None or bool(self.devices.ledger.plain(shape)))
+            columns.device_generation = generation
+        return columns
+
+    def respect_planned_starts(self, job: JobRun | None) -> None:
+        """From now on the kernel leaves what planned starts of other jobs need; None: it no longer does."""
+        self.kernel.cap_for = None if job is None or self.caps_for is None else self.caps_for(job)
+
+    def occupy(self, shape: Shape, tasks: list[Task], rows: list[int], sign: int) -> None:
+        """Take (sign 1) or give back (sign -1) what like tasks need on these rows, one task for each."""
+        self.write_room(shape, rows, sign)
+        if shape.has_pod_rules or shape.ports:
+            self.pods.place(shape, np.array(rows), self.snapshot.size, sign)
+        if self.devices.uses_devices(shape):
+            self.devices.write(shape, tasks, rows, sign)
+
+    def displace(self, task: Task, sign: int) -> None:
+        """Pretend that a pod which is on its node is gone (sign -1), or back (sign 1)."""
+        self.write_room(task.shape, [task.node], sign)
+        self.pods.displace(task, self.snapshot.size, sign)
+        if self.devices.uses_devices(task.shape):
+            self.devices.write(task.shape, [task], [task.node], sign)
+
+    def write_room(self, shape: Shape, rows: list[int], sign: int) -> None:
+        """Only the free amounts: rules between pods and devices are not told."""
+        snapshot = self.snapshot
+        if len(rows) == 1 or len(set(rows)) == 1:
+            row = rows[0]
+            snapshot.write(row)
+            for dimension, amount in shape.vector:
+                snapshot.idle[dimension, row] -= sign * len(rows) * amount
+            return
+        for row in dict.fromkeys(rows):
+            snapshot.write(row)
+        index = np.array(rows)
+        for dimension, amount in shape.vector:
+            np.subtract.at(snapshot.idle[dimension], index, sign * amount)
+
+
+def _node_hooks(plugins: PluginSet) -> NodeHooks:
+    hooks = plugins.hooks
+    return NodeHooks(
+        feasible_static=[*hooks("feasible_static"), *([] if hooks("device_strategies") else [no_devices])],
+        feasible=hooks("feasible"),
+        limit=hooks("limit"),
+        score_static=hooks("score_static"),
+        score=hooks("score"),
+        looks_around=hooks("looks_around"),
+        trend=plugins.trend(),
+    )
+
+
+def no_devices(shape: Shape, nodes: NodeView) -> Iterable[Check]:
+    """Where the policy lacks the plugin devices no pod is given any."""
+    if shape.devices is None:
+        return ()
+    text = "the policy has no plugin devices"
+    return (Check(np.zeros(nodes.size, dtype=np.bool_), text, Reason.DEVICE_UNAVAILABLE),)
