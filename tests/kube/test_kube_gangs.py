@@ -132,17 +132,40 @@ def test_K8_a_gang_that_ran_goes_on_whatever_became_of_its_pods() -> None:
     assert guarded.evicted == []
 
 
-def test_K8_a_refused_bind_starts_the_time_of_its_gang() -> None:
-    guarded = Guarded(NODE, group(2), bound("a", 100), waiting("b"))
-    guarded.guard.leads = True
-    bind = Bind(pod_key("default/b"), "", Binding("default/b", "n"), BEGIN)
+def refuse_bind(guarded: Guarded, at: int) -> None:
+    """The bind of the pod `b`, decided so many seconds after the beginning."""
+    bind = Bind(pod_key("default/b"), "", Binding("default/b", "n", job="default/g"), BEGIN + at * SECOND)
     guarded.loop.store.sent([bind])
     guarded.loop.refused(bind, "conflict")
     guarded.loop.catch_up()
+
+
+@pytest.mark.parametrize("created", [-10, 150])
+def test_K8_a_refused_bind_starts_the_time_of_its_gang(created: int) -> None:
+    guarded = Guarded(NODE, group(2), bound("a", 100), waiting("b"))
+    guarded.guard.leads = True
+    refuse_bind(guarded, at=100)
+    guarded.loop.gone(waiting("b"))
+    guarded.tell(waiting("b", created=created))
     guarded.clock.advance(159)
     assert guarded.evicted == []
     guarded.clock.advance(160)
     assert guarded.evicted == ["a"]
+
+
+def test_K8_a_refused_bind_of_a_pod_that_replaces_another_starts_nothing() -> None:
+    guarded = Guarded(NODE, group(2), bound("a", 100), waiting("b", created=4000))
+    guarded.guard.leads = True
+    refuse_bind(guarded, at=4001)
+    guarded.clock.advance(9000)
+    assert guarded.evicted == []
+
+
+def test_K8_a_gang_that_lost_a_pod_and_has_no_new_one_yet_goes_on() -> None:
+    guarded = Guarded(NODE, group(2), bound("a", 100))
+    guarded.guard.lead(True)
+    guarded.clock.advance(9000)
+    assert guarded.evicted == []
 
 
 def test_K8_only_the_leader_evicts() -> None:

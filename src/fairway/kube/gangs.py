@@ -4,8 +4,10 @@ A plan binds a gang whole, but some of its binds may be refused, or the process 
 cycles complete the gang. Where they cannot, its bound pods would run alone for ever: after `timeout` they are evicted
 and the gang waits again. Nothing of this is remembered anywhere but in the pods, so it holds across a crash.
 
-A gang that was complete once and lost a pod is another thing: its pods go on. It is told by the pods that wait: those
-that were created after the others got their nodes replace pods that were there.
+A gang that was complete once and lost a pod is another thing: its pods go on. How the two are told apart: a bind that
+was refused shortly after the others were made leaves a gang half-bound. After a crash it is the pods that wait: if some
+of them were there before the others got their nodes, they were left behind; if all came later, they replace pods that
+were lost.
 """
 
 from __future__ import annotations
@@ -53,8 +55,8 @@ class GangGuard:
         self._timeout = timeout
         self._carry_out = carry_out
         self._timed_out = timed_out
-        self._watched: set[str] = set()
-        """Jobs that are looked at again, by their identity."""
+        self._watched: dict[str, bool] = {}
+        """Jobs that are looked at again, by their identity, and whether a bind of theirs was refused."""
         self.leads = False
 
     def lead(self, leads: bool) -> None:
@@ -62,48 +64,54 @@ class GangGuard:
         if leads:
             for job in self._state.jobs():
                 if 0 < job.ready < job.minimum:
-                    self._watch(job)
+                    self._watch(job, refused=False)
 
     def applied(self, events: Sequence[Event]) -> None: ...
 
     def decided(self, cycle: Cycle) -> None: ...
 
     def refused(self, change: Change, why: str) -> None:
-        if isinstance(change, Bind):
-            task = self._state.tasks.get(f"{change.key[1]}/{change.key[2]}")
-            if task is not None and task.job.minimum > 1:
-                self._watch(task.job)
+        """The pod itself may be gone by now; its job is not, as long as another pod of it is there."""
+        job = self._state.groups.get(change.binding.job) if isinstance(change, Bind) else None
+        if job is not None and job.minimum > 1 and isinstance(change, Bind):
+            first = self._first_bound(job)
+            if first is not None and change.at - first < self._timeout:
+                self._watch(job, refused=True)
 
-    def _watch(self, job: Job) -> None:
-        if job.identity not in self._watched:
-            self._watched.add(job.identity)
-            self._timer.call_at(self._due(job) or self._timer.now() + self._timeout, lambda: self._look(job.identity))
+    def _watch(self, job: Job, *, refused: bool) -> None:
+        known = job.identity in self._watched
+        self._watched[job.identity] = refused or self._watched.get(job.identity, False)
+        if not known:
+            due = self._due(job, refused=refused)
+            when = self._timer.now() + self._timeout if due is None else due
+            self._timer.call_at(when, lambda: self._look(job.identity))
 
     def _look(self, identity: str) -> None:
-        self._watched.discard(identity)
+        refused = self._watched.pop(identity)
         kind, _, key = identity.partition(" ")
         job = self._state.job_of(kind, key)
         if job is None or not self.leads:
             return
-        due = self._due(job)
+        due = self._due(job, refused=refused)
         if due is None:
             return
         if due > self._timer.now():
-            self._watch(job)
-            return
-        self._evict(job)
+            self._watch(job, refused=refused)
+        else:
+            self._evict(job)
 
-    def _due(self, job: Job) -> Micros | None:
+    def _due(self, job: Job, *, refused: bool) -> Micros | None:
         """When the time of a half-bound gang is over; None if it is not one."""
-        if not 0 < job.ready < job.minimum or job.phase in _BEGUN:
+        first = self._first_bound(job)
+        if first is None or not 0 < job.ready < job.minimum or job.phase in _BEGUN:
             return None
+        created = [pod.metadata.creation_timestamp for pod in self._pods(job, WAITING)]
+        left_behind = any(time is not None and from_datetime(time) <= first for time in created)
+        return first + self._timeout if refused or left_behind else None
+
+    def _first_bound(self, job: Job) -> Micros | None:
         times = [time for pod in self._pods(job, _ON_A_NODE) if (time := objects.bound_at(pod)) is not None]
-        if not times:
-            return None
-        first = min(times)
-        waiting = [pod.metadata.creation_timestamp for pod in self._pods(job, WAITING)]
-        replaced = sum(created is not None and from_datetime(created) > first for created in waiting)
-        return first + self._timeout if job.ready + replaced < job.minimum else None
+        return min(times, default=None)
 
     def _evict(self, job: Job) -> None:
         seconds = self._timeout // 1_000_000
