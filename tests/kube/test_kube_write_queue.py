@@ -104,6 +104,39 @@ def test_writes_to_one_object_go_one_after_the_other_whatever_their_rank() -> No
     assert server.most_at_once == 1
 
 
+def test_what_decides_overtakes_what_only_tells_of_the_same_object() -> None:
+    """A pod that waited and is bound now: that it waits is not true any more, and must not be written after."""
+    server, ended = Server(), Ended()
+
+    async def story() -> None:
+        queue = queue_to(server)
+        queue.add(write("other", ended, rank=WriteRank.EVICTION))
+        queue.add(write("waits", ended, lane="pod", rank=WriteRank.STATUS))
+        queue.add(write("why", ended, lane="pod", rank=WriteRank.EVENT))
+        queue.add(write("bind", ended, lane="pod", rank=WriteRank.BIND))
+        queue.add(write("after", ended, lane="pod", rank=WriteRank.STATUS))
+        queue.start()
+        await settled(queue)
+
+    played(story)
+    assert server.asked == ["bind", "other", "after"]
+    assert [name for name, ending in ended if ending.why == "overtaken"] == ["waits", "why"]
+
+
+def test_an_event_that_is_not_answered_is_given_up() -> None:
+    server, ended = Server(NO_ANSWER), Ended()
+
+    async def story() -> None:
+        queue = queue_to(server)
+        queue.start()
+        queue.add(write("event", ended, rank=WriteRank.EVENT))
+        await settled(queue)
+
+    played(story)
+    assert server.asked == ["event"]
+    assert [ending.result for _, ending in ended] == [WriteResult.REFUSED]
+
+
 def test_workers_write_at_the_same_time_and_no_more_than_there_are() -> None:
     server, ended = Server(), Ended()
 
@@ -170,6 +203,25 @@ def test_all_workers_pause_while_a_server_is_in_trouble(monkeypatch: pytest.Monk
     played(story)
     assert len(ended) == 100
     assert server.times[3] - server.times[1] > 0.05, "two were under way when the first pause began"
+
+
+def test_a_budget_that_forbids_an_eviction_makes_no_other_write_wait() -> None:
+    cause = b'{"details": {"causes": [{"reason": "DisruptionBudget"}], "retryAfterSeconds": 10}}'
+    server, ended = Server(ApiAnswer(429, cause, 10.0)), list[Ending]()
+
+    def evict() -> Script:
+        yield ApiRequest("POST", "eviction")
+        return refused("budget")
+
+    async def story() -> None:
+        queue = queue_to(server)
+        queue.start()
+        queue.add(QueuedWrite("victim", WriteRank.BIND, evict, ended.append))
+        queue.add(write("other", Ended()))
+        await settled(queue)
+        assert server.times[1] - server.times[0] < 5
+
+    played(story)
 
 
 def test_a_refusal_that_reading_again_will_not_cure_is_held_back() -> None:

@@ -24,6 +24,7 @@ from fairway.drive.change import Change
 from fairway.state.events import Deleted, Event, Upserted
 
 _NOTHING: Mapping[ObjectKey, ApiObject] = {}
+_NONE: list[Change] = []
 
 
 class Batch(NamedTuple):
@@ -98,11 +99,12 @@ class ObjectStore:
         if known is not None and (known is thing or _is_old_news(thing, known)):
             return
         of_kind[key] = thing
-        if known is not None and _same(thing, known):
+        changes = self._sent.get(key, _NONE)
+        left = _still_under_way(changes, thing) if changes else changes
+        if len(left) != len(changes):
+            self._keep(key, left)
+        elif known is not None and _same(thing, known):
             return
-        changes = self._sent.get(key)
-        if changes is not None:
-            self._keep(key, _still_under_way(changes, thing))
         self._dirty.setdefault(key, None)
 
     def gone(self, thing: ApiObject) -> None:

@@ -18,7 +18,17 @@ from itertools import count
 from random import Random
 
 from fairway.kube.backoff import Backoff
-from fairway.kube.exchange import NO_ANSWER, ApiAnswer, ApiRequest, Ending, Script, Sender, WriteResult, perform
+from fairway.kube.exchange import (
+    NO_ANSWER,
+    ApiAnswer,
+    ApiRequest,
+    Ending,
+    Script,
+    Sender,
+    WriteResult,
+    is_budget_refusal,
+    perform,
+)
 
 WORKERS = 32
 LONGEST_PAUSE = 5.0
@@ -223,7 +233,8 @@ class WriteQueue:
 
 
 def _is_in_trouble(answer: ApiAnswer) -> bool:
-    """Whether the server as a whole asks for a pause. A 500 may be about one object only: a webhook that fails for one
-    namespace must not slow the others.
+    """Whether the server as a whole asks for a pause. A 500 may be about one object only, and so may a 429: a webhook
+    that fails for one namespace, or a budget that forbids an eviction, must not slow the others.
     """
-    return answer.status in (0, 503) or (answer.status == 429 and answer.retry_after is not None)
+    busy = answer.status == 429 and answer.retry_after is not None and not is_budget_refusal(answer)
+    return busy or answer.status in (0, 503)

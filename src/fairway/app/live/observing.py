@@ -106,5 +106,5 @@ def _fields(change: Change) -> dict[str, str]:
     if isinstance(change, Bind):
         fields["node"] = change.binding.node
     elif isinstance(change, Evict):
-        fields |= {"for": change.eviction.for_, "why": change.eviction.reason}
+        fields |= {"for": change.eviction.for_, "reason": change.eviction.reason}
     return fields
