@@ -15,7 +15,7 @@ from fairway.clock import SECOND, Micros, to_datetime
 from fairway.drive.change import Bind, Change, Evict
 from fairway.drive.changes import pod_key
 from fairway.drive.loop import SchedulerLoop
-from fairway.kube.budgets import hold_budgets
+from fairway.kube.budgets import hold_budgets, withdrawals
 from fairway.kube.gangs import GangGuard
 from fairway.scheduler.plan import Binding, Eviction
 from support.engine import policy
@@ -217,3 +217,12 @@ def test_a_budget_that_refused_counts_as_used_up_until_it_changes(allowed: int) 
     guarded.tell(budget(2, allowed, app="x"))
     assert allowed_by(guarded) == allowed
     assert guarded.loop.state.budgets["default/b"].status.disruptions_allowed == allowed
+
+
+@pytest.mark.parametrize(("victim", "withdrawn"), [({"node": "n"}, ["high"]), ({"node": "n", "leaving": True}, [])])
+def test_a_nomination_is_taken_back_if_the_victim_stays(victim: dict[str, object], withdrawn: list[str]) -> None:
+    others = [pod("high", nominated="n"), pod("elsewhere", nominated="m"), pod("waits")]
+    guarded = Guarded(NODE, pod("v", **victim), *others)
+    evict = Evict(pod_key("default/v"), "", Eviction("default/v", "n", "default/high", "preempt", "r"), BEGIN)
+    found = withdrawals(guarded.loop.state, guarded.loop.store, evict, BEGIN)
+    assert [change.key[2] for change in found] == withdrawn

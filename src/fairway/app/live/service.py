@@ -33,7 +33,7 @@ from fairway.app.live.status_timer import StatusTimer
 from fairway.clock import SECOND, wall_clock
 from fairway.drive.change import Change, Evict
 from fairway.drive.loop import Rhythm, SchedulerLoop
-from fairway.kube.budgets import hold_budgets
+from fairway.kube.budgets import hold_budgets, withdrawals
 from fairway.kube.claim_guard import ClaimGuard
 from fairway.kube.client import ApiClient
 from fairway.kube.connection import Connection
@@ -311,12 +311,24 @@ class LiveScheduler:
             self._observer.settled(change)
             self._scheduler.settled(change)
             return
-        if ending.by_budget and isinstance(change, Evict) and not hold_budgets(self._scheduler.store, change):
+        if isinstance(change, Evict):
+            self._eviction_refused(change, ending)
+        else:
+            self._scheduler.refused(change, ending.why)
+
+    def _eviction_refused(self, change: Evict, ending: Ending) -> None:
+        scheduler, now = self._scheduler, self._thread.now()
+        held = hold_budgets(scheduler.store, change) if ending.by_budget else 0
+        if ending.by_budget and not held:
             # No budget of ours explains it: deciding at once would only ask for the same again.
-            later = self._thread.now() + int(LONG_PAUSE * SECOND)
-            self._thread.call_at(later, partial(self._scheduler.refused, change, ending.why))
+            later = now + int(LONG_PAUSE * SECOND)
+            self._thread.call_at(later, partial(scheduler.refused, change, ending.why))
             return
-        self._scheduler.refused(change, ending.why)
+        scheduler.refused(change, ending.why)
+        withdrawn = withdrawals(scheduler.state, scheduler.store, change, now)
+        if withdrawn:
+            scheduler.store.sent(withdrawn)
+            self._world.carry_out(withdrawn)
 
     # -- policies ----------------------------------------------------------------------------------------------
 
