@@ -100,9 +100,8 @@ class Kind:
 
 
 def key(obj: ApiObject) -> ObjectKey:
-    kind = _BY_STRUCT[type(obj)]
-    namespace = (obj.metadata.namespace or DEFAULT_NAMESPACE) if kind.namespaced else ""
-    return kind.name, namespace, obj.metadata.name
+    kind, meta = _BY_STRUCT[type(obj)], obj.metadata
+    return kind.name, (meta.namespace or DEFAULT_NAMESPACE) if kind.namespaced else "", meta.name
 
 
 def find(api_version: str, name: str) -> Kind | None:

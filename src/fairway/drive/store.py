@@ -93,7 +93,9 @@ class ObjectStore:
     # -- what a world reports --------------------------------------------------------------------------------
 
     def seen(self, thing: ApiObject) -> None:
-        key = kinds.key(thing)
+        self._see(kinds.key(thing), thing)
+
+    def _see(self, key: ObjectKey, thing: ApiObject) -> None:
         of_kind = self._seen.setdefault(key[0], {})
         known = of_kind.get(key)
         if known is not None and (known is thing or _is_old_news(thing, known)):
@@ -124,8 +126,9 @@ class ObjectStore:
         """All objects of a kind, taken as a difference to what is known."""
         there = set()
         for thing in things:
-            there.add(kinds.key(thing))
-            self.seen(thing)
+            key = kinds.key(thing)
+            there.add(key)
+            self._see(key, thing)
         known = self._seen.get(kind, {})
         for key in [key for key in known if key not in there]:
             self.gone(known[key])
@@ -242,6 +245,8 @@ def _is_older(thing: ApiObject, known: ApiObject) -> bool:
 
 
 def _is_old_news(thing: ApiObject, known: ApiObject) -> bool:
+    if thing.metadata.resource_version == known.metadata.resource_version:
+        return _version(thing) is not None
     mine, theirs = _version(thing), _version(known)
     return mine is not None and theirs is not None and mine <= theirs
 
