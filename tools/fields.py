@@ -7,15 +7,14 @@ Fairway does not look at it. Adding a field to a struct or to a table changes th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import inspect
 
 import fairway.state.annotations as names
-from fairway.api.field_names import TABLE
 from fairway.api.kinds import KINDS, OTHER_FORMS, Kind
+from fairway.api.unknown_fields import field_table, struct_in
 from fairway.state.annotation_problems import NOT_HONOURED
 from fairway.state.device_requests import STRATEGY
 
@@ -36,6 +35,8 @@ WARNED = {"DeviceClass": {"spec.extendedResourceName": "pods that request it do 
 """Fields that are read for a warning only, besides those that kinds declare."""
 LEFT_OUT = {"apiVersion", "kind", "metadata", "initContainers"}
 """Described once, at the top of the page."""
+_MARKS = {"": "", "one": "", "list": "[]", "map": ".*"}
+"""How the path of a field below is written."""
 FLEET = "cluster.open-cluster-management.io"
 HEAD = """\
 # Supported fields
@@ -111,46 +112,21 @@ def _walk(info: inspect.StructType, name: str, path: str, above: tuple[type, ...
     """Where all fields below one are honoured, that one stands for them."""
     honoured: list[str] = []
     unused: list[str] = []
-    closed, known = _types().get(name, (False, {}))
+    closed, known = field_table().get(name, (False, {}))
     decoded = {part.encode_name: part.type for part in info.fields}
     for part in sorted({*known, *decoded} - LEFT_OUT):
         if part not in decoded:
             unused.append(path + part)
         elif part in known or not closed or not path:
-            many, inner = _inner(decoded[part])
+            many, inner = struct_in(decoded[part])
             if inner is None or inner.cls in above:
                 honoured.append(path + part)
                 continue
             below = known.get(part, "").strip("[]{}")
-            used, not_used = _walk(inner, below, f"{path}{part}{many}.", (*above, inner.cls))
+            used, not_used = _walk(inner, below, f"{path}{part}{_MARKS[many]}.", (*above, inner.cls))
             honoured += used if not_used or not path else [path + part]
             unused += not_used
     return honoured, unused
-
-
-def _inner(kind: inspect.Type) -> tuple[str, inspect.StructType | None]:
-    """The struct that a field holds, and how its path is written: `[]` for a list, `.*` for a map."""
-    if isinstance(kind, inspect.UnionType):
-        choices = [choice for choice in kind.types if not isinstance(choice, inspect.NoneType)]
-        return _inner(choices[0]) if len(choices) == 1 else ("", None)
-    if isinstance(kind, inspect.StructType):
-        return "", kind
-    if isinstance(kind, inspect.VarTupleType) and isinstance(kind.item_type, inspect.StructType):
-        return "[]", kind.item_type
-    if isinstance(kind, inspect.DictType) and isinstance(kind.value_type, inspect.StructType):
-        return ".*", kind.value_type
-    return "", None
-
-
-def _types() -> dict[str, tuple[bool, dict[str, str]]]:
-    """The table of field names: by type, whether it is closed, and what each of its fields holds."""
-    found: dict[str, tuple[bool, dict[str, str]]] = {}
-    for line in re.sub(r"\n  +", " ", TABLE).strip().splitlines():
-        if line:
-            name, _, fields = line.partition(":")
-            parts = (text.partition("=") for text in fields.split())
-            found[name.rstrip("!")] = name.endswith("!"), {part: holds for part, _, holds in parts}
-    return found
 
 
 def _annotations() -> Iterator[str]:

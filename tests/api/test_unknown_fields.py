@@ -11,7 +11,7 @@ from benchmarks.pods import pod_list
 from fairway.api.field_names import TABLE
 from fairway.api.kinds import KINDS
 from fairway.api.manifests import load
-from fairway.api.unknown_fields import _table, unknown_fields
+from fairway.api.unknown_fields import field_table, unknown_fields
 from fairway.errors import ManifestError
 from support.cli import invoke
 
@@ -110,7 +110,7 @@ def test_what_kubectl_prints_has_no_unknown_field(thing: dict[str, Any], suffix:
 
 def test_the_table_is_whole() -> None:
     """Every type that is named is there, every type that is there is named, and no field stands twice."""
-    table = _table()
+    table = field_table()
     named = {holds.strip("[]{}") for _, fields in table.values() for holds in fields.values() if holds}
     assert named - set(table) == set()
     assert set(table) - named - {kind.name for kind in KINDS} == set()

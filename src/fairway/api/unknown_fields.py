@@ -70,14 +70,14 @@ def refusing(kind: str, struct: type[msgspec.Struct]) -> msgspec.json.Decoder[An
 
 
 @cache
-def _table() -> dict[str, tuple[bool, dict[str, str]]]:
-    """By type: whether it is closed, and what each of its fields holds."""
+def field_table() -> dict[str, tuple[bool, dict[str, str]]]:
+    """The table of field names: by type, whether it is closed, and what each of its fields has."""
     found: dict[str, tuple[bool, dict[str, str]]] = {}
     for line in re.sub(r"\n  +", " ", TABLE).strip().splitlines():
         if line:
             name, _, fields = line.partition(":")
             parts = (text.partition("=") for text in fields.split())
-            found[name.rstrip("!")] = name.endswith("!"), {part: holds for part, _, holds in parts}
+            found[name.rstrip("!")] = name.endswith("!"), {part: kind for part, _, kind in parts}
     return found
 
 
@@ -94,9 +94,9 @@ def _joined(name: str, info: inspect.Type | None, known: dict[tuple[str, str], F
     key = name, struct.cls.__name__ if struct else ""
     if key in known:
         return known[key]
-    closed, table = _table().get(name, (False, {}))
+    closed, table = field_table().get(name, (False, {}))
     made = known[key] = Fields(closed=closed)
-    decoded = {part.encode_name: _holds(part.type) for part in struct.fields} if struct else {}
+    decoded = {part.encode_name: struct_in(part.type) for part in struct.fields} if struct else {}
     for part in {*table, *decoded}:
         made.names.add(part)
         many, inner = decoded.get(part, ("", None))
@@ -107,11 +107,11 @@ def _joined(name: str, info: inspect.Type | None, known: dict[tuple[str, str], F
     return made
 
 
-def _holds(kind: inspect.Type) -> tuple[str, inspect.StructType | None]:
-    """Whether a field holds one struct, a list or a map of them."""
+def struct_in(kind: inspect.Type) -> tuple[str, inspect.StructType | None]:
+    """The struct that a field has, and whether it has one, a list or a map of them."""
     if isinstance(kind, inspect.UnionType):
         choices = [choice for choice in kind.types if not isinstance(choice, inspect.NoneType)]
-        return _holds(choices[0]) if len(choices) == 1 else ("", None)
+        return struct_in(choices[0]) if len(choices) == 1 else ("", None)
     if isinstance(kind, inspect.StructType):
         return "one", kind
     if isinstance(kind, inspect.VarTupleType) and isinstance(kind.item_type, inspect.StructType):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from fairway.cli import inputs
-from fairway.cli.sandbox_options import print_results, sandbox_option
+from fairway.cli.cluster_options import print_results, sandbox_option
 
 
 @click.command(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fairway.cli import inputs
-from fairway.cli.sandbox_options import print_results, sandbox_option
+from fairway.cli.cluster_options import print_results, sandbox_option
 
 if TYPE_CHECKING:
     from fairway.app.sandbox.api import ObjectName

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from fairway.cli.cluster_options import sandbox_option
 from fairway.cli.output import console, echo, print_structured, table
-from fairway.cli.sandbox_options import sandbox_option
 
 if TYPE_CHECKING:
     from fairway.cli.listing import ListedObject

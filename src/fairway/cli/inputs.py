@@ -63,23 +63,13 @@ def now_option(function: F) -> F:
 
 
 def scheduler_name_option(function: F) -> F:
-    """Which pods are scheduled; `ours` makes the answer of the two options."""
+    """Which pods are scheduled: those of some schedulers, or all."""
     names = "Schedule the pods that name this scheduler; other pods use capacity but belong to no queue. Repeatable."
     every = "Schedule every pod, whatever scheduler it names: a what-if question."
     function = click.option("--all-pods", is_flag=True, help=every)(function)
     return click.option(
         "--scheduler-name", "scheduler_names", multiple=True, metavar="NAME", help=f"{names}  [default: fairway]"
     )(function)
-
-
-def ours(scheduler_names: Sequence[str], all_pods: bool) -> tuple[str, ...] | None:
-    """The scheduler names whose pods are scheduled; None is every pod's."""
-    from fairway.api.pods import DEFAULT_SCHEDULER
-    from fairway.errors import InputError
-
-    if all_pods and scheduler_names:
-        raise InputError("--all-pods and --scheduler-name exclude each other")
-    return None if all_pods else tuple(scheduler_names) or (DEFAULT_SCHEDULER,)
 
 
 def read_text(path: str) -> str:

@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fairway.cli import inputs
-from fairway.cli.lazy import Options
+from fairway.cli.cluster_options import GivenCluster, cluster_options
 from fairway.cli.output import console, output_option, print_structured, table
-from fairway.cli.sandbox_options import sandbox_option
 
 if TYPE_CHECKING:
     from fairway.app.view.order import JobOrder
@@ -23,56 +21,18 @@ Examples:
   fairway order train-7                    a job of the sandbox that runs"""
 )
 @click.argument("job", metavar="JOB")
-@click.option("-f", "--file", "files", multiple=True, metavar="FILE", help="Manifests; default the sandbox that runs.")
-@inputs.strict_option
-@inputs.skip_invalid_option
-@inputs.policy_option
-@inputs.now_option
-@inputs.scheduler_name_option
-@sandbox_option
+@cluster_options
 @output_option
-def command(
-    job: str,
-    files: tuple[str, ...],
-    policy_file: str | None,
-    now: str | None,
-    scheduler_names: tuple[str, ...],
-    all_pods: bool,
-    sandbox: str | None,
-    output: str,
-) -> None:
+def command(job: str, given: GivenCluster, output: str) -> None:
     """Say why JOB stands where it stands among the jobs that wait, beside the job before it and the job after it.
 
     Queues are compared first, then namespaces of one queue, then jobs of one namespace; in each the plugins in the
     order of the policy, then the tie rule. The first key that differs decides. Keys are those after the next cycle.
     """
-    if files:
-        found = _of_files(job, files, policy_file, now, inputs.ours(scheduler_names, all_pods))
-    else:
-        if policy_file or now or scheduler_names or all_pods:
-            raise click.UsageError(
-                "--policy, --now, --scheduler-name and --all-pods go with -f: the sandbox has its own"
-            )
-        if click.get_current_context().ensure_object(Options).skip_invalid:
-            raise click.UsageError("--skip-invalid goes with -f: the sandbox always sets such objects aside")
-        from fairway.app.sandbox.client import Client
-
-        found = Client.find(sandbox).order(job)
-    _print(found) if output == "table" else print_structured(found, output)
-
-
-def _of_files(
-    job: str, files: tuple[str, ...], policy_file: str | None, now: str | None, scheduler_names: tuple[str, ...] | None
-) -> JobOrder:
-    from fairway.app.explain import Situation
     from fairway.app.view.order import job_order
 
-    policy = inputs.read_policy(policy_file)
-    moment = inputs.read_time(now)
-    objects = inputs.read_objects(files)
-    if scheduler_names is not None:
-        inputs.warn_of_others(objects, scheduler_names)
-    return job_order(Situation(objects, policy, moment, scheduler_names), job)
+    found = job_order(given.situation(), job) if given.files else given.client().order(job)
+    _print(found) if output == "table" else print_structured(found, output)
 
 
 def _print(found: JobOrder) -> None:

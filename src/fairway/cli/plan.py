@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from fairway.cli import inputs
+from fairway.cli.cluster_options import GivenCluster, manifests_options
 from fairway.cli.output import output_option, print_structured, warn
 
 
@@ -16,12 +17,7 @@ Examples:
   fairway plan -f cluster/ --only job.yaml     what would happen to this job, and to the others because of it
   kubectl get nodes,pods,queues,podgroups -A -o json | fairway plan -f -"""
 )
-@inputs.files_option
-@inputs.strict_option
-@inputs.skip_invalid_option
-@inputs.policy_option
-@inputs.now_option
-@inputs.scheduler_name_option
+@manifests_options
 @click.option(
     "--only",
     multiple=True,
@@ -30,29 +26,19 @@ Examples:
 )
 @click.option("--paranoid", is_flag=True, help="Check every sum and cross-reference before and after.")
 @output_option
-def command(
-    files: tuple[str, ...],
-    policy_file: str | None,
-    now: str | None,
-    scheduler_names: tuple[str, ...],
-    all_pods: bool,
-    only: tuple[str, ...],
-    paranoid: bool,
-    output: str,
-) -> None:
+def command(given: GivenCluster, only: tuple[str, ...], paranoid: bool, output: str) -> None:
     """Decide once on manifests and print the plan: what is bound where, and why the rest waits."""
     from fairway.scheduler.decide import decide
 
-    policy = inputs.read_policy(policy_file)
-    moment = inputs.read_time(now)
-    names = inputs.ours(scheduler_names, all_pods)
+    policy, moment = given.policy_and_time()
+    names = given.own_schedulers()
     if only:
         from fairway.cli.plan_only import print_submission, submission
 
-        asked = submission(files, only, policy, moment, names)
+        asked = submission(given.files, only, policy, moment, names)
         print_submission(asked) if output == "table" else print_structured(asked, output)
         return
-    state = inputs.read_state(files, names)
+    state = inputs.read_state(given.files, names)
     if paranoid:
         from fairway.scheduler.paranoid import check
 

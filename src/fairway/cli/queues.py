@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from fairway.cli import inputs
+from fairway.cli.cluster_options import GivenCluster, manifests_options
 from fairway.cli.output import output_option, print_structured
 
 
@@ -14,27 +15,14 @@ Examples:
   fairway queues -f cluster/
   fairway queues -f cluster/ --policy policy.yaml -o json"""
 )
-@inputs.files_option
-@inputs.strict_option
-@inputs.skip_invalid_option
-@inputs.policy_option
-@inputs.now_option
-@inputs.scheduler_name_option
+@manifests_options
 @output_option
-def command(
-    files: tuple[str, ...],
-    policy_file: str | None,
-    now: str | None,
-    scheduler_names: tuple[str, ...],
-    all_pods: bool,
-    output: str,
-) -> None:
+def command(given: GivenCluster, output: str) -> None:
     """Show what queues deserve, and what queues and namespaces have allocated, after one cycle."""
     from fairway.scheduler.decide import decide
 
-    policy = inputs.read_policy(policy_file)
-    moment = inputs.read_time(now)
-    plan = decide(inputs.read_state(files, inputs.ours(scheduler_names, all_pods)), policy, moment)
+    policy, moment = given.policy_and_time()
+    plan = decide(inputs.read_state(given.files, given.own_schedulers()), policy, moment)
     if output == "table":
         from fairway.cli.plan_table import print_shares
 

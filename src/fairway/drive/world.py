@@ -14,8 +14,8 @@ from fairway.clock import Micros
 from fairway.drive.change import Change
 
 
-class Sink(Protocol):
-    """Where a world reports what it sees. Reports about one object come in the order in which things happened;
+class EventSink(Protocol):
+    """Where a world reports what happens in it. Reports about one object come in the order in which things happened;
     a report that comes twice, or late, does no harm.
     """
 
@@ -25,14 +25,18 @@ class Sink(Protocol):
     def gone(self, thing: ApiObject) -> None:
         """An object was deleted; `thing` is its last version."""
 
-    def listed(self, kind: str, things: Iterable[ApiObject]) -> None:
-        """All objects of a kind: what is known of that kind and not among them is gone."""
-
     def settled(self, change: Change) -> None:
         """A change was accepted. What it made of the object is reported by `seen` as well, now or later."""
 
     def refused(self, change: Change, why: str) -> None:
         """A change was not made and will not be: decide again without it."""
+
+
+class Sink(EventSink, Protocol):
+    """Where a world reports that may miss what happens, and then lists all there is."""
+
+    def listed(self, kind: str, things: Iterable[ApiObject]) -> None:
+        """All objects of a kind: what is known of that kind and not among them is gone."""
 
 
 class World(Protocol):

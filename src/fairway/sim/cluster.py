@@ -21,7 +21,7 @@ from fairway.clock import SECOND, Micros
 from fairway.drive import claims
 from fairway.drive.change import Bind, Change, Evict
 from fairway.drive.objects import terminating
-from fairway.drive.world import Sink
+from fairway.drive.world import EventSink
 from fairway.sim import objects
 from fairway.sim.assertions import Evidence
 from fairway.sim.jobs import SimJob, SimPod, total
@@ -57,7 +57,7 @@ class VirtualCluster:
         self.objects: dict[ObjectKey, ApiObject] = {}
         self.jobs: dict[str, SimJob] = {}
         self.pods: dict[str, SimPod] = {}
-        self._sink: Sink | None = None
+        self._sink: EventSink | None = None
         self._recorder = recorder
         self._timeline = timeline
         self._evidence = evidence
@@ -68,7 +68,7 @@ class VirtualCluster:
         self._claims: dict[str, ResourceClaim] = {}
         """By `namespace/name`."""
 
-    def report_to(self, sink: Sink) -> None:
+    def report_to(self, sink: EventSink) -> None:
         """From now on `sink` hears of everything; first of all that is there."""
         self._sink = sink
         for thing in list(self.objects.values()):

@@ -10,7 +10,7 @@ from fairway.api.policy import Policy
 from fairway.clock import Micros, parse_rfc3339
 from fairway.drive.change import Change
 from fairway.drive.loop import Cycle, Listener, Rhythm, SchedulerLoop, Stopwatch
-from fairway.drive.world import Sink
+from fairway.drive.world import EventSink
 from fairway.scheduler.plan import Plan, Reservation
 from fairway.sim.cluster import VirtualCluster
 from fairway.sim.loop import EventLoop
@@ -42,7 +42,7 @@ def schedule(
     listeners: Iterable[Listener] = (),
     *,
     state: ClusterState | None = None,
-    through: Callable[[Sink], Sink] | None = None,
+    through: Callable[[EventSink], EventSink] | None = None,
     stopwatch: Stopwatch = time.perf_counter_ns,
 ) -> SchedulerLoop:
     """A scheduler for a virtual cluster; it hears of everything from now on, by way of `through` if that is given."""

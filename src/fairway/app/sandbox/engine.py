@@ -6,7 +6,7 @@ Every method that changes something writes it down before it returns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from threading import RLock
@@ -34,7 +34,7 @@ from fairway.clock import SECOND, Micros
 from fairway.devices.track.ledger import DeviceLedger, device_ledger
 from fairway.drive.change import Change
 from fairway.drive.loop import SchedulerLoop
-from fairway.drive.world import Sink
+from fairway.drive.world import EventSink
 from fairway.errors import InputError, StoreError
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import Plan
@@ -324,12 +324,12 @@ def _with_status(known: ResourceClass, ledger: DeviceLedger) -> ResourceClass:
 class ChangedObjects:
     """A sink that passes everything on, and keeps which objects have changed since they were last written."""
 
-    _sink: Sink
+    _sink: EventSink
 
     def __init__(self) -> None:
         self._changed: dict[ObjectKey, ApiObject | None] = {}
 
-    def passed_to(self, sink: Sink) -> ChangedObjects:
+    def passed_to(self, sink: EventSink) -> ChangedObjects:
         self._sink = sink
         return self
 
@@ -345,9 +345,6 @@ class ChangedObjects:
     def gone(self, thing: ApiObject) -> None:
         self._changed[kinds.key(thing)] = None
         self._sink.gone(thing)
-
-    def listed(self, kind: str, things: Iterable[ApiObject]) -> None:
-        raise NotImplementedError("a virtual cluster reports what happens, and lists nothing")
 
     def settled(self, change: Change) -> None:
         self._sink.settled(change)

@@ -14,7 +14,7 @@ from msgspec import inspect
 
 from fairway.api.meta import Time
 from fairway.api.settings import did_you_mean
-from fairway.api.shape import Finding, Path, describe, path_text
+from fairway.api.shape import Finding, Path, describe, expected, path_text
 from fairway.api.validation.amounts import check_amounts
 from fairway.errors import InputError
 from fairway.resources.algebra import Resource
@@ -164,28 +164,19 @@ def _wrong(value: object, kind: inspect.Type, path: Path, findings: list[Finding
 
 
 def _expected(kind: inspect.Type) -> str:
+    """As of manifests, but for numbers, whose bounds are small here and always named, and for types of its own."""
     match kind:
         case inspect.Metadata():
             return _expected(kind.type)
-        case inspect.StrType():
-            return "a string"
-        case inspect.BoolType():
-            return "true or false"
         case inspect.IntType():
             return f"a whole number from {kind.ge} to {kind.le}"
         case inspect.FloatType():
             return "a number" if kind.ge is None else f"a number from {kind.ge} to {kind.le}"
-        case inspect.LiteralType():
-            return f"one of {', '.join(map(str, kind.values))}"
-        case inspect.DateTimeType():
-            return "a time such as 2026-01-31T12:00:00Z"
-        case inspect.VarTupleType():
-            return "a list"
         case inspect.UnionType():
             return " or ".join(_expected(choice) for choice in kind.types if not isinstance(choice, inspect.NoneType))
         case inspect.CustomType():
             return _CUSTOM[kind.cls]
-    return "a mapping"
+    return expected(kind)
 
 
 _CUSTOM = {
