@@ -22,7 +22,7 @@ class Overtakers:
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
-        self._levels: dict[int, _Level] = {}
+        self._levels: dict[int, _PriorityLevel] = {}
         self._level_of: dict[Job, int] = {}
         self._read = -1
 
@@ -57,10 +57,10 @@ class Overtakers:
         placed = max((_placed_at(task) for task in job.tasks if task.state in _PLACED), default=None)
         if placed is not None:
             self._level_of[job] = job.priority
-            self._levels.setdefault(job.priority, _Level()).put(job, placed)
+            self._levels.setdefault(job.priority, _PriorityLevel()).put(job, placed)
 
 
-class _Level:
+class _PriorityLevel:
     """The jobs of one priority, with their order and when the last of their pods was placed."""
 
     def __init__(self) -> None:
