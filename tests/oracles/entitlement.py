@@ -152,6 +152,24 @@ class Reclaim:
                     short += Fraction(least - left.get(name, 0), max(1, total.get(name, 0)))
         return short
 
+    def allows_set(self, units: list[Unit]) -> bool:
+        """Only from queues above what they deserve, no queue below its guarantee, the claimant within its limits."""
+        if any(not self._gives(unit.job.queue, []) or not self._keeps_guarantees(unit, units) for unit in units):
+            return False
+        queues = self._world.queues
+        for queue in queues.line(self._job.queue):
+            below = [unit for unit in units if queue in queues.line(unit.job.queue)]
+            held = less(add_up([queues.held(queue), self._gang]), lost_by(below))
+            limits = [queue.capability, *([] if queues.lends() else [queues.deserved(queue.name)])]
+            if any(amount and held[n] > limit.get(n, held[n]) for n, amount in self._gang.items() for limit in limits):
+                return False
+        return True
+
+    def amount(self, units: list[Unit]) -> Fraction:
+        """How much these hold of what the claimant asks for."""
+        lost, total = lost_by(units), self._world.queues.total
+        return sum((Fraction(lost.get(name, 0), max(1, total.get(name, 0))) for name in self._asked), Fraction(0))
+
     def narrowed(self, units: list[Unit]) -> list[Reclaim]:
         strict = {name: self.floor(name) for name in self._world.cluster.queues}
         kept = {unit.job.queue: self._held(unit.job.queue, units) for unit in units}
@@ -185,7 +203,7 @@ class Reclaim:
     def _keeps_guarantees(self, unit: Unit, taken: list[Unit]) -> bool:
         queues = self._world.queues
         for queue in queues.line(unit.job.queue):
-            below = [other for other in (*taken, unit) if queue in queues.line(other.job.queue)]
+            below = [other for other in {*taken, unit} if queue in queues.line(other.job.queue)]
             gained = self._gang if queue in queues.line(self._job.queue) else {}
             lost = lost_by(below)
             left = add_up([less(queues.held(queue), lost), gained])

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 from fairway.api.arguments import EvictionArguments
@@ -28,6 +29,9 @@ from oracles.places import Places
 from oracles.units import Protections, Unit, start, units_of
 
 Place = tuple[Task, str]
+
+FEW_UNITS = 10
+"""Of so few units all sets are looked at; the engine says the same of itself."""
 
 
 class Evicted(NamedTuple):
@@ -151,15 +155,43 @@ class _Evicting:
     def _find(
         self, job: Job, tasks: list[Task], entitlement: Preempt | Reclaim, arguments: EvictionArguments
     ) -> tuple[list[Unit], list[Place]] | None:
-        found = _Search(self, job, tasks, entitlement, arguments).find()
+        search = _Search(self, job, tasks, entitlement, arguments)
+        units = list(search.left)
+        found = search.find()
         if found is None or isinstance(entitlement, Preempt):
             return found
         below = entitlement.below(found[0])  # nothing is away any more
+        if below and len(units) <= FEW_UNITS:
+            return self._least(units, tasks, entitlement, below) or found
         for narrower in entitlement.narrowed(found[0]) if below else []:
             other = _Search(self, job, tasks, narrower, arguments).find()
             if other is not None and entitlement.below(other[0]) < below:
                 return other
         return found
+
+    def _least(
+        self, units: list[Unit], tasks: list[Task], entitlement: Reclaim, most: Fraction
+    ) -> tuple[list[Unit], list[Place]] | None:
+        """Of all sets that serve, the one that takes queues the least below what they deserve; then the smallest."""
+        best: tuple[tuple[Any, ...], list[Unit], list[Place]] | None = None
+        for number in range(1, 1 << len(units)):
+            chosen = sorted((u for i, u in enumerate(units) if number >> i & 1), key=lambda unit: unit.order)
+            pods = [task for unit in chosen for task in unit.tasks]
+            whole = all(set(along.tasks) <= {*pods, *self.gone} for unit in chosen for along in unit.along)
+            below = entitlement.below(chosen)
+            if not whole or below >= most or not entitlement.allows_set(chosen) or not self.protections.allow(pods):
+                continue
+            rank = below, entitlement.amount(chosen), len(pods), [unit.order for unit in chosen]
+            if best is None or rank < best[0]:
+                nodes = {task: task.node for task in pods}
+                for task in nodes:
+                    task.node = ""
+                places = place(self.places, tasks)
+                for task, node in nodes.items():
+                    task.node = node
+                if places is not None:
+                    best = rank, chosen, places
+        return None if best is None else best[1:]
 
     # -- the whole plan -------------------------------------------------------------------------------------------
 
@@ -257,7 +289,7 @@ class _Search:
         self._away: dict[Task, str] = {}
         oldest = plan.now - arguments.min_runtime * SECOND
         nominated = {made.job for made in plan.made}
-        self._left = [
+        self.left = [
             unit
             for job in plan.cluster.jobs.values()
             if job not in nominated
@@ -317,8 +349,8 @@ class _Search:
         return over
 
     def _queues_may_hold_it(self) -> bool:
-        for unit in sorted(self._left, key=self._order):
-            if unit in self._left and any(unit.held().get(name) for name in self._over_limits()):
+        for unit in sorted(self.left, key=self._order):
+            if unit in self.left and any(unit.held().get(name) for name in self._over_limits()):
                 self._take([unit])
         return not self._over_limits()
 
@@ -349,15 +381,15 @@ class _Search:
             for going in (*unit.along, unit):
                 if going in self._taken or any(task in self._plan.gone for task in going.tasks):
                     continue
-                known = going in self._left and self._allows(going)
+                known = going in self.left and self._allows(going)
                 if not known or not self._plan.protections.allow(going.tasks):
                     for back in taken:
                         self._give_back(back)
-                    left = [other for other in (*self._left, *taken) if other not in (going, unit)]
-                    self._left = [other for other in left if self._allows(other)]
+                    left = [other for other in (*self.left, *taken) if other not in (going, unit)]
+                    self.left = [other for other in left if self._allows(other)]
                     return False
                 self._remove(going)
-                self._left.remove(going)
+                self.left.remove(going)
                 taken.append(going)
         return True
 
@@ -399,7 +431,7 @@ class _Search:
         if not places.fits_when_empty(task, node):
             return None
         short = [n for n, amount in task.request.items() if amount and places.free(node).get(n, 0) < amount]
-        helpful = [unit for unit in self._left if self._helps(unit, task, node, short)]
+        helpful = [unit for unit in self.left if self._helps(unit, task, node, short)]
         added: list[Unit] = []
         for unit in sorted(helpful, key=self._order):
             if places.fits(task, node):

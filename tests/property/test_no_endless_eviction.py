@@ -97,23 +97,27 @@ def state_of(world: World, plan: Plan) -> State:
 
 
 def converges(objects: list[Any], policy: Policy) -> None:
-    """Carry plans out for 50 cycles: a state may stay as it is, and may not come back once it has changed."""
+    """Carry plans out, a cycle each second: a state may stay as it is, and may not come back once it has changed. After
+    a cycle that changes nothing those are left out before the plan says that its answer may change (semantics 9.1).
+    """
     world = World(objects, policy=policy)
     seen: dict[State, int] = {}
     last: State | None = None
-    for second in range(CYCLES):
-        world.now = second
+    while world.now < CYCLES:
         world.pass_time()
-        plan = decide(world.state, policy, BEGIN + second * SECOND)
+        plan = decide(world.state, policy, BEGIN + world.now * SECOND, reasons=False)
         world.carry_out(plan)
         for eviction in plan.evictions:
-            note(f"{second}: {eviction.for_} evicts {eviction.pod} ({eviction.action}: {eviction.reason})")
+            note(f"{world.now}: {eviction.for_} evicts {eviction.pod} ({eviction.action}: {eviction.reason})")
         now = state_of(world, plan)
-        if now == last and plan.recheck_at is None:
-            return
-        assert now == last or now not in seen, f"the state at {seen[now]} and at {second} is the same: {now}"
-        seen[now] = second
-        last = now
+        assert now == last or now not in seen, f"the state at {seen[now]} and at {world.now} is the same: {now}"
+        following = world.now + 1
+        if now == last and not plan.evictions and not plan.bindings:
+            if plan.recheck_at is None:
+                return
+            following = max(following, -((BEGIN - plan.recheck_at) // SECOND))
+        seen[now] = world.now
+        last, world.now = now, following
     assert all(at < CYCLES - 10 for at, _, _ in world.evictions), "evictions do not come to an end"
 
 

@@ -12,8 +12,9 @@ from fairway.api.scheduling import Queue
 from fairway.clock import SECOND
 from oracles.eviction import plan_evictions
 from support import engine
+from support import objects as make
 from support.contended import contended, evicting_policies, sometimes
-from support.contention import DAY, cycle
+from support.contention import DAY, cycle, running, waiting_gang
 from support.effort import examples
 from support.engine import state_of
 from support.objects import BEGIN
@@ -80,3 +81,33 @@ def test_where_queues_deserve_what_is_written(objects, first):
     plugins = ("priority", "gang", "conformance", "drf", "predicates", "capacity", "nodeorder")
     actions = "enqueue, allocate, reclaim, backfill"
     same(objects, engine.policy(actions=actions, plugins=plugins, drf={"priorityFirst": first}))
+
+
+@st.composite
+def indivisible(draw: st.DrawFn) -> list[Any]:
+    """Two queues above what they deserve, in few units of many sizes: what is taken is seldom just what is needed."""
+    nodes = [make.node(f"n{i}", cpu=draw(st.integers(3, 8))) for i in range(draw(st.integers(1, 2)))]
+    free = {node.metadata.name: 2 * int(node.status.allocatable["cpu"]) for node in nodes}
+    pods: list[Any] = []
+    for i in range(draw(st.integers(2, 8))):
+        halves, queue = draw(st.integers(1, 6)), draw(st.sampled_from("bc"))
+        fits = [name for name, left in free.items() if left >= halves]
+        if fits:
+            where = draw(st.sampled_from(fits))
+            free[where] -= halves
+            priority, started = draw(st.integers(0, 2)), draw(st.integers(0, 3))
+            each = {"cpu": f"{halves * 500}m", "queue": queue, "priority": priority, "started": started}
+            pods.append(running(f"r{i}", where, **each))
+    deserved = [("a", 16), ("b", draw(st.integers(1, 8))), ("c", draw(st.integers(1, 8)))]
+    queues = [make.queue(name, deserved={"cpu": f"{halves * 500}m"}) for name, halves in deserved]
+    members = draw(st.integers(1, 2))
+    claimant = waiting_gang("w", members, queue="a", cpu=f"{draw(st.integers(1, 6)) * 500}m")
+    return [*nodes, *queues, *pods, *claimant]
+
+
+@settings(quick, max_examples=examples(60))
+@given(indivisible())
+def test_where_units_are_larger_than_what_a_queue_has_too_much_of(objects):
+    """Of all sets that serve, the one that takes queues the least below what they deserve."""
+    plugins = ("priority", "gang", "conformance", "drf", "predicates", "capacity", "nodeorder")
+    same(objects, engine.policy(actions="enqueue, allocate, reclaim", plugins=plugins))

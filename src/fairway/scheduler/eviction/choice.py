@@ -7,25 +7,33 @@ Everything is tried out on statements, and nothing of it remains.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 
 from fairway.scheduler.eviction.blockers import passes_now
 from fairway.scheduler.eviction.capacity import FitCounts
 from fairway.scheduler.eviction.claim import EvictionClaim, Found, Place
+from fairway.scheduler.eviction.least import MOST_UNITS, least_set
+from fairway.scheduler.eviction.placing import place
 from fairway.scheduler.eviction.search import VictimSearch
 from fairway.scheduler.eviction.units import Unit
-from fairway.scheduler.framework.job_run import TaskRun
-from fairway.scheduler.framework.statement import Statement
 
 
 def find_victims(claim: EvictionClaim) -> Found | None:
     """Who has to go for the claim, and where the claimant will be; None if there is no way, or no unit has to go.
 
-    Where the entitlement finds that too much, the best of its narrower searches that takes less is the answer.
+    Where that takes queues below what they deserve, the set that does so least is the answer: of all sets, or where too
+    many units could go, the first of the entitlement's narrower searches that takes less.
     """
-    found = _Choice(claim).find()
+    choice = _Choice(claim)
+    units = choice.eligible()
+    found = choice.find()
     if found is None:
         return None
     most = claim.entitlement.below(found.units, claim.nothing_taken())
+    if not most:
+        return found
+    if len(units) <= MOST_UNITS:
+        return least_set(claim, units, most) or found
     for narrower in claim.entitlement.narrowed(found.units, claim.nothing_taken()):
         less = _Choice(replace(claim, entitlement=narrower)).find()
         if less is not None and claim.entitlement.below(less.units, claim.nothing_taken()) < most:
@@ -44,6 +52,10 @@ class _Choice:
         self._runs = claim.runs()
         self._limits: dict[Unit, str] = {}
         """Units that a limit of a queue asks for, and no node."""
+
+    def eligible(self) -> list[Unit]:
+        """All units that may go; where that is too many to look at all sets, only so many that this can be seen."""
+        return list(islice(self._hunt.eligible_units(), MOST_UNITS + 1))
 
     def find(self) -> Found | None:
         found = self._spared() if self._make_room() else None
@@ -116,18 +128,3 @@ class _Choice:
         _, left = place(self._trial, self._runs)
         self._trial.rollback()
         return left is None
-
-
-def place(statement: Statement, runs: list[TaskRun]) -> tuple[list[Place], TaskRun | None]:
-    """Place what can be placed; returns where, and what of the first run that got stuck is left."""
-    placed: list[Place] = []
-    for run in runs:
-        left = run.tasks
-        while left:
-            rows = statement.nodes.kernel.choose(run.shape, len(left))
-            if not rows:
-                return placed, TaskRun(run.shape, run.role, left)
-            statement.occupy(run.shape, left[: len(rows)], rows)
-            placed += zip(left, rows, strict=False)
-            left = left[len(rows) :]
-    return placed, None

@@ -50,7 +50,13 @@ class Entitlement(Protocol):
         """Where these units are more than the claimant should take: entitlements to less, the best first."""
 
     def below(self, units: Iterable[Unit], taken: Taken) -> int:
-        """How much too much these units are."""
+        """How much too much these units are, once they are added to what is taken."""
+
+    def allows_together(self, taken: Taken) -> bool:
+        """Whether all that is taken may go as one set."""
+
+    def amount(self, taken: Taken) -> int:
+        """How much is taken of what the claimant asks for, to compare sets by."""
 
 
 class PreemptEntitlement:
@@ -103,6 +109,12 @@ class PreemptEntitlement:
 
     def below(self, units: Iterable[Unit], taken: Taken) -> int:
         return 0
+
+    def allows_together(self, taken: Taken) -> bool:
+        return False  # sets are only looked at where queues are taken below what they deserve
+
+    def amount(self, taken: Taken) -> int:
+        return taken.pods
 
     def _first_steps(self, unit: Unit, taken: Taken) -> bool | None:
         """What namespaces and priorities say; None if they say nothing."""

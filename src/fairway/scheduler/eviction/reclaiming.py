@@ -2,14 +2,15 @@
 
 Queues to take from: lowest `priority` first, then the one furthest above its deserved, by weight. No queue goes below
 its guarantee, and reserved amounts do not count as a guarantee met: they are not allocated yet. The last unit taken
-from a queue may be larger than what the queue has too much of. Where that takes it below what it deserves, two further
-searches look for less (`narrowed`): one in which no queue goes below, and one that takes small units first and no more
-of any queue than the first search found.
+from a queue may be larger than what the queue has too much of. Where that takes it below what it deserves, all sets of
+units are looked at (`least`). Where there are too many, two further searches look for less (`narrowed`): one in which
+no queue goes below, and one that takes small units first and no more of any queue than the first search found.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from math import prod
 
 import numpy as np
 
@@ -42,6 +43,7 @@ class ReclaimEntitlement:
         self._asked = [row for row, amount in enumerate(gang) if amount and row != PODS]
         self._gang = gang
         self._reserved = reserved_amounts(reservations)
+        self._whole: int | None = None
 
     def may_act(self) -> bool:
         """The claimant's queue stays within what it deserves, in every dimension it asks for."""
@@ -59,7 +61,7 @@ class ReclaimEntitlement:
 
     def allows(self, unit: Unit, taken: Taken) -> bool:
         account = self._accounts.queues[unit.job.queue]
-        return self._gives(account, taken) and self._keeps_guarantees(account, unit, taken)
+        return self._gives(account, taken) and self._keeps_guarantees(account, taken.held_by(unit), taken)
 
     def allows_kind(self, unit: Unit, taken: Taken) -> bool:
         return self.allows(unit, taken)
@@ -88,7 +90,7 @@ class ReclaimEntitlement:
             yield _Narrowed(self, {n: minus(self._allocated(queues[n]), lost[n]) for n in lost}, small=True)
 
     def below(self, units: Iterable[Unit], taken: Taken) -> int:
-        """How far these units would take queues below what they deserve, as a sum of parts of the cluster."""
+        """How far these units would take queues below what they deserve: exactly, as a sum of parts of the cluster."""
         for unit in units:
             taken.add(unit)
         below = 0
@@ -98,8 +100,24 @@ class ReclaimEntitlement:
             short = [
                 (row, floor[row] - left[row]) for row in range(len(left)) if row != PODS and left[row] < floor[row]
             ]
-            below += sum(self._part(row, amount) for row, amount in short)
+            below += sum(amount * self._unit(row) for row, amount in short)
         return below
+
+    def allows_together(self, taken: Taken) -> bool:
+        """Only from queues above what they deserve, never below a guarantee."""
+        queues = [self._accounts.queues[name] for name in sorted(taken.queues())]
+        nothing = Taken()
+        return all(self._gives(queue, nothing) and self._keeps_guarantees(queue, [], taken) for queue in queues)
+
+    def amount(self, taken: Taken) -> int:
+        lost = [taken.of_queue(name) for name in taken.queues()]
+        return sum(amounts[row] * self._unit(row) for amounts in lost for row in self._asked if row < len(amounts))
+
+    def _unit(self, row: int) -> int:
+        """What one of a resource is, where the product of all totals is the whole cluster."""
+        if self._whole is None:
+            self._whole = prod(total for total in self._accounts.total if total > 0)
+        return self._whole // max(1, self._accounts.total[row])
 
     def _floor(self, account: QueueAccount) -> Amounts:
         """What the queue deserves, in the dimensions of which it has that much: in others it is below already."""
@@ -134,9 +152,10 @@ class ReclaimEntitlement:
             return False
         return all(above.info.reclaimable for above in account.ancestry if above not in self._claimant.queue.ancestry)
 
-    def _keeps_guarantees(self, account: QueueAccount, unit: Unit, taken: Taken) -> bool:
+    def _keeps_guarantees(self, account: QueueAccount, more: Amounts, taken: Taken) -> bool:
+        """Whether no guarantee is broken when so much more is taken of the queue."""
         for above in account.ancestry:
-            lost = taken.held_by(unit)
+            lost = more
             for name in taken.queues():
                 if above in self._accounts.queues[name].ancestry:
                     lost = plus(lost, taken.of_queue(name))
@@ -163,7 +182,7 @@ class _Narrowed(ReclaimEntitlement):
             return False
         left = minus(self._allocated(account), plus(taken.of_queue(account.name), taken.held_by(unit)))
         enough = all(left[row] >= least for row, least in enumerate(floor) if row != PODS)
-        return enough and self._keeps_guarantees(account, unit, taken)
+        return enough and self._keeps_guarantees(account, taken.held_by(unit), taken)
 
     def lead(self, index: VictimIndex, taken: Taken) -> IntColumn | None:
         if not self._small:

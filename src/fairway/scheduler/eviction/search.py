@@ -60,7 +60,7 @@ class VictimSearch:
     def free(self, missing: dict[int, int]) -> bool:
         """Take units, wherever they are, until they hold this much of what a queue has too much of."""
         left = dict(missing)
-        for unit in self._eligible_units():
+        for unit in self.eligible_units():
             if not left:
                 return True
             held = self._taken.held_by(unit)
@@ -278,7 +278,7 @@ class VictimSearch:
         given = [index.entry_amounts[dimension].take(entries).tolist() for dimension in dimensions]
         return zip(index.entry_unit[entries].tolist(), zip(*given, strict=True), strict=True)
 
-    def _eligible_units(self) -> Iterator[Unit]:
+    def eligible_units(self) -> Iterator[Unit]:
         """In order."""
         index, numbers = self._index, np.flatnonzero(self._eligible)
         keys = [index.rank[numbers], -index.started[numbers], index.priority[numbers]]

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairway.scheduler.eviction.blockers import passes_now
-from fairway.scheduler.eviction.choice import place
 from fairway.scheduler.eviction.claim import Place, Settled
 from fairway.scheduler.eviction.evict import charge_off
+from fairway.scheduler.eviction.placing import place
 from fairway.scheduler.eviction.together import Nominee, PlacesTogether
 from fairway.scheduler.eviction.units import Unit
 from fairway.scheduler.framework.accounts import QueueAccount
