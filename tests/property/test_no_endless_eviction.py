@@ -83,17 +83,15 @@ def _timed(draw: st.DrawFn, thing: Any) -> Any:
 
 
 def state_of(world: World, plan: Plan) -> State:
-    """What runs and is not terminating, what is nominated and what is reserved, each with its node, and which jobs have
-    outlived their run times: a mark that stays, so that each job is evicted for it once. A planned start is no part of
-    it: it may move earlier and later as estimates do.
+    """What runs and is not terminating, what is nominated and what is reserved, each with its node. A planned start is
+    no part of it: it may move earlier and later as estimates do.
     """
     runs = [(key, pod) for key, pod in world.pods.items() if pod.metadata.deletion_timestamp is None]
     placed = frozenset((key, pod.spec.node_name) for key, pod in runs if pod.spec.node_name)
     nominated = frozenset((entry.pod, entry.node) for entry in plan.nominations)
     standing = [entry for entry in plan.reservations if entry.promised_start is None]
     reserved = frozenset((entry.pod, f"{entry.node} {entry.state}") for entry in standing)
-    overrun = frozenset((job.key, "") for job in world.state.overrun_jobs())
-    return placed, nominated, reserved, overrun
+    return placed, nominated, reserved
 
 
 def converges(objects: list[Any], policy: Policy) -> None:

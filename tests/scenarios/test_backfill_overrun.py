@@ -177,3 +177,17 @@ def test_what_was_evicted_for_overrunning_is_remembered_by_its_reservation():
     after = cycle(state, EASY)
     assert engine.bound(after) == {"head": "n1"}
     assert [entry.job for entry in after.overruns] == ["default/old"]
+
+
+def test_it_comes_after_the_other_also_where_that_starts_on_what_is_lent():
+    """The queue of the one that was evicted has less than it deserves, and would be served in the first pass."""
+    policy = planning("easy", plugins=("gang", "predicates", "proportion"))
+    cluster = [queue("a"), queue("b"), node("n1", cpu=2), node("n2", cpu=2), running("r", "n2", cpu=2, queue="b")]
+    state = engine.state_of(cluster, overdue(queue="a"), head(queue="b"))
+    found = cycle(state, policy)
+    assert [(entry.job, entry.for_) for entry in found.overruns] == [("default/old", "default/head")]
+    state.upsert(reservation_objects(found.reservations, found.overruns).values())
+    again = waiting("old", cpu=2, created=0, queue="a")
+    state.apply(Deleted(again))
+    state.upsert([again])
+    assert engine.bound(cycle(state, policy)) == {"head": "n1"}

@@ -78,14 +78,26 @@ class LineUp:
 
     def replace_top(self, *jobs: JobRun) -> None:
         """The turn of the last `top` is over; these (itself, or none) stand in the queue now."""
+        over = self._remove_top(*jobs)
+        self._add(self._after.pop((over.job.kind, over.key), []))
+        self._keep_every_job()
+
+    def put_off_top(self) -> list[JobRun]:
+        """The last `top` has its turn in a later pass: it, and those that come after it, too."""
+        later = [self._remove_top()]
+        for job in later:
+            later += self._after.pop((job.job.kind, job.key), [])
+        self._keep_every_job()
+        return later
+
+    def _remove_top(self, *jobs: JobRun) -> JobRun:
         over = self.top()
         if self._first is None:
             self._jobs.replace_top(*jobs)
         else:
             self._first = None
             self._add(list(jobs))
-        self._add(self._after.pop((over.job.kind, over.key), []))
-        self._keep_every_job()
+        return over
 
     def head_is_found(self) -> None:
         """Those behind the head may be tried in another order."""

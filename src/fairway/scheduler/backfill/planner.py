@@ -150,11 +150,15 @@ class Planner:
                 self._timeline.drop(job)
                 line.replace_top(*self._placer.followers(job))
                 continue
-            line.replace_top()
             if step is Step.NOT_ALLOWED and self._may_start_later(job):
                 self._carried.restore(job)
-                deferred.append(job)
+                if self._is_lent_later():
+                    deferred += line.put_off_top()
+                else:
+                    deferred.append(job)
+                    line.replace_top()
                 continue
+            line.replace_top()
             self._wait(job)
             self._plan(job)
             self._blocks.block(job)
@@ -190,8 +194,11 @@ class Planner:
         """Whether a job that is not allowed may still start in this cycle, on what is lent. One that has no room even
         then cannot start: it must have its planned start before those behind it are placed.
         """
-        session = self._session
-        return session.rules.lending or not session.rules.lends() or self._placer.would_fit_if_lent(job)
+        return not self._is_lent_later() or self._placer.would_fit_if_lent(job)
+
+    def _is_lent_later(self) -> bool:
+        """Whether a pass follows in which what is idle is lent."""
+        return not self._session.rules.lending and self._session.rules.lends()
 
     def finish(self, deferred: list[JobRun]) -> None:
         for job in deferred:
