@@ -83,30 +83,46 @@ def _timed(draw: st.DrawFn, thing: Any) -> Any:
 
 
 def state_of(world: World, plan: Plan) -> State:
-    """What runs and is not terminating, what is nominated and what is reserved, each with its node. A planned start is
-    no part of it: it may move earlier and later as estimates do.
+    """What runs and is not terminating, what is nominated and what is reserved, each with its node, and which jobs have
+    outlived their run times and state none any more. A planned start is no part of it: it may move earlier and later as
+    estimates do.
     """
     runs = [(key, pod) for key, pod in world.pods.items() if pod.metadata.deletion_timestamp is None]
     placed = frozenset((key, pod.spec.node_name) for key, pod in runs if pod.spec.node_name)
     nominated = frozenset((entry.pod, entry.node) for entry in plan.nominations)
     standing = [entry for entry in plan.reservations if entry.promised_start is None]
     reserved = frozenset((entry.pod, f"{entry.node} {entry.state}") for entry in standing)
-    return placed, nominated, reserved
+    overrun = frozenset((job.key, "") for job in world.state.overrun_jobs())
+    return placed, nominated, reserved, overrun
+
+
+def is_ready(world: World, kind: str, key: str) -> bool:
+    job = world.state.job_of(kind, key)
+    return job is None or job.ready >= job.minimum
 
 
 def converges(objects: list[Any], policy: Policy) -> None:
-    """Carry plans out, a cycle each second: a state may stay as it is, and may not come back once it has changed. After
-    a cycle that changes nothing those are left out before the plan says that its answer may change (semantics 9.1).
+    """Carry plans out, a cycle each second: a state may stay as it is, and may not come back once it has changed. No
+    pod is evicted twice for overrunning, and none for a job that was before the other has started (8.8).
+
+    After a cycle that changes nothing those are left out before the plan says that its answer may change (9.1).
     """
     world = World(objects, policy=policy)
     seen: dict[State, int] = {}
     last: State | None = None
+    overrun: set[str] = set()
     while world.now < CYCLES:
         world.pass_time()
+        makes_way = {job.key: job.overrun.after for job in world.state.overrun_jobs() if job.overrun is not None}
         plan = decide(world.state, policy, BEGIN + world.now * SECOND, reasons=False)
         world.carry_out(plan)
         for eviction in plan.evictions:
             note(f"{world.now}: {eviction.for_} evicts {eviction.pod} ({eviction.action}: {eviction.reason})")
+            first = makes_way.get(eviction.for_)
+            assert first is None or is_ready(world, *first), f"{eviction.for_} comes after {first[1]}, which waits"
+        again = overrun & {entry.pod for entry in plan.evictions if entry.action == "backfill"}
+        assert not again, f"evicted twice for overrunning: {again}"
+        overrun |= {entry.pod for entry in plan.evictions if entry.action == "backfill"}
         now = state_of(world, plan)
         assert now == last or now not in seen, f"the state at {seen[now]} and at {world.now} is the same: {now}"
         following = world.now + 1

@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from fairway.scheduler.plan import Overrun
 from fairway.scheduler.reservations.objects import reservation_objects
 from fairway.state.events import Deleted
 from support import engine
@@ -191,3 +192,27 @@ def test_it_comes_after_the_other_also_where_that_starts_on_what_is_lent():
     state.apply(Deleted(again))
     state.upsert([again])
     assert engine.bound(cycle(state, policy)) == {"head": "n1"}
+
+
+def test_until_the_other_has_started_it_evicts_no_pod():
+    policy = planning("easy", "preempt", plugins=("priority", "gang", "drf", "predicates"))
+    old = waiting("old", cpu=2, created=0, priority=10)
+    cluster = [
+        node("n1", cpu=2),
+        running("third", "n1", cpu=2),
+        head(spec={"priority": 9, "preemptionPolicy": "Never"}),
+    ]
+    assert evicted(plan(cluster, old, policy=policy)) == ["third"]
+    state = engine.state_of(cluster, old)
+    made = Overrun(job="default/old", job_kind="Pod", job_uid=old.metadata.uid, for_="default/head", for_kind="Pod")
+    state.upsert(reservation_objects([], [made]).values())
+    assert evicted(cycle(state, policy)) == []
+    state.apply(Deleted(waiting("head", created=1)))
+    assert evicted(cycle(state, policy)) == ["third"]
+
+
+def test_a_job_does_not_evict_its_own_pods_for_its_planned_start():
+    gang = running_gang("g", ["n1"], minimum=2, started=DAY - 100, cpu=2, **lasting(60))
+    found = plan(node("n1", cpu=2), gang, waiting("g-1", group="g", cpu=2, created=0, **lasting(60)), policy=EASY)
+    assert evicted(found) == []
+    assert found.overruns == ()

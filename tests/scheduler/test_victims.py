@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from fairway.api.nodes import Node
 from fairway.api.pods import Pod
 from fairway.api.policy import Policy
 from fairway.api.scheduling import Queue
@@ -87,7 +88,7 @@ def test_where_queues_deserve_what_is_written(objects, first):
 def indivisible(draw: st.DrawFn) -> list[Any]:
     """Two queues above what they deserve, in few units of many sizes: what is taken is seldom just what is needed."""
     nodes = [make.node(f"n{i}", cpu=draw(st.integers(3, 8))) for i in range(draw(st.integers(1, 2)))]
-    free = {node.metadata.name: 2 * int(node.status.allocatable["cpu"]) for node in nodes}
+    free = {node.metadata.name: 2 * int(node.allocatable["cpu"]) for node in nodes if isinstance(node, Node)}
     pods: list[Any] = []
     for i in range(draw(st.integers(2, 8))):
         halves, queue = draw(st.integers(1, 6)), draw(st.sampled_from("bc"))
@@ -96,7 +97,7 @@ def indivisible(draw: st.DrawFn) -> list[Any]:
             where = draw(st.sampled_from(fits))
             free[where] -= halves
             priority, started = draw(st.integers(0, 2)), draw(st.integers(0, 3))
-            each = {"cpu": f"{halves * 500}m", "queue": queue, "priority": priority, "started": started}
+            each: dict[str, Any] = {"cpu": f"{halves * 500}m", "queue": queue, "priority": priority, "started": started}
             pods.append(running(f"r{i}", where, **each))
     deserved = [("a", 16), ("b", draw(st.integers(1, 8))), ("c", draw(st.integers(1, 8)))]
     queues = [make.queue(name, deserved={"cpu": f"{halves * 500}m"}) for name, halves in deserved]

@@ -41,7 +41,13 @@ class Hardness:
     def possible(self, job: JobRun, places: Places) -> bool:
         if not self._alone or not (self._every or self.keeps_head):
             return False
-        return self._is_allowed_for_sure(job) and not any(self._has_other_rules(task) for task, _ in places)
+        if any(self._has_other_rules(task) for task, _ in places) or self._waits_for_itself(job, places):
+            return False
+        return self._is_allowed_for_sure(job)
+
+    def _waits_for_itself(self, job: JobRun, places: Places) -> bool:
+        """Whether a pod of the job runs on one of the nodes: it is not evicted for its own job."""
+        return not {task.node for task in job.job.tasks}.isdisjoint(row for _, row in places)
 
     def _is_allowed_for_sure(self, job: JobRun) -> bool:
         """Whether no limit of its queue can refuse the job later."""

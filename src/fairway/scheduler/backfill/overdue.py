@@ -40,12 +40,14 @@ def evict_overdue(session: Session, runtimes: Runtimes, timeline: Timeline) -> N
 
 
 def _in_the_way(session: Session, runtimes: Runtimes, timeline: Timeline, planned: PlannedStart) -> Iterator[Task]:
-    """Runs whose capacity the planned start needs: what is spare is left to the most important, then the longest."""
+    """Runs of other jobs whose capacity the planned start needs: what is spare is left to the most important, then the
+    longest.
+    """
     for row in sorted({row for _, row in planned.places}):
         overdue = [task for task in session.state.nodes.tasks[row] if _is_overdue(session, runtimes, task)]
         spare = timeline.spare(row, planned.start) if overdue else []
         for task in sorted(overdue, key=lambda task: (-task.priority, task.started or 0, task.key)):
-            if task in session.decisions.evicted:
+            if task in session.decisions.evicted or task.job is planned.job.job:
                 continue
             if all(spare[dimension] >= amount for dimension, amount in task.shape.vector):
                 for dimension, amount in task.shape.vector:

@@ -9,6 +9,7 @@ from fairway.clock import SECOND
 from fairway.scheduler.framework.admission import admission
 from fairway.scheduler.framework.candidates import is_for_backfill, next_in_class
 from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.overrun import comes_after
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.reservations.missing import missing_tasks
 from fairway.state.jobs import Task
@@ -72,6 +73,8 @@ class Claimants:
     def _may_evict(self, job: JobRun) -> bool:
         if not job.waiting or not all(_preempts(self._session, task) for task in job.waiting):
             return False
+        if comes_after(self._session, job.job) is not None:
+            return False  # it has just made way for a job that still waits
         since = job.job.waits_since
         if since is None or self._session.now - since >= self._delay:
             return True

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from fairway.clock import format_rfc3339
 from fairway.scheduler.framework.decisions import PlannedStart
 from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.overrun import comes_after
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.plan import Overrun, Reservation
 from fairway.state.jobs import Job
@@ -62,19 +63,9 @@ def planned_fields(planned: PlannedStart | None) -> dict[str, Any]:
 
 def overruns(session: Session) -> list[Overrun]:
     """Jobs that were evicted for overrunning, in this cycle or before, as long as they are there."""
-    found: dict[Job, Job | None] = {job: _still_waiting(session, job) for job in session.state.overrun_jobs()}
+    found: dict[Job, Job | None] = {job: comes_after(session, job) for job in session.state.overrun_jobs()}
     found |= session.decisions.overruns
     return [_overrun(job, claimant) for job, claimant in sorted(found.items(), key=lambda item: item[0].identity)]
-
-
-def _still_waiting(session: Session, job: Job) -> Job | None:
-    """The job that this one was evicted for, if it has not started yet."""
-    if job.overrun is None or job.overrun.after is None:
-        return None
-    claimant = session.state.job_of(*job.overrun.after)
-    if claimant is None or claimant.ready >= claimant.minimum or claimant in session.decisions.bound_jobs():
-        return None
-    return claimant
 
 
 def _overrun(job: Job, claimant: Job | None) -> Overrun:
