@@ -19,6 +19,7 @@ from fleet.fleet_objects import (
     exact,
     fleet,
     placement,
+    reasons,
     run,
     scores,
 )
@@ -253,6 +254,17 @@ def test_usage_concerns_those_who_divide_by_room() -> None:
     state.upsert(cluster("a", free={"cpu": "2"}, usage={"ns/p": {"cpu": "4"}}))
     [outcome] = run(state).outcomes
     assert {item.cluster: item.replicas for item in outcome.decisions} == {"a": 3, "b": 1}
+
+
+def test_a_cluster_that_begins_to_report_concerns_those_who_need_room() -> None:
+    """That nothing is free is another answer than that nothing is known."""
+    state = fleet(cluster("a"), placement(prioritizerPolicy=STATIC, requirements={"cpu": "1"}))
+    unknown = reasons(run(state).outcomes[0])["a"][1]
+    state.upsert(cluster("a", free={}))
+    nothing = reasons(run(state).outcomes[0])["a"][1]
+    assert unknown != nothing
+    state.upsert(cluster("a"))
+    assert reasons(run(state).outcomes[0])["a"][1] == unknown
 
 
 def test_room_that_is_returned_concerns_those_who_need_it() -> None:

@@ -265,3 +265,29 @@ def test_the_order_of_the_input_does_not_matter(dice: random.Random) -> None:
     state = FleetState(objects)
     assert place(state, 0).document() == expected
     assert place(state, 0).document() == expected, "placing changes nothing"
+
+
+def _bound(name: str, *, exists: bool = True, bound: bool = True) -> list[object]:
+    """A set that some cluster may be in by its label, bound to the namespace or not."""
+    binding = {"metadata": {"name": name, "namespace": "ns"}, "spec": {"clusterSet": name}}
+    made: list[object] = [msgspec.convert({"metadata": {"name": name}}, api.ManagedClusterSet)] if exists else []
+    return [*made, *([msgspec.convert(binding, api.ManagedClusterSetBinding)] if bound else [])]
+
+
+@pytest.mark.parametrize(
+    ("objects", "asked", "reason"),
+    [
+        (_bound("red", bound=False), {}, "no ManagedClusterSet is bound to namespace ns"),
+        (_bound("red", exists=False), {}, "no ManagedClusterSet is bound to namespace ns"),
+        (
+            [*_bound("red"), *_bound("blue", bound=False)],
+            {"clusterSets": ["blue"]},
+            "none of the requested cluster sets is bound to namespace ns",
+        ),
+        ([*_bound("red"), *_bound("blue")], {}, "in none of the cluster sets [blue, red]"),
+        ([*_bound("red"), *_bound("blue")], {"clusterSets": ["red"]}, "in none of the cluster sets [red]"),
+    ],
+)
+def test_why_a_cluster_is_in_no_set_that_counts(objects: list[object], asked: dict[str, Any], reason: str) -> None:
+    [outcome] = place(FleetState([cluster("c"), placement(**asked), *objects]), 0).outcomes
+    assert reasons(outcome) == {"c": ("ClusterSet", reason)}

@@ -37,6 +37,10 @@ def built_in(name: str, **more: int) -> dict[str, Any]:
             {"ResourceRatio:nvidia.com/gpu": 1},
         ),
         (
+            {"mode": "Exact", "configurations": [{"name": "ResourceFreeexample.com/TPU"}]},
+            {"ResourceFreeexample.com/TPU": 1},
+        ),
+        (
             {
                 "mode": "Exact",
                 "configurations": [
