@@ -19,7 +19,7 @@ def test_without_arguments_a_short_friendly_start(fairway):
     result = fairway()
     assert result.code == 0
     assert result.out.startswith(f"Fairway {__version__}: a fair batch scheduler")
-    assert len(result.out.splitlines()) <= 15
+    assert len(result.out.splitlines()) <= 17
     assert max(map(len, result.out.splitlines())) <= 80
     assert result.err == ""
 
@@ -41,6 +41,9 @@ def test_each_verb_has_help_with_examples(fairway, verb):
     assert result.code == 0
     assert "Examples:" in result.out
     assert "--no-color" in result.out
+    assert max(map(len, result.out.splitlines())) <= 80
+    if "Commands:" in result.out:
+        assert "..." not in result.out.split("Commands:")[1].split("Examples:")[0], "the text of a command is cut"
 
 
 def test_a_misspelt_verb(fairway):

@@ -142,7 +142,7 @@ def test_watching_prints_what_is_new_or_has_changed(
     assert result.code == 0
     assert [row[1] for row in rows(result.out)] == ["name", "big", "web", "late"]
     lines = result.out.splitlines()
-    assert lines[-1].index("late") == lines[0].index("   name") + 3, "columns stay where they are"
+    assert lines[-1].index("late") == lines[0].index("  name") + 2, "columns stay where they are"
 
 
 def test_a_queue_in_use_is_not_deleted(fairway: Fairway, sandbox: Any) -> None:

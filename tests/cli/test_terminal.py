@@ -14,8 +14,9 @@ from rich.cells import cell_len
 from rich.text import Text
 
 import fairway
+from fairway.app.live.logs import RunLog
 from fairway.app.view.frame import Frame, NodeUse
-from fairway.cli.output import console, echo, escaped, one_line, print_json, print_structured, table, warn
+from fairway.cli.output import console, echo, escaped, log_line, one_line, print_json, print_structured, table, warn
 from fairway.cli.sandbox import event_line
 from fairway.clock import SECOND
 from support import objects as make
@@ -82,6 +83,18 @@ def test_a_document_means_the_same_as_before(output: str, capsys: pytest.Capture
     assert (json.loads(text) if output == "json" else yaml.safe_load(text)) == data
     print_json(json.dumps(data, ensure_ascii=False).encode())
     assert json.loads(capsys.readouterr().out) == data
+
+
+def test_lines_of_a_log_stay_json(capsys: pytest.CaptureFixture[str]) -> None:
+    log = RunLog("json", write=log_line)
+    log.info("bound", pod=EVERYTHING)
+    text = capsys.readouterr().err
+    assert obeyed(text) == set()
+    assert json.loads(text)["pod"] == EVERYTHING
+    RunLog("text", write=log_line).info("bound", pod=EVERYTHING)
+    text = capsys.readouterr().err
+    assert obeyed(text) == set()
+    assert text.count("\n") == 1
 
 
 def test_nothing_is_printed_elsewhere() -> None:

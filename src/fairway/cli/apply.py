@@ -6,6 +6,7 @@ import click
 
 from fairway.cli import inputs
 from fairway.cli.cluster_options import print_results, sandbox_option
+from fairway.cli.output import output_option
 
 
 @click.command(
@@ -17,9 +18,10 @@ Examples:
 @inputs.files_option
 @inputs.strict_option
 @sandbox_option
-def command(files: tuple[str, ...], sandbox: str | None) -> None:
+@output_option
+def command(files: tuple[str, ...], sandbox: str | None, output: str) -> None:
     """Make or change the objects of manifests in the sandbox, all of them or none."""
     from fairway.app.sandbox.client import Client
 
     objects = inputs.read_objects(files)
-    print_results(Client.find(sandbox).apply(objects))
+    print_results(Client.find(sandbox).apply(objects), output)

@@ -20,7 +20,7 @@ _FILES_HELP = "Manifests: a file, a folder, a glob, or - for standard input. May
     epilog="""\b
 Examples:
   fairway classes -f cluster/
-  fairway classes match --class nvidia.high.mem --device node-1/gpu-0 -f cluster/
+  fairway classes match --class nvidia.high.mem --device n1/gpu-0 -f cluster/
   fairway classes export -f classes.yaml""",
 )
 @click.option("-f", "--file", "files", multiple=True, metavar="FILE", help=_FILES_HELP)
@@ -49,7 +49,7 @@ def command(context: click.Context, files: tuple[str, ...], output: str) -> None
     epilog="""\b
 Examples:
   fairway classes match --class fast.nic --device eth0 -f cluster/
-  fairway classes match --class fast.nic --device eth0 --node node-7 -f cluster/ -o json"""
+  fairway classes match --class fast.nic --device eth0 --node n7 -f cluster/"""
 )
 @click.option("--class", "class_name", required=True, metavar="NAME", help="The class.")
 @click.option("--device", required=True, metavar="NAME", help="The device, or NODE/DEVICE where several have the name.")
@@ -80,15 +80,23 @@ def match(class_name: str, device: str, node: str | None, files: tuple[str, ...]
 
 
 @command.command(
+    short_help="Print classes as DeviceClasses of Kubernetes.",
     epilog="""\b
 Examples:
-  fairway classes export -f classes.yaml | kubectl apply -f -"""
+  fairway classes export -f classes.yaml | kubectl apply -f -""",
 )
 @click.option("--class", "class_name", metavar="NAME", help="Only this class.")
 @inputs.files_option
 @inputs.strict_option
 @inputs.skip_invalid_option
-@click.option("-o", "--output", type=click.Choice(("yaml", "json")), default="yaml", show_default=True)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(("yaml", "json")),
+    default="yaml",
+    show_default=True,
+    help="How to print the result.",
+)
 def export(class_name: str | None, files: tuple[str, ...], output: str) -> None:
     """Print each class as a DeviceClass that selects the same devices by a CEL expression.
 

@@ -10,7 +10,7 @@ import click
 
 from fairway.cli import inputs
 from fairway.cli.lazy import Options
-from fairway.cli.output import echo
+from fairway.cli.output import echo, print_structured
 
 if TYPE_CHECKING:
     from fairway.api.policy import Policy
@@ -82,8 +82,11 @@ def sandbox_option(function: F) -> F:
     return click.option("--sandbox", metavar="URL", envvar="FAIRWAY_SANDBOX", help=help)(function)
 
 
-def print_results(results: Sequence[Result]) -> None:
+def print_results(results: Sequence[Result], output: str) -> None:
     """One line for each object, and what became of it."""
+    if output != "table":
+        print_structured({"items": list(results)}, output)
+        return
     for result in results:
         echo(f"{result.object} {result.result}")
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 @click.command(
     epilog="""\b
 Examples:
-  fairway compare '{"cpu":"1","memory":"1G"}' '{"cpu":"2","memory":"2G","gpu":"2"}'
-  fairway compare '{"cpu":"4"}' '{"cpu":"4","gpu":"1"}' --default infinity -o json"""
+  fairway compare '{"cpu":"1","memory":"1G"}' '{"cpu":"2","gpu":"2"}'
+  fairway compare '{"cpu":"4"}' '{"cpu":"4","gpu":"1"}' --default infinity"""
 )
 @click.argument("left", metavar="L")
 @click.argument("right", metavar="R")

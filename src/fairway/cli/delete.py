@@ -8,6 +8,7 @@ import click
 
 from fairway.cli import inputs
 from fairway.cli.cluster_options import print_results, sandbox_option
+from fairway.cli.output import output_option
 
 if TYPE_CHECKING:
     from fairway.app.sandbox.api import ObjectName
@@ -16,16 +17,17 @@ if TYPE_CHECKING:
 @click.command(
     epilog="""\b
 Examples:
-  fairway delete job vision/sweep-3              a group with its pods, or a lone pod
-  fairway delete node gpu-1                      its pods are lost and wait again
-  fairway delete reservation language/pretrain   its nodes are free for other jobs
+  fairway delete job vision/sweep-3    a group with its pods, or a lone pod
+  fairway delete node gpu-1            its pods are lost and wait again
+  fairway delete rsv vision/big        its nodes are free for other jobs
   fairway delete -f examples/sandbox/gang.yaml"""
 )
 @click.argument("kind", required=False)
 @click.argument("names", nargs=-1, metavar="[NAMESPACE/]NAME...")
 @click.option("-f", "--file", "files", multiple=True, metavar="FILE", help="Delete the objects of these manifests.")
 @sandbox_option
-def command(kind: str | None, names: tuple[str, ...], files: tuple[str, ...], sandbox: str | None) -> None:
+@output_option
+def command(kind: str | None, names: tuple[str, ...], files: tuple[str, ...], sandbox: str | None, output: str) -> None:
     """Delete objects of the sandbox by KIND and NAME, or those of manifests, all of them or none."""
     if bool(files) == bool(kind) or (kind and not names):
         raise click.UsageError("expected a kind and names, or -f")
@@ -40,7 +42,7 @@ def command(kind: str | None, names: tuple[str, ...], files: tuple[str, ...], sa
     else:
         word = "Job" if kind.lower() in ("job", "jobs") else kind_named(kind).name
         wanted = [_object(word, name) for name in names]
-    print_results(Client.find(sandbox).delete(wanted))
+    print_results(Client.find(sandbox).delete(wanted), output)
 
 
 def _object(kind: str, text: str) -> ObjectName:

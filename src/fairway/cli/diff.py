@@ -11,7 +11,7 @@ from fairway.cli.output import console, echo, output_option, print_structured
     epilog="""\b
 Examples:
   fairway diff day.yaml --policy now.yaml --policy candidate.yaml
-  fairway diff day.yaml --policy default --policy candidate.yaml --seeds 10 --out out/"""
+  fairway diff day.yaml --policy default --policy b.yaml --seeds 10 --out out/"""
 )
 @click.argument("scenario", metavar="SCENARIO")
 @click.option(
@@ -23,11 +23,16 @@ Examples:
     help="A policy file, or `default` for the built-in one. Give two.",
 )
 @click.option(
-    "--seeds", type=click.IntRange(1, 1000), help="Runs of each; default 5 where the scenario is random, else 1."
+    "--seeds",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    help="Runs of each; default 5 where the scenario is random, else 1.",
 )
 @click.option("--out", "folder", metavar="DIR", help="Write the comparison and the page there.")
 @output_option
-@click.option("--workers", type=click.IntRange(1, 256), help="Processes to use; default one for each core.")
+@click.option(
+    "--workers", type=click.IntRange(1, 256), metavar="N", help="Processes to use; default one for each core."
+)
 def command(
     scenario: str,
     policies: tuple[str, ...],

@@ -8,6 +8,7 @@ from textwrap import wrap
 from rich.text import Text
 
 from fairway.app.explain.model import Counterfactual, Explanation, Forecast, JobStanding
+from fairway.cli.amounts import readable
 from fairway.cli.output import amount_text, console, one_line
 from fairway.cli.plan_table import bar, percent
 from fairway.scheduler.plan import QueueStanding
@@ -49,7 +50,9 @@ def _standing(said: Explanation) -> Iterator[tuple[str, str]]:
     if said.position:
         yield "queue position", f"{said.position} of {said.line} in its queue, priority {said.priority}"
     needs = "" if said.minimum <= 1 else f", needs {said.minimum} at once"
-    yield "pods", f"{said.ready} ready, {said.waiting} waiting{needs}"
+    starts = len(said.places) if said.standing is JobStanding.STARTING else 0
+    count = f"{starts} start" if starts else f"{said.ready} ready, {said.waiting} waiting"
+    yield "pods", f"{count}{needs}"
     if said.since:
         yield "created", said.since
     if said.queue is not None:
@@ -68,14 +71,18 @@ def _standing(said: Explanation) -> Iterator[tuple[str, str]]:
 
 
 def _queue_text(queue: QueueStanding) -> str:
-    reservation = [
-        f"{amount_text(queue.allocated[name], queue.reserved.get(name, '0'))} of {deserved} {name}"
+    held = [
+        f"{_amount(name, queue)} of {readable(name, deserved)} {name}"
         for name, deserved in queue.deserved.items()
         if (deserved, queue.allocated.get(name, "0"), queue.reserved.get(name, "0")) != ("0", "0", "0")
     ]
     state = "" if queue.state == "Open" else f"{queue.state.lower()}; "
     share = queue.dominant_share
-    return f"{state}{bar(share)} {percent(share)} of the cluster: {', '.join(reservation) or 'nothing'}"
+    return f"{state}{bar(share)} {percent(share)} of the cluster: {', '.join(held) or 'nothing'}"
+
+
+def _amount(name: str, queue: QueueStanding) -> str:
+    return amount_text(readable(name, queue.allocated[name]), readable(name, queue.reserved.get(name, "0")))
 
 
 def _counterfactual_lines(width: int, found: Counterfactual) -> Iterator[Text]:

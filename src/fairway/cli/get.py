@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from fairway.cli.listing import ListedObject
 
 EVENTS = 30
-"""Events that are shown; -o json has all that are kept."""
+FINISHED = 10
+"""Events and finished jobs in a table; a line below it counts the rest."""
 RHYTHM = 1.0
 """Seconds between two questions of `--watch`."""
 NUMBERS = ("pods", "weight", "share", "reserved", "allocated", "age")
@@ -24,12 +25,12 @@ NUMBERS = ("pods", "weight", "share", "reserved", "allocated", "age")
 @click.command(
     epilog="""\b
 Examples:
-  fairway get                              jobs: waiting, running and finished
-  fairway get q -o yaml                    queues; also po, no, pg, ns, pc, rsv, resclass, ...
+  fairway get                          jobs: waiting, running and finished
+  fairway get q -o yaml                queues; also po, no, pg, ns, rsv, ...
   fairway get pods -n vision -l app=web --sort-by age
   fairway get podgroup language/pretrain -o yaml
-  fairway get jobs -w                      again whenever one changes
-  fairway get reservations                 nodes that are kept for starving jobs
+  fairway get jobs -w                  again whenever one changes
+  fairway get reservations             nodes kept for starving jobs
   fairway get events"""
 )
 @click.argument("kind", default="jobs")
@@ -97,7 +98,7 @@ def _kind(word: str) -> str:
     lower = word.lower()
     rows = {name for row in ROWS for name in (row.lower(), f"{row.lower()}s")}
     full = SHORT_NAMES.get(lower, lower)
-    return full.rstrip("s").capitalize() if full in rows else kind_named(lower).name
+    return full.rstrip("s").capitalize() if full in rows else kind_named(word).name
 
 
 def _print(kind: str, found: Sequence[ListedObject], output: str) -> None:
@@ -109,7 +110,20 @@ def _print(kind: str, found: Sequence[ListedObject], output: str) -> None:
     elif not found:
         console().print("None.")
     else:
-        _rows(found[-EVENTS:] if kind == "Event" else found, output == "wide")
+        shown = list(found) if output == "wide" else _latest(kind, found)
+        _rows(shown, output == "wide")
+        if len(shown) < len(found):
+            what = "earlier events" if kind == "Event" else "jobs that finished earlier"
+            echo(f"... and {len(found) - len(shown)} {what}; -o wide lists all", err=True)
+
+
+def _latest(kind: str, found: Sequence[ListedObject]) -> list[ListedObject]:
+    """The last events, or all jobs but those that finished long ago: what a screen has room for."""
+    if kind == "Event":
+        return list(found[-EVENTS:])
+    done = [entry for entry in found if kind == "Job" and entry.cells["phase"] == "finished"]
+    left_out = {id(entry) for entry in sorted(done, key=lambda entry: entry.data["ended"])[:-FINISHED]}
+    return [entry for entry in found if id(entry) not in left_out]
 
 
 def _watch(kind: str, found: Sequence[ListedObject], ask: Callable[[], list[ListedObject]], output: str) -> None:

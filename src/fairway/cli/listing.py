@@ -82,11 +82,16 @@ def _queues(client: Client, objects: Sequence[dict[str, Any]], now: str) -> Iter
         meta = known.get(queue.name, {})
         created = meta.get("creationTimestamp", "")
         amounts = ", ".join(
-            f"{_amount(name, queue.allocated[name], queue.reserved.get(name, '0'))}/{readable(name, due)} {name}"
+            f"{_amount(name, queue.allocated[name], queue.reserved.get(name, '0'))} of {readable(name, due)} {name}"
             for name, due in queue.deserved.items()
+            if (due, queue.allocated[name], queue.reserved.get(name, "0")) != ("0", "0", "0")
         )
         cells = {"queue": queue.name, "weight": str(queue.weight), "state": queue.state}
-        cells |= {"share": f"{queue.dominant_share:.0%}", "age": _age(created, now), "allocated of deserved": amounts}
+        cells |= {
+            "share": f"{queue.dominant_share:.0%}",
+            "age": _age(created, now),
+            "allocated of deserved": amounts or "nothing",
+        }
         asked = ", ".join(f"{readable(name, amount)} {name}" for name, amount in queue.requested.items())
         wide = {"parent": queue.parent, "requested": asked}
         yield ListedObject(queue.name, _plain(queue), cells, wide, meta.get("labels", {}), created)
@@ -143,14 +148,14 @@ def _reservation(thing: dict[str, Any], now: str) -> ListedObject:
     cells = {
         "namespace": meta["namespace"],
         "name": meta["name"],
-        "job": f"{spec['jobRef']['kind']} {spec['jobRef']['name']}",
         "reserved": str(states.count("reserved")),
         "allocated": str(states.count("allocated")),
         "nodes": ", ".join(sorted({place["node"] for place in places})),
         "planned start": f"{start}{soft}",
         "age": _age(created, now),
     }
-    return ListedObject(_key(thing), thing, cells, {"since": _time(since)}, meta.get("labels", {}), created)
+    wide = {"since": _time(since), "job": f"{spec['jobRef']['kind']} {spec['jobRef']['name']}"}
+    return ListedObject(_key(thing), thing, cells, wide, meta.get("labels", {}), created)
 
 
 def _key(thing: dict[str, Any]) -> str:

@@ -44,9 +44,11 @@ Fairway {version}: a fair batch scheduler for Kubernetes that can say why a job
 waits, when it will start and what a change of policy would do.
 
 Try:
+  fairway sandbox
+      an embedded cluster with the real scheduler, live in this terminal
   fairway plan -f examples/cluster
       what would be placed where, what waits and why, what queues have
-  fairway explain team-vision/sweep -f examples/cluster
+  fairway explain team-language/pretrain -f examples/cluster
       why that job waits, what would start it now, and when it starts
   fairway policy show
       the policy that applies when you give none, setting by setting

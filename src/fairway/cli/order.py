@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import click
@@ -10,7 +11,7 @@ from fairway.cli.cluster_options import GivenCluster, cluster_options
 from fairway.cli.output import console, output_option, print_structured, table
 
 if TYPE_CHECKING:
-    from fairway.app.view.order import JobOrder
+    from fairway.app.view.order import JobOrder, OrderKey
 
 
 @click.command(
@@ -35,6 +36,17 @@ def command(job: str, given: GivenCluster, output: str) -> None:
     _print(found) if output == "table" else print_structured(found, output)
 
 
+def _to_the_second(key: OrderKey) -> OrderKey:
+    """Times without their fractions, where those are not what decides."""
+    from msgspec.structs import replace
+
+    texts = (key.own, key.before, key.after)
+    short = [None if text is None else re.sub(r"(T\d\d:\d\d:\d\d)\.\d+Z", r"\1Z", text) for text in texts]
+    if len(set(short)) < len(set(texts)):
+        return key
+    return replace(key, own=short[0] or "", before=short[1], after=short[2])
+
+
 def _print(found: JobOrder) -> None:
     out = console()
     out.print(
@@ -44,7 +56,7 @@ def _print(found: JobOrder) -> None:
     others = [("before", found.before), ("after", found.after)]
     columns = [f"{name}: {job}" for name, job in others if job is not None]
     rows = table("level", "plugin", "key", found.job, *columns)
-    for key in found.keys:
+    for key in map(_to_the_second, found.keys):
         texts = {"before": key.before or "", "after": key.after or ""}
         cells = [f"{texts[name]}{'  <- decides' * (name in key.decides)}" for name, job in others if job is not None]
         rows.add_row(key.level, key.plugin, key.key, key.own, *cells)

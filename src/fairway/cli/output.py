@@ -54,6 +54,11 @@ def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
     click.echo(escaped(text), err=err, nl=nl)
 
 
+def log_line(text: str) -> None:
+    """A line of a log, in one write: lines of two threads do not mix. Escaped so that JSON stays JSON."""
+    click.echo(_OBEYED.sub(lambda found: json_escape(found[0]), text) + "\n", err=True, nl=False)
+
+
 def warn(text: str) -> None:
     """A warning, on one line of standard error."""
     echo(f"Warning: {one_line(text)}", err=True)
@@ -158,7 +163,7 @@ def table(*columns: str, numbers: Sequence[str] = ()) -> Table:
     from rich import box
     from rich.table import Table
 
-    made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
+    made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for column in columns:
         made.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
     return made

@@ -14,7 +14,7 @@ from fairway.cli.output import output_option, print_structured, warn
 Examples:
   fairway plan -f cluster/
   fairway plan -f nodes.yaml -f jobs.yaml --policy policy.yaml -o json
-  fairway plan -f cluster/ --only job.yaml     what would happen to this job, and to the others because of it
+  fairway plan -f cluster/ --only job.yaml     if this job were submitted
   kubectl get nodes,pods,queues,podgroups -A -o json | fairway plan -f -"""
 )
 @manifests_options

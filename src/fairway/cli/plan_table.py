@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from rich.console import Console
 
+from fairway.cli.amounts import readable
 from fairway.cli.output import amount_text, console, table
 from fairway.devices.model.locating import KIND_PREFIX
 from fairway.scheduler.plan import Pending, Plan, Reservation
@@ -114,7 +115,7 @@ def _kind(job: Pending) -> tuple[str, ...]:
 
 
 def _print_shares(out: Console, plan: Plan) -> None:
-    out.print("Queues: what is allocated to them of what they deserve, and their share of the cluster")
+    out.print("Queues: allocated of deserved, and share of the cluster")
     rows = table("queue", "weight", "allocated", "share", "", numbers=("weight", "share"))
     for queue in plan.queues:
         allocated = _lines(queue.allocated, queue.reserved, queue.deserved)
@@ -164,8 +165,8 @@ def _lines(allocated: dict[str, str], reserved: dict[str, str], deserved: dict[s
         have, aside = allocated.get(name, "0"), reserved.get(name, "0")
         due = "0" if deserved is None else deserved.get(name, "0")
         if (have, aside, due) != ("0", "0", "0"):
-            of = "" if deserved is None else f" of {due}"
-            lines.append(f"{amount_text(have, aside)}{of} {_short(name)}")
+            of = "" if deserved is None else f" of {readable(name, due)}"
+            lines.append(f"{amount_text(readable(name, have), readable(name, aside))}{of} {_short(name)}")
     return "\n".join(lines) or "nothing"
 
 

@@ -27,12 +27,14 @@ def command() -> None:
 
 
 @command.command(
+    short_help="Check a policy file and print every error.",
     epilog="""\b
 Examples:
-  fairway policy check examples/policies/volcano.yaml"""
+  fairway policy check examples/policies/volcano.yaml""",
 )
 @click.argument("file")
-def check(file: str) -> None:
+@output_option
+def check(file: str, output: str) -> None:
     """Check the policy FILE and print every error; exits with status 1 if there is one."""
     from fairway.api.policy import load_policy
     from fairway.cli.errors import CheckFailed
@@ -43,19 +45,26 @@ def check(file: str) -> None:
     try:
         policy = load_policy(file, default_registry().catalog)
     except PolicyError as error:
+        if output != "table":
+            errors = [str(problem) for problem in error.problems]
+            print_structured({"file": file, "ok": False, "errors": errors}, output)
         count = len(error.problems)
         raise CheckFailed(f"{error}\n{count} error{'s' * (count > 1)} in {file}") from None
     for warning in (*policy.warnings, *backfill_warnings(policy)):
         warn(warning)
+    if output != "table":
+        print_structured({"file": file, "ok": True, "errors": []}, output)
+        return
     plugins = sum(1 for _ in policy.plugins())
     echo(f"{file}: ok, {len(policy.actions)} actions, {plugins} plugins in {len(policy.tiers)} tiers")
 
 
 @command.command(
+    short_help="Show every setting and where its value comes from.",
     epilog="""\b
 Examples:
   fairway policy show
-  fairway policy show my.yaml -o json"""
+  fairway policy show my.yaml -o json""",
 )
 @click.argument("file", required=False)
 @output_option
@@ -79,6 +88,7 @@ def show(file: str | None, output: str) -> None:
 
 @command.command(
     "import",
+    short_help="Turn Volcano's scheduler configuration into a policy.",
     epilog="""\b
 Examples:
   fairway policy import volcano-scheduler.conf > policy.yaml
@@ -105,7 +115,12 @@ def import_(file: str) -> None:
         warn(warning)
 
 
-@command.command()
+@command.command(
+    short_help="Print all actions, plugins and settings as Markdown.",
+    epilog="""\b
+Examples:
+  fairway policy reference > policy-reference.md""",
+)
 def reference() -> None:
     """Print the reference page of all actions, plugins and their settings, as Markdown."""
     from fairway.cli.reference import reference_page

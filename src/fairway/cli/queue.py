@@ -64,7 +64,7 @@ def _of_sandbox(queue: str | None, given: GivenCluster) -> Sequence[WaitingJob]:
 def print_waiting(rows: Sequence[WaitingJob]) -> None:
     from fairway.sim.spans import rounded_span
 
-    made = table("queue", "#", "job", "pods", "waiting", "starts in", "reason", numbers=("#", "pods", "priority"))
+    made = table("queue", "#", "job", "pods", "wait", "starts in", "reason", numbers=("#", "pods"))
     for row in rows:
         waiting = "" if row.waiting_for is None else rounded_span(row.waiting_for)
         mark = ", starving" if row.starving else ""

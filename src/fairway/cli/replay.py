@@ -14,8 +14,8 @@ MAX_LINES = 20
     epilog="""\b
 Examples:
   fairway simulate day.yaml --record log/
-  fairway replay log/ --at 17                      the plan of cycle 17, bit for bit
-  fairway replay log/ --at 17 --policy other.yaml  what another policy would have decided"""
+  fairway replay log/ --at 17                    the plan of cycle 17 again
+  fairway replay log/ --at 17 --policy new.yaml  by another policy"""
 )
 @click.argument("folder", metavar="DIR")
 @click.option("--at", "number", type=click.IntRange(min=0), required=True, metavar="N", help="The cycle's number.")

@@ -7,14 +7,16 @@ from typing import Any
 
 import click
 
+from fairway.cli.output import log_line
+
 
 @click.command(
     epilog="""\b
 Examples:
-  fairway run --kubeconfig ~/.kube/config --dry-run     decide and log, write nothing
-  fairway run --policy policy.yaml                      pods with schedulerName: fairway
-  fairway run --scheduler-names volcano                 as a drop-in for Volcano's scheduler
-  fairway run --config run.yaml --log-format json       settings from a file (kind: FairwayConfiguration)"""
+  fairway run --kubeconfig ~/.kube/config --dry-run   decide, write nothing
+  fairway run --policy policy.yaml                    schedulerName: fairway
+  fairway run --scheduler-names volcano               in place of Volcano's
+  fairway run --config run.yaml --log-format json     settings from a file"""
 )
 @click.option("--config", metavar="FILE", help="Settings: a file of kind FairwayConfiguration. Flags win over it.")
 @click.option("--kubeconfig", metavar="FILE", help="How to reach the cluster; default $KUBECONFIG, then as a pod.")
@@ -60,7 +62,7 @@ def command(config: str | None, **flags: Any) -> None:
 
     settings = read_settings(config, _given(flags))
     connection = find_connection(settings.kubeconfig, settings.context)
-    log = RunLog(settings.log_format, settings.log_level)
+    log = RunLog(settings.log_format, settings.log_level, write=log_line)
     click.get_current_context().exit(asyncio.run(LiveScheduler(settings, connection, log).run()))
 
 

@@ -28,10 +28,10 @@ FRAMES = 0.25
 @click.command(
     epilog="""\b
 Examples:
-  fairway sandbox                                two teams on a small GPU cluster, 60 times real time
+  fairway sandbox                   two teams on a small GPU cluster
   fairway sandbox -f examples/cluster --speed 600
-  fairway sandbox --once                         no screen: one moment, explained, and the report
-  fairway apply -f job.yaml                      in another terminal; also: get, delete, explain JOB"""
+  fairway sandbox --once            no screen: one moment, and the report
+  fairway apply -f job.yaml         in another terminal; also get, queue"""
 )
 @click.option(
     "-f", "--file", "files", multiple=True, metavar="FILE", help="Start with these manifests instead of the demo."
@@ -43,7 +43,9 @@ Examples:
 @click.option("--out", "folder", metavar="DIR", help="With --once: write the report, its page and the jobs there.")
 @click.option("--state", metavar="FILE", help="The file that keeps its state; default in your state folder.")
 @click.option("--fresh", is_flag=True, help="Delete the saved state and start again.")
-@click.option("--port", type=click.IntRange(0, 65535), help="The port for the other commands; 0 is any free one.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), metavar="N", help="The port for the other commands; 0 is any free one."
+)
 @click.option("--paranoid", is_flag=True, help="Check every sum and kept column after each cycle; slow.")
 def command(
     files: tuple[str, ...],

@@ -19,18 +19,25 @@ if TYPE_CHECKING:
     from fairway.sim.scenario import Scenario
 
 
+def _seed(_: click.Context, __: click.Parameter, given: int | None) -> int | None:
+    """A number of 64 bits; click's own range would be half of the help."""
+    if given is not None and not -(2**63) <= given < 2**63:
+        raise click.BadParameter(f"{given} is not a whole number of 64 bits")
+    return given
+
+
 @click.command(
     epilog="""\b
 Examples:
   fairway simulate examples/scenarios/starving.yaml
-  fairway simulate day.yaml --policy candidate.yaml --out out/  report.html, report.json, jobs.csv
-  fairway simulate day.yaml --assert                            a policy test: exits with status 1 if one fails"""
+  fairway simulate day.yaml --policy new.yaml --out out/   out/report.html
+  fairway simulate day.yaml --assert    a policy test: exits with 1"""
 )
 @click.argument("scenario", metavar="SCENARIO")
 @inputs.policy_option
 @inputs.skip_invalid_option
 @click.option("--out", "folder", metavar="DIR", help="Write the report, the page and the jobs there.")
-@click.option("--seed", type=click.IntRange(-(2**63), 2**63 - 1), help="Instead of the scenario's own seed.")
+@click.option("--seed", type=int, callback=_seed, metavar="N", help="Instead of the scenario's own seed.")
 @click.option(
     "--estimate",
     metavar="HOW",

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     epilog="""\b
 Examples:
   fairway sweep day.yaml --set reserve.reservedNodePercent=10,30,50
-  fairway sweep day.yaml --set drf.priorityFirst=true,false --set nodeorder.mostAllocated=0,1 --seeds 5
-  fairway sweep day.yaml --set reserve.starvingJobTimeThreshold=600,3600 --dask tcp://scheduler:8786"""
+  fairway sweep day.yaml --set drf.priorityFirst=true,false --seeds 5
+  fairway sweep day.yaml --set binpack.weight=1,5 --dask tcp://host:8786"""
 )
 @click.argument("scenario", metavar="SCENARIO")
 @inputs.policy_option
@@ -32,8 +32,12 @@ Examples:
     metavar="PATH=VALUES",
     help="An argument, as action-or-plugin.argument, and the values to try, separated by commas.",
 )
-@click.option("--seeds", type=click.IntRange(1, 1000), default=1, show_default=True, help="Runs of each combination.")
-@click.option("--workers", type=click.IntRange(1, 256), help="Processes to use; default one for each core.")
+@click.option(
+    "--seeds", type=click.IntRange(1, 1000), metavar="N", default=1, show_default=True, help="Runs of each combination."
+)
+@click.option(
+    "--workers", type=click.IntRange(1, 256), metavar="N", help="Processes to use; default one for each core."
+)
 @click.option("--dask", metavar="ADDRESS", help="Run on this Dask cluster instead (extra `sweep`).")
 @output_option
 def command(

@@ -7,7 +7,6 @@ log.info("bound", pod="a/p", node="n1")
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -18,21 +17,15 @@ from fairway.clock import Clock, format_rfc3339, wall_clock
 LEVELS = ("debug", "info", "warning", "error")
 
 
-def to_stderr(line: str) -> None:
-    """Written as one piece: lines of two threads do not mix."""
-    sys.stderr.write(line + "\n")
-    sys.stderr.flush()
-
-
 class RunLog:
-    """See the module. May be used from any thread."""
+    """See the module. May be used from any thread; `write` takes a line whole, so that lines do not mix."""
 
     def __init__(
         self,
         form: str = "text",
         level: str = "info",
         *,
-        write: Callable[[str], None] = to_stderr,
+        write: Callable[[str], None],
         clock: Clock = wall_clock,
     ) -> None:
         self._json = form == "json"

@@ -47,7 +47,9 @@ def demo_scenario() -> Scenario:
 def demo_world() -> InitialWorld:
     scenario = demo_scenario()
     objects = load([str(scenario.resolve(name)) for name in scenario.file.cluster.manifests]).objects
-    return InitialWorld(scenario.start, objects, demo_round(0), demo=True)
+    return InitialWorld(
+        scenario.start, [_created(thing, scenario.start) for thing in objects], demo_round(0), demo=True
+    )
 
 
 def demo_round(number: int) -> list[LaterJob]:

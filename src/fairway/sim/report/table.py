@@ -40,7 +40,7 @@ def tables(report: RunReport, speed: Speed | None = None) -> Iterator[Renderable
 
 def plain_table(*columns: str) -> Table:
     """Names to the left, figures to the right."""
-    made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 2, 0, 0))
+    made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for index, column in enumerate(columns):
         made.add_column(column, justify="right" if index else "left", overflow="fold")
     return made
