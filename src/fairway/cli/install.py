@@ -12,11 +12,11 @@ from fairway.cli.output import echo
 @click.command(
     epilog="""\b
 Examples:
-  fairway install --crds-only | kubectl apply -f -     first the kinds, then all that uses them
-  fairway install | kubectl apply -f -
-  fairway install --scheduler-names fairway,volcano --no-volcano-crds     beside Volcano's controllers
-  fairway install -o helm --out chart/                 a chart whose values are these options
-  fairway install -o kustomize --out base/ """
+  fairway install --crds-only | kubectl apply -f -     first the kinds
+  fairway install | kubectl apply -f -                 then all that uses them
+  fairway install --scheduler-names volcano --no-volcano-crds
+  fairway install -o helm --out chart/                 a chart with these options
+  fairway install -o kustomize --out base/"""
 )
 @click.option("--namespace", metavar="NAME", default="fairway-system", show_default=True, help="Of the scheduler.")
 @click.option(
