@@ -15,7 +15,7 @@ Examples:
   fairway install --crds-only | kubectl apply -f -     first the kinds
   fairway install | kubectl apply -f -                 then all that uses them
   fairway install --scheduler-names volcano --no-volcano-crds
-  fairway install -o helm --out chart/                 a chart with these options
+  fairway install -o helm --out chart/                 a chart
   fairway install -o kustomize --out base/"""
 )
 @click.option("--namespace", metavar="NAME", default="fairway-system", show_default=True, help="Of the scheduler.")
