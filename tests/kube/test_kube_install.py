@@ -157,6 +157,7 @@ def test_the_policy_that_is_installed_is_one() -> None:
 
 def test_the_stream_is_the_objects() -> None:
     assert list(yaml.safe_load_all(output.stream(InstallOptions()))) == bundle.objects(InstallOptions())
+    assert yaml.safe_load(invoke("install", "-o", "json").out)["items"] == bundle.objects(InstallOptions())
 
 
 def test_crds_only_and_without_those_of_volcano() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,14 +21,14 @@ POLICY = "policy.json"
 
 
 @contextmanager
-def recording_to(folder: Path, policy: Policy) -> Iterator[Recorder]:
+def recording_to(folder: Path, policy: Policy, scheduler_names: Iterable[str] | None = None) -> Iterator[Recorder]:
     """A listener that records into a folder for as long as it is open; the files appear when it is closed."""
     folder.mkdir(parents=True, exist_ok=True)
     with OutputFiles(folder) as files:
         files.write(POLICY, policy_text(policy).encode())
         # Without a time in the header the same run gives the same bytes.
         with gzip.GzipFile("", "wb", fileobj=files.create(EVENTS), mtime=0) as file:
-            yield Recorder(file.write)
+            yield Recorder(file.write, scheduler_names)
 
 
 def read_cycle(folder: Path, number: int) -> RecordedCycle:

@@ -12,8 +12,6 @@ from fairway.cli.output import echo, output_option, print_structured, warn
 if TYPE_CHECKING:
     from fairway.devices.track.ledger import DeviceLedger
 
-_FILES_HELP = "Manifests: a file, a folder, a glob, or - for standard input. May be given several times."
-
 
 @click.group(
     invoke_without_command=True,
@@ -23,7 +21,7 @@ Examples:
   fairway classes match --class nvidia.high.mem --device n1/gpu-0 -f cluster/
   fairway classes export -f classes.yaml""",
 )
-@click.option("-f", "--file", "files", multiple=True, metavar="FILE", help=_FILES_HELP)
+@inputs.cluster_or_files_of_group_option
 @inputs.strict_option
 @inputs.skip_invalid_option
 @output_option
@@ -32,12 +30,10 @@ def command(context: click.Context, files: tuple[str, ...], output: str) -> None
     """List resource classes: their devices, the pods that use them, and the devices that almost match."""
     if context.invoked_subcommand is not None:
         return
-    if not files:
-        raise click.UsageError("Missing option '-f' / '--file'.")
     from fairway.cli.classes_view import print_reports, report_as_data
     from fairway.devices.track.report import class_reports
 
-    ledger = _ledger(files)
+    ledger = _ledger(inputs.required_files(files))
     reports = class_reports(ledger)
     if output == "table":
         print_reports(reports)
@@ -54,7 +50,7 @@ Examples:
 @click.option("--class", "class_name", required=True, metavar="NAME", help="The class.")
 @click.option("--device", required=True, metavar="NAME", help="The device, or NODE/DEVICE where several have the name.")
 @click.option("--node", metavar="NAME", help="The node of the device.")
-@inputs.files_option
+@inputs.cluster_or_files_option
 @inputs.strict_option
 @inputs.skip_invalid_option
 @output_option
@@ -86,7 +82,7 @@ Examples:
   fairway classes export -f classes.yaml | kubectl apply -f -""",
 )
 @click.option("--class", "class_name", metavar="NAME", help="Only this class.")
-@inputs.files_option
+@inputs.cluster_or_files_option
 @inputs.strict_option
 @inputs.skip_invalid_option
 @click.option(

@@ -1,4 +1,4 @@
-"""Which cluster a command is about: that of manifests, with policy, time and schedulers, or the sandbox that runs."""
+"""Which cluster a command is about: that of manifests or a live one, with policy, time and schedulers, or the sandbox."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ class GivenCluster(NamedTuple):
 
 
 def manifests_options(function: F) -> F:
-    """The cluster of manifests, as the parameter `given`."""
-    return _with_options(function, inputs.files_option, *_ABOUT_MANIFESTS)
+    """The cluster of manifests, or a live one, as the parameter `given`."""
+    return _with_options(function, inputs.cluster_or_files_option, *_ABOUT_MANIFESTS)
 
 
 def cluster_options(function: F) -> F:
-    """The cluster of manifests, or the sandbox that runs, as the parameter `given`."""
-    return _with_options(function, _files_or_sandbox, *_ABOUT_MANIFESTS, sandbox_option)
+    """The cluster of manifests, a live one, or the sandbox that runs, as the parameter `given`."""
+    return _with_options(function, inputs.cluster_files_or_sandbox_option, *_ABOUT_MANIFESTS, sandbox_option)
 
 
 def sandbox_option(function: F) -> F:
@@ -89,11 +89,6 @@ def print_results(results: Sequence[Result], output: str) -> None:
         return
     for result in results:
         echo(f"{result.object} {result.result}")
-
-
-def _files_or_sandbox(function: F) -> F:
-    help = "Manifests; default the sandbox that runs."
-    return click.option("-f", "--file", "files", multiple=True, metavar="FILE", help=help)(function)
 
 
 _ABOUT_MANIFESTS: tuple[Callable[[Any], Any], ...] = (

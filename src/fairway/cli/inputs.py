@@ -32,6 +32,66 @@ def files_option(function: F) -> F:
     return click.option("-f", "--file", "files", multiple=True, required=True, metavar="FILE", help=help)(function)
 
 
+CLUSTER = "the cluster"
+"""Stands for a live cluster where commands are given files."""
+
+
+def cluster_or_files_option(function: F) -> F:
+    """Manifests, or a live cluster."""
+    return _cluster_options(_files(True, "Manifests: a file, a folder, a glob, or - for standard input. Repeatable."))(
+        function
+    )
+
+
+def cluster_files_or_sandbox_option(function: F) -> F:
+    """Manifests, a live cluster, or neither: the sandbox that runs."""
+    return _cluster_options(_files(False, "Manifests; default the sandbox that runs."))(function)
+
+
+def cluster_or_files_of_group_option(function: F) -> F:
+    """For a group of commands that has an answer of its own: it asks for `required_files` itself."""
+    return _cluster_options(_files(False, "Manifests: a file, a folder, a glob, or - for standard input. Repeatable."))(
+        function
+    )
+
+
+def required_files(files: tuple[str, ...]) -> tuple[str, ...]:
+    if not files:
+        raise click.UsageError("Missing option '-f' / '--file', or '--kubeconfig' / '--context' for a cluster.")
+    return files
+
+
+def _files(required: bool, help: str) -> Callable[[F], F]:
+    def given(context: click.Context, _: click.Parameter, files: tuple[str, ...]) -> tuple[str, ...]:
+        options = context.ensure_object(Options)
+        if not options.asks_cluster:
+            return required_files(files) if required else files
+        if files:
+            raise click.UsageError("-f and --kubeconfig or --context exclude each other")
+        return (CLUSTER,)
+
+    return click.option("-f", "--file", "files", multiple=True, metavar="FILE", callback=given, help=help)
+
+
+def _cluster_options(files: Callable[[F], F]) -> Callable[[F], F]:
+    def keep(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            options = context.ensure_object(Options)
+            options.asks_cluster = True
+            setattr(options, str(parameter.name), value)
+
+    def decorate(function: F) -> F:
+        for flag, metavar, help in (
+            ("--context", "NAME", "Ask the live cluster of this context of the kubeconfig."),
+            ("--kubeconfig", "FILE", "Ask the live cluster of this kubeconfig; nothing is changed there."),
+        ):
+            option = click.option(flag, metavar=metavar, is_eager=True, expose_value=False, callback=keep, help=help)
+            function = option(function)
+        return files(function)
+
+    return decorate
+
+
 def strict_option(function: F) -> F:
     help = "Refuse objects that have a field which their API does not have; else that is a warning."
     return click.option("--strict", is_flag=True, expose_value=False, callback=_set_strict, help=help)(function)
@@ -190,6 +250,8 @@ def read_manifests(
     from fairway.api.manifests import load
     from fairway.errors import InputError
 
+    if tuple(files) == (CLUSTER,):
+        return live_manifests()
     with naming_skip_invalid() as options:
         manifests = check(load(files, skip_invalid=options.skip_invalid, strict=options.strict))
     if not manifests.objects:
@@ -197,6 +259,21 @@ def read_manifests(
         raise InputError(f"{', '.join(files)[:200]}: {found}, expected at least one object to read")
     report_set_aside(manifests.invalid, manifests.set_aside)
     return manifests
+
+
+def live_manifests() -> Manifests:
+    """The objects of the live cluster that the options name."""
+    from fairway.api.manifests import Manifests
+    from fairway.errors import InputError
+
+    try:
+        from fairway.kube.configuration import find_connection
+        from fairway.kube.whole_cluster import read_cluster
+    except ModuleNotFoundError as error:
+        raise InputError(f"{error.name} is not installed, expected: pip install 'fairway[kube]'") from None
+    options = click.get_current_context().ensure_object(Options)
+    reading = read_cluster(find_connection(options.kubeconfig, options.context))
+    return Manifests(reading.objects, [f"left out: {text}" for text in reading.left_out], {})
 
 
 @contextmanager

@@ -48,10 +48,10 @@ Examples:
 @click.option(
     "-o",
     "--output",
-    type=click.Choice(["yaml", "kustomize", "helm"]),
+    type=click.Choice(["yaml", "json", "kustomize", "helm"]),
     default="yaml",
     show_default=True,
-    help="One stream of objects, a kustomize base, or a Helm chart.",
+    help="One stream of objects, the same as a list, a kustomize base, or a Helm chart.",
 )
 @click.option("--out", metavar="FOLDER", help="Write files there; a base and a chart need it.")
 def command(
@@ -99,12 +99,14 @@ def command(
     )
     if output == "yaml":
         texts = {"fairway.yaml": writing.stream(options)}
+    elif output == "json":
+        texts = {"fairway.json": writing.json_list(options)}
     elif out is None:
         raise InputError(f"-o {output} writes several files, expected --out FOLDER")
     else:
         texts = writing.helm_chart(options) if output == "helm" else writing.kustomize_base(options)
     if out is None:
-        echo(texts["fairway.yaml"], nl=False)
+        echo("".join(texts.values()), nl=False)
     else:
         _write(out, texts)
 

@@ -23,6 +23,10 @@ class Options:
         self.skip_invalid = False
         self.strict = False
         """Unknown fields in manifests are errors."""
+        self.asks_cluster = False
+        """The objects are those of a live cluster: `kubeconfig` and `context` say which."""
+        self.kubeconfig: str | None = None
+        self.context: str | None = None
         self.set_aside = 0
         """Objects that `--skip-invalid` has set aside so far."""
 

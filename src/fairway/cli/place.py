@@ -32,7 +32,7 @@ Examples:
   fairway place -f fleet/ -f placement.yaml -o json
   fairway place -f fleet.yaml --now 2026-01-01T00:00:00Z -o yaml"""
 )
-@inputs.files_option
+@inputs.cluster_or_files_option
 @inputs.strict_option
 @inputs.skip_invalid_option
 @inputs.now_option

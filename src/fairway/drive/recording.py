@@ -4,6 +4,7 @@ A recording is lines of JSON: everything that the state was told, in order, and 
 its time and the digest of its plan. It is made by a listener, so any world can be recorded; where the lines go and
 come from is the caller's business.
 
+    {"schedulerNames": ["fairway"]}          at the beginning, where not every pod is scheduled
     {"upsert": "Pod", "object": {...}}       {"delete": "Pod", "object": {...}}
     {"cycle": 17, "now": "2026-01-01T00:00:05Z", "plan": "<sha256>"}
 """
@@ -41,8 +42,10 @@ def digest(plan: Plan) -> str:
 class Recorder:
     """A listener that writes a recording. Every cycle must have reasons: they are part of the plan."""
 
-    def __init__(self, write: Callable[[bytes], object]) -> None:
+    def __init__(self, write: Callable[[bytes], object], scheduler_names: Iterable[str] | None = None) -> None:
         self._write = write
+        if scheduler_names is not None:
+            self._line({"schedulerNames": sorted(scheduler_names)})
 
     def applied(self, events: Sequence[Event]) -> None:
         for event in events:
@@ -77,6 +80,9 @@ def read_cycle(lines: Iterable[str], number: int, source: str) -> RecordedCycle:
     for count, text in enumerate(lines, 1):
         place = f"{source}:{count}"
         line = _decoded(place, text)
+        if "schedulerNames" in line and count == 1:
+            state = ClusterState(_names(place, line["schedulerNames"]))
+            continue
         if "cycle" not in line:
             state.apply(_event(place, line))
             continue
@@ -88,6 +94,13 @@ def read_cycle(lines: Iterable[str], number: int, source: str) -> RecordedCycle:
             return RecordedCycle(last, now, found, state)
     cycles = f"its cycles are 0 to {last}" if last >= 0 else "it has no cycle"
     raise InputError(f"{source}: there is no cycle {number}, {cycles}")
+
+
+def _names(place: str, names: Any) -> list[str]:
+    try:
+        return msgspec.convert(names, list[str])
+    except msgspec.ValidationError as error:
+        raise InputError(f"{place}: not a line of a recording: {error}") from None
 
 
 def _decoded(place: str, text: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import yaml
@@ -37,6 +38,11 @@ def documents(things: list[Manifest]) -> str:
 
 def stream(options: InstallOptions) -> str:
     return documents(objects(options))
+
+
+def json_list(options: InstallOptions) -> str:
+    found = {"apiVersion": "v1", "kind": "List", "items": objects(options)}
+    return json.dumps(found, indent=2) + "\n"
 
 
 def kustomize_base(options: InstallOptions) -> Texts:

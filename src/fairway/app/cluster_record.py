@@ -1,0 +1,81 @@
+"""A cluster as files: what decisions are made from, and nothing else.
+
+    objects/pods.json ...   one list for each kind: `plan`, `explain`, `sandbox` and scenarios take the folder
+    cycle/                  one decided cycle: `replay` decides it again, as it was or under another policy
+
+Only the fields that rules read are written. Annotations are free text that may hold anything, so only those of APIs
+that scheduling knows are kept. Secrets, environment variables, commands and images are not even read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from fairway.api.kinds import ApiObject
+from fairway.api.policy import Policy
+from fairway.app.recordings import recording_to
+from fairway.app.records import written
+from fairway.clock import Micros
+from fairway.drive.loop import Cycle
+from fairway.scheduler.decide import decide
+from fairway.sim.report.files import OutputFiles
+from fairway.state.cluster import ClusterState
+from fairway.state.events import Upserted
+from fairway.state.names import arrival_order
+
+OBJECTS, CYCLE = "objects", "cycle"
+_DOMAINS = ("fairway.dev", "volcano.sh", "k8s.io", "kubernetes.io", "x-k8s.io")
+_FREE_TEXT = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
+
+
+def without_free_text(thing: ApiObject) -> ApiObject:
+    """The object with only those annotations that scheduling may read."""
+    notes = thing.metadata.annotations
+    kept = {name: text for name, text in notes.items() if _is_known(name)}
+    if len(kept) == len(notes):
+        return thing
+    found: ApiObject = replace(thing, metadata=replace(thing.metadata, annotations=kept))
+    return found
+
+
+def _is_known(name: str) -> bool:
+    domain = name.partition("/")[0] if "/" in name else ""
+    return name not in _FREE_TEXT and any(domain == known or domain.endswith(f".{known}") for known in _DOMAINS)
+
+
+def record_cluster(
+    folder: Path, objects: Iterable[ApiObject], policy: Policy, now: Micros, scheduler_names: Sequence[str] | None
+) -> dict[str, int]:
+    """Write both folders; how many objects there are of each kind."""
+    things = [without_free_text(thing) for thing in arrival_order(list(objects))]
+    by_kind: dict[str, list[msgspec.Raw]] = {}
+    for thing in things:
+        by_kind.setdefault(type(thing).__name__, []).append(written(thing))
+    (folder / OBJECTS).mkdir(parents=True, exist_ok=True)
+    with OutputFiles(folder / OBJECTS) as files:
+        for kind, raw in sorted(by_kind.items()):
+            files.write(f"{kind.lower()}.json", _list_text(raw))
+    _record_cycle(folder / CYCLE, things, policy, now, scheduler_names)
+    return {kind: len(raw) for kind, raw in sorted(by_kind.items())}
+
+
+def _list_text(items: list[msgspec.Raw]) -> bytes:
+    """A line for each object, so that two recordings can be compared by any tool."""
+    return b'{"apiVersion": "v1", "kind": "List", "items": [\n' + b",\n".join(map(bytes, items)) + b"\n]}\n"
+
+
+def _record_cycle(
+    folder: Path, things: Sequence[ApiObject], policy: Policy, now: Micros, scheduler_names: Sequence[str] | None
+) -> None:
+    state = ClusterState(scheduler_names)
+    events = [Upserted(thing) for thing in things]
+    for event in events:
+        state.apply(event)
+    plan = decide(state, policy, now)
+    with recording_to(folder, policy, scheduler_names) as recorder:
+        recorder.applied(events)
+        recorder.decided(Cycle(0, now, plan, (), True, 0))
