@@ -1,4 +1,4 @@
-"""Which cluster a command is about: that of manifests or a live one, with policy, time and schedulers, or the sandbox."""
+"""Which cluster a command is about: that of manifests or a live one, with policy and time, or the sandbox."""
 
 from __future__ import annotations
 

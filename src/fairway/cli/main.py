@@ -33,7 +33,7 @@ COMMANDS = {
     "simulate": "run a scenario or trace through time and report the results",
     "diff": "the same jobs under two policies: what gains, what loses",
     "sweep": "many policies on one scenario, in parallel, as one table",
-    "record": "write what the scheduler reads of a cluster to files; never secrets",
+    "record": "write what the scheduler reads of a cluster to files",
     "replay": "decide a logged cycle again, as it was or under another policy",
     "compare": "compare two resource lists in all nine ways",
     "policy": "check, show and explain policy files",
