@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.api.numbers import LongNumber
+from fairway.api.json_text import LongNumber
 from fairway.api.yaml_text import MAX_ALIASED, MAX_DEPTH, YamlProblem, YamlReader
 
 

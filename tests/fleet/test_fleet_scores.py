@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.fleet import cut
-from fairway.fleet.scores import MISSING, balance_table, by_amount, by_ratio
+from fairway.fleet.scores import MISSING, balance_table, best, by_amount, by_ratio, preference, ranked
 from fleet.fleet_objects import cluster, decide, decision, exact, fleet, placement, run, scores
 from oracles import fleet_scores as reference
 
@@ -175,8 +174,8 @@ def test_who_is_chosen_is_who_the_slow_cut_chooses(
     totals, rank = np.array(points), np.array(names[: len(points)]).argsort().argsort()
     index = np.flatnonzero(totals > -2)
     chosen = np.array(sorted(slot for slot in before if slot in index), np.int64)
-    keys = cut.preference(totals, rank, index, chosen, gain)
-    fast = cut.ranked(cut.best(keys, index, count), totals, rank)
+    keys = preference(totals, rank, index, chosen, gain)
+    fast = ranked(best(keys, index, count), totals, rank)
     by_name = {str(rank[slot]): slot for slot in index}
     slow = reference.cut(
         {name: points[slot] for name, slot in by_name.items()}, {str(rank[slot]) for slot in chosen}, count, gain

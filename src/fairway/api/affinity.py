@@ -1,12 +1,15 @@
-"""Where a pod may or would rather go: node selectors, pod affinity, taints and tolerations, spreading."""
+"""Where a pod may or would rather go: node selectors, pod affinity, taints and tolerations, spreading. `satisfies` says
+whether labels satisfy a selector: the one answer for pods, namespaces and clusters alike.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
 
 import msgspec
 
-from fairway.api.meta import ApiStruct, Int64, LabelSelector, Positive, Time
+from fairway.api.meta import ApiStruct, Int64, LabelSelector, LabelSelectorRequirement, Positive, Time
 
 NodeSelectorOperator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 TolerationOperator = Literal["", "Equal", "Exists"]
@@ -99,3 +102,29 @@ class TopologySpreadConstraint(ApiStruct, frozen=True):
     node_affinity_policy: NodeInclusionPolicy = "Honor"
     node_taints_policy: NodeInclusionPolicy = "Ignore"
     match_label_keys: tuple[str, ...] = ()
+
+
+def matches(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
+    """An empty selector matches everything; no selector matches nothing."""
+    if selector is None:
+        return False
+    return all(labels.get(key) == value for key, value in selector.match_labels.items()) and satisfies(
+        selector.match_expressions, labels
+    )
+
+
+def satisfies(requirements: Iterable[LabelSelectorRequirement], labels: Mapping[str, str]) -> bool:
+    """Whether every requirement holds. NotIn and DoesNotExist hold where the key is absent."""
+    return all(_holds(requirement, labels.get(requirement.key)) for requirement in requirements)
+
+
+def _holds(requirement: LabelSelectorRequirement, value: str | None) -> bool:
+    match requirement.operator:
+        case "In":
+            return value in requirement.values
+        case "NotIn":
+            return value not in requirement.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None

@@ -13,9 +13,8 @@ from functools import cache
 
 import msgspec
 
-from fairway.api.json_text import TOO_DEEP, JsonProblem, first_byte, problem, spans
+from fairway.api.json_text import TOO_DEEP, JsonProblem, first_byte, floating, integer, problem, spans
 from fairway.api.locate import JsonLines, YamlLines
-from fairway.api.numbers import floating, integer
 from fairway.api.shape import Path
 from fairway.api.sources import MAX_YAML_BYTES, Source
 from fairway.api.unknown_fields import refusing

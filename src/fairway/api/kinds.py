@@ -26,7 +26,7 @@ from fairway.api.reservations import Reservation
 from fairway.api.scheduling import PodDisruptionBudget, PodGroup, PriorityClass, Queue
 from fairway.api.shape import Finding
 from fairway.api.topology import HyperNode, check_hyper_node
-from fairway.api.validation import cluster, devices, fleet, pods, reservations, scheduling
+from fairway.api.validation import cluster, devices, fleet, pods
 from fairway.api.validation.labels import check_metadata
 from fairway.api.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 
@@ -136,12 +136,12 @@ def _kinds() -> Iterator[Kind]:
 
 def _scheduling_kinds() -> Iterator[Kind]:
     batch = ("scheduling.volcano.sh/v1beta1",)
-    yield Kind("PriorityClass", ("scheduling.k8s.io/v1",), PriorityClass, scheduling.check_priority_class)
+    yield Kind("PriorityClass", ("scheduling.k8s.io/v1",), PriorityClass, cluster.check_priority_class)
     yield Kind(
         "PodDisruptionBudget",
         ("policy/v1",),
         PodDisruptionBudget,
-        scheduling.check_pod_disruption_budget,
+        cluster.check_pod_disruption_budget,
         namespaced=True,
     )
     queue_fields = {
@@ -150,11 +150,11 @@ def _scheduling_kinds() -> Iterator[Kind]:
         "extendClusters": "see fairway place for fleets",
         "type": "all queues are alike",
     }
-    yield Kind("Queue", batch, Queue, scheduling.check_queue, not_honoured=queue_fields)
+    yield Kind("Queue", batch, Queue, cluster.check_queue, not_honoured=queue_fields)
     group_fields = {"subGroupPolicy": "minTaskMember gives roles their own minimum"}
-    yield Kind("PodGroup", batch, PodGroup, scheduling.check_pod_group, namespaced=True, not_honoured=group_fields)
+    yield Kind("PodGroup", batch, PodGroup, cluster.check_pod_group, namespaced=True, not_honoured=group_fields)
     yield Kind("HyperNode", ("topology.volcano.sh/v1alpha1",), HyperNode, check_hyper_node)
-    yield Kind("Reservation", ("fairway.dev/v1alpha1",), Reservation, reservations.check_reservation, namespaced=True)
+    yield Kind("Reservation", ("fairway.dev/v1alpha1",), Reservation, cluster.check_reservation, namespaced=True)
 
 
 def _device_kinds() -> Iterator[Kind]:

@@ -27,7 +27,7 @@ from fairway.api.shape import Finding, Path, describe, fit, path_text
 from fairway.api.sources import read_sources
 from fairway.api.templates import expand, is_expanded, is_template
 from fairway.api.unknown_fields import unknown_fields
-from fairway.api.validation.scheduling import queue_levels
+from fairway.api.validation.cluster import queue_levels
 from fairway.errors import ManifestError, Problem
 
 MAX_PROBLEMS = 50

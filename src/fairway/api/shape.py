@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
+from fairway.api.json_text import LongNumber
 from fairway.api.meta import Time
-from fairway.api.numbers import LongNumber
 
 Path = tuple[str | int, ...]
 """Where in an object: field names, map keys and list positions."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from fairway.api.numbers import MAX_DIGITS, LongNumber, floating
+from fairway.api.json_text import MAX_DIGITS, LongNumber, floating
 
 MAX_DEPTH = 100
 """Levels of nesting: three times what the deepest Kubernetes object has."""

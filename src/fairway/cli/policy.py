@@ -102,8 +102,8 @@ def import_(file: str) -> None:
 
     The policy goes to standard output. What has no counterpart is listed on standard error, with what is done instead.
     """
+    from fairway.api.peers import volcano_configuration
     from fairway.api.policy import parse_policy
-    from fairway.api.volcano_policy import volcano_configuration
     from fairway.cli.inputs import read_text
     from fairway.scheduler.plugins.installed import default_registry
 

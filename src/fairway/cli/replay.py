@@ -48,7 +48,7 @@ def command(folder: str, number: int, policy_file: str | None, output: str) -> N
     if same:
         echo(f"Cycle {number}: the same plan, to the byte.", err=True)
     elif policy_file is not None:
-        from fairway.cli.plan_difference import differences
+        from fairway.cli.plan_only import differences
 
         found = differences(decide(logged.state, logged_policy, logged.now), plan)
         said = ":" if found else "; it does the same, for other reasons."

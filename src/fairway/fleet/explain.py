@@ -9,7 +9,7 @@ import numpy as np
 
 from fairway.api.fleet import ClusterSelector, ManagedCluster
 from fairway.clock import format_rfc3339
-from fairway.fleet import cel, cut, slices, spread, taints
+from fairway.fleet import cel, slices, spread, taints
 from fairway.fleet.decided import DecidedPlacement, Ranking
 from fairway.fleet.facts import ClusterFacts
 from fairway.fleet.names import (
@@ -25,6 +25,7 @@ from fairway.fleet.names import (
     PREFER_NO_SELECT,
 )
 from fairway.fleet.pool import ClusterPool
+from fairway.fleet.scores import preference, ranked
 from fairway.fleet.selection import unmet
 
 
@@ -89,7 +90,7 @@ def filtered(outcome: DecidedPlacement) -> tuple[Filtered, ...]:
         return ()
     passed = frozenset(ranking.pool.index.tolist())
     left = np.array(sorted(passed - outcome.chosen_set), np.int64)
-    below = cut.ranked(left, ranking.totals, view.rank)
+    below = ranked(left, ranking.totals, view.rank)
     scores = outcome.scores(below)
     over = _passed_over(outcome, ranking)
     made = [
@@ -117,7 +118,7 @@ def _passed_over(outcome: DecidedPlacement, ranking: Ranking) -> frozenset[int]:
         return frozenset()
     if count is None or outcome.chosen.size < count:
         return frozenset(index.tolist()) - outcome.chosen_set
-    keys = cut.preference(ranking.totals, outcome.view.rank, index, outcome.before, ranking.gain)
+    keys = preference(ranking.totals, outcome.view.rank, index, outcome.before, ranking.gain)
     last = keys[np.isin(index, outcome.chosen)].max()
     return frozenset(index[keys < last].tolist()) - outcome.chosen_set
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from fairway.clock import Micros
-from fairway.fleet import capacity, cut, replicas, spread, taints
+from fairway.fleet import capacity, replicas, spread, taints
 from fairway.fleet.capacity import ClusterCapacity
 from fairway.fleet.decided import Ranking, View
 from fairway.fleet.ledger import Ledger
@@ -17,7 +17,7 @@ from fairway.fleet.plan import FleetPlan, Outcome
 from fairway.fleet.pool import ClusterPool
 from fairway.fleet.records import Record
 from fairway.fleet.rules import Rules
-from fairway.fleet.scores import BEST, IntColumn, balance_table
+from fairway.fleet.scores import BEST, NEVER, IntColumn, balance_table, best, preference, ranked
 from fairway.fleet.state import FleetState
 from fairway.resources import Resource
 
@@ -126,7 +126,7 @@ class _Run:
             totals[record.chosen] += BEST * rules.steady
         gain, cooldown_until = max(rules.min_gain, 1 if rules.balance else 0), None
         if rules.cooldown and record.moved_at is not None and self.now < record.moved_at + rules.cooldown:
-            gain, cooldown_until = cut.NEVER, record.moved_at + rules.cooldown
+            gain, cooldown_until = NEVER, record.moved_at + rules.cooldown
         return Ranking(pool, parts, uses, most, totals, gain, cooldown_until, found)
 
     def _uses(self, own: IntColumn) -> IntColumn:
@@ -138,12 +138,12 @@ class _Run:
 
     def _choose(self, rules: Rules, before: IntColumn, ranking: Ranking) -> IntColumn:
         rank, index, count = self.view.rank, ranking.pool.index, rules.placement.spec.number_of_clusters
-        keys = cut.preference(ranking.totals, rank, index, before, ranking.gain)
+        keys = preference(ranking.totals, rank, index, before, ranking.gain)
         if rules.constraints:
             chosen = self._spread(rules, index[keys.argsort()], count)
         else:
-            chosen = cut.best(keys, index, count)
-        return cut.ranked(chosen, ranking.totals, rank)
+            chosen = best(keys, index, count)
+        return ranked(chosen, ranking.totals, rank)
 
     def _spread(self, rules: Rules, ordered: IntColumn, count: int | None) -> IntColumn:
         slots = ordered.tolist()

@@ -1,8 +1,11 @@
-"""The formulas of the prioritizers, over all clusters at once.
+"""The formulas of the prioritizers over all clusters at once, and the ranking by their sum.
 
 A score is a whole number from -100 to 100, truncated toward zero; the arithmetic inside is float64. An amount
 of MISSING says that the cluster does not report the resource. Rows of clusters that did not pass the filters
-are computed too, and mean nothing. `reference.py` has the same formulas one cluster at a time.
+are computed too, and mean nothing.
+
+Ranks go by points, most first, then by name. A cluster that is chosen already counts as `gain` points better
+than it is, less a half: another needs at least that much more to take its place.
 """
 
 from __future__ import annotations
@@ -53,3 +56,28 @@ def by_ratio(allocatable: IntColumn, capacity: IntColumn, missing: int) -> IntCo
     reports = (allocatable >= 0) & (capacity > 0)
     part = np.minimum(allocatable, capacity) / np.where(reports, capacity, 1)
     return np.where(reports, ((part - 0.5) * 2 * 100).astype(np.int64), missing)
+
+
+NEVER: Final = 10**9
+"""A gain that no cluster can offer: points are a few thousand at most."""
+
+
+def preference(totals: IntColumn, rank: IntColumn, index: IntColumn, chosen: IntColumn, gain: int) -> IntColumn:
+    """A number for each slot of `index` that is small for the cluster that comes first. All numbers differ."""
+    halves = totals + totals
+    if gain and chosen.size:
+        halves[chosen] += 2 * gain - 1
+    keys: IntColumn = rank[index] - halves[index] * (rank.size + 1)
+    return keys
+
+
+def best(keys: IntColumn, index: IntColumn, count: int | None) -> IntColumn:
+    """The slots of the `count` most preferred, in no order; `keys` are those of `index`."""
+    if count is None or count >= index.size:
+        return index
+    return index[keys.argpartition(count)[:count]]
+
+
+def ranked(slots: IntColumn, totals: IntColumn, rank: IntColumn) -> IntColumn:
+    """In rank order: most points first, then by name."""
+    return slots[(rank[slots] - totals[slots] * (rank.size + 1)).argsort()]

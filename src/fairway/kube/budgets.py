@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from fairway.api.affinity import matches
 from fairway.api.kinds import ApiObject
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodDisruptionBudget
-from fairway.api.selectors import matches
 from fairway.clock import Micros
 from fairway.drive.change import Change, Evict, Nominate
 from fairway.drive.changes import pod_key

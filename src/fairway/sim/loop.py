@@ -3,6 +3,8 @@
 Events at one instant happen by rank, then in the order in which they were planned: first what frees room,
 then what arrives, then other changes, and the scheduler's pass last, so that it sees the instant as a whole.
 Arrivals are read from their source one ahead: a trace of any length keeps one event in the heap.
+
+`VirtualTimer` is that time as the scheduler's loop sees it.
 """
 
 from __future__ import annotations
@@ -103,3 +105,29 @@ class EventLoop:
     def _drop_cancelled(self) -> None:
         while self._cancelled and self._heap and self._heap[0][2] in self._cancelled:
             self._cancelled.discard(heapq.heappop(self._heap)[2])
+
+
+class _PlannedCall:
+    def __init__(self, loop: EventLoop, number: int) -> None:
+        self._loop = loop
+        self._number = number
+
+    def cancel(self) -> None:
+        self._loop.cancel(self._number)
+
+
+class VirtualTimer:
+    """Cycles come last at their instant, so that they see it as a whole."""
+
+    def __init__(self, loop: EventLoop) -> None:
+        self._loop = loop
+
+    def now(self) -> Micros:
+        return self._loop.now
+
+    def call_at(self, when: Micros, call: Callable[[], None]) -> _PlannedCall:
+        return _PlannedCall(self._loop, self._loop.plan(when, Rank.PASS, _call, call))
+
+
+def _call(call: Callable[[], None]) -> None:
+    call()

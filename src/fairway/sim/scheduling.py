@@ -13,11 +13,10 @@ from fairway.drive.loop import Cycle, Listener, Rhythm, SchedulerLoop, Stopwatch
 from fairway.drive.world import EventSink
 from fairway.scheduler.plan import Plan, Reservation
 from fairway.sim.cluster import VirtualCluster
-from fairway.sim.loop import EventLoop
+from fairway.sim.loop import EventLoop, VirtualTimer
 from fairway.sim.metrics.spread import Distribution
 from fairway.sim.node_timeline import NodeTimeline
 from fairway.sim.run_observer import RunObserver
-from fairway.sim.timer import VirtualTimer
 from fairway.state.cluster import ClusterState
 from fairway.state.events import Event
 

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from fairway.errors import InvariantError
-from fairway.state.attachments import VolumeUse
 from fairway.state.cluster import ClusterState
 from fairway.state.jobs import Job, Task, is_valid
 from fairway.state.queues import Amounts, QueueInfo
@@ -22,6 +21,7 @@ from fairway.state.shapes import Shape
 from fairway.state.snapshot import Snapshot
 from fairway.state.tasks import ACCOUNTED, NOWHERE, ON_NODE, READY, WAITING, TaskState
 from fairway.state.topology import strictest
+from fairway.state.volumes import VolumeUse
 from fairway.state.waiting import EquivalenceClass, GangTemplate, Run, WaitingIndex
 
 _STARTED = ACCOUNTED | READY

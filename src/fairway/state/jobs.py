@@ -10,9 +10,18 @@ from fairway.api.reservations import JobKind
 from fairway.clock import Micros
 from fairway.resources.columns import Vector
 from fairway.state.membership import NO_HINTS, PodHints
-from fairway.state.planned import OverrunRecord, PlannedRecord
 from fairway.state.shapes import Shape
-from fairway.state.tasks import LOST, NOWHERE, READY, RESERVATION_STATES, STARTED, ReservationRecord, TaskState
+from fairway.state.tasks import (
+    LOST,
+    NOWHERE,
+    READY,
+    RESERVATION_STATES,
+    STARTED,
+    OverrunRecord,
+    PlannedRecord,
+    ReservationRecord,
+    TaskState,
+)
 from fairway.state.topology import TopologyRequest
 
 LAST = 1 << 62

@@ -17,9 +17,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from fairway.api.affinity import PodAffinityTerm, TopologySpreadConstraint
+from fairway.api.affinity import PodAffinityTerm, TopologySpreadConstraint, matches
 from fairway.api.meta import LabelSelector, LabelSelectorRequirement
-from fairway.api.selectors import matches
 from fairway.state.jobs import Task
 
 CountColumn = NDArray[np.int32]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
 
+from fairway.api.affinity import matches
 from fairway.api.meta import LabelSelector
 from fairway.api.scheduling import MAX_QUEUE_DEPTH, Queue
-from fairway.api.selectors import matches
 from fairway.clock import Micros, from_datetime
 from fairway.resources.algebra import Resource
 from fairway.resources.columns import Axis, Vector

@@ -9,9 +9,8 @@ import numpy as np
 from fairway.api.scheduling import PodDisruptionBudget
 from fairway.resources.columns import Axis
 from fairway.state import reader
-from fairway.state.annotation_problems import SHOWN, AnnotationProblems
+from fairway.state.annotations import SHOWN, AnnotationProblems
 from fairway.state.aside import SetAside
-from fairway.state.attachments import VolumeUse
 from fairway.state.derived import Derived
 from fairway.state.facts import DeviceFacts
 from fairway.state.history import RunHistory
@@ -24,7 +23,7 @@ from fairway.state.queues import QueueTree
 from fairway.state.reservations import ReservationObjects
 from fairway.state.tasks import ON_NODE, ReservationRecord
 from fairway.state.topology import HyperNodes
-from fairway.state.volumes import Volumes
+from fairway.state.volumes import Volumes, VolumeUse
 from fairway.state.waiting import WaitingIndex
 
 CPU, MEMORY, PODS = 0, 1, 2

@@ -10,6 +10,8 @@
 `Allocated` keeps capacity until its gang is ready; `Pipelined` waits on a node for capacity that is being released;
 `Reserved` waits on a node for capacity that is not even being released. `Unknown` is what an unreachable node's
 pods report: they keep their capacity. `Gated` pods have scheduling gates and wait until these are removed.
+
+Besides, what objects record of a waiting job between cycles: reservations, nominations and planned starts.
 """
 
 from __future__ import annotations
@@ -86,3 +88,23 @@ def _time(text: str) -> Micros | None:
         return parse_rfc3339(text)
     except InputError:
         return None
+
+
+class PlannedRecord(NamedTuple):
+    """When a job is planned to start and, by pod, on which node."""
+
+    start: Micros
+    hard: bool
+    nodes: dict[str, str]
+    since: Micros | None = None
+    """When it was planned, or last moved."""
+    runs: int | None = None
+    """On one job of all: how many pods were on nodes when planned starts were last looked at. Where there are fewer
+    now, runs have ended since, and planned starts are compressed."""
+
+
+class OverrunRecord(NamedTuple):
+    """A job was evicted because it outlived its expected run time."""
+
+    after: tuple[str, str] | None
+    """Kind and key of the job that it was evicted for, as long as that one has not started."""

@@ -1,6 +1,10 @@
 """Which running pods would have to end to let the job start: those that end first, none of which could be spared.
 
 Pods of the cluster itself (`kube-system`) run as long as their nodes do: no job is told to wait for their end.
+
+`Runs` says when runs end, as far as is known: what the counterfactual sorts by, and what the forecast goes by. The
+policy's own rules decide what is known and what is sure (`scheduler.backfill.runtimes`). Beyond them, the mean of the
+last runs of the same name is taken where there are any, and what rests on it is marked as an estimate.
 """
 
 from __future__ import annotations
@@ -9,13 +13,14 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from fairway.api.arguments import BackfillArguments
 from fairway.api.pods import Pod, PodStatus
 from fairway.app.explain.model import SuggestedChange
 from fairway.app.explain.question import Attempt, Attempts, Question
-from fairway.app.explain.runs import Runs
 from fairway.app.explain.search import smallest_set
-from fairway.app.explain.situation import SYSTEM
-from fairway.clock import Micros, to_the_second
+from fairway.app.explain.situation import SYSTEM, Situation
+from fairway.clock import Micros, from_datetime, to_the_second
+from fairway.scheduler.backfill.runtimes import Runtime, Runtimes
 from fairway.sim.live import FOREVER
 from fairway.state.reader import key_of
 
@@ -61,3 +66,42 @@ def _text(keys: list[str], last: Micros) -> str:
     else:
         when = f"{'all known' if len(keys) > 1 else 'known'} to end by {to_the_second(last)}"
     return f"wait for the end of {named} ({when}{fewer})"
+
+
+class Runs:
+    """Run times and ends of the pods of a situation."""
+
+    def __init__(self, situation: Situation) -> None:
+        self._situation = situation
+        given = (action.arguments for action in situation.policy.actions)
+        own = next((arguments for arguments in given if isinstance(arguments, BackfillArguments)), BackfillArguments())
+        self._runtimes = Runtimes(situation.state, own)
+        self._past = Runtimes(situation.state, replace(own, estimate="user-history"))
+
+    def known(self, pod: Pod) -> Runtime | None:
+        """How long a pod runs, counted from its start; None if nobody knows."""
+        state, key = self._situation.state, key_of(pod)
+        task = state.tasks.get(key) or state.foreign.get(key)
+        return None if task is None else self._runtimes.of(task) or self._past.of(task)
+
+    def span(self, pod: Pod) -> Micros:
+        """How long a pod that runs, or will, runs in all; `FOREVER` if nobody knows."""
+        runtime = self.known(pod)
+        if runtime is None:
+            return FOREVER
+        if not pod.spec.node_name:
+            return runtime.span
+        began = self._began(pod)
+        return runtime.end(began, self._situation.now) - began
+
+    def end(self, pod: Pod) -> Micros:
+        """When a pod that has a place is gone; `FOREVER` if nobody knows."""
+        if pod.metadata.deletion_timestamp is not None:
+            return max(self._situation.now, from_datetime(pod.metadata.deletion_timestamp))
+        span = self.span(pod)
+        return FOREVER if span >= FOREVER else self._began(pod) + span
+
+    def _began(self, pod: Pod) -> Micros:
+        """When a pod's run began; one that does not say began just now."""
+        started = pod.status.start_time
+        return self._situation.now if started is None else from_datetime(started)

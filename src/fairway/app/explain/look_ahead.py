@@ -11,7 +11,7 @@ from random import Random
 
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
-from fairway.app.explain.runs import Runs
+from fairway.app.explain.ends import Runs
 from fairway.app.explain.situation import Situation
 from fairway.clock import SECOND, Micros
 from fairway.sim.assertions import Evidence

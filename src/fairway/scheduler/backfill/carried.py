@@ -11,7 +11,7 @@ from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.placement.kernel import INFEASIBLE
 from fairway.scheduler.reservations.missing import missing_tasks
-from fairway.state.planned import PlannedRecord
+from fairway.state.tasks import PlannedRecord
 
 
 class CarriedStarts:

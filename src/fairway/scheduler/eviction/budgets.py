@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from fairway.api.affinity import matches
 from fairway.api.scheduling import PodDisruptionBudget
-from fairway.api.selectors import matches
 from fairway.scheduler.eviction.units import EVICTABLE
 from fairway.state.cluster import ClusterState
 from fairway.state.jobs import Task

@@ -10,11 +10,10 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from fairway.resources.columns import IntColumn
-from fairway.state.attachments import VolumeUse
 from fairway.state.jobs import Task
 from fairway.state.pod_terms import CountColumn, PodTerms
 from fairway.state.shapes import HostPort, Shape
-from fairway.state.volumes import VolumeRequests
+from fairway.state.volumes import VolumeRequests, VolumeUse
 
 NO_LIMIT = 1 << 40
 _NONE = np.zeros(0, dtype=np.int32)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairway.api.selectors import matches
+from fairway.api.affinity import matches
 from fairway.api.topology import HyperNode, HyperNodeMember
 from fairway.state.cluster import ClusterState
 from fairway.state.labels import ABSENT

@@ -2,8 +2,7 @@
 
 from fairway.sim.traces.columns import AmountColumn, TraceColumns
 from fairway.sim.traces.formats import FORMATS, open_nodes, open_trace
-from fairway.sim.traces.problems import TraceProblems
-from fairway.sim.traces.record import GPU, GPU_MODEL_LABEL, TraceJob, TraceNode
+from fairway.sim.traces.record import GPU, GPU_MODEL_LABEL, TraceJob, TraceNode, TraceProblems
 
 __all__ = [
     "FORMATS",

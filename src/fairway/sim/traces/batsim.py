@@ -15,8 +15,7 @@ from fairway.clock import Micros
 from fairway.errors import InputError
 from fairway.sim.spans import shown
 from fairway.sim.traces.json_stream import NotJsonError, members
-from fairway.sim.traces.problems import TraceProblems
-from fairway.sim.traces.record import TraceJob, TraceNode
+from fairway.sim.traces.record import TraceJob, TraceNode, TraceProblems
 from fairway.sim.traces.text import check_nodes, count, numbered, plain_name, read_chunks, seconds
 
 _HOST = {"cpu": 1000}

@@ -20,8 +20,7 @@ from fairway.clock import SECOND, Micros
 from fairway.errors import InputError
 from fairway.resources.quantity import parse_amount
 from fairway.sim.spans import shown
-from fairway.sim.traces.problems import TraceProblems
-from fairway.sim.traces.record import TraceJob
+from fairway.sim.traces.record import TraceJob, TraceProblems
 from fairway.sim.traces.text import Row, count, moment, numbered, plain_name, read_rows, span
 
 _PRIORITY = re.compile(r"-?[0-9]{1,10}", re.ASCII)

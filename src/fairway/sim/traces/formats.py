@@ -11,8 +11,7 @@ from fairway.sim.traces.columns import TraceColumns, read_csv
 from fairway.sim.traces.openb import read_openb, read_openb_nodes
 from fairway.sim.traces.order import in_submit_order
 from fairway.sim.traces.philly import read_philly
-from fairway.sim.traces.problems import TraceProblems
-from fairway.sim.traces.record import TraceJob, TraceNode
+from fairway.sim.traces.record import TraceJob, TraceNode, TraceProblems
 from fairway.sim.traces.recording import read_recording, read_recording_nodes
 from fairway.sim.traces.swf import read_swf, read_swf_nodes
 

@@ -14,8 +14,7 @@ import msgspec
 
 from fairway.errors import InputError
 from fairway.resources.quantity import check_amount
-from fairway.sim.traces.problems import TraceProblems
-from fairway.sim.traces.record import GPU, GPU_MODEL_LABEL, TraceJob, TraceNode
+from fairway.sim.traces.record import GPU, GPU_MODEL_LABEL, TraceJob, TraceNode, TraceProblems
 from fairway.sim.traces.text import Row, count, plain_name, read_rows, seconds
 
 _SHAPE = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")

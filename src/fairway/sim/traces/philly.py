@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fairway.errors import InputError
-from fairway.sim.traces.problems import TraceProblems
-from fairway.sim.traces.record import GPU, TraceJob
+from fairway.sim.traces.record import GPU, TraceJob, TraceProblems
 from fairway.sim.traces.text import count, moment, numbered, plain_name, read_rows, seconds
 
 _COLUMNS = ("timestamp", "duration", "num_gpus", "cluster")

@@ -29,8 +29,7 @@ from fairway.clock import SECOND, Micros, parse_rfc3339
 from fairway.errors import InputError
 from fairway.resources.quantity import parse_amount
 from fairway.sim.spans import shown
-from fairway.sim.traces.problems import TraceProblems
-from fairway.sim.traces.record import GPU, TraceJob, TraceNode
+from fairway.sim.traces.record import GPU, TraceJob, TraceNode, TraceProblems
 from fairway.sim.traces.text import read_lines
 
 

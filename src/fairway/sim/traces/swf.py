@@ -15,8 +15,7 @@ from pathlib import Path
 from fairway.clock import Micros
 from fairway.errors import InputError
 from fairway.resources.quantity import check_amount
-from fairway.sim.traces.problems import TraceProblems
-from fairway.sim.traces.record import TraceJob, TraceNode
+from fairway.sim.traces.record import TraceJob, TraceNode, TraceProblems
 from fairway.sim.traces.text import check_nodes, count, is_count, numbered, read_lines, seconds
 
 _FIELDS = 18

@@ -15,7 +15,7 @@ from fairway.clock import SECOND, Micros, from_datetime
 from fairway.errors import InputError
 from fairway.sim.limits import LONGEST_SPAN, MAX_NODES
 from fairway.sim.spans import shown
-from fairway.sim.traces.problems import TraceProblems
+from fairway.sim.traces.record import TraceProblems
 
 _GZIP = b"\x1f\x8b"
 MAX_LINE = 1 << 20
