@@ -62,6 +62,6 @@ def claims() -> None:
             )
             for index in range(waiting)
         ]
-        return Scene([*_nodes(), StorageClass(metadata=ObjectMeta(name="fast")), *users], claim("other"))
+        return Scene([*_nodes(), StorageClass(metadata=ObjectMeta(name="fast")), *users], claim("data-0"))
 
     growth("one claim's event, pods that use claims", scene, [250, 500, 1_000, 2_000], step=STEP)

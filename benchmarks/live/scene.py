@@ -16,7 +16,7 @@ from fairway.api.meta import ObjectMeta
 from fairway.api.nodes import Node, NodeStatus
 from fairway.api.pods import Container, Pod, PodSpec, PodStatus, ResourceRequirements
 from fairway.api.policy import Policy
-from fairway.api.scheduling import PodGroup, PodGroupSpec, Queue, QueueSpec
+from fairway.api.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueSpec
 from fairway.clock import from_datetime
 from fairway.scheduler.decide import decide
 from fairway.state.cluster import ClusterState
@@ -53,9 +53,10 @@ def pod(name: str, cpu: str = "1", *, queue: str = "", group: str = "", on: str 
     )
 
 
-def group(name: str, minimum: int, queue: str = "") -> PodGroup:
+def group(name: str, minimum: int) -> PodGroup:
+    """A group that runs, as its status says."""
     meta = ObjectMeta(name=name, namespace="team", creation_timestamp=START)
-    return PodGroup(metadata=meta, spec=PodGroupSpec(min_member=minimum, queue=queue))
+    return PodGroup(metadata=meta, spec=PodGroupSpec(min_member=minimum), status=PodGroupStatus(phase="Running"))
 
 
 def bound(pod: Pod, name: str) -> Pod:

@@ -17,6 +17,9 @@ from fairway.scheduler.reservations.starving import next_starvation, overdue
 from fairway.state.cluster import ClusterState
 from fairway.state.snapshot import snapshot_of
 
+MANY = 64
+"""Of so many templates of jobs that wait each is looked at."""
+
 _UNDERSTOOD = frozenset({"enqueue", "reserve", "allocate", "reclaim", "backfill"})
 """Actions of which is known when they have nothing to do."""
 
@@ -44,7 +47,11 @@ def quiet_plan(state: ClusterState, policy: Policy, now: Micros) -> Plan | None:
 
 
 def _all_too_large(state: ClusterState, max_idle: list[int]) -> bool:
-    """Whether all that waits asks for more than any node has free."""
+    """Whether all that waits asks for more than any node has free. Of many templates the cycle itself knows it sooner,
+    for it does not look at those again that it has found to fit nowhere.
+    """
+    if state.waiting.template_count > MANY:
+        return False
     return not any(may_fit(run.shape, max_idle) for template in state.waiting.templates() for run in template.runs)
 
 

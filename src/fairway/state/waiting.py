@@ -7,8 +7,8 @@ Jobs of a line that have not started are alike in everything that orders or plac
 first cannot be placed, none can. So a cycle costs in proportion to the templates that have no room and to the
 lines that have some, not to the pods that wait. Jobs that have started stand on their own (`started`).
 
-A plan refers to the lines as they were. `GangTemplate.capture` hands them out; who changes them afterwards makes a
-copy first.
+What a cycle has to look at is kept in indexes of its own (`changed`, `best_effort`, `not_admitted`), so that no cycle
+goes through all templates.
 """
 
 from __future__ import annotations
@@ -22,9 +22,14 @@ from fairway.resources.columns import Vector
 from fairway.state.ages import Ages
 from fairway.state.annotations import STARVING_AFTER, parse_span
 from fairway.state.jobs import Job, JobOrder, Task
+from fairway.state.log import Log
 from fairway.state.queues import QueueTree
 from fairway.state.shapes import Shape
 from fairway.state.topology import TopologyRequest
+
+INQUEUE = "Inqueue"
+ADMITTED_PHASES = frozenset({INQUEUE, "Running", "Completed", "Unknown"})
+"""Phases of a group that was let in before."""
 
 
 class Run(NamedTuple):
@@ -76,11 +81,6 @@ class EquivalenceClass:
         position = bisect_left(self._orders, order)
         del self._orders[position], self.jobs[position]
 
-    def copy(self) -> EquivalenceClass:
-        job_class = EquivalenceClass(self.key, self.template)
-        job_class.jobs, job_class._orders = self.jobs.copy(), self._orders.copy()
-        return job_class
-
 
 GangTemplateKey = tuple[tuple[Run, ...], int, tuple[tuple[str, int], ...], Vector | None, TopologyRequest | None]
 
@@ -89,7 +89,6 @@ class GangTemplate:
     """What a job of this kind needs, and the lines of those who need it."""
 
     __slots__ = (
-        "_captured",
         "best_effort",
         "classes",
         "key",
@@ -97,6 +96,7 @@ class GangTemplate:
         "minimum_resources",
         "role_minimums",
         "runs",
+        "started",
         "topology",
         "total",
         "uniform",
@@ -116,29 +116,18 @@ class GangTemplate:
         self.uniform = len({run.shape for run in self.runs}) == 1
         """Whether all its tasks are alike: then how many fit does not depend on who was placed first."""
         self.classes: dict[ClassKey, EquivalenceClass] = {}
+        self.started: dict[Job, PendingJob] = {}
+        """Jobs that have started, and have such tasks waiting."""
         self.users = 0
-        self._captured = False
-
-    def capture(self) -> dict[ClassKey, EquivalenceClass]:
-        """The lines as they are now, for good."""
-        self._captured = True
-        return self.classes
 
     def job_class(self, key: ClassKey) -> EquivalenceClass:
-        self._own()
         job_class = self.classes.get(key)
         if job_class is None:
             job_class = self.classes[key] = EquivalenceClass(key, self)
         return job_class
 
     def discard(self, key: ClassKey) -> None:
-        self._own()
         del self.classes[key]
-
-    def _own(self) -> None:
-        if self._captured:
-            self.classes = {key: job_class.copy() for key, job_class in self.classes.items()}
-            self._captured = False
 
 
 class IndexPosition(NamedTuple):
@@ -172,6 +161,14 @@ class WaitingIndex:
         """Groups that nobody has made a pod for, or whose pods are all gone."""
         self.gated: dict[Job, None] = {}
         """Jobs that nothing waits of but pods with scheduling gates."""
+        self.changed: Log[GangTemplate] = Log()
+        """Templates that jobs were added to or taken from."""
+        self.best_effort: dict[GangTemplate, None] = {}
+        """Templates of single pods that request nothing."""
+        self.not_admitted: dict[tuple[GangTemplate, ClassKey], None] = {}
+        """Classes of groups that were not let in yet."""
+        self.started_not_admitted: dict[Job, None] = {}
+        """The same, of jobs that have started."""
 
     def __len__(self) -> int:
         return len(self._positions)
@@ -182,6 +179,14 @@ class WaitingIndex:
     def templates(self) -> list[GangTemplate]:
         """Those with lines of jobs that have not started."""
         return [template for template in self._templates.values() if template.classes]
+
+    @property
+    def template_count(self) -> int:
+        return len(self._templates)
+
+    def templates_in_use(self) -> list[GangTemplate]:
+        """Those with jobs, started or not."""
+        return list(self._templates.values())
 
     def jobs(self) -> Iterator[Job]:
         return iter(self._positions)
@@ -202,10 +207,17 @@ class WaitingIndex:
         template.users += 1
         key = ClassKey(queue, job.namespace, job.priority, not job.alone, job.phase, valid, starvation_override(job))
         self._positions[job] = IndexPosition(template, key, job.order)
+        not_admitted = key.valid and key.phase not in ADMITTED_PHASES
+        self.changed.add(template)
         if fresh:
             template.job_class(key).add(pending_job)
+            if key.group and not_admitted:
+                self.not_admitted[template, key] = None
         else:
             self.started[job] = (template, pending_job)
+            template.started[job] = pending_job
+            if job.group and not_admitted:
+                self.started_not_admitted[job] = None
             if len(pending_job.tasks) < job.pending:
                 self.with_reservations[job] = None
         self._note_age(job, key)
@@ -222,14 +234,20 @@ class WaitingIndex:
         template, key, order = position
         if key.valid:
             self._queues.get(key.queue).request(template.total, -1)
+        self.changed.add(template)
         if self.started.pop(job, None) is None:
             job_class = template.job_class(key)
             job_class.remove(order)
             if not job_class.jobs:
                 template.discard(key)
+                self.not_admitted.pop((template, key), None)
+        else:
+            del template.started[job]
+            self.started_not_admitted.pop(job, None)
         template.users -= 1
         if not template.users:
             del self._templates[template.key]
+            self.best_effort.pop(template, None)
 
     def _note_age(self, job: Job, key: ClassKey) -> None:
         since = job.waits_since
@@ -266,4 +284,6 @@ class WaitingIndex:
         template = self._templates.get(key)
         if template is None:
             template = self._templates[key] = GangTemplate(key)
+            if template.best_effort:
+                self.best_effort[template] = None
         return template

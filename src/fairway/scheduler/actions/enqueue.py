@@ -14,24 +14,17 @@ from fairway.scheduler.framework.session import Session
 from fairway.scheduler.verdict import Reason, Verdict
 from fairway.state.jobs import Job
 from fairway.state.queues import Amounts, add
-from fairway.state.waiting import EquivalenceClass
-
-INQUEUE = "Inqueue"
-ADMITTED_PHASES = frozenset({INQUEUE, "Running", "Completed", "Unknown"})
-"""Phases of a group that was let in before."""
+from fairway.state.waiting import INQUEUE, EquivalenceClass
 
 
 def enqueue(session: Session, arguments: Arguments) -> None:
     waiting = session.state.waiting
-    for template in waiting.templates():
-        for key, job_class in template.classes.items():
-            if key.group and key.valid and key.phase not in ADMITTED_PHASES:
-                _admit_class(session, job_class)
+    for template, key in list(waiting.not_admitted):
+        _admit_class(session, template.classes[key])
     _admit_empty(session)
-    for job, (template, pending_job) in waiting.started.items():
-        if job in waiting.with_reservations:
-            continue  # who has a claim to room was let in before, and what it claims counts as held already
-        if job.group and waiting.position_of(job).class_key.valid and job.phase not in ADMITTED_PHASES:
+    for job in waiting.started_not_admitted:
+        if job not in waiting.with_reservations:  # else it was let in before, and what it claims counts as allocated
+            template, pending_job = waiting.started[job]
             _admit(session, session.job_run(pending_job, template), job, 1)
 
 

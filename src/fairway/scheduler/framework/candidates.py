@@ -13,7 +13,7 @@ from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.verdict import Reason, Verdict
 from fairway.state.shapes import Shape
-from fairway.state.waiting import EquivalenceClass, GangTemplate
+from fairway.state.waiting import EquivalenceClass, GangTemplate, PendingJob
 
 _EVICTED = Verdict(
     False, Reason.GANG_NOT_READY, detail="pods of it are evicted in this cycle; the next cycle considers it again"
@@ -21,21 +21,51 @@ _EVICTED = Verdict(
 
 
 def candidates(session: Session) -> list[JobRun]:
-    """The first job of every line that may be placed, and every started job that waits for more."""
-    return [*_class_heads(session, best_effort=False), *_admitted(session, _started(session))]
+    """The first job of every class that may be placed, and every started job that waits for more."""
+    parking = session.nodes.kernel.parking
+    parking.sync(session.state.waiting, session.nodes.snapshot)
+    found: list[JobRun] = []
+    started: list[tuple[GangTemplate, PendingJob]] = []
+    for template in list(parking.active):
+        classes = [job_class for job_class in template.classes.values() if not is_for_backfill(job_class)]
+        if not classes and not template.started:
+            continue
+        if not has_capacity(session, template) and all(feasibility_is_monotone(run.shape) for run in template.runs):
+            session.outcomes.no_capacity.add(template)
+            if _may_park(session, template):
+                parking.park(template)
+                continue
+        else:
+            found.extend(_admitted(session, _heads(session, classes)))
+        started.extend((template, pending_job) for pending_job in template.started.values())
+    session.outcomes.parked = parking.parked()
+    return [*found, *_admitted(session, _started(session, started))]
 
 
-def _started(session: Session) -> Iterator[JobRun]:
-    """Jobs that are partly placed, or have a claim to room. One that was just evicted waits for the next cycle: what
-    it has left is not known to be enough.
+def _may_park(session: Session, template: GangTemplate) -> bool:
+    """Whether nothing but a change of a node can help a template that fits nowhere."""
+    shapes = [run.shape for run in template.runs]
+    return (
+        bool(shapes)
+        and session.order.can_group_equivalent_jobs
+        and not session.plugins.has_external
+        and not any(shape.best_effort or shape.has_pod_rules for shape in shapes)
+        and not any(map(session.nodes.devices.uses_devices, shapes))
+    )
+
+
+def _started(session: Session, started: Iterable[tuple[GangTemplate, PendingJob]]) -> Iterator[JobRun]:
+    """Of these jobs, which are partly placed, and of those that reserve. One that was just evicted waits for the next
+    cycle: what it has left is not known to be enough.
     """
     gone = session.decisions.evicted_jobs()
-    for job, (template, pending_job) in session.state.waiting.started.items():
-        if job in gone:
-            session.outcomes.jobs[
-                session.reservations.reserving_jobs.get(job) or session.job_run(pending_job, template)
-            ] = _EVICTED
-        elif job not in session.reservations.reserving_jobs:
+    for job in sorted(gone & session.state.waiting.started.keys(), key=lambda job: job.order):
+        template, pending_job = session.state.waiting.started[job]
+        session.outcomes.jobs[
+            session.reservations.reserving_jobs.get(job) or session.job_run(pending_job, template)
+        ] = _EVICTED
+    for template, pending_job in started:
+        if pending_job.job not in gone and pending_job.job not in session.reservations.reserving_jobs:
             yield session.job_run(pending_job, template)
     for run in session.reservations.reserving_jobs.values():
         if run.job not in gone and (run.left() or session.reservations.of(run)):
@@ -50,7 +80,9 @@ def first_of_each_class(session: Session) -> list[JobRun]:
         for job_class in template.classes.values()
         if not is_for_backfill(job_class)
     ]
-    return list(_admitted(session, chain(_heads(session, classes), _started(session))))
+    return list(
+        _admitted(session, chain(_heads(session, classes), _started(session, session.state.waiting.started.values())))
+    )
 
 
 def every_job(session: Session) -> list[JobRun]:
@@ -63,27 +95,16 @@ def every_job(session: Session) -> list[JobRun]:
         for pending_job in job_class.jobs
         if pending_job.job not in session.reservations.reserving_jobs
     )
-    return list(_admitted(session, chain(fresh, _started(session))))
+    return list(_admitted(session, chain(fresh, _started(session, session.state.waiting.started.values()))))
 
 
 def best_effort_candidates(session: Session) -> list[JobRun]:
-    """The first pod of every line of lone BestEffort pods."""
-    return _class_heads(session, best_effort=True)
-
-
-def _class_heads(session: Session, *, best_effort: bool) -> list[JobRun]:
+    """The first pod of every class of lone BestEffort pods."""
     found: list[JobRun] = []
-    for template in session.state.waiting.templates():
-        if template.best_effort:
-            classes = [
-                job_class for job_class in template.classes.values() if is_for_backfill(job_class) == best_effort
-            ]
-            if not classes:
-                continue
-        elif best_effort:
+    for template in session.state.waiting.best_effort:
+        classes = [job_class for job_class in template.classes.values() if is_for_backfill(job_class)]
+        if not classes:
             continue
-        else:
-            classes = list(template.classes.values())
         if has_capacity(session, template) or not all(feasibility_is_monotone(run.shape) for run in template.runs):
             found.extend(_admitted(session, _heads(session, classes)))
         else:

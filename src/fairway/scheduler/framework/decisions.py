@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -100,6 +100,8 @@ class Outcomes:
         self.admitted: set[Job] = set()
         """Groups without pods that enqueue let in: their pods can be made now."""
         self.no_capacity: set[GangTemplate] = set()
+        self.parked: Container[GangTemplate] = ()
+        """The same, of templates that were not looked at in this cycle, and of their started jobs."""
         self.classes: dict[EquivalenceClass, Verdict] = {}
         self.jobs: dict[JobRun, Verdict | None] = {}
         """Started jobs that still wait; None means that no node has room."""

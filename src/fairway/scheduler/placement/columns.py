@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from fairway.resources.columns import IntColumn
+from fairway.scheduler.placement.parking import Parking
 from fairway.state.shapes import Shape
 
 MAX_COLUMNS = 512
@@ -33,6 +34,8 @@ class Columns:
         self._layout = -1
         self._terms = -1
         self._gone = -1
+        self.parking = Parking()
+        """What fits on no node, by the same policy."""
         self.device_generation = -1
         """What pods ask of devices meant, when the columns were computed, what it meant at this generation."""
 

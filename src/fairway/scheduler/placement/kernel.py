@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.placement.columns import Column, Columns
 from fairway.scheduler.placement.node_view import Check, FloatColumn, NodeView
+from fairway.scheduler.placement.parking import Parking
 from fairway.scheduler.placement.pod_counts import PodCounts
 from fairway.state.ranks import RANK_BITS
 from fairway.state.shapes import Shape
@@ -95,6 +96,11 @@ class Kernel:
 
     def view(self, rows: IntColumn | None = None, idle: NDArray[np.int64] | None = None) -> NodeView:
         return NodeView(self.snapshot, self.pods, rows, idle)
+
+    @property
+    def parking(self) -> Parking:
+        """Templates that fit on no node, kept from cycle to cycle."""
+        return self._columns.parking
 
     def kept_shapes(self) -> list[Shape]:
         """Those whose columns are kept, and that some task still has."""

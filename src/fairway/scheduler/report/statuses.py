@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-from fairway.scheduler.actions.enqueue import ADMITTED_PHASES
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.plan import (
@@ -15,6 +14,7 @@ from fairway.scheduler.plan import (
 from fairway.scheduler.report.waiting_jobs import Row, WaitingJobs
 from fairway.state.jobs import Job
 from fairway.state.tasks import TaskState
+from fairway.state.waiting import ADMITTED_PHASES
 
 
 def statuses(session: Session, waiting: WaitingJobs) -> Status:

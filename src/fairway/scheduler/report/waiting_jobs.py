@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from fairway.clock import Micros, to_the_second
@@ -52,7 +52,7 @@ class WaitingJobs:
         self._session = session
         session.outcomes.notes |= {job: note() for job, note in session.outcomes.notes_to_make.items()}
         self._captured: list[tuple[GangTemplate, dict[ClassKey, EquivalenceClass]]] = [
-            (template, template.capture()) for template in session.state.waiting.templates()
+            (template, template.classes) for template in session.state.waiting.templates()
         ]
         self._verdicts = self._class_verdicts()
         self._jobs: dict[Job, tuple[JobRun, Verdict | None]] = {
@@ -60,8 +60,9 @@ class WaitingJobs:
             for run, verdict in session.outcomes.jobs.items()
             if run.left() or session.reservations.of(run)  # one that was nominated may have been placed elsewhere since
         }
-        started = session.state.waiting.started.values()
-        self._started = [pending_job for _, pending_job in started if pending_job.job in self._jobs]
+        started = session.state.waiting.started
+        self._jobs |= self._parked_jobs(started.values())
+        self._started = [pending_job for _, pending_job in started.values() if pending_job.job in self._jobs]
         self._empty = [*_without_pods(session), *_gated(session)]
         self._gates = {
             task.job: gates_of(session.state, task.job) for task in _gated_tasks(session) if task.job.pending
@@ -81,9 +82,33 @@ class WaitingJobs:
         self._whys = {
             template: explain(session, _sample(session, template, classes))
             for template, classes in self._captured
-            if template in session.outcomes.no_capacity or self._is_free_now(classes)
+            if self._has_no_capacity(template) or self._is_free_now(classes)
         }
         self._job_whys = self._explain_each()
+
+    def _has_no_capacity(self, template: GangTemplate) -> bool:
+        return template in self._session.outcomes.no_capacity or template in self._session.outcomes.parked
+
+    def _parked_jobs(
+        self, started: Iterable[tuple[GangTemplate, PendingJob]]
+    ) -> dict[Job, tuple[JobRun, Verdict | None]]:
+        """Started jobs that were not looked at, for no node takes any of their pods: what stops them is said as
+        things stand after the plan.
+        """
+        session, found = self._session, dict[Job, tuple[JobRun, Verdict | None]]()
+        for template, pending_job in started:
+            job = pending_job.job
+            if (
+                template in session.outcomes.parked
+                and job not in self._jobs
+                and job not in session.reservations.reserving_jobs
+            ):
+                run = session.job_run(pending_job, template)
+                verdict: Verdict | None = admission(session, run)
+                if verdict is not None and verdict.ok:
+                    verdict = None if _may_grow(session, run) else QUEUE_LIMITED
+                found[job] = run, _final(session, run, verdict)
+        return found
 
     def _class_verdicts(self) -> dict[EquivalenceClass, Verdict | None]:
         """As things stand after the plan; the first job of a line speaks for all. None: nodes are what is missing."""
@@ -98,14 +123,23 @@ class WaitingJobs:
         return any(job_class in self._verdicts and self._verdicts[job_class] is None for job_class in classes.values())
 
     def _explain_each(self) -> dict[Job, Why]:
-        """Jobs that stand for themselves; those that have nothing yet and need the same wait for the same."""
-        known: dict[tuple[GangTemplate, object], Why] = {}
+        """Jobs that stand for themselves; those that have and need as much wait for the same. Where a job must be in
+        one domain, it matters where it is.
+        """
+        known: dict[tuple[GangTemplate, int, object, object], Why] = {}
         whys: dict[Job, Why] = {}
         for job, (run, verdict) in self._jobs.items():
             if verdict is not None:
                 continue
-            alike = not job.ready and not run.ready and job not in self._session.reservations.reserving_jobs
-            key = (run.template, self._session.nodes.caps_for(run) if self._session.nodes.caps_for else None)
+            untouched = run.ready == job.ready if job.topology is None else not job.ready and not run.ready
+            alike = untouched and job not in self._session.reservations.reserving_jobs
+            roles = None if run.role_ready is None else tuple(sorted(run.role_ready.items()))
+            key = (
+                run.template,
+                run.ready,
+                roles,
+                self._session.nodes.caps_for(run) if self._session.nodes.caps_for else None,
+            )
             why = known.get(key) if alike else None
             whys[job] = explain(self._session, run) if why is None else why
             if alike:
@@ -247,6 +281,15 @@ def _is_allowed(session: Session, job: JobRun) -> bool:
     allowed = all(session.rules.allocatable(job.queue, shape, count) >= count for shape, count in counts)
     session.rules.lending = False
     return allowed
+
+
+def _may_grow(session: Session, job: JobRun) -> bool:
+    """Whether its queue may take what the job needs at once, with what it deserves or with what others lend."""
+    missing = max(1, job.minimum - job.ready)
+    counts = [(run.shape, min(missing, run.left)) for run in job.runs]
+    if all(session.rules.allocatable(job.queue, shape, count) >= count for shape, count in counts):
+        return True
+    return session.rules.lends() and _is_allowed(session, job)
 
 
 def _without_pods(session: Session) -> Iterator[Row]:

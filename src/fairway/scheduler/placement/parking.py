@@ -1,0 +1,122 @@
+"""What waits and fits on no node is parked: it costs nothing until something changes that could help it.
+
+| what changes | what is looked at again |
+|---|---|
+| a node's free capacity, or whether it is reserved | what requests no more than that node has free |
+| labels, taints, readiness or size of a node; a node comes | the same, of that node |
+| a pod, its group, a claim or a volume that it uses | its job: it has another template then |
+| queues, quotas, priorities | nothing, for nodes are what is missing; the reason is worked out when it is read |
+| the policy, a plugin that failed, rows that moved | everything |
+
+Where more than the node itself decides, nothing is parked: rules between pods, devices, external plugins. That a
+template is looked at again says nothing but that it may fit: the kernel decides, as it does for all that is not parked.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairway.state.shapes import Shape
+from fairway.state.snapshot import WorkingCopy
+from fairway.state.waiting import GangTemplate, WaitingIndex
+
+_ANYTHING = np.iinfo(np.int64).min
+"""Of a resource that is not requested, any amount will do."""
+_NEVER = np.iinfo(np.int64).max
+"""In rows of the table that are not in use."""
+_FEW = 16
+"""So many nodes are compared one by one; of more, the most that any of them has free of each resource."""
+
+
+class Parking:
+    """Which templates a cycle has to look at (`active`), and which it has not (`parked`)."""
+
+    def __init__(self) -> None:
+        self.active: dict[GangTemplate, None] = {}
+        self._parked: dict[GangTemplate, list[int]] = {}
+        self._is_shared = False
+        self._waiting: WaitingIndex | None = None
+        self._read = -1
+        self._touched = -1
+        self._layout = -1
+        self._needs: NDArray[np.int64] = np.zeros((0, 0), dtype=np.int64)
+        self._owners: list[GangTemplate | None] = []
+        self._free: list[int] = []
+
+    def parked(self) -> dict[GangTemplate, list[int]]:
+        """Those that fit on no node, as they are now for good: who changes them later makes a copy first."""
+        self._is_shared = True
+        return self._parked
+
+    def sync(self, waiting: WaitingIndex, snapshot: WorkingCopy) -> None:
+        """Take in what has changed since the last time."""
+        changed = waiting.changed.since(self._read)
+        self._read = waiting.changed.end
+        rows = snapshot.touched.since(self._touched)
+        self._touched = snapshot.touched.end
+        if waiting is not self._waiting or changed is None or rows is None or snapshot.layout != self._layout:
+            self._waiting, self._layout = waiting, snapshot.layout
+            self._begin(waiting, len(snapshot.idle))
+            return
+        for template in dict.fromkeys(changed):
+            if not template.classes and not template.started:
+                self.active.pop(template, None)
+                if template in self._parked:
+                    self._leave(template)
+            elif template not in self._parked:
+                self.active[template] = None
+        if self._parked and len(rows):
+            for template in self._helped(snapshot.idle.take(np.unique(rows), axis=1)):
+                self._leave(template)
+                self.active[template] = None
+
+    def park(self, template: GangTemplate) -> None:
+        """No node takes any of its tasks, as of the last `sync`."""
+        del self.active[template]
+        self._own()
+        self._parked[template] = [
+            self._new_row(template, shape) for shape in {run.shape: None for run in template.runs}
+        ]
+
+    def _begin(self, waiting: WaitingIndex, dimensions: int) -> None:
+        """Look at everything again."""
+        self.active = dict.fromkeys(waiting.templates_in_use())
+        self._parked, self._is_shared = {}, False
+        self._needs = np.full((0, dimensions), _NEVER)
+        self._owners, self._free = [], []
+
+    def _helped(self, idle: NDArray[np.int64]) -> list[GangTemplate]:
+        """Templates of which a task may fit where so much is free, one node for each column."""
+        if idle.shape[1] > _FEW:
+            idle = idle.max(axis=1, keepdims=True)
+        fits = np.zeros(len(self._needs), dtype=np.bool_)
+        for column in idle.T:
+            fits |= (self._needs <= column).all(axis=1)
+        found = (self._owners[row] for row in np.flatnonzero(fits).tolist())
+        return [template for template in dict.fromkeys(found) if template is not None]
+
+    def _leave(self, template: GangTemplate) -> None:
+        self._own()
+        for row in self._parked.pop(template):
+            self._needs[row] = _NEVER
+            self._owners[row] = None
+            self._free.append(row)
+
+    def _own(self) -> None:
+        if self._is_shared:
+            self._parked = self._parked.copy()
+            self._is_shared = False
+
+    def _new_row(self, template: GangTemplate, shape: Shape) -> int:
+        if not self._free:
+            size, more = len(self._needs), max(16, len(self._needs))
+            self._needs = np.concatenate([self._needs, np.full((more, self._needs.shape[1]), _NEVER)])
+            self._owners += [None] * more
+            self._free = list(range(size + more - 1, size - 1, -1))
+        row = self._free.pop()
+        self._needs[row] = _ANYTHING
+        for dimension, amount in shape.vector:
+            self._needs[row, dimension] = amount
+        self._owners[row] = template
+        return row
