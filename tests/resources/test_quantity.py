@@ -203,6 +203,12 @@ def test_an_amount_that_may_not_be_kept_is_not_written(amount: int, reason: str)
         format_amount("cpu", amount)
 
 
+def test_the_longest_text_that_is_read() -> None:
+    assert parse_quantity("0" * 127 + "7") == Quantity(7 * 10**9)
+    with pytest.raises(QuantityError, match="129 characters, at most 128 are read"):
+        parse_quantity("0" * 128 + "7")
+
+
 def test_of_a_text_that_is_too_long_the_beginning_is_shown() -> None:
     text = "1234567890" * 100
     with pytest.raises(QuantityError) as error:

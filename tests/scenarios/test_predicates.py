@@ -1,5 +1,7 @@
 """Where a pod may go, by the rules of Kubernetes."""
 
+from typing import Any
+
 import pytest
 
 from support import objects as make
@@ -403,3 +405,27 @@ def _on(made, nodes):
 def _counts(made, expected):
     nodes = list(bound(made).values())
     assert {node: nodes.count(node) for node in nodes} == expected
+
+
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [
+        ({}, set()),
+        ({"matchLabelKeys": ["rev"]}, {"other-rev"}),
+        ({"mismatchLabelKeys": ["rev"]}, {"same-rev"}),
+        ({"matchLabelKeys": ["no-such-label"]}, set()),
+    ],
+    ids=["all of the app", "of its own revision", "of other revisions", "a key that it does not have"],
+)
+def test_affinity_terms_narrowed_by_the_pods_own_labels(keys: dict[str, Any], expected: set[str]) -> None:
+    """A pod that keeps off its app, on the only node, where one pod of the app is: which of them let it in?"""
+    spec = make.anti_affinity(app="web")
+    terms = spec["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    terms[0].update(keys)
+    newcomer = make.pod("new", cpu=1, labels={"app": "web", "rev": "2"}, spec=spec)
+    there = {
+        "same-rev": make.pod("same-rev", node="n1", cpu=1, labels={"app": "web", "rev": "2"}),
+        "other-rev": make.pod("other-rev", node="n1", cpu=1, labels={"app": "web", "rev": "1"}),
+    }
+    let_in = {name for name, pod in there.items() if bound(plan(make.node("n1", cpu=4), pod, newcomer))}
+    assert let_in == expected
