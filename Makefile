@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help sandbox test kube-test fuzz lint check bench experiments docs lock clean
+.PHONY: help sandbox test kube-test fuzz lint check bench bench-live experiments docs lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -44,6 +44,9 @@ check: $(READY)  ## style, types and layers, changing nothing
 
 bench: $(READY)  ## run the benchmarks and print their ratios
 	$(BIN)/python -m benchmarks
+
+bench-live: $(READY)  ## measure fairway run on a real API server, beside a bare loop (needs Go)
+	PYTHONPATH=tests $(BIN)/python -m benchmarks.api_server
 
 experiments: $(READY)  ## measure published results again (data from FAIRWAY_DATA)
 	$(BIN)/python -m experiments

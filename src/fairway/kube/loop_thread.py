@@ -6,6 +6,7 @@ call that raises ends the thread: what it was about to do is unknown, and a new 
 
 from __future__ import annotations
 
+import asyncio
 import heapq
 import time
 from collections.abc import Callable
@@ -17,6 +18,8 @@ from fairway.clock import SECOND, Clock, Micros, wall_clock
 Call = Callable[[], None]
 
 _LONGEST_WAIT = 60.0
+TOGETHER = 0.01
+"""Seconds in which an event loop hands calls over once at most, while it has many."""
 
 
 class _LiveCall:
@@ -100,3 +103,35 @@ class LoopThread:
             call = heapq.heappop(self._planned).call
             if call is not None:
                 call()
+
+
+class Courier:
+    """Hands calls of an event loop over to the loop's thread: at once after a rest, and together while there are many.
+    Waking a thread costs more than telling it something.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, hand_over: Callable[[Call], None]) -> None:
+        self._loop = loop
+        self._hand_over = hand_over
+        self._calls: list[Call] = []
+        self._last = loop.time() - TOGETHER
+
+    def send(self, call: Call) -> None:
+        """On the event loop's thread."""
+        self._calls.append(call)
+        if len(self._calls) == 1:
+            wait = self._last + TOGETHER - self._loop.time()
+            if wait > 0:
+                self._loop.call_later(wait, self._flush)
+            else:
+                self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        calls, self._calls = self._calls, []
+        self._last = self._loop.time()
+
+        def make_all() -> None:
+            for call in calls:
+                call()
+
+        self._hand_over(make_all)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from prometheus_client import Counter
+
 from fairway.api.kinds import Kind
 from fairway.app.live.logs import RunLog
 from fairway.app.live.metrics import RunMetrics
@@ -63,6 +65,7 @@ class LoopObserver:
         self._log = log
         self._metrics = metrics
         self._dry_run = dry_run
+        self._settled: dict[type[Change], list[Counter]] = {}
 
     def applied(self, events: Sequence[Event]) -> None: ...
 
@@ -77,11 +80,20 @@ class LoopObserver:
                     say("would write" if self._dry_run else "writes", **_fields(change))
 
     def settled(self, change: Change) -> None:
-        self._metrics.changes.labels(type(change).__name__, "done").inc()
+        counters = self._settled.get(type(change))
+        if counters is None:
+            counters = self._settled[type(change)] = self._counters_of(change)
+        for counter in counters:
+            counter.inc()
+
+    def _counters_of(self, change: Change) -> list[Counter]:
+        """Looked up once per kind: each look costs as much as all the counting."""
+        counters = [self._metrics.changes.labels(type(change).__name__, "done")]
         if isinstance(change, Bind):
-            self._metrics.attempts.labels("scheduled").inc()
+            counters.append(self._metrics.attempts.labels("scheduled"))
         elif isinstance(change, Evict):
-            self._metrics.victims.inc()
+            counters.append(self._metrics.victims)
+        return counters
 
     def refused(self, change: Change, why: str) -> None:
         self._metrics.changes.labels(type(change).__name__, "refused").inc()
@@ -95,9 +107,14 @@ class RequestObserver:
 
     def __init__(self, metrics: RunMetrics) -> None:
         self._metrics = metrics
+        self._counters: dict[tuple[str, int], Counter] = {}
 
     def __call__(self, request: ApiRequest, answer: ApiAnswer, seconds: float) -> None:
-        self._metrics.requests.labels(request.method, str(answer.status)).inc()
+        key = request.method, answer.status
+        counter = self._counters.get(key)
+        if counter is None:
+            counter = self._counters[key] = self._metrics.requests.labels(request.method, str(answer.status))
+        counter.inc()
         self._metrics.request_seconds.observe(seconds)
 
 

@@ -44,7 +44,7 @@ from fairway.kube.feed import Feed
 from fairway.kube.gangs import GangGuard
 from fairway.kube.lease import Elector, LeaseSettings, boot_clock
 from fairway.kube.lease_keeper import LeaseKeeper
-from fairway.kube.loop_thread import LoopThread
+from fairway.kube.loop_thread import Courier, LoopThread
 from fairway.kube.outbox import Outbox
 from fairway.kube.paths import LEASES
 from fairway.kube.reflector import Delivery, Reflector
@@ -167,11 +167,12 @@ class LiveScheduler:
         self._observer = LoopObserver(self._log, self.metrics, dry_run=settings.dry_run)
         self._queue = WriteQueue(self._client.send, may_write=self._may_write, workers=settings.connections)
         self._queue.on_request = RequestObserver(self.metrics)
+        self._courier = Courier(self._sockets, self._thread.hand_over)
         groups: dict[ObjectKey, str] = {}
         kube = KubeWorld(
             asyncio.get_running_loop(),
             self._queue,
-            self._thread.hand_over,
+            self._courier.send,
             groups=groups,
             most_unanswered=settings.max_in_flight_binds,
         )
@@ -215,7 +216,7 @@ class LiveScheduler:
         outbox = Outbox(
             self._sockets,
             self._queue,
-            self._thread.hand_over,
+            self._courier.send,
             status_failed=lambda key: self._statuses.failed(key),
             event_failed=maker.forget,
         )
@@ -256,7 +257,7 @@ class LiveScheduler:
     # -- between the threads -----------------------------------------------------------------------------------
 
     def _deliver(self, delivery: Delivery) -> None:
-        self._thread.hand_over(partial(self._feed.take, delivery))
+        self._courier.send(partial(self._feed.take, delivery))
 
     def _decide(self) -> None:
         """The deciding thread."""
