@@ -241,3 +241,14 @@ def test_many_jobs_cost_what_is_seen() -> None:
         assert 0 < len(drawn) < 400
 
     watch(cluster, use)
+
+
+def test_a_narrow_screen_keeps_one_line_of_column_names(cluster: StillCluster) -> None:
+    async def use(screen: Watched) -> None:
+        lines = [line.rstrip() for line in screen.lines()]
+        at = next(at for at, line in enumerate(lines) if line.startswith("JOB "))
+        assert lines[at].endswith("…")
+        assert lines[at + 1].startswith("language/big ")
+        assert any(line.startswith("vision/more-00 ") for line in lines), "names are not cut where they need not be"
+
+    watch(cluster, use, size=(50, 30))

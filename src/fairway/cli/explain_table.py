@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from textwrap import wrap
 
@@ -54,7 +55,7 @@ def _standing(said: Explanation) -> Iterator[tuple[str, str]]:
     count = f"{starts} start" if starts else f"{said.ready} ready, {said.waiting} waiting"
     yield "pods", f"{count}{needs}"
     if said.since:
-        yield "created", said.since
+        yield "created", re.sub(r"\.\d+Z$", "Z", said.since)
     if said.queue is not None:
         yield f"queue {said.queue.name}", _queue_text(said.queue)
     if said.namespace is not None:

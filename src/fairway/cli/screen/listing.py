@@ -25,6 +25,8 @@ from fairway.cli.screen.rows import STYLES, ScreenList, ScreenRow
 
 GAP = 2
 INDENT = 4
+LEAST_NAME, LEAST = 24, 8
+"""Columns that a name, or another cell, has at least before it gives way."""
 LINES_BELOW = 4
 """Lines of text below a row; the rest is left to Enter."""
 SELECTED = Style(reverse=True)
@@ -213,7 +215,7 @@ def _widths(shown: ScreenList, room: int) -> tuple[int, ...]:
             size = len(cell) if cell.isascii() else cell_len(cell)
             if size > widths[at]:
                 widths[at] = size
-    least = [min(width, 12) for width in widths]
+    least = [min(width, LEAST_NAME if at == 0 else LEAST) for at, width in enumerate(widths)]
     over = sum(widths) + GAP * len(widths) - room * 3 // 4
     while over > 0:
         widest = max(range(len(widths)), key=lambda at: widths[at] - least[at])

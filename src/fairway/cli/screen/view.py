@@ -128,7 +128,9 @@ class ClusterScreen(App[None]):
         self.query_one("#views", Static).update(self._views(look.frame, width))
         listing = self.query_one(Listing)
         listing.show(self._filtered(self._rows(look)), keep=keep)
-        self.query_one("#columns", Static).update(listing.heading())
+        columns = listing.heading()
+        columns.truncate(width, overflow="ellipsis")
+        self.query_one("#columns", Static).update(columns)
         self.query_one("#keys", Static).update(self._keys(width))
 
     def _rows(self, look: Look) -> ScreenList:
