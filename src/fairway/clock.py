@@ -21,7 +21,7 @@ _MICROSECOND = timedelta(microseconds=1)
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 
 Clock = Callable[[], Micros]
-"""What a shell hands to those who need the present time."""
+"""What a shell hands to code that needs the present time."""
 
 
 def wall_clock() -> Micros:

@@ -62,10 +62,10 @@ class Problem:
 
 
 class ProblemsError(InputError):
-    """Several faults of one run, reported together."""
+    """Several problems of one run, reported together."""
 
     def __init__(self, problems: Sequence[Problem], more: int = 0) -> None:
-        """`more` counts those that are left out of `faults`."""
+        """`more` counts those that are left out of `problems`."""
         lines = [str(problem) for problem in problems]
         super().__init__("\n".join([*lines, f"and {more} more"] if more else lines))
         self.problems = tuple(problems)
@@ -81,7 +81,7 @@ class ManifestError(ProblemsError):
 
 
 class PolicyError(ProblemsError):
-    """A policy file is not usable; whoever had an older policy keeps it."""
+    """A policy file is not usable; an older policy stays in use."""
 
 
 class ApiError(FairwayError):

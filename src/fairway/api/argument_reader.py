@@ -1,4 +1,4 @@
-"""Reads the `arguments` of a policy file into the typed struct that declares them, collecting every fault."""
+"""Reads the `arguments` of a policy file into the typed struct that declares them, collecting every problem."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class Catalog:
 def _register(entries: dict[str, CatalogEntry], kind: str, entry: CatalogEntry) -> None:
     if entry.name in entries:
         raise InputError(f"the {kind} {entry.name!r} is registered twice")
-    settings_of(entry.arguments)  # a declaration with a fault fails here, not when a policy is read
+    settings_of(entry.arguments)  # a declaration with an error fails here, not when a policy is read
     entries[entry.name] = entry
 
 

@@ -34,7 +34,7 @@ class ClassMember(ApiStruct, frozen=True):
 class ResourceClassSpec(ApiStruct, frozen=True):
     """One of the selectors must match. Without `allowed_namespaces` every namespace may ask.
 
-    `strategy` is how devices are chosen for those who ask for this class, before what the policy says.
+    `strategy` is how devices are chosen for requests of this class, before what the policy says.
     """
 
     resource_selector: tuple[ClassSelector, ...] = ()

@@ -1,4 +1,4 @@
-"""Fleets of clusters: who is in, how they are grouped, and where placements put work.
+"""Fleets of clusters: which clusters there are, how they are grouped, and where placements put work.
 
 Numbers and names in a Placement are read as they stand: what is wrong with a policy is a condition on the
 placement, which keeps its last good decisions, so the fleet package judges them and not the decoder.
@@ -165,7 +165,7 @@ class DecisionStrategy(ApiStruct, frozen=True):
 class ReplicaStrategy(ApiStruct, frozen=True):
     """How `replicas` are divided: Duplicated, Weighted, Aggregated or Free; weights by cluster name.
 
-    `per_replica` is what one replica needs, for those that divide by room.
+    `per_replica` is what one replica needs, for those that divide by capacity.
     """
 
     type: str = ""

@@ -16,7 +16,7 @@ _MALFORMED = "JSON is malformed: "
 TOO_DEEP = "nested too deeply, expected an object as Kubernetes has them"
 
 
-class JsonProblem(Exception):  # noqa: N818 - it is always turned into a fault
+class JsonProblem(Exception):  # noqa: N818 - it is always turned into a problem
     """The text is not JSON from here on."""
 
     def __init__(self, line: int, message: str) -> None:

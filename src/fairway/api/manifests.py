@@ -1,4 +1,4 @@
-"""Manifests: from files to checked objects, with every fault of a run reported at once.
+"""Manifests: from files to checked objects, with every problem of a run reported at once.
 
     load(["cluster/", "jobs-*.yaml", "-"]) -> Manifests(objects, warnings)
 
@@ -31,7 +31,7 @@ from fairway.api.validation.cluster import queue_levels
 from fairway.errors import ManifestError, Problem
 
 MAX_PROBLEMS = 50
-"""Faults shown in full; of the rest only their number."""
+"""Problems shown in full; of the rest only their number."""
 
 
 MAX_EXPANDED = 1_000_000
@@ -90,7 +90,7 @@ def load(
 
 
 def parse_object(data: Mapping[str, object], where: str = "object") -> ApiObject:
-    """One object from plain data, held to the same rules; `where` names it in the faults."""
+    """One object from plain data, checked by the same rules; `where` names it in the problems."""
     collector = _Collector()
     collector.add(PlainDocument(where, PlainValue(data)))
     objects = collector.finish().objects
@@ -323,7 +323,7 @@ def _too_deep(manifests: Manifests) -> dict[ObjectKey, list[Problem]]:
 
 
 def _still_used(obj: ApiObject) -> list[Finding]:
-    """What whoever sets a pod aside must know: the node it is on looks emptier than it is."""
+    """What setting a pod aside means: the node it is on looks emptier than it is."""
     if not isinstance(obj, Pod) or not obj.spec.node_name or obj.status.phase in ("Succeeded", "Failed"):
         return []
     return [(("spec", "nodeName"), f"is {obj.spec.node_name!r}: what the pod uses there is not counted")]

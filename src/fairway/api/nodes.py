@@ -1,4 +1,4 @@
-"""Nodes: what they have, and who may use it."""
+"""Nodes: what they have, and which pods may use it."""
 
 from __future__ import annotations
 

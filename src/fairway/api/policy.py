@@ -134,7 +134,7 @@ def default_policy(catalog: Catalog) -> Policy:
 
 
 def parse_policy(text: str, source: str, catalog: Catalog) -> Policy:
-    """The policy that `text` describes; PolicyError holds every fault in it, in the order of their lines."""
+    """The policy that `text` describes; PolicyError has every problem in it, in the order of their lines."""
     reader = _PolicyReader(source, catalog)
     policy = reader.policy(text)
     if reader.problems:
@@ -166,7 +166,7 @@ class _Named:
 
 
 class _PolicyReader:
-    """Reads one file; wherever something is wrong it notes the fault and reads on."""
+    """Reads one file; wherever something is wrong it notes the problem and reads on."""
 
     def __init__(self, source: str, catalog: Catalog) -> None:
         self.problems: list[Problem] = []

@@ -39,7 +39,7 @@ class Source:
 
 
 def read_sources(names: Sequence[str], stdin: BinaryIO, problems: list[Problem]) -> Iterator[Source]:
-    """The files behind `names`, in that order, none twice; what cannot be read becomes a fault."""
+    """The files behind `names`, in that order, none twice; what cannot be read becomes a problem."""
     seen: set[str] = set()
     for name in names:
         for path in _paths(name, problems):
@@ -81,7 +81,7 @@ def _matching(name: str, problems: list[Problem]) -> list[Path | None]:
 
 
 def _in_folder(folder: Path, problems: list[Problem]) -> list[Path | None]:
-    """Hidden files and folders are somebody's tools, not manifests."""
+    """Hidden files and folders belong to tools, and are no manifests."""
     found: list[Path | None] = [
         path
         for path in sorted(folder.rglob("*"))

@@ -37,7 +37,7 @@ _INTEGER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|[1-9][0-
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
 
 
-class YamlProblem(Exception):  # noqa: N818 - it is always turned into a fault
+class YamlProblem(Exception):  # noqa: N818 - it is always turned into a problem
     """The rest of the text cannot be read."""
 
     def __init__(self, line: int, message: str) -> None:

@@ -2,7 +2,7 @@
 
 The library reads an expression and checks its types. It is evaluated here, because the library bounds nothing but the
 number of iterations: `cel.bind(b, a + a, cel.bind(c, b + b, ...` doubles a text at each step and takes all memory there
-is. An expression that is too long or does not compile is an `InputError` for whoever wrote it. One that fails while it
+is. An expression that is too long or does not compile is an `InputError`. One that fails while it
 runs gives an `Evaluation` with an error. Nothing that an expression says raises anything else.
 """
 

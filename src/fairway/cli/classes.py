@@ -1,4 +1,6 @@
-"""`fairway classes`: what each class selects and who holds it; why a device does or does not match; export as CEL."""
+"""`fairway classes`: what each class selects and which pods have it; why a device does or does not match; export as
+CEL.
+"""
 
 from __future__ import annotations
 

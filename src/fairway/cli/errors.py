@@ -5,7 +5,7 @@
 2    bad input, wrong usage, or a file or disk that cannot be used; nothing was done
 70   an error in Fairway itself
 130  stopped by the user (Ctrl-C)
-141  whoever read our output went away, as `head` does
+141  the reader of the output went away, as `head` does
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _invoke(command: click.Command, arguments: list[str], options: Options) -> i
 
 
 def _set_aside(options: Options) -> int:
-    """What was done leaves out objects that were not valid: whoever reads only the status learns of it."""
+    """What was done leaves out objects that were not valid: the status says so."""
     if not options.set_aside:
         return 0
     objects = "object" if options.set_aside == 1 else "objects"

@@ -1,4 +1,4 @@
-"""A plan as a person likes to read it: what goes where, what waits and why, and who has how much."""
+"""A plan as a person likes to read it: what goes where, what waits and why, and how much queues and namespaces have."""
 
 from __future__ import annotations
 

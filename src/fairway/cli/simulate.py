@@ -191,7 +191,7 @@ def print_report(result: RunResult) -> None:
 
 @contextmanager
 def progress_bar() -> Iterator[Callable[[Progress], None] | None]:
-    """Virtual time, jobs done and speed, where somebody looks on."""
+    """Virtual time, jobs done and speed, where the output is a terminal."""
     import sys
     import time
 

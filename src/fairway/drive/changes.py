@@ -130,7 +130,7 @@ def _evictions(plan: Plan, store: ObjectStore, now: Micros) -> Iterator[Change]:
 
 
 def _reservations(plan: Plan, store: ObjectStore, writer: ReservationWriter) -> Iterator[Change]:
-    """Those of the plan, and no others, whoever wrote them."""
+    """Those of the plan, and no others, whatever wrote them."""
     known = {key: thing for key, thing in store.of_kind(RESERVATION) if isinstance(thing, Reservation)}
     if not known and not plan.reservations and not plan.overruns:
         return

@@ -103,7 +103,7 @@ def reserved(claim: ResourceClaim, pod: Pod) -> ResourceClaim:
 def released(pod: Pod, claims: Lookup[ResourceClaim]) -> Iterator[ResourceClaim]:
     """The claims that a pod used, as they are without it; what was made for it (`is_made_for`) goes altogether.
 
-    Whoever has a node uses its claims, whether or not these say so; who waits has only what is reserved for it.
+    A pod with a node uses its claims, whether or not these say so; one that waits has only what is reserved for it.
     """
     user = _user(pod)
     for entry in pod.spec.resource_claims:

@@ -166,7 +166,7 @@ class SchedulerLoop:
         self._must_decide = True
         self._wake()
 
-    # -- who decides, and by which policy ---------------------------------------------------------------------
+    # -- leading, and the policy ----------------------------------------------------------------------------
 
     def lead(self, leads: bool) -> None:
         """A loop that does not lead keeps its state up to date and decides nothing."""

@@ -97,7 +97,7 @@ class AddOns:
         return AddOnColumn(values, problems, expiries, now, until, stamp)
 
     def forget_columns(self) -> None:
-        """They are made anew when asked for."""
+        """They are made again when asked for."""
         self._columns.clear()
 
     def _touch(self, resource: str) -> None:

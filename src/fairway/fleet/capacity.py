@@ -1,4 +1,4 @@
-"""Requirements: does a cluster have the room, what is held there already, and what is overdrawn?"""
+"""Requirements: does a cluster have the capacity, what is held there already, and what is overdrawn?"""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class ClusterCapacity:
 
 
 def find(rules: Rules, table: ClusterTable, ledger: Ledger) -> ClusterCapacity:
-    """Room for the requirements beside what others hold; what the placement uses already is not needed again.
+    """Capacity for the requirements beside what others hold; what the placement uses already is not needed again.
 
-    A cluster in which the placement holds all it asks for is kept, even if the room is gone: a placement
-    whose room was taken is told (see `overdrawn`), not moved.
+    A cluster in which the placement holds all it asks for is kept, even if the capacity is gone: a placement
+    whose capacity was taken is told (see `overdrawn`), not moved.
     """
     placement = rules.name
     own = {slot: ledger.consumed(slot, placement, rules.requirements) for slot in ledger.used_by(placement)}
@@ -62,7 +62,7 @@ def find(rules: Rules, table: ClusterTable, ledger: Ledger) -> ClusterCapacity:
 
 
 def overdrawn(rules: Rules, table: ClusterTable, ledger: Ledger, chosen: Sequence[int]) -> list[str]:
-    """Where the room the placement holds is no longer there, in words."""
+    """Where the capacity the placement holds is no longer there, in words."""
     problems = []
     for slot in chosen:
         entry, facts = ledger.entry(slot, rules.name), table.facts[slot]

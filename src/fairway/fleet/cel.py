@@ -1,7 +1,7 @@
 """CEL expressions over a cluster, as in Open Cluster Management.
 
 An expression sees the variable `managedCluster`, the ManagedCluster as Kubernetes writes it, and may ask for the scores
-that add-ons publish of it: `managedCluster.scores("name")`. One that does not compile is the placement's fault and
+that add-ons publish of it: `managedCluster.scores("name")`. One that does not compile is a problem of the placement and
 misconfigures it; one that fails on a cluster (a field that is not there, a score that is not published) does not match
 that cluster, and the reason says so.
 """

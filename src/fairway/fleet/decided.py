@@ -81,7 +81,7 @@ class DecidedPlacement:
 
     @cached_property
     def clusters(self) -> tuple[str, ...]:
-        """Who is chosen, in rank order."""
+        """The chosen clusters, in rank order."""
         return tuple(self.view.names[slot] for slot in self.chosen.tolist())
 
     @cached_property

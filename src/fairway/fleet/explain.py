@@ -84,7 +84,7 @@ def _kept(outcome: DecidedPlacement) -> tuple[Decision, ...]:
 
 
 def filtered(outcome: DecidedPlacement) -> tuple[Filtered, ...]:
-    """Those below the cut in rank order, then everybody else in order of name."""
+    """Those below the cut in rank order, then all others in order of name."""
     ranking, view = outcome.ranking, outcome.view
     if ranking is None:
         return ()
@@ -112,7 +112,7 @@ def _below(outcome: DecidedPlacement, ranking: Ranking, slot: int, scores: dict[
 
 
 def _passed_over(outcome: DecidedPlacement, ranking: Ranking) -> frozenset[int]:
-    """Those whom a spread constraint, and not the number of clusters, kept out."""
+    """Those that a spread constraint, and not the number of clusters, kept out."""
     count, index = outcome.rules.placement.spec.number_of_clusters, ranking.pool.index
     if not outcome.rules.constraints or count == 0:
         return frozenset()
@@ -217,7 +217,7 @@ def _expressions_unmet(selector: ClusterSelector, cluster: ManagedCluster, score
 
 
 def moves(outcome: DecidedPlacement, decided: tuple[Decision, ...], others: tuple[Filtered, ...]) -> tuple[Move, ...]:
-    """Who joined, who left, and why."""
+    """Which clusters joined, which left, and why."""
     if outcome.ranking is None or outcome.before_set == outcome.chosen_set:
         return ()
     joined = {decision.cluster: decision.reason for decision in decided}
@@ -250,7 +250,7 @@ def groups(outcome: DecidedPlacement) -> tuple[slices.ClusterGroup, ...]:
 
 
 def warnings(outcome: DecidedPlacement) -> tuple[str, ...]:
-    """What the placement should know and is no fault: scores that are missing, replicas without room."""
+    """What the placement should know and is no problem: scores that are missing, replicas without capacity."""
     made = list(outcome.rules.warnings)
     if outcome.rules.disabled:
         made.append("scheduling is disabled by annotation, the decisions are kept")

@@ -68,7 +68,7 @@ def read(cluster: ManagedCluster) -> ClusterFacts:
 
 
 def read_resources(where: str, text: str, problems: list[str]) -> dict[str, Resource]:
-    """A JSON annotation of quantities by name and resource; what is wrong with it is added to `faults`."""
+    """A JSON annotation of quantities by name and resource; what is wrong with it is added to `problems`."""
     whole = _json_object(where, text, problems) or {}
     return {name: Resource(_amounts(f"{where}: {name}", amounts, problems)) for name, amounts in whole.items()}
 

@@ -38,7 +38,7 @@ class Interest:
         _drop(self._by_selection, rules.selection_key, rules.key)
 
     def by_selection(self) -> Iterable[set[Key]]:
-        """Those whom the decisions of others can concern, grouped by what they choose from."""
+        """Placements that the decisions of others can concern, grouped by what they choose from."""
         return self._by_selection.values()
 
     def watching(self, *watched: tuple[str, str]) -> set[Key]:

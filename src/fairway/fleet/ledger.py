@@ -1,4 +1,4 @@
-"""The room that placements hold in clusters: the books behind "at least this much space".
+"""The capacity that placements reserve in clusters: the ledger behind "at least this much space".
 
     held = consumed + remaining
 
@@ -144,7 +144,7 @@ class Ledger:
         return Resource(short)
 
     def check(self) -> None:
-        """InvariantError unless the books balance."""
+        """InvariantError unless the ledger balances."""
         for name, column in self._outstanding.items():
             expected = np.zeros(self._size, np.int64)
             for slot in self._reserved:

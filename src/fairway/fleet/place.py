@@ -26,7 +26,7 @@ _CPU = Resource({"cpu": 1})
 
 
 def place(fleet: FleetState, now: Micros) -> FleetPlan:
-    """Decide those whom an event, or time, affected. The same fleet and instant give the same plan."""
+    """Decide the placements that an event, or time, affected. The same fleet and instant give the same plan."""
     run = _Run(fleet, now)
     keys = fleet.affected(now)
     outcomes = tuple(run.decide(fleet.records[key]) for key in keys)
@@ -187,7 +187,7 @@ class _Run:
             self.ledger.reserve(slot, rules.name, rules.requirements)
 
     def _moved_at(self, record: Record, rules: Rules, changed: bool) -> Micros | None:
-        """Kept only where somebody counts from it, so that objects do not change for nothing."""
+        """Kept only where it is used, so that objects do not change for nothing."""
         if not rules.cooldown:
             return None
         return self.now if changed else record.moved_at

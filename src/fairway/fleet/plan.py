@@ -25,12 +25,12 @@ class Outcome(DecidedPlacement):
 
     @cached_property
     def decisions(self) -> tuple[Decision, ...]:
-        """Who is chosen, in rank order, with points and reasons."""
+        """The chosen clusters, in rank order, with points and reasons."""
         return explain.decisions(self)
 
     @cached_property
     def filtered(self) -> tuple[Filtered, ...]:
-        """Everybody else: those below the cut in rank order, then the others in order of name."""
+        """All others: those below the cut in rank order, then the others in order of name."""
         return explain.filtered(self)
 
     @cached_property

@@ -1,7 +1,7 @@
-"""Who may be chosen: the filters as columns, kept for as long as nothing they depend on changes.
+"""Which clusters may be chosen: the filters as columns, kept for as long as nothing they depend on changes.
 
 Placements with the same sets, predicates and tolerations in a namespace share a `ClusterPool`, and with it the score
-columns that are relative to who passed. All columns in a pool are written once and never after.
+columns that are relative to the clusters that passed. All columns in a pool are written once and never after.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class ScoreSum(NamedTuple):
 
 
 class ClusterPool:
-    """Who passed the filters that do not depend on the placement itself."""
+    """The clusters that passed the filters that do not depend on the placement itself."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class ClusterPools:
                 answers[slot] = -1
 
     def forget(self) -> None:
-        """Everything is worked out anew when asked for."""
+        """Everything is worked out again when asked for."""
         for known in (self._pools, self._candidates, self._matched, self._taints, self._answers):
             known.clear()
 
@@ -163,7 +163,7 @@ class ClusterPools:
         return known[1]
 
     def _match(self, predicates: Sequence[ClusterPredicate]) -> BoolColumn:
-        """Any of the terms; no terms match everybody."""
+        """Any of the terms; no terms match all."""
         if not predicates:
             return np.ones(self._table.size, np.bool_)
         terms = [self._term(predicate.required_cluster_selector) for predicate in predicates]

@@ -57,7 +57,9 @@ def _sane(amounts: Resource) -> bool:
 
 
 def recorded(slices: Mapping[str, PlacementDecision]) -> tuple[list[str], dict[str, Resource], Micros | None]:
-    """Who is chosen, what is held for each, and when that last changed; unreadable records count as none."""
+    """Which clusters are chosen, what is reserved in each, and when that last changed; unreadable records count as
+    none.
+    """
     clusters: dict[str, None] = {}
     reserved: dict[str, Resource] = {}
     moved: list[Micros] = []

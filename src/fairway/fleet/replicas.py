@@ -2,9 +2,9 @@
 
 Every rule here hands replicas out one after another, so one replica more never takes one away from a cluster.
 Rounding all shares at once by the largest remainder lacks that property (a replica more shifts the remainders
-and can cost somebody one), so the largest remainder is applied to each replica in turn. That never exceeds a
+and can cost a cluster one), so the largest remainder is applied to each replica in turn. That never exceeds a
 share rounded up. For a few lopsided weights it falls behind a share rounded down; for those, and for sums too
-large to try, whoever has to be served soonest to keep its share is served first. Every cluster is so within
+large to try, the cluster that has to be served soonest to keep its share is served first. Every cluster is so within
 one of its exact share: as unit jobs with a release and a deadline that follow from the shares, all can be
 met, and serving by deadline meets all that can be met.
 """
@@ -41,7 +41,7 @@ def free(count: int, room: Sequence[int], minimum: int = 0) -> list[int]:
 
 
 def aggregated(count: int, room: Sequence[int | None], minimum: int = 0) -> list[int]:
-    """In as few clusters as possible: each filled in rank order, None being room without end."""
+    """In as few clusters as possible: each filled in rank order, None being capacity without end."""
     given = _minimum(count, [minimum if fits is None else min(minimum, fits) for fits in room])
     left = count - sum(given)
     for index, fits in enumerate(room):

@@ -1,6 +1,6 @@
 """What a Placement asks for, checked and made ready to be applied.
 
-A placement that asks for something impossible is misconfigured: `faults` says what is wrong, each with its
+A placement that asks for something impossible is misconfigured: `problems` says what is wrong, each with its
 place, and the placement keeps the decisions it has.
 """
 

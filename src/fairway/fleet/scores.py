@@ -36,7 +36,7 @@ def balance_table(most: int, weight: int = 1) -> IntColumn:
 
 
 def by_amount(amounts: IntColumn, reports: BoolColumn, among: BoolColumn, missing: int) -> IntColumn:
-    """From -100 for the least to 100 for the most `among` those that report; `missing` for who does not.
+    """From -100 for the least to 100 for the most `among` those that report; `missing` for those that do not.
 
     Where all have the same, all of them are best.
     """

@@ -17,7 +17,7 @@ def selector_mask(
     labels: Mapping[str, str],
     requirements: Iterable[LabelSelectorRequirement],
 ) -> BoolColumn:
-    """Who has all the labels and meets all the requirements."""
+    """Clusters that have all the labels and meet all the requirements."""
     mask = np.ones(table.size, np.bool_)
     for key, value in labels.items():
         mask &= _is_in(table, source, key, (value,))

@@ -16,7 +16,7 @@ from fairway.fleet.table import ClusterTable
 
 
 class ClusterSets:
-    """`stamp` counts the changes that can alter who is in which set, or who sees it."""
+    """`stamp` counts the changes that can alter which clusters are in which set, or which namespaces see it."""
 
     def __init__(self) -> None:
         self.sets: dict[str, ManagedClusterSet] = {}
@@ -80,7 +80,7 @@ class ClusterSets:
         return found
 
     def members(self, table: ClusterTable, sets: Iterable[str]) -> BoolColumn:
-        """Who is in any of the sets."""
+        """Clusters in any of the sets."""
         mask = np.zeros(table.size, np.bool_)
         for name in sets:
             if name in self._by_selector:

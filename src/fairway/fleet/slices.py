@@ -57,7 +57,9 @@ def group_size(setting: int | str | None, clusters: int) -> int:
 
 
 def divide(clusters: Sequence[str], named: Sequence[tuple[str, frozenset[str]]], size: int) -> tuple[ClusterGroup, ...]:
-    """Named groups first, each with who it matches and is not in an earlier one; the rest follows unnamed."""
+    """Named groups first, each with the clusters that it matches and that are in no earlier one; the rest follows
+    unnamed.
+    """
     left = set(clusters)
     groups: list[ClusterGroup] = []
     for name, matching in (*named, ("", frozenset(clusters))):
@@ -74,7 +76,7 @@ def slices(
     reserved: Mapping[str, Resource],
     moved_at: Micros | None,
 ) -> tuple[PlacementDecision, ...]:
-    """The objects that say who is chosen. One empty slice stands for nobody."""
+    """The objects that say which clusters are chosen. One empty slice stands for none."""
     made: list[PlacementDecision] = []
     for index, group in enumerate(groups):
         for start in range(0, max(len(group.clusters), 1), SLICE):
@@ -134,8 +136,8 @@ def writes(
 ) -> tuple[Write, ...]:
     """What to write, in this order, to get from the one to the other without a gap.
 
-    New slices come first. A slice is then updated once all who leave it are in their new slice. Where slices
-    wait for each other in a circle, those who move stand in a slice of their own meanwhile.
+    New slices come first. A slice is then updated once all clusters that leave it are in their new slice. Where slices
+    wait for each other in a circle, clusters that move are in a slice of their own meanwhile.
     """
     wanted = {decision.metadata.name: decision for decision in after}
     made = [Write("create", decision) for name, decision in wanted.items() if name not in before]
@@ -176,7 +178,7 @@ def _stand_ins(
     placement: Placement,
     taken: set[str],
 ) -> list[Write]:
-    """Slices beyond the last one that hold whoever would be in none meanwhile."""
+    """Slices beyond the last one with clusters that would be in none meanwhile."""
     arriving = {item.cluster_name: item for d in waiting.values() for item in d.status.decisions}
     moving = sorted(
         {cluster for name, decision in waiting.items() for cluster in present[name] - members(decision)}

@@ -1,4 +1,5 @@
-"""The fleet as events tell it: clusters as columns, sets, placements, decisions, and who is affected by what.
+"""The fleet as events tell it: clusters as columns, sets, placements, decisions, and which placements are affected by
+what.
 
 Nothing is rebuilt: an event changes one cluster's slot, one record, one set. `affected` names the placements
 for which anything may have changed since they were last decided; `place` looks at no others.
@@ -128,7 +129,7 @@ class FleetState:
                     self._affect_score(item.metadata.namespace, item.metadata.name)
 
     def affected(self, now: Micros) -> list[Key]:
-        """Who has to be decided, in the order of deciding."""
+        """The placements to decide, in the order of deciding."""
         found = set(self._affected)
         found.update(key for key, instant in self._rechecks.items() if instant <= now)
         if self._overtaken[0] != self._changes:
@@ -137,7 +138,7 @@ class FleetState:
         return sorted(key for key in found if self.records[key].active)
 
     def rechecks(self) -> Iterable[tuple[Key, Micros]]:
-        """When time alone will affect whom."""
+        """When time alone will affect which placements."""
         return self._rechecks.items()
 
     def apply(self, plan: FleetPlan) -> None:
@@ -237,7 +238,7 @@ class FleetState:
         self._affected.add(read.key)
 
     def _remove_placement(self, key: Key) -> None:
-        """Its decisions end with it, and what is left of its room is returned."""
+        """Its decisions end with it, and what is left of its capacity is returned."""
         record = self.records.pop(key, None)
         if record is None:
             return
@@ -250,7 +251,9 @@ class FleetState:
         self._forget_columns()
 
     def _forget_columns(self) -> None:
-        """Columns do not say who asked for them: after as many placements have gone as there are, all are made anew."""
+        """Columns do not say for what they were made: after as many placements have gone as there are, all are made
+        again.
+        """
         self._gone += 1
         if self._gone >= FEW_GONE + len(self.records):
             self._gone = 0
@@ -276,7 +279,7 @@ class FleetState:
             self._affected.discard(record.key)
 
     def _see(self, record: Record, slices: Mapping[str, PlacementDecision]) -> None:
-        """Somebody else wrote decisions: they stand until the placement is decided again."""
+        """Decisions were written by another program: they stand until the placement is decided again."""
         record.slices = slices
         clusters, reserved, record.moved_at = records.recorded(slices)
         slots = {name: self.table.slot(name) for name in clusters}
@@ -310,7 +313,7 @@ class FleetState:
             self._forget(slot)
 
     def _find_overtaken(self, now: Micros) -> list[Key]:
-        """Those who weigh Balance, or need room, and were decided before others changed what they saw."""
+        """Placements that weigh Balance, or have requirements, and were decided before others changed what they saw."""
         found = []
         for group in self._interest.by_selection():
             some = self.records[next(iter(group))].rules

@@ -1,9 +1,8 @@
 """The clusters as columns: one slot per cluster name, int64 amounts laid out (resource, cluster).
 
-A name keeps its slot while the cluster exists or a decision names it. Columns are made when first asked for
-and kept up to date slot by slot afterwards. Whoever derives something from them compares stamps: `selection`
-counts changes that can alter who may be chosen, `amounts_changes` those of any amounts, `amounts_stamp` those of one
-column.
+A name keeps its slot while the cluster exists or a decision names it. Columns are made when first asked for and kept up
+to date slot by slot afterwards. Code that derives something from them compares stamps: `selection` counts changes that
+can alter which clusters may be chosen, `amounts_changes` those of any amounts, `amounts_stamp` those of one column.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class ClusterUpdate:
     """What an event altered in one cluster, as far as placements can be concerned."""
 
     standing: bool = False
-    """It came or went, or its taints, availability or deletion changed: who sees it is concerned."""
+    """It came or went, or its taints, availability or deletion changed: placements that see it are concerned."""
     labels: set[str] = field(default_factory=set)
     claims: set[str] = field(default_factory=set)
     resources: set[str] = field(default_factory=set)
@@ -82,7 +81,7 @@ class ClusterTable:
         return slot
 
     def forget(self, slot: int) -> None:
-        """Give a slot back; its cluster must be gone and in nobody's decision."""
+        """Give a slot back; its cluster must be gone and in no decision."""
         assert not self.exists[slot]
         del self.slots[self.names[slot]]
         self.names[slot] = ""
@@ -124,7 +123,7 @@ class ClusterTable:
                 self.codes("claim", name)
 
     def forget_codes(self) -> None:
-        """Columns of labels and claims are made anew when asked for."""
+        """Columns of labels and claims are made again when asked for."""
         self._codes.clear()
 
     def amounts(self, kind: Kind, resource: str) -> IntColumn:
@@ -174,7 +173,7 @@ class ClusterTable:
                     self.amounts_changes += 1
 
     def _grow(self) -> None:
-        """Twice as many slots. Columns are made anew when asked for."""
+        """Twice as many slots. Columns are made again when asked for."""
         old, self.size = self.size, 2 * self.size
         self.names += [""] * old
         self.facts += [None] * old

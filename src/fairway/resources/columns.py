@@ -86,7 +86,7 @@ class Table:
         self.data: NDArray[np.int64] = np.zeros((len(axis), nodes), dtype=np.int64)
 
     def reach(self, nodes: int) -> None:
-        """Make room for that many nodes and for every dimension of the axis; what is new is zero."""
+        """Make capacity for that many nodes and for every dimension of the axis; what is new is zero."""
         rows, columns = self.data.shape
         if rows >= len(self._axis) and columns >= nodes:
             return

@@ -36,8 +36,8 @@ def decide(
     reasons: bool = True,
     meter: Meter = NO_METER,
 ) -> Plan:
-    """One cycle. Without `reasons` the plan only says what to do, not who waits and why: for those who carry plans
-    out, many thousand times. `meter` learns when phases end; benchmarks use it.
+    """One cycle. Without `reasons` the plan only says what to do, not which jobs wait and why: for drivers that carry
+    plans out, many thousand times. `meter` learns when phases end; benchmarks use it.
     """
     state.freeze_plan()
     state.compaction.run_if_due()

@@ -1,7 +1,7 @@
 """`Plan`: the only output of a cycle. What to do, in order, and why everything else waits.
 
 The structs here are the JSON contract (design section 9): fields may be added, never changed. A plan is put together
-from what the session left behind; its long lists are only built when somebody reads them.
+from what the session left behind; its long lists are only built when they are read.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ class Plan:
 
     @cached_property
     def pending(self) -> list[Pending]:
-        """Every job that waits, by queue and then by its place in line."""
+        """Every job that waits, by queue and then by queue position."""
         return self._sources.pending()
 
     @cached_property

@@ -1,8 +1,8 @@
 """Whether a cycle can do anything at all, told from the state before a session is opened.
 
-Most cycles of a busy cluster find everybody waiting and no room for any of them. Where that can be seen at a glance the
-plan is empty, and none of what a session needs is built. It is never seen where it is not so: whoever is not sure says
-no, and the cycle takes its ordinary course. Nobody can ask such a plan who waits and why.
+Most cycles of a busy cluster find jobs that wait and free capacity for none of them. Where that can be seen at a glance
+the plan is empty, and none of what a session needs is built. It is never seen where it is not so: where it is not sure
+it says no, and the cycle takes its ordinary course. Such a plan does not say which jobs wait and why.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _all_too_large(state: ClusterState, max_idle: list[int]) -> bool:
 
 
 def _one_queue(state: ClusterState) -> bool:
-    """Whether those who wait and those who hold are all of one queue: then there is nothing to reclaim."""
+    """Whether all that waits and all that is allocated is of one queue: then there is nothing to reclaim."""
     queues = {key.queue for template in state.waiting.templates() for key in template.classes}
     queues.update(queue.name for queue in state.queues if any(queue.allocated))
     return len(queues) <= 1

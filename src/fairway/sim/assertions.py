@@ -5,7 +5,7 @@ no namespace below its share for more than 10m
 no queue below its guarantee for more than 5m
 p95 wait < 30m                               also: mean, p50, p99, max; `of queue Q`, `of namespace N`; jobs that
                                              are not done count with their wait so far
-no evictions of research                     a queue; without `of` nobody is evicted
+no evictions of research                     a queue; without `of` no pod is evicted
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Evidence:
     start: Micros
     end: Micros = 0
     watched: frozenset[str] = frozenset()
-    """Jobs whose times somebody asserts something of."""
+    """Jobs whose times an assertion is about."""
     started: dict[str, Micros] = field(default_factory=dict)
     ended: dict[str, Micros] = field(default_factory=dict)
     first_eviction: dict[str, tuple[Micros, str]] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from fairway.state.annotations import EXPECTED_RUNTIME, TRUE_RUNTIME, USER, pars
 
 
 class Estimates:
-    """Tells the scheduler whose a job is and, if the policy is clairvoyant, how long it will run."""
+    """Tells the scheduler the user of a job and, if the policy is clairvoyant, how long it will run."""
 
     def __init__(self, policy: Policy) -> None:
         action = policy.action("backfill")

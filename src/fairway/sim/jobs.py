@@ -53,7 +53,7 @@ class SimJob:
         self.minimum = minimum
         self.group = group
         self.tenant = namespace
-        """Whom the metrics count it for."""
+        """The user that the metrics count it for."""
         self.pods: list[SimPod] = []
         self.left = 0
         """Pods that have not run to their end."""

@@ -1,6 +1,6 @@
 """The event loop: virtual time jumps from event to event, and the same run always takes the same steps.
 
-Events at one instant happen by rank, then in the order in which they were planned: first what frees room,
+Events at one instant happen by rank, then in the order in which they were planned: first what frees capacity,
 then what arrives, then other changes, and the scheduler's pass last, so that it sees the instant as a whole.
 Arrivals are read from their source one ahead: a trace of any length keeps one event in the heap.
 

@@ -16,7 +16,7 @@ MAX_OUTAGES = 200
 
 
 class Bar(msgspec.Struct, rename="camel"):
-    """A pod on a node, from when it was bound to when its room was free again."""
+    """A pod on a node, from when it was bound to when its capacity was free again."""
 
     node: str
     job: str

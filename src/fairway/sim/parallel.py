@@ -91,7 +91,7 @@ def _leave_interrupts_to_parent() -> None:
 
 @contextmanager
 def _stopped_early(pool: ProcessPoolExecutor) -> Iterator[None]:
-    """Whoever leaves before the end (Ctrl-C, a fault in one run) does not wait for the other runs."""
+    """A caller that leaves before the end (Ctrl-C, an error in one run) does not wait for the other runs."""
     others = set(active_children())
     try:
         yield

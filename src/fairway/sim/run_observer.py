@@ -1,4 +1,4 @@
-"""Who is told what happens on a virtual cluster: the recorder of a run's metrics, or whoever watches a living one."""
+"""What is told of the events of a virtual cluster: the recorder of a run's metrics, or the view of a live one."""
 
 from __future__ import annotations
 

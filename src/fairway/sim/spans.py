@@ -66,7 +66,7 @@ def rounded_span(span: Micros) -> str:
 
 
 class Drawn:
-    """A span that may be drawn anew each time."""
+    """A span that may be drawn again each time."""
 
     __slots__ = ("high", "kind", "low")
 

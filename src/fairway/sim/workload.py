@@ -35,7 +35,7 @@ RUN = "sim.fairway.dev/run"
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A job that comes at `at`; its objects are made then, so that what has not come takes no room."""
+    """A job that comes at `at`; its objects are made then, so that what has not come takes no free capacity."""
 
     at: Micros
     tasks: int

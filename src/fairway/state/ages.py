@@ -1,6 +1,6 @@
-"""Who has waited for how long, kept so that a cycle need not look at everybody.
+"""Which jobs have waited for how long, kept so that a cycle need not look at all of them.
 
-Jobs are split at a *cutoff*: those who wait since before it are `old`, the others stand in a heap by the moment their
+Jobs are split at a *cutoff*: jobs that wait since before it are `old`, the others stand in a heap by the moment their
 wait began. As time goes on the cutoff moves forward and the top of the heap turns old.
 """
 
@@ -39,7 +39,7 @@ class Ages:
         self.old.pop(job, None)
 
     def advance(self, cutoff: Micros) -> None:
-        """Those who wait since before the cutoff become old."""
+        """Jobs that wait since before the cutoff become old."""
         if cutoff < self._cutoff:
             self._rebuild()
         self._cutoff = cutoff
@@ -49,12 +49,12 @@ class Ages:
             self._prune()
 
     def next(self) -> Micros | None:
-        """When the longest wait of those who are not old began."""
+        """When the longest wait of jobs that are not old began."""
         self._prune()
         return self._heap[0][0] if self._heap else None
 
     def _prune(self) -> None:
-        """Entries of jobs that no longer wait, or wait anew, are left in the heap until they come up."""
+        """Entries of jobs that no longer wait, or wait again, are left in the heap until they come up."""
         while self._heap and self._since.get(self._heap[0][4]) != self._heap[0][0]:
             heappop(self._heap)
 

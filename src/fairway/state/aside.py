@@ -1,6 +1,6 @@
 """Objects that cannot be taken in: each is set aside with its error, and everything else goes on.
 
-Whoever takes objects in does it through `SetAside.take`: whatever an object makes it raise concerns that object alone.
+Objects are taken in through `SetAside.take`: whatever an object makes it raise concerns that object alone.
 It counts as if it were not there until it changes, and the plan's warnings say so. This is the net below validation:
 what a file or an API server has checked seldom falls into it.
 """

@@ -89,13 +89,13 @@ class ClusterState(ClusterTables):
 
     def before_change(self, freeze: Callable[[], None]) -> None:
         """Have a method called before anything changes, unless its object is gone by then: a plan is read from the
-        state when somebody asks, and must say for good what it would have said at once.
+        state when it is used, and must say for good what it would have said at once.
         """
         self.freeze_plan()
         self._freeze = WeakMethod(freeze)
 
     def freeze_plan(self) -> None:
-        """The last plan, if somebody still has it, works out now what it has not been asked for yet."""
+        """The last plan, if it is still in use, works out now what it has not been asked for yet."""
         if self._freeze is not None:
             freeze, self._freeze = self._freeze(), None
             if freeze is not None:

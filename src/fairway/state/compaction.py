@@ -30,7 +30,7 @@ SMALL = 32
 PART = 8
 """What is left over is looked for once it may be this part of the state: looking goes through all of it."""
 DERIVED = (CLASS_PREFIX, "devices.fairway.dev/")
-"""How the names of dimensions begin that are written by whoever counts devices, and written again after this."""
+"""How the names of dimensions begin that are written where devices are counted, and written again after this."""
 
 
 class Compaction:
@@ -52,7 +52,7 @@ class Compaction:
         self._left_over = 0
         self._cycles = 0
         self.shapes_gone = 0
-        """For whoever keeps something for each shape."""
+        """For caches that keep something for each shape."""
 
     def suspect(self, *, small: bool = False) -> None:
         """Something that is gone has probably left something behind."""

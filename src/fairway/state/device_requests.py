@@ -103,7 +103,7 @@ def _class_request(pod: Pod, name: str) -> ClassRequest:
 
 
 def _moments(pod: Pod) -> Iterator[list[Container]]:
-    """Who runs together: all containers with the sidecars, and before that each init container with those started."""
+    """Containers that run together: all with the sidecars, and before that each init container with those started."""
     sidecars: list[Container] = []
     for container in pod.spec.init_containers:
         if container.is_sidecar:

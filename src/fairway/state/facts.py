@@ -1,7 +1,7 @@
 """What is known of devices besides nodes and pods: slices, classes and claims, as they were given.
 
-The state only keeps them and says what changed. Who selects what is worked out above, in `devices`, which reads the log
-from where it last stopped.
+The state only keeps them and says what changed. Which classes select what is worked out above, in `devices`, which
+reads the log from where it last stopped.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def check(state: ClusterState) -> None:
 
 
 def same(what: str, kept: Any, recomputed: Any) -> None:
-    """The one comparison: whoever fails it is named."""
+    """The one comparison: what fails it is named."""
     if kept != recomputed:
         raise InvariantError(f"{what}: kept {kept!r}, recomputed {recomputed!r}")
 

@@ -99,7 +99,7 @@ class Job:
     """What is placed whole or not at all: `minimum` tasks, and of each role its own minimum.
 
     A pod without a group is a job of one that has the pod's key. Pods of one controller are an `implicit` job: what
-    they say makes it. A group that pods name but nobody has made yet is a job without `group`: it waits.
+    they say makes it. A group that pods name and that has no object yet is a job without `group`: it waits.
     """
 
     __slots__ = (
@@ -175,7 +175,7 @@ class Job:
 
     @property
     def is_made(self) -> bool:
-        """Whether there is somebody to say what it needs: its group's object, its pods, or the pod that it is."""
+        """Whether an object says what it needs: its group's, its pods', or that of the pod that it is."""
         return self.group or self.alone or self.implicit
 
     @property
@@ -195,7 +195,7 @@ class Job:
 
     @property
     def waits_since(self) -> Micros | None:
-        """When its wait began: at creation, or when it was last ready. None if nobody knows."""
+        """When its wait began: at creation, or when it was last ready. None if that is not known."""
         if self.created is None or self.last_ready is None:
             return self.created if self.last_ready is None else self.last_ready
         return max(self.created, self.last_ready)
@@ -205,11 +205,11 @@ class Job:
         return _in_order([task for task in self.tasks if task.state is TaskState.PENDING])
 
     def reserved_tasks(self) -> list[Task]:
-        """The tasks with a claim to room somewhere, in task order."""
+        """The tasks with a reservation somewhere, in task order."""
         return _in_order([task for task in self.tasks if task.state in RESERVATION_STATES])
 
     def has_started(self) -> bool:
-        """Whether some task runs, ran, or has a claim to room."""
+        """Whether some task runs, ran, or has a reservation."""
         return bool([task for task in self.tasks if task.state in STARTED])
 
     def members(self) -> int:
@@ -240,7 +240,7 @@ def _by_role(tasks: Iterable[Task]) -> dict[str, int]:
 
 
 def is_valid(job: Job) -> bool:
-    """Whether somebody made the job, and it has the members that its minimum, and each role's, asks for."""
+    """Whether the job has an object, and it has the members that its minimum, and each role's, asks for."""
     if not job.is_made or job.members() < job.minimum:
         return False
     if not job.role_minimums:

@@ -1,6 +1,6 @@
 """Node labels as columns of codes, so that a selector is answered for all nodes at once.
 
-For each label key that somebody asks about there is one int32 column: the code of the node's value, 0 where
+For each label key that is used there is one int32 column: the code of the node's value, 0 where
 the node has no such label. A requirement is decided once per *distinct value* and looked up for all nodes.
 """
 
@@ -70,7 +70,7 @@ class LabelColumns:
         return column[:nodes]
 
     def has(self, key: str) -> bool:
-        """Whether some node has a label of this key. No column is made: whoever asks may have made the key up."""
+        """Whether some node has a label of this key. No column is made: the key may be made up."""
         return bool(self._codes.get(key)) or any(key in labels for labels in self._labels)
 
     def values(self, key: str) -> list[str]:

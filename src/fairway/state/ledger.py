@@ -1,4 +1,4 @@
-"""What a task means to everybody else: its node, queue, namespace, job and the terms that match it.
+"""What a task means to the rest of the state: its node, queue, namespace, job and the terms that match it.
 
 `enter` and `leave` are each other's inverse. Whatever happens to a task is a `leave` and an `enter`.
 """

@@ -1,4 +1,4 @@
-"""The nodes: amounts as (resource, node) tables, and what decides who may use a node.
+"""The nodes: amounts as (resource, node) tables, and what decides which pods may use a node.
 
 A node keeps its row as long as it, or a task on it, is known. A row whose node is gone (or was never seen, when
 a pod names it first) is a *ghost*: it holds its tasks' amounts but offers nothing. Rows are reused.
@@ -84,7 +84,7 @@ class NodeTable:
         self.reserved = Table(axis)
         self.foreign = Table(axis)
         self.drawn = Table(axis)
-        """Used of a resource by those who did not ask for it by its name: they were given its units as devices."""
+        """Used of a resource by pods that did not request it by its name: they were given its units as devices."""
         self._tables = (
             self.allocatable,
             self.used,
@@ -149,7 +149,7 @@ class NodeTable:
         return row
 
     def collect(self, row: int) -> None:
-        """Free the row of a ghost that nobody is on any more."""
+        """Free the row of a ghost that has no tasks any more."""
         if self.alive[row] or self.tasks[row] or not self.names[row]:
             return
         name = self.names[row]

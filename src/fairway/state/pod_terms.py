@@ -87,7 +87,7 @@ def spread_term(constraint: TopologySpreadConstraint, namespace: str, labels: Ma
 
 
 class PodTerms:
-    """All terms in use, who they match and where those are."""
+    """All terms in use, the pods that they match and where those are."""
 
     def __init__(self, namespace_labels: NamespaceLabels, all_tasks: Callable[[], Iterable[Task]]) -> None:
         self._namespace_labels = namespace_labels

@@ -1,7 +1,7 @@
 """What is allocated to each queue and requested in it, with all queues below it, kept from cycle to cycle.
 
-Sums change along the path from a queue to the top, and only when the queue itself changed: who asks for them pays for
-the queues that changed since the last time. When queues come, go or are described anew, all is made again.
+Sums change along the path from a queue to the top, and only when the queue itself changed: reading them costs
+the queues that changed since the last time. When queues come, go or are described again, all is made again.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Queues: a tree by `parent`, with what each holds, in all and by namespace.
 
-The root is not a queue: it stands for the cluster. A queue that jobs name but nobody has made is kept with
+The root is not a queue: it stands for the cluster. A queue that jobs name and that has no object is kept with
 `exists` false, so that its jobs can say so; only `default` is made where it is missing.
 """
 
@@ -140,7 +140,7 @@ class QueueInfo:
 
     @property
     def exists(self) -> bool:
-        """Whether jobs may name it: somebody made it, or it is the default, which needs nobody to."""
+        """Whether jobs may name it: it has an object, or it is the default, which needs none."""
         return self.declared or self.name == DEFAULT_QUEUE
 
     def __repr__(self) -> str:
@@ -254,7 +254,7 @@ class QueueTree:
         return bool(ancestry) and bool(ancestry[-1].parent) and ancestry[-1].parent in self._queues
 
     def orphan_of(self, name: str) -> str:
-        """The nearest parent named above this queue that nobody has made, or ""."""
+        """The nearest parent named above this queue that has no object, or ""."""
         for queue in self.ancestors(name):
             if queue.parent and (queue.parent not in self._queues or not self._queues[queue.parent].exists):
                 return queue.parent

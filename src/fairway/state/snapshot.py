@@ -53,7 +53,7 @@ class Snapshot:
         return self.state.nodes.alive[: self.size]
 
     def max_idle(self) -> list[int]:
-        """Of every resource, the most that any one node has free: who asks for more of one fits nowhere."""
+        """Of every resource, the most that any one node has free: a request for more fits nowhere."""
         if self._max_idle_read != self.touched.end or len(self._max_idle) != len(self.idle):
             self._max_idle_read = self.touched.end
             self._max_idle = _max_of(self.idle)
@@ -121,7 +121,7 @@ class Snapshot:
         self.rank[rows] = [ranks[nodes.names[row]] if nodes.names[row] else 0 for row in rows]
 
     def _restore(self, rows: IntColumn) -> None:
-        """What is free on a node: not used, and not promised to a nominee out of what is not being released."""
+        """What is free on a node: not used, and not reserved for a nominee out of what is not being released."""
         nodes = self.state.nodes
         owed = nodes.pipelined.data[:, rows] - nodes.releasing.data[:, rows]
         np.maximum(owed, 0, out=owed)

@@ -121,6 +121,6 @@ class ClusterTables:
         return found
 
     def reservation_of(self, task: Task) -> ReservationRecord | None:
-        """The claim to room that a waiting task's objects carry."""
+        """The reservation that a waiting task's objects carry."""
         reserved = (task.job.reservations or {}).get(task.key)
         return self.nominations.get(task.key) if reserved is None else reserved

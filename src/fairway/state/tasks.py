@@ -45,7 +45,7 @@ class TaskState(IntEnum):
 _S = TaskState
 
 ON_NODE = frozenset({_S.ALLOCATED, _S.BOUND, _S.RUNNING, _S.RELEASING, _S.UNKNOWN})
-"""States that take room on their node."""
+"""States that take capacity on their node."""
 
 ACCOUNTED = frozenset({_S.ALLOCATED, _S.PIPELINED, _S.RESERVED, _S.BOUND, _S.RUNNING, _S.UNKNOWN})
 """States that count as held by queue, namespace and job. Releasing pods count on their node only."""
@@ -60,7 +60,7 @@ WAITING = frozenset({_S.PENDING, _S.PIPELINED, _S.RESERVED, _S.ALLOCATED})
 """States of a pod that has no binding yet: a new cycle decides about it again."""
 
 RESERVATION_STATES = WAITING - {_S.PENDING}
-"""States of a waiting pod that has a claim to room on a node."""
+"""States of a waiting pod that has a reservation on a node."""
 
 FINISHED = frozenset({_S.SUCCEEDED, _S.FAILED})
 

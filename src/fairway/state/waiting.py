@@ -1,11 +1,11 @@
-"""Who waits: jobs with pending tasks, grouped so that a cycle need not look at each of them.
+"""Jobs that wait: those with pending tasks, grouped so that a cycle need not look at each of them.
 
     GangTemplate   what has to be placed: runs of like tasks, and how many make the job ready
-      Line      jobs of one queue, namespace and priority with that signature, in the order of the tie rule
+      EquivalenceClass   jobs of one queue, namespace and priority with that template, in the order of the tie rule
 
-Jobs of a line that have not started are alike in everything that orders or places them, but for the tie rule: if the
-first cannot be placed, none can. So a cycle costs in proportion to the templates that have no room and to the
-lines that have some, not to the pods that wait. Jobs that have started stand on their own (`started`).
+Jobs of a class that have not started are alike in everything that orders or places them, but for the tie rule: if the
+first cannot be placed, none can. So a cycle costs in proportion to the templates that fit nowhere and to the
+classes that fit, not to the pods that wait. Jobs that have started stand on their own (`started`).
 
 What a cycle has to look at is kept in indexes of its own (`changed`, `best_effort`, `not_admitted`), so that no cycle
 goes through all templates.
@@ -41,7 +41,7 @@ class Run(NamedTuple):
 
 
 class ClassKey(NamedTuple):
-    """What the jobs of a line have in common."""
+    """What the jobs of a class have in common."""
 
     queue: str
     namespace: str
@@ -86,7 +86,7 @@ GangTemplateKey = tuple[tuple[Run, ...], int, tuple[tuple[str, int], ...], Vecto
 
 
 class GangTemplate:
-    """What a job of this kind needs, and the lines of those who need it."""
+    """What a job of this kind needs, and the classes of jobs that need it."""
 
     __slots__ = (
         "best_effort",
@@ -114,7 +114,7 @@ class GangTemplate:
         self.best_effort = len(self.runs) == 1 and self.runs[0].shape.best_effort
         """Whether a lone pod of this kind is placed by backfill."""
         self.uniform = len({run.shape for run in self.runs}) == 1
-        """Whether all its tasks are alike: then how many fit does not depend on who was placed first."""
+        """Whether all its tasks are alike: then how many fit does not depend on which is placed first."""
         self.classes: dict[ClassKey, EquivalenceClass] = {}
         self.started: dict[Job, PendingJob] = {}
         """Jobs that have started, and have such tasks waiting."""
@@ -152,13 +152,13 @@ class WaitingIndex:
         self._positions: dict[Job, IndexPosition] = {}
         self.started: dict[Job, tuple[GangTemplate, PendingJob]] = {}
         self.with_reservations: dict[Job, None] = {}
-        """Those with a claim to room somewhere."""
+        """Those with a reservation somewhere."""
         self.ages = Ages()
-        """Those who leave it to the policy when they starve."""
+        """Jobs that leave it to the policy when they starve."""
         self.with_own_threshold: dict[Job, None] = {}
-        """Those who do not."""
+        """Jobs that do not."""
         self.empty: dict[Job, None] = {}
-        """Groups that nobody has made a pod for, or whose pods are all gone."""
+        """Groups that have no pods yet, or none any more."""
         self.gated: dict[Job, None] = {}
         """Jobs that nothing waits of but pods with scheduling gates."""
         self.changed: Log[GangTemplate] = Log()
@@ -177,7 +177,7 @@ class WaitingIndex:
         return job in self._positions
 
     def templates(self) -> list[GangTemplate]:
-        """Those with lines of jobs that have not started."""
+        """Templates with classes of jobs that have not started."""
         return [template for template in self._templates.values() if template.classes]
 
     @property
@@ -258,13 +258,13 @@ class WaitingIndex:
                 self.with_own_threshold[job] = None
 
     def has_priority_above(self, priority: int) -> bool:
-        """Whether somebody of a higher priority waits."""
+        """Whether a job of a higher priority waits."""
         return any(job.priority > priority for job in self.started) or any(
             key.priority > priority for template in self.templates() for key in template.classes
         )
 
     def all_of_one_priority(self) -> bool:
-        """Whether nobody who waits is more important than anybody else who does."""
+        """Whether all jobs that wait have one priority."""
         priorities = {key.priority for template in self.templates() for key in template.classes}
         return len(priorities.union(job.priority for job in self.started)) <= 1
 

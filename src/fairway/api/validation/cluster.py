@@ -63,7 +63,7 @@ def _check_bound(bound: int | str | None, path: Path, findings: list[Finding]) -
 
 
 def _check_within_capability(spec: QueueSpec, findings: list[Finding]) -> None:
-    """What a queue is promised must be something it may hold."""
+    """What a queue is guaranteed, or deserves, must be within its capability."""
     for path, amounts in (
         (("spec", "guarantee", "resource"), spec.guarantee.resource),
         (("spec", "deserved"), spec.deserved),

@@ -58,7 +58,7 @@ def check_resource_claim_template(template: ResourceClaimTemplate, findings: lis
 
 
 def check_resource_class(resource_class: ResourceClass, findings: list[Finding]) -> None:
-    """Whether an operand can be read as a value is the business of those who compare values."""
+    """Whether an operand can be read as a value is decided where values are compared."""
     spec = resource_class.spec
     for index, selector in enumerate(spec.resource_selector):
         for place, requirement in enumerate(selector.match_expressions):

@@ -61,7 +61,7 @@ def check_key(text: str, path: Path, findings: list[Finding]) -> None:
 
 
 def check_unique(names: Iterable[str], path: Path, field: str, findings: list[Finding]) -> None:
-    """The names of a list's entries, none twice; an empty one is somebody else's finding."""
+    """The names of a list's entries, none twice; an empty one is found elsewhere."""
     seen: dict[str, int] = {}
     for index, name in enumerate(names):
         if name in seen:

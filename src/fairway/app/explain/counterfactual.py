@@ -22,7 +22,7 @@ MOST_DECISIONS = 300
 def counterfactual(
     situation: Situation, plan: Plan, job: str, queue: str, limit: int = MOST_DECISIONS
 ) -> Counterfactual:
-    """For a job that waits after `plan`. Whose end would help is asked of those who run when it is carried out."""
+    """For a job that waits after `plan`. Which ends would help is asked about pods that run once it is carried out."""
     asker = Asker(limit)
     question = Question(situation, job, queue, asker)
     later = Question(situation.after(plan), job, queue, asker)

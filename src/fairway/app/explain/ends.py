@@ -54,7 +54,7 @@ def _ends(question: Question) -> SuggestedChange | None:
 
 
 def _ended(pod: Pod) -> Pod:
-    """Done: it counts towards its gang and takes no room."""
+    """Done: it counts towards its gang and takes no capacity."""
     return replace(pod, metadata=replace(pod.metadata, deletion_timestamp=None), status=PodStatus(phase="Succeeded"))
 
 
@@ -79,13 +79,13 @@ class Runs:
         self._past = Runtimes(situation.state, replace(own, estimate="user-history"))
 
     def known(self, pod: Pod) -> Runtime | None:
-        """How long a pod runs, counted from its start; None if nobody knows."""
+        """How long a pod runs, counted from its start; None if that is not known."""
         state, key = self._situation.state, key_of(pod)
         task = state.tasks.get(key) or state.foreign.get(key)
         return None if task is None else self._runtimes.of(task) or self._past.of(task)
 
     def span(self, pod: Pod) -> Micros:
-        """How long a pod that runs, or will, runs in all; `FOREVER` if nobody knows."""
+        """How long a pod that runs, or will, runs in all; `FOREVER` if that is not known."""
         runtime = self.known(pod)
         if runtime is None:
             return FOREVER
@@ -95,7 +95,7 @@ class Runs:
         return runtime.end(began, self._situation.now) - began
 
     def end(self, pod: Pod) -> Micros:
-        """When a pod that has a place is gone; `FOREVER` if nobody knows."""
+        """When a pod that has a place is gone; `FOREVER` if that is not known."""
         if pod.metadata.deletion_timestamp is not None:
             return max(self._situation.now, from_datetime(pod.metadata.deletion_timestamp))
         span = self.span(pod)

@@ -1,6 +1,6 @@
 """When a job starts, if nothing else arrives: `decide` rolled forward on a virtual copy of the cluster.
 
-Runs end when they are known or estimated to. A run of which nobody knows goes on for ever, and the forecast says how
+Runs end when they are known or estimated to. A run of unknown end goes on for ever, and the forecast says how
 many there are. The look ahead is bounded in virtual time and in the number of decisions.
 """
 
@@ -61,7 +61,7 @@ class _Teller:
         return Forecast(text, not_before=format_rfc3339(seen), estimate=self._ahead.has_estimates)
 
     def _would_wait_alone(self) -> bool:
-        """Whether no end of another run helps. Who wants to be near other pods may only start because of them."""
+        """Whether no end of another run helps. A pod with affinity to others may only start because of them."""
         pods = self._situation.waiting_pods(self._job)
         if any(pod.spec.affinity is not None and pod.spec.affinity.pod_affinity is not None for pod in pods):
             return False

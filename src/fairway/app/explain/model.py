@@ -42,7 +42,7 @@ class SuggestedChange(ExplanationStruct, frozen=True):
     size: float
     """How large it is, as a part of what is there: by this the smallest comes first."""
     pods: tuple[str, ...] = ()
-    """Of a change that is the end of runs: whose."""
+    """Of a change that is the end of runs: the pods."""
 
 
 class Trial(ExplanationStruct, frozen=True):
@@ -65,7 +65,7 @@ class Counterfactual(ExplanationStruct, frozen=True):
 
 
 class UnknownEnd(ExplanationStruct, frozen=True):
-    """A run of which nobody knows when it ends."""
+    """A run of unknown end."""
 
     pod: str
     node: str
@@ -78,7 +78,7 @@ class Forecast(ExplanationStruct, frozen=True):
     not_before: str | None = None
     """Where there is no start in sight: until when nothing that is known would start it."""
     estimate: bool = False
-    """Whether it rests on a run time that nobody vouches for."""
+    """Whether it rests on a run time that is not sure."""
     unknown_ends: tuple[UnknownEnd, ...] = ()
     """Runs with no known end, taken to go on; the first of them by pod."""
     unknown_count: int = 0
@@ -100,7 +100,7 @@ class Explanation(ExplanationStruct, frozen=True):
     minimum: int
     priority: int
     position: int = 0
-    """Its place in the line of its queue; 0 where it does not stand in one."""
+    """Its queue position; 0 where it does not wait."""
     line: int = 0
     """How many jobs wait in its queue."""
     starving: bool = False

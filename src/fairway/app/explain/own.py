@@ -29,7 +29,7 @@ def attempts(question: Question) -> Attempts:
 
 
 def _less_of(question: Question, name: str, most: int) -> SuggestedChange | None:
-    """The largest request of a resource that would start now; asking for none of it is no help to anybody."""
+    """The largest request of a resource that would start now; requesting none of it is no help."""
     step = step_of(name, most)
 
     def works(steps: int) -> bool:

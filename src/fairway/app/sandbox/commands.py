@@ -248,7 +248,7 @@ class Commands:
 
 
 def controlled(pod: Pod) -> Pod:
-    """The pod, owned by the sandbox if by nobody else: it makes evicted pods anew."""
+    """The pod, owned by the sandbox if it has no other owner: the sandbox recreates evicted pods."""
     if has_controller(pod):
         return pod
     return replace(pod, metadata=replace(pod.metadata, owner_references=(OWNER,)))

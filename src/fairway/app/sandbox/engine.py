@@ -1,6 +1,6 @@
 """A sandbox: a living cluster, the scheduler's cycles on it, and the file that both are kept in.
 
-Nothing here looks at a clock or has a thread of its own: whoever drives it says up to which virtual time it goes on.
+Nothing here looks at a clock or has a thread of its own: its driver says up to which virtual time it goes on.
 Every method that changes something writes it down before it returns.
 """
 
@@ -60,7 +60,7 @@ PAST = 1_000
 RECENT = 200
 """Events that a frame shows."""
 MOST_STEPS = 5_000
-"""Events that happen in one go; whoever waits for the sandbox gets a turn after them."""
+"""Events that happen in one go; other calls of the sandbox get a turn after them."""
 
 
 def create(store: Store, world: InitialWorld, policy: Policy) -> None:
@@ -158,7 +158,7 @@ class Sandbox:
             return loop.now >= until
 
     def next_time(self) -> Micros | None:
-        """When something happens next, if nobody changes anything."""
+        """When something happens next, if nothing is changed."""
         with self._lock:
             return self._loop.next_time
 

@@ -1,4 +1,4 @@
-"""Where a sandbox is kept and where the one that runs can be found, without anybody having to say so."""
+"""Where a sandbox is kept and where the one that runs can be found, without an option that says so."""
 
 from __future__ import annotations
 

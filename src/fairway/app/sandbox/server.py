@@ -79,7 +79,7 @@ class _LimitedServer(ThreadingHTTPServer):
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A connection that broke off is nobody's fault and nothing to print."""
+        """A connection that broke off is no error and nothing to print."""
 
     def _turn_away(self, request: socket) -> None:
         body = b'{"error": "too many connections, try again"}'

@@ -59,7 +59,7 @@ class Store:
 
     @contextmanager
     def closed_on_error(self) -> Iterator[None]:
-        """Whoever cannot use what is here lets go of the file."""
+        """A caller that cannot use what is here closes the file."""
         try:
             yield
         except sqlite3.OperationalError as error:
@@ -105,7 +105,7 @@ class Store:
         self._connection.execute("INSERT INTO settings VALUES ('format', ?)", (FORMAT,))
 
     def erase(self) -> None:
-        """Forget everything, in one transaction; damaged tables are made anew."""
+        """Forget everything, in one transaction; damaged tables are made again."""
         with self.transaction():
             for table in _TABLES:
                 self._run(f"DROP TABLE IF EXISTS {table}")

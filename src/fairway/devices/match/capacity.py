@@ -2,7 +2,7 @@
 
 A device is held in whole units, or, if it can be shared, in parts: a fraction (in thousandths, which takes the same
 part of every capacity), or just amounts of its capacity. Parts never add up to more than the whole, and a whole unit
-can be had only where nobody has a part.
+can be had only where no part is taken.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fairway.devices.model.inventory import Inventory, Slot
 class Portion(NamedTuple):
     """How much of a slot: whole units, or a fraction, or amounts in the order of the slot's capacity.
 
-    Who only `looks` on (with admin access) takes nothing, and may do so whatever others have.
+    A request that only `looks` on (with admin access) takes nothing, whatever others have.
     """
 
     units: int = 0
@@ -60,7 +60,7 @@ class FreeSlots:
         return other
 
     def taking(self, index: int, units: int) -> FreeSlots:
-        """The room after whole units of a slot were taken, where no slot has anything to do with another."""
+        """The slots after whole units of a slot were taken, where no slot has anything to do with another."""
         other = FreeSlots.__new__(FreeSlots)
         other.inventory, other.shares, other.counters = self.inventory, self.shares, self.counters
         other.used = self.used.copy()

@@ -1,4 +1,4 @@
-"""Which slots of a node serve the lines of a request, all of them together.
+"""Which slots of a node serve the requests of a pod, all of them together.
 
 Where slots do not affect each other (no groups, no shared counters, no parts) this is a flow problem, and
 polynomial. The rest is a search that places the difficult lines one unit at a time and leaves the others to the
@@ -33,7 +33,7 @@ class SlotRequest(NamedTuple):
     spread: bool = False
     """Take unit by unit in order of preference, even if one slot could serve them all."""
     once: bool = False
-    """Take no slot twice, though it has room for that."""
+    """Take no slot twice, though it has free capacity for that."""
 
     @property
     def whole(self) -> bool:
@@ -63,7 +63,7 @@ class Pick(NamedTuple):
 
 
 Preference = Callable[[int, FreeSlots], Sequence[int]]
-"""The candidates of a line in order of preference, as things stand in the room."""
+"""The candidates of a request in order of preference, as the slots are now."""
 
 
 def in_stable_order(requests: Sequence[SlotRequest]) -> Preference:
@@ -73,7 +73,7 @@ def in_stable_order(requests: Sequence[SlotRequest]) -> Preference:
 def assign(
     free: FreeSlots, requests: Sequence[SlotRequest], apart: Sequence[Apart] = (), prefer: Preference | None = None
 ) -> tuple[Pick, ...] | None:
-    """The first assignment in order of preference, or None. The room is as before."""
+    """The first assignment in order of preference, or None. The free slots are as before."""
     search = Search(free, requests, apart)
     if not search.possible():
         return None

@@ -27,7 +27,7 @@ MAX_TRIES = 256
 _MAX_DOMAINS = 8
 
 Candidates = Callable[[DeviceSelector], tuple[int, ...]]
-"""The slots of the node that a wish means and that may be had by whoever has it, in order."""
+"""The slots of the node that a selector selects and that may be taken, in order."""
 
 
 class TakenSlot(NamedTuple):
@@ -124,7 +124,7 @@ def _portion(slot: Slot, option: Option) -> Portion | None:
 
 
 def _part(total: int, asked: int | None, policy: CapacityRequestPolicy | None) -> int | None:
-    """Rounded up to what the policy allows; all of it where nobody says how much. None if that cannot be."""
+    """Rounded up to what the policy allows; all of it where no amount is given. None if that cannot be."""
     if policy is None:
         return total if asked is None else asked
     if asked is None:

@@ -64,6 +64,6 @@ def _left(request: SlotRequest, slot: int, free: FreeSlots) -> int:
 
 
 def on_domains(free: FreeSlots, slot: int, domains: Collection[str] | None) -> bool:
-    """A device that does not say where it is stands in nobody's way."""
+    """A device that does not say where it is excludes nothing."""
     numa = free.inventory.slots[slot].device.numa()
     return domains is None or numa is None or numa in domains

@@ -1,4 +1,4 @@
-"""A device, or a group of like units, on a node, whoever told of it (see `sources`).
+"""A device, or a group of like units, on a node, from any source (see `sources`).
 
 Selectors see it through `lookup` only.
 """
@@ -29,7 +29,7 @@ WHOLE = 1000
 """A unit, in thousandths."""
 
 BLOCKING = ("NoSchedule", "NoExecute")
-"""The effects of a taint that keep those away who do not tolerate it."""
+"""The effects of a taint that keep pods away which do not tolerate it."""
 
 NUMA_KEYS = ("numa", "numaNode", "resource.kubernetes.io/numaNode")
 """Attributes that say on which NUMA node a device is; the first that is there counts."""

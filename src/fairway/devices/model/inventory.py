@@ -33,7 +33,7 @@ class Slot(NamedTuple):
     leaves: tuple[int, ...]
     group: bool
     usable: bool
-    """Whether somebody without tolerations may have it."""
+    """Whether a request without tolerations may have it."""
     counters: tuple[tuple[int, int], ...] = ()
     capacity: tuple[tuple[str, int], ...] = ()
     boards: tuple[tuple[int, frozenset[str]], ...] = ()
@@ -41,9 +41,9 @@ class Slot(NamedTuple):
 
 
 class Inventory:
-    """The slots of a node; nothing here changes. What is taken of them is in a `Room`.
+    """The slots of a node; nothing here changes. What is taken of them is in `FreeSlots`.
 
-    It is not `complete` while a pool of the node is not used: nobody can say then what all its devices are.
+    It is not `complete` while a pool of the node is not used: it is not known then what all its devices are.
     """
 
     __slots__ = ("boards", "complete", "counters", "groups_of", "singles", "slots")

@@ -2,7 +2,7 @@
 
 A driver republishes a pool under a higher generation; slices of older generations are on their way out and do not
 count. A pool of which not all slices are there yet is not used at all: half of it might contradict the other half. Nor
-is one that contradicts itself: a device name or a counter set twice, or a counter that nobody publishes.
+is one that contradicts itself: a device name or a counter set twice, or a counter that is not published.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Reach(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """A pool as it counts now. With a `fault` it is not used: it still has the places it reaches, without devices."""
+    """A pool as it counts now. With a `problem` it is not used: it still has the places it reaches, without devices."""
 
     key: PoolKey
     generation: int

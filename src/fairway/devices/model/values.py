@@ -31,7 +31,7 @@ PROBLEMS = (TYPE_MISMATCH, DIMENSION_MISMATCH, NOT_ORDERED)
 
 
 class Raw(msgspec.Struct, frozen=True):
-    """Text of which nobody said what it is."""
+    """Text without a type."""
 
     text: str
 

@@ -60,7 +60,7 @@ def parse_version(text: str) -> Version | None:
 
 
 def is_marked(text: str) -> bool:
-    """Whether a text starts as `v8` does: whoever writes so means a version."""
+    """Whether a text starts as `v8` does: such a text means a version."""
     return _MARKED.match(text) is not None
 
 

@@ -23,7 +23,7 @@ _REMEMBERED = 65536
 
 
 class CompiledClass:
-    """A class with its matcher. One with `faults` selects nothing."""
+    """A class with its matcher. One with `problems` selects nothing."""
 
     __slots__ = ("matcher", "name", "problems", "spec")
 
@@ -124,7 +124,7 @@ class ClassTable:
         return found
 
     def settle(self) -> None:
-        """After a change: what is remembered, the order of nested classes, and who goes in a circle."""
+        """After a change: what is remembered, the order of nested classes, and which classes go in a circle."""
         keys = (key for known in self._classes.values() for key in known.matcher.keys)
         self._keys: tuple[str, ...] = tuple(sorted(set(keys)))
         self._known: dict[tuple[Value | None, ...], frozenset[str]] = {}
@@ -188,7 +188,7 @@ def _members_serve(
 
 
 def check_classes(classes: Iterable[ResourceClass]) -> None:
-    """Refuse classes that could not be created: the first faults, each with its place."""
+    """Refuse classes that could not be created: the first problems, each with its place."""
     problems = ClassTable(classes).problems()
     if problems:
         raise InputError("\n".join(problems))

@@ -64,7 +64,7 @@ def problem_of(operator: str, operands: Sequence[Operand]) -> str | None:
 
 
 def evaluate(operator: str, value: Value | None, operands: Sequence[Operand]) -> str:
-    """MATCHED, or the reason why the attribute does not match. The requirement must be without fault."""
+    """MATCHED, or the reason why the attribute does not match. The requirement must be without problem."""
     if value is None:
         return MATCHED if operator in ("NotIn", "DoesNotExist") else ABSENT
     if operator == "Exists":

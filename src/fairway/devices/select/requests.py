@@ -1,4 +1,4 @@
-"""From what a pod asks for (`state.asks`) to needs: lines of devices, all to be served together on one node."""
+"""From what a pod requests (`state.device_requests`) to resolved requests, all to be served together on one node."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ CLAIM_MISSING = "claim"
 
 
 class Option(NamedTuple):
-    """One way to serve a need. `every` is all devices of the wish; `capacity` asks for parts of shared ones; who has
-    admin access looks on and takes nothing.
+    """One way to serve a request. `every` is all devices of the selector; `capacity` requests parts of shared ones;
+    with admin access it looks on and takes nothing.
     """
 
     selector: DeviceSelector

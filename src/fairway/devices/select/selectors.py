@@ -1,8 +1,8 @@
 """A class's selector, compiled once into a matcher that answers with its reasons.
 
 A device is selected if one of the terms holds; a term holds if all its requirements do. A selector without
-terms and a term without requirements match nothing. A term with a fault never matches and never keeps another
-from matching; whoever creates a class refuses it if its matcher has faults.
+terms and a term without requirements match nothing. A term with a problem never matches and never keeps another
+from matching; a class is refused when it is created if its matcher has problems.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fairway.devices.model.values import PROBLEMS, Operand, Value, operand
 from fairway.devices.select.operators import MATCHED, SIGNS, evaluate, problem_of
 
 INVALID: Final = "Invalid"
-"""The requirement itself has a fault."""
+"""The requirement itself has a problem."""
 AMBIGUOUS_UNIT: Final = "AmbiguousUnit"
 """A value is written with a unit that is often misread."""
 
@@ -128,7 +128,7 @@ class Matcher:
 
 
 def compile_selector(selectors: Sequence[ClassSelector]) -> Matcher:
-    """Read a class's `resourceSelector`. A class whose matcher has faults is to be refused."""
+    """Read a class's `resourceSelector`. A class whose matcher has problems is to be refused."""
     return Matcher(selectors)
 
 

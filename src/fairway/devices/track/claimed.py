@@ -1,6 +1,6 @@
 """What allocated claims hold: for each device the claims that have it, and by which of their requests.
 
-A claim whose allocation names a device keeps it, whether or not a pod uses it yet. Whoever looks on with admin access
+A claim whose allocation names a device keeps it, whether or not a pod uses it yet. A request with admin access
 holds nothing.
 """
 

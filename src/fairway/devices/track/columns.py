@@ -1,6 +1,6 @@
 """What devices mean to the rest of the scheduler, as amounts of the node table and as sums over the cluster.
 
-A class that somebody asks for is a dimension: a node *has* what the class could take there, and whatever is gone of
+A class that is requested is a dimension: a node *has* what the class could take there, and whatever is gone of
 that beyond what pods asked for by its name is *drawn*. One device counts for every class that could take it, so one pod
 may lower several of them. Kinds are dimensions too, for shares are counted by kind; a kind that the node lists as an
 extended resource is counted under that name.
@@ -46,7 +46,7 @@ _NOTHING = _Row({}, {}, frozenset(), {}, frozenset())
 
 
 class ClassDimensions:
-    """The dimensions of a set of classes, worked out once per set; only those that somebody asks for."""
+    """The dimensions of a set of classes, worked out once per set; only those that are requested."""
 
     def __init__(self, axis: Axis) -> None:
         self._axis = axis
@@ -96,7 +96,7 @@ class DeviceColumns:
 
     @property
     def contested(self) -> frozenset[int]:
-        """Places of plain resources whose units may also be given to those who ask by class."""
+        """Places of plain resources whose units may also be given to requests by class."""
         return frozenset(self._contests)
 
     def copy_of_sums(self) -> Tally:
@@ -114,15 +114,15 @@ class DeviceColumns:
         return kinds.pop() if len(kinds) == 1 else None
 
     def has_new_classes(self) -> bool:
-        """Whether somebody asks for, or counts, a class that nobody did when rows were last written."""
+        """Whether a class is requested, or counted, that was not when rows were last written."""
         return any(name.startswith(CLASS_PREFIX) for name in self._state.axis.names[self._known_names :])
 
     # -- counting rows ----------------------------------------------------------------------------------------
 
     def publish(self, rows: set[int], nodes: Mapping[int, NodeDevices], reselected: set[int] | None = None) -> None:
-        """These rows, and all of them if the axis has gained a class, are counted and written anew.
+        """These rows, and all of them if the axis has gained a class, are counted and written again.
 
-        Rows that were only `reselected` by classes that nobody asks for have the same amounts as before.
+        Rows that were only `reselected` by classes that are not requested have the same amounts as before.
         """
         axis = self._state.axis
         if self.has_new_classes():
@@ -269,5 +269,5 @@ def kind_place(axis: Axis, node: NodeDevices, slot: int) -> int:
 
 
 def kind_held(axis: Axis, node: NodeDevices, slot: int, portion: Portion) -> tuple[int, int]:
-    """What a holding counts for in shares. A group counts as one of its own kind, as those who wait for it do."""
+    """What an allocation counts for in shares. A group counts as one of its own kind, as requests for it do."""
     return kind_place(axis, node, slot), portion_milli(node.inventory.slots[slot], portion)

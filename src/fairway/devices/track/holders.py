@@ -1,4 +1,4 @@
-"""Who holds what on a node: what pods' records say, what claims were allocated, and then those nobody wrote down."""
+"""What is allocated on a node: what pods' records say, what claims have, and then what is written nowhere."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def allocation_of(request: ResolvedRequest, taken: TakenSlot, holder: str = "") 
 
 def counts(axis: Axis, node: NodeDevices, allocations: Iterable[SlotAllocation]) -> dict[int, int]:
     """What holdings count for in queues, beyond what their pods ask for by name: their kind, and of what was claimed
-    the class, where somebody counts that.
+    the class, where it is counted.
     """
     found: dict[int, int] = {}
     for allocation in allocations:

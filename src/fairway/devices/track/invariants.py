@@ -1,4 +1,4 @@
-"""`check(state)`: the book of devices must be what a new one would make of the same state."""
+"""`check(state)`: the ledger of devices must be what a new one would make of the same state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fairway.state.cluster import ClusterState
 
 
 def check(state: ClusterState) -> None:
-    """Raise InvariantError at the first thing in which the kept book and a new one differ."""
+    """Raise InvariantError at the first thing in which the kept ledger and a new one differ."""
     kept = state.derived.kept(DeviceLedger)
     if kept is None:
         return

@@ -31,7 +31,7 @@ from fairway.state.jobs import Task
 from fairway.state.shapes import Shape
 
 _KEPT = 1024
-"""Answers that are remembered though nobody may ask again."""
+"""Answers that are kept though they may not be needed again."""
 
 
 class DeviceLedger:
@@ -66,7 +66,7 @@ class DeviceLedger:
     # -- keeping up -------------------------------------------------------------------------------------------
 
     def sync(self) -> None:
-        """Bring everything up to date with the state. Costs what changed; nothing where nobody could ask."""
+        """Bring everything up to date with the state. Costs what changed; nothing where no object is about devices."""
         facts, nodes = self._state.devices, self._state.nodes
         if not (facts.classes or facts.claims or facts.templates):
             self._retire()
@@ -133,7 +133,7 @@ class DeviceLedger:
 
     def _learn(self, changes: Iterable[Changed]) -> tuple[set[int], set[int], set[int]]:
         """Take in what changed; returns rows whose devices are others now, and rows where others select them: classes
-        that nobody asks for, and that somebody does.
+        that are not requested, and that are.
         """
         facts, rows, reselected, asked_for = self._state.devices, set[int](), set[int](), set[int]()
         for kind, key in dict.fromkeys(changes):
@@ -190,7 +190,7 @@ class DeviceLedger:
         return touched
 
     def _claimed_rows(self) -> set[int]:
-        """Rows where claims hold other devices than before, or where they count as a class that nobody counted."""
+        """Rows where claims hold other devices than before, or where they count as a class that was not counted."""
         rows = self._locator.rows_of({device[:2] for device in self._occupancy.claimed.take_changed()})
         if self.columns.has_new_classes():
             rows |= {
@@ -315,7 +315,7 @@ class DeviceLedger:
         return node.layout
 
     def class_places(self, node: NodeDevices) -> list[tuple[int, ...]]:
-        """For each slot the dimensions of those classes that could take it and that somebody asks for."""
+        """For each slot the dimensions of those classes that could take it and that are requested."""
         return [self.columns.places.of(names) for names in node.selectable_by]
 
     def warnings(self) -> list[str]:
@@ -340,7 +340,7 @@ def _object_key(kind: type[Any], key: str) -> ObjectKey:
 
 
 def device_ledger(state: ClusterState) -> DeviceLedger:
-    """The state's own book, up to date."""
+    """The state's own ledger, up to date."""
     ledger = state.derived.of(DeviceLedger, lambda: DeviceLedger(state))
     ledger.sync()
     return ledger

@@ -1,8 +1,8 @@
 """Devices that several nodes reach, over a network or a fabric: taken once, wherever they are used.
 
-Such a device is a slot of every node that reaches it. Who has it from one node has it from all: what the pods of one
-row hold is *echoed* on the others. It counts in sums on one row only, its home, which is the first that reaches it.
-Nobody is presumed to have one: a record or a claim has to say so.
+Such a device is a slot of every node that reaches it. A pod that has it from one node has it from all: what the pods of
+one row hold is *echoed* on the others. It counts in sums on one row only, its home, which is the first that reaches it.
+No pod is presumed to have one: a record or a claim has to say so.
 
 Devices of one node whose counters are shared with devices of others are kept in the same way: each is a slot also of
 the nodes that do not reach it but share its counters, where it can be taken by no request of that node.

@@ -1,4 +1,6 @@
-"""A node's devices with everything that is known of them: who selects which, who holds what, and what is left."""
+"""A node's devices with everything that is known of them: which classes select them, which pods have them, and what is
+left.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from fairway.resources.quantity import parse_quantity
 ClassNames = frozenset[str]
 NO_CLASSES: ClassNames = frozenset()
 _KEPT = 256
-"""Wishes whose devices are remembered."""
+"""Selectors whose devices are remembered."""
 
 
 class SlotAllocation(NamedTuple):
@@ -46,7 +48,9 @@ Tally = Mapping[ClassNames, ClassUse]
 
 
 class NodeDevices:
-    """`selected` has the classes that select each slot; `takes` those whose choice of it could also be recorded."""
+    """`selected` has the classes that select each slot; `selectable_by` those whose choice of it could also be
+    recorded.
+    """
 
     __slots__ = (
         "_candidates",
@@ -110,7 +114,7 @@ class NodeDevices:
         self.select(selected)
 
     def select(self, selected: Sequence[ClassNames]) -> None:
-        """Who selects what has changed."""
+        """Which classes select what has changed."""
         self.selected: list[ClassNames] = list(selected)
         self.selectable_by: list[ClassNames] = [
             names if slot.usable else NO_CLASSES
@@ -125,7 +129,7 @@ class NodeDevices:
         return self.source == source
 
     def candidates(self, selector: DeviceSelector) -> tuple[int, ...]:
-        """The slots that a wish means and that whoever has it may have, in stable order."""
+        """The slots that a selector selects and that may be taken, in stable order."""
         found = self._candidates.get(selector)
         if found is None:
             if len(self._candidates) >= _KEPT:
@@ -186,7 +190,7 @@ class NodeDevices:
         """The name under which the choice of a slot is recorded."""
         return self._record_names[slot]
 
-    # -- who holds what ---------------------------------------------------------------------------------------
+    # -- what is allocated ------------------------------------------------------------------------------------
 
     def clear(self) -> None:
         self.free = FreeSlots(self.inventory)
@@ -292,7 +296,7 @@ def portion_milli(facts: Slot, portion: Portion) -> int:
 
 
 def _largest(facts: Slot, parts: Sequence[int]) -> int:
-    """The largest of some parts of a slot's capacity, in thousandths; whoever holds anything holds one."""
+    """The largest of some parts of a slot's capacity, in thousandths; any part is at least one."""
     totals = (total for _, total in facts.capacity)
     return max([1, *(-(-part * WHOLE // total) for part, total in zip(parts, totals, strict=True) if total)])
 

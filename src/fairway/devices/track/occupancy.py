@@ -1,7 +1,7 @@
-"""Who holds what on every node, kept row by row.
+"""What is allocated on every node, kept row by row.
 
-Of a row that changed everything is worked out anew: what is recorded, then what pods of other rows hold of devices that
-this one reaches too, and last those of whose devices nothing is written down.
+Of a row that changed everything is worked out again: what is recorded, then what pods of other rows hold of devices
+that this one reaches too, and last those of whose devices nothing is written down.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Occupancy:
             self.claimed.upsert(claim)
 
     def refill(self, rows: set[int]) -> set[int]:
-        """These rows anew. Returns them with the rows that have devices in common with them."""
+        """These rows again. Returns them with the rows that have devices in common with them."""
         busy = sorted(row for row in rows if row in self._nodes and not self._is_idle(row))
         touched = set[int]()
         for row in busy:
@@ -70,7 +70,7 @@ class Occupancy:
         return tuple((names[row], -(-amount // WHOLE)) for row, amount in shape.vector if is_plain_resource(names[row]))
 
     def _is_idle(self, row: int) -> bool:
-        """Whether nobody has anything there, nor had when it was last looked at."""
+        """Whether nothing is allocated there, nor was when it was last looked at."""
         node = self._nodes[row]
         held = node.allocations or node.lost or self._state.nodes.tasks[row]
         return not (held or node.network_slots or self.claimed)

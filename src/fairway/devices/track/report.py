@@ -1,4 +1,4 @@
-"""What there is to say about classes: what each selects, who holds it, and what keeps others from being selected."""
+"""What there is to say about classes: what each selects, which pods have it, and why other devices are not selected."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class DeviceUser(NamedTuple):
 
 
 class Selected(NamedTuple):
-    """A device that a class selects, how many units it has and who holds them. `unusable` says why the class cannot
-    be served by it, "" if it can.
+    """A device that a class selects, how many units it has and which pods have them. `unusable` says why the class
+    cannot be served by it, "" if it can.
     """
 
     device: Device
@@ -61,7 +61,7 @@ class ClassReport(NamedTuple):
 
 
 def class_reports(ledger: DeviceLedger) -> list[ClassReport]:
-    """All classes, by name. The book must be up to date."""
+    """All classes, by name. The ledger must be up to date."""
     return [_report(ledger, known) for known in ledger.classes]
 
 
@@ -115,7 +115,7 @@ def _report(ledger: DeviceLedger, known: CompiledClass) -> ClassReport:
 
 
 def holders(node: NodeDevices, device: Device) -> tuple[DeviceUser, ...]:
-    """Who holds how much of a device, or of what shares its hardware."""
+    """Which pods have how much of a device, or of what shares its hardware."""
     slots = node.inventory.slots
     hardware = {leaf for facts in slots if facts.device is device for leaf in facts.leaves}
     amounts: Counter[tuple[str, str]] = Counter()
@@ -129,7 +129,7 @@ def holders(node: NodeDevices, device: Device) -> tuple[DeviceUser, ...]:
 
 
 def unusable_because(node: NodeDevices, slot: int, class_name: str) -> str:
-    """What keeps those who ask by a class from being given a device that it selects; "" if nothing does."""
+    """What keeps requests by a class from being given a device that it selects; "" if nothing does."""
     facts = node.inventory.slots[slot]
     device = facts.device
     if not device.healthy:

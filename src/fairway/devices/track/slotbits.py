@@ -34,7 +34,7 @@ class SlotBits:
         self.here: BoolColumn = np.zeros(0, dtype=np.bool_)
 
     def put(self, row: int, node: NodeDevices | None) -> None:
-        """A row's devices, or who takes them, or what is taken of them, is other than it was."""
+        """A row's devices, or the classes that take them, or what is taken of them, is other than it was."""
         if row >= len(self.free):
             self._grow(row + 1)
         fits = (

@@ -2,7 +2,7 @@
 
 Two passes. In the first a queue places within what it deserves; in the second, if shares are lent, what is still idle
 goes in the same order to any queue under its capability. What does not fit in the first pass does not fit in the
-second either, for room only shrinks here; what was merely not allowed is tried again.
+second either, for capacity only shrinks here; what was merely not allowed is tried again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def allocate(session: Session, arguments: Arguments) -> None:
 
 
 def _run(session: Session, placer: Placer, jobs: list[JobRun]) -> list[JobRun]:
-    """One pass; returns those who were not allowed."""
+    """One pass; returns the jobs that were not allowed."""
     deferred: list[JobRun] = []
     order = Order(session.order, jobs)
     while order:

@@ -1,4 +1,4 @@
-"""preempt: inside a queue, those who are entitled to it take room from others."""
+"""preempt: inside a queue, jobs that are entitled to it take capacity from others."""
 
 from __future__ import annotations
 

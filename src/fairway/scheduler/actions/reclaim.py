@@ -21,7 +21,7 @@ def reclaim(session: Session, arguments: Arguments) -> None:
         if below_deserved(account) and rich not in ([], [account])
     }
     if not poor:
-        return  # nobody holds what is not theirs, or nobody misses it
+        return  # no queue has more than it deserves, or none misses it
 
     def entitlement(job: JobRun, gang: Amounts) -> ReclaimEntitlement | None:
         found = ReclaimEntitlement(session.accounts, session.reservations, job, gang)

@@ -116,7 +116,7 @@ def _answer(session: Session, arguments: ReserveArguments) -> Answer:
     """What allocate does in this cycle without reserve, as far as it matters to starving jobs."""
     jobs = [*starving(session, arguments)]
     if not session.reservations.resumed:
-        jobs += [reservation.job for reservation, _ in broken(session)]  # they may want to reserve anew
+        jobs += [reservation.job for reservation, _ in broken(session)]  # they may want to reserve again
     if not jobs:
         return Answer()
     if session.decisions.bindings:

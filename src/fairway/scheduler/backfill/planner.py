@@ -123,7 +123,7 @@ class Planner:
         self._carried.take_up(jobs)
 
     def run(self, jobs: list[JobRun]) -> list[JobRun]:
-        """One pass; returns those who were not allowed."""
+        """One pass; returns the jobs that were not allowed."""
         deferred: list[JobRun] = []
         shortest = self._arguments.order == "shortest"
         line = LineUp(self._session.order, self._runtimes, jobs, self._carried.head, shortest=shortest)
@@ -191,8 +191,8 @@ class Planner:
         return True
 
     def _may_start_later(self, job: JobRun) -> bool:
-        """Whether a job that is not allowed may still start in this cycle, on what is lent. One that has no room even
-        then cannot start: it must have its planned start before those behind it are placed.
+        """Whether a job that is not allowed may still start in this cycle, on what is lent. One that has no free
+        capacity even then cannot start: it must have its planned start before those behind it are placed.
         """
         return not self._is_lent_later() or self._placer.would_fit_if_lent(job)
 

@@ -177,7 +177,7 @@ class Timeline:
         hard: bool | None = None,
     ) -> PlannedStart:
         """Take what a planned start needs from then on. Without `hard` it is hard if the ends that it rests on are
-        sure; `turn` is the job's queue position, for those who ask what planned starts before theirs leave."""
+        sure; `turn` is the job's queue position, for jobs that ask what planned starts before theirs leave."""
         end = FOREVER if runtime is None else start + runtime.span
         ends = end <= self._session.now + HORIZON
         taken, unsure = len(self._taken), len(self._unsure)

@@ -1,9 +1,10 @@
-"""Devices in a session: who is given which, written and taken back together with the room.
+"""Devices in a session: which pod gets which, written and taken back together with the capacity.
 
 For the columns a class is a resource like any other. What is decided here is which devices a task is given, and what
 that means to all the other classes that could have taken them.
 
-Rooms are what is physically there now. Promises (nominations, pods that are being evicted) are the columns' business.
+Free slots are what is physically there now. Claims (nominations, pods that are being evicted) are the columns'
+business.
 """
 
 from __future__ import annotations
@@ -88,14 +89,14 @@ class DeviceAssignments:
         return given is None or given.step is not None or not self.requests.of(task.shape).resolved.requests
 
     def check_served(self, task: Task) -> None:
-        """A task that is being bound has its devices; anything else is a fault of ours."""
+        """A task that is being bound has its devices; anything else is an error of Fairway."""
         if not self.is_served(task):
             raise InvariantError(f"{task.key} is bound to a node whose devices do not serve it")
 
     # -- giving and taking back -------------------------------------------------------------------------------
 
     def write(self, shape: Shape, tasks: Sequence[Task], rows: Sequence[int], sign: int) -> None:
-        """Give tasks their devices (sign 1), or take them back, in step with the room that was just written."""
+        """Give tasks their devices (sign 1), or take them back, in step with the capacity that was just written."""
         pairs = list(zip(tasks, rows, strict=True))
         if sign < 0:
             for task, _ in reversed(pairs):
@@ -117,7 +118,7 @@ class DeviceAssignments:
         self._move(moves)
 
     def _give(self, prepared: PreparedRequest, row: int) -> Given:
-        """Where the room of a row goes; the columns are brought in line for all tasks at once."""
+        """Where the devices of a row go; the columns are brought up to date for all tasks at once."""
         step = self.capacity.step(prepared, row) if row in self.ledger.nodes else None
         if step is None:
             return Given(row, None)
@@ -186,13 +187,13 @@ class DeviceAssignments:
         node = self.ledger.nodes.get(task.node)
         return tuple(allocation for allocation in node.allocations if allocation.holder == task.key) if node else ()
 
-    # -- promises ---------------------------------------------------------------------------------------------
+    # -- nominations --------------------------------------------------------------------------------------------
 
     def settle(self, evicted: Iterable[Task], nominated: Iterable[Task]) -> None:
         """Evictions will happen, but not yet: the devices stay with the victims, and nominees have none so far.
 
-        The columns are not touched: there nobody gains room, and what the nominees need is theirs. Only on other nodes
-        that reach what is being freed they say again that it is taken.
+        The columns are not touched: there no pod gains capacity, and what the nominees need is theirs. Only on other
+        nodes that reach what is being freed they say again that it is taken.
         """
         for task in nominated:
             self._reverse(self._given.pop(task, None))

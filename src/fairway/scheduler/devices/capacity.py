@@ -1,7 +1,7 @@
-"""Where a session's placements leave the devices of each node, as steps from one room to the next.
+"""Where a session's placements leave the devices of each node, as steps from one set of free slots to the next.
 
-Rooms are not changed here: taking devices leads to another room. Rows whose nodes are alike share rooms, so what a
-task is given in a room, and what that means to the columns, is worked out once for all of them.
+Free slots are not changed here: taking devices leads to other ones. Rows whose nodes are alike share them, so what a
+task is given, and what that means to the columns, is worked out once for all of them.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Moved(NamedTuple):
 
 
 class CapacityStep(NamedTuple):
-    """From a room to the next, by taking holdings or by giving them back. `kinds` is what they are by kind, beyond what
-    was asked for by name.
+    """From free slots to the next, by taking allocations or by giving them back. `kinds` is what they are by kind,
+    beyond what was asked for by name.
     """
 
     before: FreeSlots
@@ -52,7 +52,7 @@ class CapacityStep(NamedTuple):
 
 
 class FreeDevices:
-    """The rooms of one session, by row."""
+    """The free slots of one session, by row."""
 
     def __init__(self, ledger: DeviceLedger, losses: Losses, chain: Chain = DEFAULT_CHAIN) -> None:
         self._ledger = ledger
@@ -67,7 +67,7 @@ class FreeDevices:
         self._parts: dict[tuple[int, FreeSlots, int], CapacityStep] = {}
         self._first_fits: dict[int, bool] = {}
         self.prefer: Prefer | None = None
-        """Who chooses the device of which to take a part, if not the strategies."""
+        """What chooses the device of which to take a part, if not the strategies."""
         self._bits = ledger.columns.bits
         self.free = self._bits.free.copy()
         """For the rows of `SlotBits`: the slots of which nothing is taken."""
@@ -91,7 +91,7 @@ class FreeDevices:
             self.free[row] = free.free_slots()
 
     def step(self, prepared: PreparedRequest, row: int, free: FreeSlots | None = None) -> CapacityStep | None:
-        """What a task is given on a row (or in a room that its row may come to); None if it cannot be served."""
+        """What a task is given on a row (or with free slots that its row may come to); None if it cannot be served."""
         node = self._ledger.nodes[row]
         where = self.at(row) if free is None else free
         if prepared.local:
@@ -115,7 +115,7 @@ class FreeDevices:
         )
 
     def part(self, prepared: PreparedRequest, node: NodeDevices, free: FreeSlots, slot: int) -> CapacityStep:
-        """A part of a certain device, for those who ask for no more than that."""
+        """A part of a certain device, for requests of no more than that."""
         key = (prepared.number, free, slot)
         found = self._parts.get(key)
         if found is None:
@@ -131,7 +131,7 @@ class FreeDevices:
         return self._made(node, self.at(row), allocations, vector, sign)
 
     def changed(self) -> list[tuple[NodeDevices, FreeSlots, FreeSlots]]:
-        """Nodes, with the room that they had and the one that they have."""
+        """Nodes, with the free slots that they had and those that they have."""
         return [(self._ledger.nodes[row], self._ledger.nodes[row].free, free) for row, free in self._at.items()]
 
     # -- working out --------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ class FreeDevices:
         return None
 
     def _first_together(self, prepared: PreparedRequest, node: NodeDevices, free: FreeSlots) -> CapacityStep | None:
-        """The first way to serve several lines of single devices."""
+        """The first way to serve several requests of single devices."""
         requests = prepared.resolved.requests
         masks = [node.mask(request.options[0].selector) for request in requests]
         slots = first_slots(free.free_slots(), masks, [request.options[0].units for request in requests])

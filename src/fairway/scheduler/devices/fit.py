@@ -1,6 +1,6 @@
-"""Where the devices of a node serve a shape: the part that the room columns cannot tell.
+"""Where the devices of a node serve a shape: the part that the capacity columns cannot tell.
 
-The columns know how much of each class a node has left. That is all there is to it for one line of whole units on a
+The columns know how much of each class a node has left. That is all there is to it for one request of whole units on a
 node whose devices are independent of each other. Otherwise the node is asked, and the answer remembered for as long as
 the same things are taken there, also for other nodes that are like it.
 """
@@ -112,7 +112,7 @@ class DeviceFit:
         return found
 
     def serves_when_empty(self, shape: Shape, row: int, beside: Sequence[Shape] = ()) -> bool:
-        """Whether the devices of a node would serve one task and those `beside` it, were nobody else there."""
+        """Whether the devices of a node would serve one task and those `beside` it, were nothing else there."""
         if row not in self._assignments.ledger.nodes:
             return not self._assignments.requests.of(shape).resolved.requests
         rooms = self._assignments.capacity

@@ -1,9 +1,9 @@
 """How fragmented the devices of a node are, for the pods that are typical of a cluster (FGD, USENIX ATC 2023).
 
-Idle device room is a fragment to a pod if the pod could not use it: all of it if the pod needs no device, or does not
-find enough of them, or the cpu does not suffice; otherwise what is left of devices that have too little for it or are
-not of its class. F(node) is the sum over typical pods, weighted by how frequent they are. Amounts are thousandths of
-devices times pods: exact integers.
+Idle device capacity is a fragment to a pod if the pod could not use it: all of it if the pod needs no device, or does
+not find enough of them, or the cpu does not suffice; otherwise what is left of devices that have too little for it or
+are not of its class. F(node) is the sum over typical pods, weighted by how frequent they are. Amounts are thousandths
+of devices times pods: exact integers.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _kind_of(shape: Shape) -> TypicalPod:
 
 
 class Fragments:
-    """F of rooms, for one set of typical pods."""
+    """F of free slots, for one set of typical pods."""
 
     def __init__(self, typical: Typical) -> None:
         self._typical = typical
@@ -102,7 +102,7 @@ class Fragments:
         return np.array(enough, dtype=np.int64) + np.array(short, dtype=np.int64)
 
     def _fragment(self, node: NodeDevices, left: dict[int, int], idle: int, lines: tuple[TypicalRequest, ...]) -> int:
-        """What of the idle room a pod with these lines, and enough cpu, could not use."""
+        """What of the idle capacity a pod with these lines, and enough cpu, could not use."""
         if not lines:
             return idle
         usable: set[int] = set()

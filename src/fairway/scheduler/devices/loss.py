@@ -18,7 +18,7 @@ from fairway.state.cluster import ClusterState
 
 
 class Losses:
-    """Worked out when somebody asks: most policies never do."""
+    """Worked out when it is needed: most policies never need it."""
 
     def __init__(self, ledger: DeviceLedger, state: ClusterState) -> None:
         self._ledger = ledger

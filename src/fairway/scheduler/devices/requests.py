@@ -30,7 +30,7 @@ class PreparedRequest(NamedTuple):
 
     @property
     def part(self) -> int:
-        """Thousandths of one device, where that is all that is asked for and nobody says how to choose it."""
+        """Thousandths of one device, where that is all that is requested and no strategy is given."""
         requests = self.resolved.requests
         if len(requests) != 1 or requests[0].strategy or len(requests[0].options) != 1:
             return 0

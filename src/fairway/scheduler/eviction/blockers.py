@@ -1,6 +1,7 @@
-"""Who stands in a task's way by more than the room it takes: host ports, anti-affinity, spread, devices.
+"""Who stands in a task's way by more than the capacity it takes: host ports, anti-affinity, spread, devices.
 
-Where such rules are in force, room is not found by counting: units are taken off on a statement, and the node is asked.
+Where such rules are in force, capacity is not found by counting: units are taken off on a statement, and the node is
+asked.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from fairway.state.shapes import Shape, ports_clash
 
 
 def passes_now(nodes: WorkingNodes, shape: Shape) -> BoolColumn | None:
-    """Where everything but room holds as pods are now; None if nothing but room decides for this shape."""
+    """Where everything but capacity holds as pods are now; None if nothing but capacity decides for this shape."""
     view = nodes.kernel.view()
     checks = [check for feasible in nodes.kernel.hooks.feasible for check in feasible(shape, view)]
     if not checks and nodes.device_fit.is_decided_by_columns(shape):

@@ -1,4 +1,4 @@
-"""How many like tasks each node has room for, as pods come and go on statements."""
+"""How many like tasks each node has free capacity for, as pods come and go on statements."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class FitCounts:
                 self._counts[row] = count
 
     def without(self, tasks: Iterable[Task]) -> int:
-        """How many fit in all if these came back. Only where nothing but room limits."""
+        """How many fit in all if these came back. Only where nothing but capacity limits."""
         back: dict[int, dict[int, int]] = {}
         for task in tasks:
             here = back.setdefault(task.node, {})
@@ -60,7 +60,7 @@ class FitCounts:
 
     @property
     def counts(self) -> bool:
-        """Whether nothing but room limits."""
+        """Whether nothing but capacity limits."""
         return not self._limited
 
     def _count(self, row: int, taken: Mapping[int, int]) -> int:

@@ -98,7 +98,7 @@ class _Choice:
         return placed if left is None else None
 
     def _countable(self) -> FitCounts | None:
-        """Of like tasks for which nothing but room matters it is enough to count the room."""
+        """Of like tasks for which nothing but capacity matters it is enough to count the capacity."""
         shape = self._runs[0].shape
         if len(self._runs) > 1 or passes_now(self._session.nodes, shape) is not None:
             return None

@@ -1,4 +1,4 @@
-"""A claim: a job that wants room, what it may take for it, and what is found for it."""
+"""A claim: a job that wants capacity, what it may take for it, and what is found for it."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from fairway.state.waiting import EquivalenceClass
 
 
 class Claimants:
-    """Jobs with pods that wait, that have no claim to room, and that have waited long enough to evict."""
+    """Jobs with pods that wait, that have no reservation, and that have waited long enough to evict."""
 
     def __init__(self, session: Session, arguments: EvictionArguments, queues: Container[str] | None = None) -> None:
         """With `queues`, only jobs of these."""

@@ -63,7 +63,7 @@ def cost_of(session: Session, units: list[Unit], taken: Taken, row: int, lead: L
 
 
 class Costs:
-    """What room on each node costs, the cheapest first."""
+    """What capacity on each node costs, the cheapest first."""
 
     def __init__(self, columns: tuple[IntColumn, ...] = ()) -> None:
         """Columns of lead, priority, pods, work, rank and row."""
@@ -95,7 +95,7 @@ class Costs:
 def least_costs(
     session: Session, index: VictimIndex, entries: IntColumn, shape: Shape, open_: BoolColumn, lead: Lead
 ) -> Costs:
-    """For all nodes at once what room for a task costs at least: surplus_units are not counted here.
+    """For all nodes at once what capacity for a task costs at least: surplus_units are not counted here.
 
     `entries` are those of eligible units, by node and in order. A node without enough of them is not listed.
     """

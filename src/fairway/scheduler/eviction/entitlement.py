@@ -1,4 +1,4 @@
-"""Who is entitled to whose room: one comparison, in allocate's own order.
+"""Who is entitled to whose capacity: one comparison, in allocate's own order.
 
 preempt, inside a queue: by default weighted namespace share first; inside one namespace or at equal shares job
 priority, then job share. With `priorityFirst` job priority comes first. In the priority step the claimant must be

@@ -39,7 +39,7 @@ def evict_for_claimants(
     entitlement: EntitlementFor,
     queues: Container[str] | None = None,
 ) -> None:
-    """Let every waiting job (of these queues), in order, make the room that it is entitled to."""
+    """Let every waiting job (of these queues), in order, make the capacity that it is entitled to."""
     session.accounts.compute_deserved()
     resume(session)
     evictor = _Evictor(session, arguments, entitlement)
@@ -61,7 +61,7 @@ def evict_for_claimants(
 
 
 class _Evictor:
-    """Makes room for one claimant after the other."""
+    """Makes capacity for one claimant after the other."""
 
     def __init__(self, session: Session, arguments: EvictionArguments, entitlement: EntitlementFor) -> None:
         self._session = session
@@ -117,7 +117,7 @@ class _Evictor:
         return None
 
     def _is_worth_it(self, job: JobRun, tasks: list[Task]) -> bool:
-        """Whether the job would be ready with the room that is made for it."""
+        """Whether the job would be ready with the capacity that is made for it."""
         placed = self._session.statement()
         for task in tasks:
             placed.assume_ready(job, task)
@@ -178,7 +178,7 @@ class _Evictor:
         return False
 
     def _commit(self, claim: EvictionClaim, found: Found, terminating: TerminatingCapacity) -> None:
-        """The victims go, and the claimant is nominated for the room."""
+        """The victims go, and the claimant is nominated for the capacity."""
         session, names = self._session, self._session.nodes.snapshot.names
         for unit, reason in zip(found.units, _reasons(claim, found), strict=True):
             self._budgets.spend(unit.tasks)

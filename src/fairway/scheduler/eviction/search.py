@@ -1,4 +1,4 @@
-"""The hunt for room on behalf of one claimant: node after node, the cheapest first.
+"""The hunt for capacity on behalf of one claimant: node after node, the cheapest first.
 
 Costs of all nodes are first worked out by array code, as what they are at least (`least_costs`); the cheapest is then
 looked at exactly. If it is dearer than it seemed it goes back among the others, so that in the end the truly cheapest
@@ -46,7 +46,7 @@ class VictimSearch:
         self._sort()
 
     def make_room(self, shape: Shape, count: int) -> bool:
-        """Take units until more tasks of the shape fit: `count` of them, or one where not only room decides.
+        """Take units until more tasks of the shape fit: `count` of them, or one where not only capacity decides.
 
         All that fit without have been placed. False: there is no way.
         """
@@ -69,7 +69,7 @@ class VictimSearch:
                 left = {row: over[row] for row in left if row in over}
         return not left
 
-    # -- where only room decides --------------------------------------------------------------------------------
+    # -- where only capacity decides --------------------------------------------------------------------------------
 
     def _make_rooms(self, shape: Shape, count: int) -> bool:
         fit_counts = FitCounts(self._session.nodes, shape)
@@ -117,7 +117,7 @@ class VictimSearch:
                 costs.push(self._cost(found, row))
 
     def _cost(self, units: list[Unit], row: int) -> Cost:
-        """What room on a row costs, and a note of whose surplus_units are counted in it."""
+        """What capacity on a row costs, and a note of whose surplus_units are counted in it."""
         for unit in units:
             if unit.surplus_units:
                 self._counted.setdefault(unit.job, set()).add(row)
@@ -143,7 +143,7 @@ class VictimSearch:
         return int(np.maximum(most, 0)[open_].sum())
 
     def _units_on(self, shape: Shape, row: int, room: int) -> list[Unit] | None:
-        """The units to take for one more task on a row than it has room for; None if nothing helps."""
+        """The units to take for one more task on a row than it has free capacity for; None if nothing helps."""
         idle, missing = self._session.nodes.snapshot.idle, dict[int, int]()
         for dimension, amount in shape.vector:
             lacks = amount * (room + 1) - int(idle[dimension, row])

@@ -1,6 +1,6 @@
 """Victims that no claimant needs any more are spared, after all actions: minimal is judged over the whole plan.
 
-What one claimant takes is minimal for it. But a later one may leave more room than it uses, allocate may place a
+What one claimant takes is minimal for it. But a later one may leave more capacity than it uses, allocate may place a
 nominated job elsewhere, and claimants may exchange places. So the world as it will be after the plan is set up on the
 session's snapshot: victims and terminating pods are gone, nominated pods are where they are nominated. Then unit by
 unit, the last one first, until no more is found, it is asked whether the unit can stay:
@@ -48,7 +48,7 @@ def spare_needless(session: Session) -> None:
 
 
 def _is_minimal(session: Session, settled: list[Settled]) -> bool:
-    """Whether that is certain: one claimant of like pods, for which room can be counted, took what it needed."""
+    """Whether that is certain: one claimant of like pods, for which capacity can be counted, took what it needed."""
     shapes = {task.shape for claim in settled for task in claim.claim.tasks}
     if len(settled) > 1 or len(shapes) > 1 or len(_nominated(session, settled[0])) < len(settled[0].claim.tasks):
         return False
@@ -118,7 +118,7 @@ class _Sparing:
         return all(session.nodes.devices.is_served(reservation.task) for reservation in self._reservations())
 
     def _take_down(self) -> None:
-        """Until the victims are gone no pod gains room, and what is nominated is not lost."""
+        """Until the victims are gone no pod gains capacity, and what is nominated is not lost."""
         session, idle = self._session, self._session.nodes.snapshot.idle
         for task in self._evicted():
             session.nodes.pods.displace(task, session.nodes.snapshot.size, 1)

@@ -1,4 +1,4 @@
-"""Room that pods are just leaving, and that nobody has a claim to yet.
+"""Capacity that pods are just leaving, and that nobody has a claim to yet.
 
 Whoever will fit there waits for it, and evicts nobody: those who leave already are enough. It is lent to a claimant
 while its victims are chosen, so that a gang evicts only for what is still missing.

@@ -87,7 +87,7 @@ class PlacesTogether:
         return iter(rows[keys[rows].argsort()].tolist())
 
     def _may_fit(self, nodes: WorkingNodes) -> bool:
-        """Whether, of each shape for itself, the nodes have room for all pods that follow."""
+        """Whether, of each shape for itself, the nodes have free capacity for all pods that follow."""
         following = Counter(nominee.task.shape for nominee in self._nominees[len(self._placed) :])
         return all(self._room(shape, nodes) >= count for shape, count in following.items())
 

@@ -1,7 +1,7 @@
-"""Books: what queues, and namespaces in them, hold and may hold, as a session moves it.
+"""Accounts: what queues, and namespaces in them, have allocated and may have, as a session moves it.
 
 Amounts are lists of Python ints by row of the axis: unbounded, exact, and for a handful of resources several times
-faster than arrays. A queue's book is charged together with those of its ancestors.
+faster than arrays. A queue's account is charged together with those of its ancestors.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class NamespaceAccount:
 
 class QueueAccount:
     """A queue's standing. `had` is what it held when the session began, `requested` what it wanted on top of that;
-    `deserved` is filled by proportion or capacity, None means that nobody shares out.
+    `deserved` is filled by proportion or capacity; None means that no plugin does.
     """
 
     __slots__ = (

@@ -1,4 +1,4 @@
-"""Who may take part at all: the reasons to wait that have nothing to do with nodes."""
+"""Which jobs may take part at all: the reasons to wait that have nothing to do with nodes."""
 
 from __future__ import annotations
 

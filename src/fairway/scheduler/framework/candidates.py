@@ -1,6 +1,6 @@
-"""Which jobs an action has to look at, each line of like jobs represented by its first.
+"""Which jobs an action has to look at, each equivalence class represented by its first.
 
-A signature whose tasks fit nowhere keeps all its lines out at once, however many jobs stand in them.
+A template whose tasks fit nowhere keeps all its classes out at once, however many jobs are in them.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _started(session: Session, started: Iterable[tuple[GangTemplate, PendingJob]
 
 
 def first_of_each_class(session: Session) -> list[JobRun]:
-    """The first job of every line, whether or not anything of its kind fits now, and every started job."""
+    """The first job of every class, whether or not anything of its kind fits now, and every started job."""
     classes = [
         job_class
         for template in session.state.waiting.templates()
@@ -86,7 +86,7 @@ def first_of_each_class(session: Session) -> list[JobRun]:
 
 
 def every_job(session: Session) -> list[JobRun]:
-    """Every waiting job by itself, whether or not anything of its kind has room now."""
+    """Every waiting job by itself, whether or not anything of its kind has free capacity now."""
     fresh = (
         session.job_run(pending_job, template)
         for template in session.state.waiting.templates()
@@ -113,7 +113,7 @@ def best_effort_candidates(session: Session) -> list[JobRun]:
 
 
 def has_capacity(session: Session, template: GangTemplate) -> bool:
-    """Whether at least one task of the signature fits somewhere."""
+    """Whether at least one task of the template fits somewhere."""
     kernel = session.nodes.kernel
     return any(
         may_fit(run.shape, kernel.max_idle(run.shape)) and kernel.has_capacity(run.shape) for run in template.runs
@@ -129,7 +129,7 @@ def may_fit(shape: Shape, max_idle: list[int]) -> bool:
 
 
 def feasibility_is_monotone(shape: Shape) -> bool:
-    """Whether room for a shape can only get less as others are placed. Affinity to pods can make it more."""
+    """Whether capacity for a shape can only get less as others are placed. Affinity to pods can make it more."""
     return not shape.rules.affinity and not shape.rules.spread
 
 
@@ -149,7 +149,7 @@ def _heads(session: Session, classes: list[EquivalenceClass]) -> Iterator[JobRun
 
 
 def next_in_class(session: Session, job_class: EquivalenceClass, position: int) -> JobRun | None:
-    """The first job at or behind a place in a line; those who got a claim to room stand for themselves."""
+    """The first job of a class at or behind a position; jobs with reservations stand for themselves."""
     for at in range(position, len(job_class.jobs)):
         pending_job = job_class.jobs[at]
         if pending_job.job not in session.reservations.reserving_jobs:

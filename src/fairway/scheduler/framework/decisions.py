@@ -104,7 +104,7 @@ class Outcomes:
         """The same, of templates that were not looked at in this cycle, and of their started jobs."""
         self.classes: dict[EquivalenceClass, Verdict] = {}
         self.jobs: dict[JobRun, Verdict | None] = {}
-        """Started jobs that still wait; None means that no node has room."""
+        """Started jobs that still wait; None means that no node has free capacity."""
         self.notes: dict[Job, str] = {}
         """What is to be said of a waiting job besides its reason."""
         self.notes_to_make: dict[Job, Callable[[], str]] = {}

@@ -1,7 +1,7 @@
 """How devices count in queues: by the class asked for against capability, by kind in shares.
 
 What a pod holds counts by the kind of its devices; what it waits for counts by class, and also by kind where all
-devices that could serve it are of one. So classes that overlap never promise the same device twice.
+devices that could serve it are of one. So classes that overlap never count the same device twice.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class DeviceQueues:
 
     def named(self, shape: Shape) -> Vector:
         """What a shape counts for against capability: what it asks for by name, in claims too. Of alternatives whose
-        classes differ each counts, for nobody knows yet which one it will be; what is held counts as what it is.
+        classes differ each counts, for it is not known yet which one it will be; what is allocated counts as what it
+        is.
         """
         if shape.devices is None or not shape.devices.claims:
             return shape.vector
@@ -84,7 +85,7 @@ class DeviceQueues:
         return max((_units(node, option.selector) for node in self._ledger.nodes.values()), default=0) * WHOLE
 
     def _kind_of(self, selector: DeviceSelector) -> int | None:
-        """The dimension of the kind, if all devices that are meant are of one. Who asks for a plain resource counts
+        """The dimension of the kind, if all devices that are meant are of one. A request for a plain resource counts
         as such."""
         if isinstance(selector, ByKind):
             return None
@@ -102,7 +103,7 @@ class DeviceQueues:
     def charge_accounts(
         self, accounts: Mapping[str, QueueAccount], account_of: AccountOf, waiting: WaitingIndex
     ) -> None:
-        """Add to the books what is held and wanted by kind, and say which dimensions do not count in shares."""
+        """Charge to the accounts what is allocated and requested by kind; some dimensions do not count in shares."""
         for (queue, namespace, _), amounts in self._ledger.columns.accounts.items():
             accounts[queue].charge(tuple(amounts.items()), 1)
             add(account_of(accounts[queue], namespace).allocated, tuple(amounts.items()))

@@ -10,7 +10,7 @@ opened fails in every hook it has. So does one that has taken too long too often
 
 What a plugin is given it cannot change (`readonly`), and what it answers is copied: nothing of it is kept.
 
-Built-in plugins are not guarded: their failing is a fault that must be seen. Whether a plugin is built in is known by
+Built-in plugins are not guarded: their failing is an error that must be seen. Whether a plugin is built in is known by
 where its class came from (`Registry`), never by what the class says of itself.
 """
 

@@ -145,7 +145,7 @@ class ReadiesJobs(Protocol):
 
 
 class PipelinesJobs(Protocol):
-    """Whether others may be evicted for a job, given what it would have then (`job.ready` counts the room that they
+    """Whether others may be evicted for a job, given what it would have then (`job.ready` counts the capacity that they
     would leave); all must agree.
     """
 
@@ -203,7 +203,7 @@ class FiltersByLabels(Protocol):
 
 
 class LimitsNodes(Protocol):
-    """How many like tasks a node can take at most, whatever its room; None if that does not limit."""
+    """How many like tasks a node can take at most, whatever its capacity; None if that does not limit."""
 
     def limit(self, shape: Shape, nodes: NodeView) -> IntColumn | None: ...
 

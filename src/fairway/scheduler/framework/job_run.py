@@ -134,13 +134,13 @@ class JobRun:
             self._charge_above(run.shape.vector, count)
 
     def count_ready(self, task: Task, by: int) -> None:
-        """A held task got room, or lost it."""
+        """A held task got its capacity, or lost it."""
         self.ready += by
         if self.role_ready is not None:
             self.role_ready[task.traits.role] = self.role_ready.get(task.traits.role, 0) + by
 
     def count_reserved(self, task: Task, by: int) -> None:
-        """A waiting task got a claim to room (by 1), or lost it and waits again (by -1)."""
+        """A waiting task got a reservation (by 1), or lost it and waits again (by -1)."""
         self._charge(task.shape.vector, by)
         if by > 0:
             self._tasks = [waiting for waiting in self._tasks if waiting is not task]

@@ -1,7 +1,7 @@
 """The accounts of queues in a session: opened when they are first asked for, from totals that are kept.
 
 A cycle that concerns one queue opens the accounts of that queue and of those above it, however many others there are.
-Who goes through all of them opens all.
+Iterating over them opens all.
 """
 
 from __future__ import annotations

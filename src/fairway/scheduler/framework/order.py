@@ -1,9 +1,9 @@
-"""Who goes next: the one order of queues, namespaces and jobs, for every action.
+"""Which job comes next: the one order of queues, namespaces and jobs, for every action.
 
     cluster -> queue -> (child queue ->) namespace -> job
 
 Each level is a heap by key. A step changes what one job, its namespace, its queue and that queue's ancestors hold, and
-nobody else's key: so only the tops on that path are pushed back with fresh keys.
+no other key: so only the tops on that path are pushed back with fresh keys.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Order:
             path.append(node)
 
     def replace_top(self, *jobs: JobRun) -> None:
-        """The turn of the last `top` is over; these (itself, its successor, or none) stand in line now."""
+        """The turn of the last `top` is over; these (itself, its successor, or none) are in the order now."""
         path = self._path
         heap = path[-1].heap
         if jobs:
@@ -147,7 +147,7 @@ class Order:
         return node
 
     def _settle(self, node: _Node) -> None:
-        """Give every child its key and make the heap; children first, for a key may ask who stands on top."""
+        """Give every child its key and make the heap; children first, for a key may depend on the job on top."""
         if not isinstance(node, _NamespaceNode):
             for _, child in node.heap:
                 self._settle(child)

@@ -1,6 +1,6 @@
 """The plugins of a policy, and their hooks tier by tier.
 
-Plugins are made anew for every cycle, so that a plan that is read late still asks the plugins it was made with. Which
+Plugins are made again for every cycle, so that a plan that is read late still asks the plugins it was made with. Which
 of them have which hooks is the same in every cycle of a policy, and is found out once (`Layout`).
 """
 
@@ -22,7 +22,7 @@ Dropped = frozenset[tuple[str, str]]
 
 
 class Layout:
-    """What is the same in every cycle: the plugins' classes in the order of the tiers, and who has which hook."""
+    """What is the same in every cycle: the plugins' classes in the order of the tiers, and which has which hook."""
 
     def __init__(self, configs: tuple[PluginConfig, ...], registry: Registry) -> None:
         self.configs = configs

@@ -5,7 +5,7 @@ Lists come as tuples, mappings and sets as ones that cannot be written to, array
 objects themselves, so none of this costs them anything.
 
 This keeps mistakes and careless code from harming others. Python code in the same process that is bent on it can reach
-anything; whoever installs a plugin trusts it that far.
+anything; installing a plugin means to trust it that far.
 """
 
 from __future__ import annotations

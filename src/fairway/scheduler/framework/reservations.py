@@ -1,8 +1,8 @@
 """Holds in a session: reservations and nominations that stand, begin, end or turn into bindings.
 
-    RESERVED    waits on its node for room; nobody new may use the node
-    ALLOCATED   has room, and keeps it until its gang is ready
-    PIPELINED   nominated: waits for the room of those who were evicted for it
+    RESERVED    waits on its node for free capacity; no new pod may use the node
+    ALLOCATED   has its capacity, and keeps it until its gang is ready
+    PIPELINED   nominated: waits for the capacity of pods that were evicted for it
 
 What a held task asks for already counts as held by its queue, namespace and job. Holds that the state carries are
 looked at once per cycle, before anything is placed: see `resuming`.
@@ -29,7 +29,7 @@ from fairway.state.waiting import GangTemplate, PendingJob
 
 
 class TaskReservation:
-    """A task's claim to room on a row."""
+    """A task's reservation on a row."""
 
     __slots__ = ("job", "open", "planned_start", "row", "since", "state", "task")
 
@@ -41,7 +41,7 @@ class TaskReservation:
         self.since = since
         self.planned_start: PlannedStart | None = None
         self.open = False
-        """Whether others may use the node for now, as long as they keep the promise."""
+        """Whether others may use the node for now, as long as they keep the planned start."""
 
     def __repr__(self) -> str:
         return f"<Hold {self.task.key} {self.state.name} row={self.row}>"
@@ -114,10 +114,10 @@ class Reservations:
         )
         return sum(amount for vector in vectors for row, amount in vector if row == dimension)
 
-    # -- changes: each keeps room, flags and counts together --------------------------------------------------
+    # -- changes: each keeps capacity, flags and counts together --------------------------------------------------
 
     def add(self, job: JobRun, task: Task, row: int, state: TaskState) -> TaskReservation:
-        """A new hold. The room of a nomination is seen to by whoever made it."""
+        """A new reservation. The capacity of a nomination is kept by its maker."""
         reservation = TaskReservation(job, task, row, state, self._now)
         self._insert(reservation)
         job.count_reserved(task, 1)
@@ -146,7 +146,7 @@ class Reservations:
             self._flag(reservation.row, -1)
 
     def allocate(self, reservation: TaskReservation, is_there: Callable[[TaskReservation], bool]) -> bool:
-        """RESERVED or PIPELINED becomes ALLOCATED, if its room is there once its own claim is put aside."""
+        """RESERVED or PIPELINED becomes ALLOCATED, if its capacity is there once its own claim is put aside."""
         waits = reservation.state
         if waits is TaskState.PIPELINED:
             self._lift(reservation, 1)
@@ -162,7 +162,7 @@ class Reservations:
         return True
 
     def revert(self, reservation: TaskReservation, state: TaskState) -> None:
-        """An ALLOCATED hold goes back to being nominated, or to being reserved because its room is gone."""
+        """An ALLOCATED reservation goes back to being nominated, or to being reserved because its capacity is gone."""
         reservation.job.count_ready(reservation.task, -1)
         self._take(reservation, -1)
         reservation.state = state
@@ -185,8 +185,8 @@ class Reservations:
         self.released.append(Released(reservation.task.key, self._nodes.snapshot.names[reservation.row], reason))
 
     def bind(self, job: JobRun) -> None:
-        """The job is ready: tasks with room are bound, and reservations without are no longer needed. Room that others
-        make for a task is still its own.
+        """The job is ready: tasks with capacity are bound, and reservations without are no longer needed. Capacity
+        that others make for a task is still its own.
         """
         if job not in self._by_job:
             return
@@ -210,13 +210,13 @@ class Reservations:
         self.released.append(Released(reservation.task.key, self._nodes.snapshot.names[reservation.row], reason))
 
     def open(self, reservations: list[TaskReservation], planned_start: PlannedStart) -> None:
-        """It is known when the room will be there: let those use the nodes who keep the promise."""
+        """It is known when the capacity will be there: jobs that keep the planned start may use the nodes."""
         for reservation in reservations:
             reservation.planned_start, reservation.open = planned_start, True
             self._flag(reservation.row, -1)
 
     def close(self) -> None:
-        """Those who come now do not look at promises: the nodes are reserved as before."""
+        """Jobs that come now do not look at planned starts: the nodes are reserved as before."""
         for reservation in self._by_task.values():
             if reservation.open:
                 reservation.open = False
@@ -274,9 +274,9 @@ class Reservations:
         kernel.reserved_slots = self._reserved
 
     def _lift(self, reservation: TaskReservation, sign: int) -> None:
-        """Take a nomination off its node's books (or put it back): what it owed beyond releasing room is free.
+        """Take a nomination off its node (or put it back): what it claims beyond what is being released is free.
 
-        One made in this session is not on the node's books, and its room stays its own until the session ends.
+        One made in this session is not counted on the node, and its capacity stays its own until the session ends.
         """
         if reservation.task.state is not TaskState.PIPELINED:
             return

@@ -33,7 +33,7 @@ class JournalEntry(Protocol):
 
 
 class Statement:
-    """One attempt. Commit or roll back; an attempt that is left open is a fault."""
+    """One attempt. Commit or roll back; an attempt that is left open is an error."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Statement:
         return len(rows)
 
     def allocate_each(self, job: JobRun, run: TaskRun, count: int) -> int:
-        """One at a time, for shapes whose nodes mind each other."""
+        """One at a time, for shapes whose nodes depend on each other."""
         for placed in range(count):
             rows = self.nodes.kernel.choose(run.shape, 1)
             if not rows:

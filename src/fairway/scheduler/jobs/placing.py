@@ -21,7 +21,7 @@ class Placer:
         self._session = session
         self._remembers = remembers
         self._capacity: dict[Shape, int] = {}
-        """Exact room of a shape, where it was found to be less than asked for. It only shrinks."""
+        """Exact capacity of a shape, where it was found to be less than asked for. It only shrinks."""
 
     def step(self, job: JobRun) -> Step:
         if self._session.nodes.caps_for is None:
@@ -46,8 +46,8 @@ class Placer:
         return step
 
     def is_too_large(self, job: JobRun) -> bool:
-        """Whether one look at the largest free amounts shows that a step of the job would find no room. False where
-        that takes more than a look; most jobs that wait behind others are sorted out here.
+        """Whether one look at the largest free amounts shows that a step of the job would find no free capacity. False
+        where that takes more than a look; most jobs that wait behind others are sorted out here.
         """
         session, runs = self._session, job.runs
         if (
@@ -78,7 +78,7 @@ class Placer:
         return bool(fits)
 
     def followers(self, job: JobRun) -> list[JobRun]:
-        """After a placed step: the job itself if more of it waits, and whoever stood behind it."""
+        """After a placed step: the job itself if more of it waits, and the job behind it."""
         following = [] if job.job_class is None else self._behind(job)
         job.job_class = None
         if job.left():
@@ -86,7 +86,7 @@ class Placer:
         return following
 
     def give_up(self, job: JobRun, step: Step) -> list[JobRun]:
-        """The job is out for this cycle, and with it those of its line; returns those of them who are not."""
+        """The job is out for this cycle, and with it those of its class; returns those of them that are not."""
         verdict = QUEUE_LIMITED if step is Step.NOT_ALLOWED else None
         if job.job_class is None:
             self._session.outcomes.jobs[job] = verdict
@@ -101,7 +101,7 @@ class Placer:
         return self._behind(job)
 
     def defer(self, job: JobRun) -> list[JobRun]:
-        """The job is out for this pass; returns who stands in line behind it, if that one may fare otherwise."""
+        """The job is out for this pass; returns the next of its class, if that one may fare otherwise."""
         if job.job_class is None or job.template.uniform:
             return []
         following = self._behind(job)
@@ -151,12 +151,12 @@ class Placer:
             if may < count:
                 allowed = False
                 if run.left == job.left():
-                    break  # nobody else in the job could make up for it
+                    break  # no other task of the job could make up for it
             missing -= self._try(job, run, may, statement)
         return allowed
 
     def _place_reserved(self, job: JobRun, statement: Statement) -> None:
-        """Tasks that wait for room on one node may find some on another."""
+        """Tasks that wait for capacity on one node may find some on another."""
         for reservation in self._session.reservations.of(job):
             if reservation.state is not TaskState.ALLOCATED and not self._session.rules.job_ready(job):
                 run = TaskRun(reservation.task.shape, reservation.task.traits.role, [reservation.task], charged=False)

@@ -57,7 +57,7 @@ class _Strict:
         self._blocks = Blocks(arguments)
 
     def run(self, jobs: list[JobRun], *, last: bool) -> list[JobRun]:
-        """One pass; returns those who may start in the next one."""
+        """One pass; returns the jobs that may start in the next one."""
         order, deferred = Order(self._session.order, jobs), list[JobRun]()
         held_up: set[str] = set()
         while order:

@@ -6,7 +6,7 @@ For each shape there is one int64 column of packed keys, one entry per node:
 
 so the smallest key is the best node, ties fall by name, and no two keys are equal. Columns are kept from cycle to
 cycle. A placement changes one node only, so before a column is used again just the nodes *touched* since then are
-computed anew (`WorkingCopy.touched`).
+computed again (`WorkingCopy.touched`).
 
 k like tasks at once: the key of a node depends on that node alone, so k greedy picks never leave the k best nodes.
 Their keys with 0, 1, 2... tasks added are computed in one go and merged. Where a score only rises as a node fills
@@ -35,7 +35,7 @@ from fairway.state.snapshot import WorkingCopy
 from fairway.state.tables import PODS
 
 GIANT = 1 << 61
-"""Added to the key of an infeasible node, at most twice: by what labels say, and by what the room says."""
+"""Added to the key of an infeasible node, at most twice: by what labels say, and by what the capacity says."""
 
 _GIANT = np.int64(GIANT)
 
@@ -76,11 +76,11 @@ class Kernel:
         self.hooks = hooks
         self.pods = pods
         self.reserved: BoolColumn | None = None
-        """Rows on which somebody waits for room; None if nowhere."""
+        """Rows on which a reservation waits for capacity; None if nowhere."""
         self.reserved_slots: IntColumn = np.zeros(0, dtype=np.int64)
         """How many wait there: a BestEffort pod must leave them their slots."""
         self.cap_for: Callable[[Shape], IntColumn | None] | None = None
-        """How many tasks of a shape each node may take because of promises to others; None if there are none."""
+        """How many tasks of a shape each node may take because of planned starts of others; None if there are none."""
         self.domain: BoolColumn | None = None
         """Rows to which choices are confined for now: a domain of a topology; None if to none."""
         self._columns = columns
@@ -167,7 +167,7 @@ class Kernel:
         return True
 
     def _capped(self, shape: Shape, column: Column) -> Column:
-        """The column with those nodes out of reach that promises to others leave nothing of."""
+        """The column with those nodes out of reach that planned starts of others leave nothing of."""
         caps = None if self.cap_for is None else self.cap_for(shape)
         if caps is None:
             return column
@@ -180,7 +180,7 @@ class Kernel:
         return fits if limits is None else min(fits, int(limits[0]))
 
     def _fit_count(self, shape: Shape, row: int) -> int:
-        """How many the room alone allows, in Python ints: one division per resource."""
+        """How many the capacity alone allows, in Python ints: one division per resource."""
         idle = self.snapshot.idle
         fits = min([int(idle[dimension, row]) // amount for dimension, amount in shape.vector])
         if shape.best_effort and self.reserved is not None:
@@ -188,7 +188,7 @@ class Kernel:
         return fits
 
     def limits(self, shape: Shape) -> IntColumn | None:
-        """How many like tasks each node can take at most, whatever its room; None if that does not limit."""
+        """How many like tasks each node can take at most, whatever its capacity; None if that does not limit."""
         return self._limits(shape, self.view())
 
     def has_capacity(self, shape: Shape) -> bool:
@@ -200,7 +200,7 @@ class Kernel:
         return np.flatnonzero(self.column(shape).keys < INFEASIBLE)
 
     def feasible(self, shape: Shape, row: int) -> bool:
-        """Whether every predicate holds on a node now; room and reservations are another matter."""
+        """Whether every predicate holds on a node now; capacity and reservations are another matter."""
         view = self.view(np.array([row]))
         if not self.snapshot.alive[row] or shape.volumes.missing:
             return False
@@ -208,7 +208,7 @@ class Kernel:
         return all(check.passes[0] for feasible in checks for check in feasible(shape, view))
 
     def fits_now(self, shape: Shape, row: int) -> bool:
-        """Whether a node has everything that one more task needs, room too; reservations are another matter."""
+        """Whether a node has everything that one more task needs, capacity too; reservations are another matter."""
         idle = self.snapshot.idle
         enough = all(idle[dimension, row] >= amount for dimension, amount in shape.vector)
         return enough and self.feasible(shape, row) and self.fit_count(shape, row) > 0
@@ -259,7 +259,7 @@ class Kernel:
         column.keys = self._keys(shape, column.base, self.view())
 
     def _base(self, shape: Shape, view: NodeView) -> IntColumn:
-        """What does not depend on room: the rank, fixed scores, and where the shape may not go at all."""
+        """What does not depend on capacity: the rank, fixed scores, and where the shape may not go at all."""
         base: IntColumn = view.pick(self.snapshot.rank).astype(np.int64)
         score: FloatColumn | None = None
         for score_static in self.hooks.score_static:

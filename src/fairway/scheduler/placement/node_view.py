@@ -59,11 +59,11 @@ class NodeView:
         return whole if self.rows is None else whole.take(self.rows, axis=1)
 
     def row(self, resource: str) -> int | None:
-        """Where a resource's amounts stand, or None if nobody has or asks for it."""
+        """Where a resource's amounts stand, or None if it is neither offered nor requested."""
         return self._snapshot.state.axis.find(resource)
 
     def labels(self, key: str) -> list[str | None]:
-        """The nodes' values of a label; slow, for those who need nothing better."""
+        """The nodes' values of a label; slow, where nothing better is needed."""
         nodes = self._snapshot.state.nodes
         return [nodes.labels.at(int(row)).get(key) for row in self.all_rows()]
 

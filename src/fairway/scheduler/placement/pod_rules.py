@@ -153,7 +153,7 @@ def _in_domain(counts: CountColumn, key: str, nodes: NodeView) -> NDArray[np.int
 
 
 def _everywhere(counts: CountColumn, key: str, snapshot: WorkingCopy) -> NDArray[np.int64]:
-    """The same for all nodes, for those who compare them."""
+    """The same for all nodes, to compare them."""
     codes = _codes(key, snapshot)
     by_domain = np.bincount(codes, weights=counts, minlength=1).astype(np.int64)
     by_domain[ABSENT] = 0

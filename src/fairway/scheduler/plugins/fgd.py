@@ -40,8 +40,8 @@ class Fgd:
         self._fragments = Fragments(())
         self._scores: dict[tuple[int, FreeSlots, int, int, int, NodeDevices | None], int] = {}
         self._slots: dict[tuple[int, FreeSlots, int, NodeDevices | None], int | None] = {}
-        """Like nodes share rooms: what holds in one is worked out once, unless the node itself counts. The number of
-        those who ask for nothing is -1.
+        """Like nodes share free slots: what is true of one is worked out once, unless the node itself counts. The
+        number of requests for nothing is -1.
         """
 
     def basis(self, state: ClusterState) -> Typical:
@@ -105,7 +105,7 @@ class Fgd:
         return None if slot is None else self._session.devices.capacity.part(prepared, node, free, slot).after
 
     def choose_device(self, request: PreparedRequest, row: int, node: NodeDevices, free: FreeSlots) -> int | None:
-        """The device of which to take a part; the room of the task is written already."""
+        """The device of which to take a part; the capacity of the task is written already."""
         assert self._session is not None
         return self._slot(request, node, free, self._fragments.step(int(self._session.snapshot.idle[CPU, row])))
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Claim(NamedTuple):
-    """Who shares: gets at least `low`, at most `high`, and between them in proportion to `weight`."""
+    """A sharer: gets at least `low`, at most `high`, and between them in proportion to `weight`."""
 
     name: str
     weight: int

@@ -1,4 +1,4 @@
-"""What queues are guaranteed, worked out once for as long as no queue comes, goes or is described anew."""
+"""What queues are guaranteed, worked out once for as long as no queue comes, goes or is described again."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Where a pod may run, by the rules of Kubernetes.
 
 What follows from the node alone (readiness, labels, taints, volumes) is kept with the shape; what follows from the
-pods there (ports, affinity, spreading) is asked again as they come and go. Room is the kernel's own business.
+pods there (ports, affinity, spreading) is asked again as they come and go. Capacity is the kernel's own business.
 """
 
 from __future__ import annotations

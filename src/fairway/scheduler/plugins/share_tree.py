@@ -4,7 +4,7 @@
     due      what it gets if there is enough: what it wants, between guarantee and capability
 
 As long as a level of queues is due no more than the queue above has for it, each gets what it is due, and a change of
-one changes no other. Only where there is too little a level is divided anew. `Proportion` says what the numbers mean;
+one changes no other. Only where there is too little a level is divided again. `Proportion` says what the numbers mean;
 the plain recursion that it must agree with is in `tests/oracles/queues.py`.
 """
 
@@ -112,7 +112,7 @@ class ShareTree(Mapping[str, Amounts]):
             self._settle(dirty)
 
     def make(self, totals: QueueTotals, guaranteed: Mapping[str, Amounts], dimensions: int) -> None:
-        """Begin anew with these queues, and what each is guaranteed."""
+        """Begin again with these queues, and what each is guaranteed."""
         self.version += 1
         self._given = {}
         self._read = -1

@@ -1,7 +1,7 @@
 """Why a job waits, from the final state of the cycle.
 
 Counting at the moment of failure would give numbers that depend on what was remembered and what was tried; counted
-once per signature at the end, they are the same however the engine got there.
+once per template at the end, they are the same however the engine got there.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _taken_by(session: Session, job: JobRun, domain: Domain, needed: int) -> int
 
 
 def _explain_held(session: Session, job: JobRun) -> Why:
-    """All that waits has a claim to room somewhere: what is missing is the room of the first that has none yet."""
+    """All that waits has a reservation somewhere: what is missing is the capacity of the first that has none yet."""
     reservations = [
         reservation for reservation in session.reservations.of(job) if reservation.state is not TaskState.ALLOCATED
     ]
@@ -149,7 +149,9 @@ def _place(job: JobRun, statement: Statement, needed: int) -> _Stuck:
 
 
 def _place_some(job: JobRun, statement: Statement, missing: int, role: str | None) -> list[_Stuck]:
-    """Place so many tasks (of a role), as far as there is room; returns the first of each run that found no node."""
+    """Place so many tasks (of a role), as far as there is free capacity; returns the first of each run that found no
+    node.
+    """
     place, stuck = 0, []
     for run in job.runs:
         count = min(missing, run.left) if role in (None, run.role) else 0

@@ -23,7 +23,7 @@ class KeyPart(NamedTuple):
     """queue, namespace or job."""
     of: str
     plugin: str
-    """Whose key it is; `tie rule` where all plugins are equal."""
+    """The plugin of the key; `tie rule` where all plugins are equal."""
     key: str
     value: Any
     text: str

@@ -1,4 +1,4 @@
-"""From a finished session to a plan: what to do, who waits and why, who holds how much."""
+"""From a finished session to a plan: what to do, which jobs wait and why, how much is allocated."""
 
 from __future__ import annotations
 

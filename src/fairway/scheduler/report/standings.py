@@ -46,7 +46,7 @@ class Standings:
             for _, account in sorted(accounts.queues.items())
             for namespace in sorted({*account.info.accounts, *waiting.get(account.name, ())})
         ]
-        """Looked up now: the state may move on before somebody asks."""
+        """Looked up now: the state may move on before they are read."""
 
     def queues(self) -> list[QueueStanding]:
         return [
@@ -109,7 +109,7 @@ def _waiting(state: ClusterState) -> dict[str, set[str]]:
 
 
 def _rank(dimension: tuple[int, str]) -> tuple[int, str]:
-    """cpu and memory first, the others by name: in no case by who spoke of one first."""
+    """cpu and memory first, the others by name: in no case by which was named first."""
     row, name = dimension
     return min(row, PODS), name
 

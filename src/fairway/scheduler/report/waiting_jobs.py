@@ -1,4 +1,4 @@
-"""Everybody who waits after a cycle: in which order, and why."""
+"""All jobs that wait after a cycle: in which order, and why."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Row(NamedTuple):
 
 
 class WaitingJobs:
-    """Everybody who waits after the plan. Reasons about nodes are worked out now, per signature; rows on demand."""
+    """All jobs that wait after the plan. Reasons about nodes are worked out now, per template; rows on demand."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -111,7 +111,7 @@ class WaitingJobs:
         return found
 
     def _class_verdicts(self) -> dict[EquivalenceClass, Verdict | None]:
-        """As things stand after the plan; the first job of a line speaks for all. None: nodes are what is missing."""
+        """As things stand after the plan; the first job of a class stands for all. None: nodes are what is missing."""
         found: dict[EquivalenceClass, Verdict | None] = {}
         for job_class, verdict in self._session.outcomes.classes.items():
             run = self._session.job_run(job_class.jobs[0], job_class.template, job_class)
@@ -119,7 +119,7 @@ class WaitingJobs:
         return found
 
     def _is_free_now(self, classes: dict[ClassKey, EquivalenceClass]) -> bool:
-        """Whether a limit that stopped one of these lines does so no more."""
+        """Whether a limit that stopped one of these classes does so no more."""
         return any(job_class in self._verdicts and self._verdicts[job_class] is None for job_class in classes.values())
 
     def _explain_each(self) -> dict[Job, Why]:
@@ -147,7 +147,7 @@ class WaitingJobs:
         return whys
 
     def rows(self) -> Iterator[Row]:
-        """Those who wait, in no order yet."""
+        """Jobs that wait, in no order yet."""
         for template, classes in self._captured:
             for job_class in classes.values():
                 verdict = self._verdicts.get(job_class)
@@ -206,7 +206,7 @@ class WaitingJobs:
         return ((row.run or self._run(row), row) for row in self.rows())
 
     def _run(self, row: Row) -> JobRun:
-        """A job of a line as it was: what its line says counts, for the job itself may have changed since."""
+        """A job of a class as it was: what its class says counts, for the job itself may have changed since."""
         key, template = row.job_class.key, row.job_class.template
         queue = self._session.accounts.queues[key.queue]
         run = JobRun(row.pending_job, queue, self._session.accounts.of(queue, key.namespace), template, row.job_class)
@@ -322,7 +322,7 @@ def _gated(session: Session) -> Iterator[Row]:
 
 
 def _place_note(session: Session, run: JobRun) -> str:
-    """Where a job that waits has claims to room."""
+    """Where a job that waits has reservation."""
     reservations = session.reservations.of(run)
     if not reservations:
         return ""
@@ -343,7 +343,7 @@ def _planned_note(planned: PlannedStart) -> str:
 
 
 def _sample(session: Session, template: GangTemplate, classes: dict[ClassKey, EquivalenceClass]) -> JobRun:
-    """Any job of the signature: they are alike."""
+    """Any job of the template: they are alike."""
     job_class = next(iter(classes.values()))
     return session.job_run(job_class.jobs[0], template, job_class)
 

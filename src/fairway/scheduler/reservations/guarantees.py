@@ -22,7 +22,7 @@ Owed = Mapping[int, tuple[int, int]]
 
 
 class Guarantees:
-    """Asked by those who reserve, one job after the other."""
+    """Asked where jobs reserve, one after the other."""
 
     def __init__(self, nodes: WorkingNodes, reservations: Reservations, plugins: PluginSet) -> None:
         self._nodes = nodes

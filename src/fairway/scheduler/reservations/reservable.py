@@ -28,7 +28,7 @@ def max_reserved(snapshot: WorkingCopy, arguments: ReserveArguments) -> int:
 
 
 def reservable_nodes(snapshot: WorkingCopy, reservations: Reservations, arguments: ReserveArguments) -> BoolColumn:
-    """Those that the policy does not exclude, and on which nobody else is about to start: they hold nominations."""
+    """Those that the policy does not exclude, and on which no other job is about to start: they have nominations."""
     open_ = counted_nodes(snapshot)
     if arguments.exclude_node_selector:
         labels, size = snapshot.state.nodes.labels, snapshot.size

@@ -1,8 +1,8 @@
 """Places for a starving job: for every task that it misses a node, or none at all (seed 004).
 
-Everything but room must hold on a node now; room is compared with the whole node, less what is promised there already.
+Everything but capacity must fit on a node now; capacity is compared with the whole node, less what is reserved there.
 Of the nodes that are left the least used score ten, as many as the policy lets carry reservations; of those a node
-with room now is best, then the least used, then by name.
+with free capacity now is best, then the least used, then by name.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ class Places:
         self._max_reserved = max_reserved(session.nodes.snapshot, arguments)
         self._open = reservable_nodes(session.nodes.snapshot, session.reservations, arguments)
         self._hopeless: set[GangTemplate] = set()
-        """What fits nowhere: the more is reserved the less there is left, so nobody like it needs to be tried again."""
+        """What fits nowhere: the more is reserved the less there is left, so nothing like it needs to be tried again.
+        """
         self._left: list[int] | None = None
         self._guarantees = Guarantees(session.nodes, session.reservations, session.plugins)
 
@@ -83,7 +84,7 @@ class Places:
         self._hopeless.add(job.template)
 
     def _may_fit(self, shape: Shape) -> bool:
-        """Whether it asks for no more of anything than one node at most has left to promise."""
+        """Whether it asks for no more of anything than one node at most has left to reserve."""
         if self._left is None:
             session, carrying = self._session, self._session.reservations.rows()
             left = session.nodes.snapshot.allocatable.copy()
@@ -226,13 +227,13 @@ class _Search:
         self._session = session
         self._open = open_
         self._taken = np.zeros_like(session.nodes.snapshot.allocatable)
-        """What is promised on a node, and what the job itself runs there: it must fit the whole node together."""
+        """What is reserved on a node, and what the job itself runs there: it must fit the whole node together."""
         self._feasible: dict[Shape, BoolColumn] = {}
         self._reserved: dict[int, list[Shape]] = {}
-        """Who has a reservation where, and minds devices."""
+        """Shapes with reservations by row that use devices."""
         size = session.nodes.snapshot.size
         self._others = np.zeros(size, dtype=np.bool_)
-        """Where others wait for room: what is idle there is not for this job."""
+        """Where others wait for capacity: what is idle there is not for this job."""
         self.avoided = column_of(session.reservations.given_up.get(job, ()), size)
         for reservation in session.reservations:
             if reservation.state is not TaskState.PIPELINED:
@@ -280,7 +281,7 @@ class _Search:
 
 
 def predicates(session: Session, shape: Shape, but: Reason | None = None) -> BoolColumn:
-    """Where everything but room holds now, and but what fails for one reason."""
+    """Where everything but capacity holds now, and but what fails for one reason."""
     view = session.nodes.kernel.view()
     passes = np.full(view.size, not shape.volumes.missing and not shape.giant)
     for feasible in (*session.nodes.kernel.hooks.feasible_static, *session.nodes.kernel.hooks.feasible):

@@ -1,7 +1,7 @@
 """What becomes of the holds that the state carries: once per cycle, before anything is placed.
 
-Holds that may not stand any longer end, those whose room is there take it, and gangs that are ready by it are bound.
-What is left stands as it did.
+Reservations that may not stand any longer end, those whose capacity is there take it, and gangs that are ready by it
+are bound. What is left stands as it did.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _rank(session: Session, job: JobRun) -> tuple[object, ...]:
 
 
 def _lose_capacity(session: Session, jobs: list[JobRun]) -> None:
-    """Where a node has become too small for what is held there, the last in line wait for room again."""
+    """Where a node has become too small for what is reserved there, the last in order wait for capacity again."""
     idle = session.nodes.snapshot.idle
     for job in reversed(jobs):
         for reservation in session.reservations.of(job):
@@ -58,7 +58,7 @@ def _lose_capacity(session: Session, jobs: list[JobRun]) -> None:
 
 
 def _keep_limit(session: Session, jobs: list[JobRun]) -> None:
-    """Nodes have gone, or the policy has changed: the last in line give up what is above its limit."""
+    """Nodes have gone, or the policy has changed: the last in order give up what is above its limit."""
     if session.policy.reserve is None:
         return
     most = max_reserved(session.nodes.snapshot, session.policy.reserve)
@@ -71,7 +71,7 @@ def _keep_limit(session: Session, jobs: list[JobRun]) -> None:
 
 
 def _settle(session: Session, job: JobRun) -> None:
-    """Those who can take their room do; if that makes the job ready it is bound."""
+    """Reservations that can take their capacity do; if that makes the job ready it is bound."""
 
     def is_there(reservation: TaskReservation) -> bool:
         return session.nodes.kernel.fits_now(reservation.task.shape, reservation.row)

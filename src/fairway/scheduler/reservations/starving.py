@@ -1,4 +1,4 @@
-"""Which jobs starve: those that have waited longer than they should, and neither run nor have a claim to room."""
+"""Which jobs starve: those that have waited longer than they should, and neither run nor have a reservation."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def is_starving(state: ClusterState, job: Job, arguments: ReserveArguments, now:
 
 
 def starving(session: Session, arguments: ReserveArguments) -> Iterator[JobRun]:
-    """The first starving job of every line, and every starving job that has started; not those left out by policy."""
+    """The first starving job of every class, and every starving job that has started; not those left out by policy."""
     waiting = session.state.waiting
     seen: set[EquivalenceClass] = set()
     for job in overdue(session.state, arguments, session.now):
@@ -86,7 +86,7 @@ def _started(session: Session, job: Job) -> JobRun | None:
 def next_starving(
     session: Session, job_class: EquivalenceClass, position: int, arguments: ReserveArguments
 ) -> JobRun | None:
-    """The first starving job at or behind a place in a line."""
+    """The first starving job of a class at or behind a position."""
     while position < len(job_class.jobs):
         job = next_in_class(session, job_class, position)
         if job is None or job.job.created is None:

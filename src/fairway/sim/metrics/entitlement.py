@@ -15,7 +15,7 @@ _NEVER = float("inf")
 
 
 class Demand(Protocol):
-    """What somebody holds and waits for, in the order of the capacity's resources."""
+    """What a tenant has and waits for, in the order of the capacity's resources."""
 
     @property
     def weight(self) -> float: ...

@@ -48,7 +48,7 @@ class MetricsRecorder:
         self.planned = PlannedStarts()
         self.first_submit: Micros | None = None
         self.backlogged: Micros = 0
-        """Time in which somebody waited, and (in billionths) the idle part of the most used resource in it."""
+        """Time in which jobs waited, and (in billionths) the idle part of the most used resource in it."""
         self.idle_area = 0
         self.backlogged_at_end: set[str] = set()
         """Namespaces with a job that waits when the run is over."""
@@ -219,7 +219,7 @@ class MetricsRecorder:
         self.now = at
 
     def _refresh(self) -> None:
-        """Entitlements and who is below them, once for each instant at which something changed."""
+        """Entitlements and the tenants below them, once for each instant at which something changed."""
         if not self._stale:
             return
         self._stale = False
@@ -243,7 +243,7 @@ class MetricsRecorder:
         self._worst = worst * BILLION // ONE
 
     def _no_job_waits(self) -> None:
-        """Everybody has what he asks for: that is what he is entitled to."""
+        """All have what they request: that is what they are entitled to."""
         self._worst = 0
         for queue in self.queues.values():
             for holder in (queue, *queue.active.values()):

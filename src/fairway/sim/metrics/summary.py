@@ -87,11 +87,11 @@ class Metrics(msgspec.Struct, frozen=True, rename="camel"):
     wait: WaitMetrics
     utilisation: Mapping[str, UtilisationMetrics]
     jain: float | None
-    """None unless several namespaces still wait at the end: when all is served it says who asked for how much."""
+    """None unless several namespaces still wait at the end: when all is served it only says how much each requested."""
     deviation_mean: float
     deviation_p99: float
     fragmentation: float
-    """The idle part of the most used resource, on average over the time in which somebody waited."""
+    """The idle part of the most used resource, on average over the time in which jobs waited."""
     users: UserMetrics
     planned: PlannedMetrics
     starvation: StarvationMetrics

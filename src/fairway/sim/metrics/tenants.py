@@ -1,4 +1,4 @@
-"""Who shares the cluster: queues and their namespaces, with what they hold, wait for and are entitled to."""
+"""The tenants of a cluster: queues and their namespaces, with what they have, wait for and are entitled to."""
 
 from __future__ import annotations
 

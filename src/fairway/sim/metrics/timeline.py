@@ -18,7 +18,7 @@ WANTED = 300
 
 
 class UsageSnapshot(msgspec.Struct, frozen=True):
-    """Sums over time since the start, and what stood at that moment, in the order of somebody's columns.
+    """Sums over time since the start, and what stood at that moment, in the order of the caller's columns.
 
     Columns are only ever added: what an older snapshot is too short for was zero.
     """

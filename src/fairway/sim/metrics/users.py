@@ -23,7 +23,7 @@ class SpreadMetrics(msgspec.Struct, frozen=True, rename="camel"):
     """The standard deviation over the users."""
     largest: float
     user: str
-    """Whose the largest is."""
+    """The user with the largest."""
 
 
 class UserMetrics(msgspec.Struct, frozen=True, rename="camel"):

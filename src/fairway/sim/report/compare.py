@@ -1,4 +1,4 @@
-"""Two policies on the same jobs: who gains, who loses, by how much, and how sure that is.
+"""Two policies on the same jobs: which jobs gain, which lose, by how much, and how sure that is.
 
 Runs are paired by seed: both policies see the same arrivals and run times. A difference is the mean over the seeds;
 its interval is where that mean lies with a confidence of 95 % (Student's t over the paired differences).

@@ -29,7 +29,7 @@ _SECTIONS = (
 
 
 class Origin(NamedTuple):
-    """How a page came about, so that whoever gets it can make it again."""
+    """How a page came about, so that its reader can make it again."""
 
     command: str
     policies: Sequence[tuple[str, str]]
@@ -65,7 +65,7 @@ def _subtitle(report: RunReport) -> str:
 
 
 def _rules(report: RunReport) -> str:
-    """What decides between equals: for whoever compares two runs, and at the end."""
+    """What decides between equals: to compare two runs, and at the end."""
     return f"<p class=note>At one instant: {escape(report.order)}. Ties: {escape(report.ties)}.</p>"
 
 

@@ -117,7 +117,9 @@ def axes(frame: PlotFrame, *, as_percent: bool) -> str:
 
 
 def drawing(width: int, height: float, body: str, *, label: str, css: str = "") -> str:
-    """As wide as there is room; where that makes its texts too small to read, it can be moved sideways instead."""
+    """As wide as there is free capacity; where that makes its texts too small to read, it can be moved sideways
+    instead.
+    """
     return (
         f'<div class="wide"><svg viewBox="0 0 {width} {number(height)}" style="min-width:{width * 4 // 5}px" '
         f'role="img" aria-label="{escape(label)}" class="{css}">{body}</svg></div>'

@@ -1,4 +1,4 @@
-"""Reads a scenario file: YAML into types, each fault with its file, line and path."""
+"""Reads a scenario file: YAML into types, each problem with its file, line and path."""
 
 from __future__ import annotations
 

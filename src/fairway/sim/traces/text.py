@@ -66,7 +66,7 @@ def _unreadable(path: Path, error: Exception) -> InputError:
 def read_rows(path: Path, columns: Collection[str], problems: TraceProblems) -> Iterator[tuple[int, Row]]:
     """The rows of a CSV file with a header that has at least `columns`, each with its line.
 
-    A row that is too short or too long is a fault; a file without one of the columns is an error.
+    A row that is too short or too long is a problem; a file without one of the columns is an error.
     """
     reader = csv.reader(read_lines(path))
     try:

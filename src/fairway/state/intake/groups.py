@@ -22,7 +22,7 @@ LET_IN = "Inqueue"
 
 
 class GroupIntake:
-    """A group that pods name before anybody has made it is there, too: its pods wait for it."""
+    """A group that pods name before its object exists is there, too: its pods wait for it."""
 
     def __init__(self, state: ClusterTables, ledger: TaskLedger, shaper: Shaper, compaction: Compaction) -> None:
         self._state = state
@@ -119,7 +119,7 @@ class GroupIntake:
             del self._state.groups[key]
 
     def enter_waiting(self, task: Task) -> None:
-        """A pod without a node: it may have a claim to room on one."""
+        """A pod without a node: it may have a reservation on one."""
         reservation = self._state.reservation_of(task)
         if reservation is None:
             self._ledger.enter(task, TaskState.PENDING, NOWHERE)

@@ -24,7 +24,7 @@ _NO_LABELS: dict[str, str] = {}
 
 
 class PodIntake:
-    """Our pods, and those of other schedulers, which use room and belong to no queue."""
+    """Our pods, and those of other schedulers, which use capacity and belong to no queue."""
 
     def __init__(self, state: ClusterTables, ledger: TaskLedger, shaper: Shaper, groups: GroupIntake) -> None:
         self._state = state
