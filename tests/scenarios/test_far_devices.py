@@ -80,6 +80,13 @@ def test_only_nodes_that_reach_it_are_served() -> None:
     assert given(found) == {"two": ("n2", ["x", "y"])}
 
 
+def test_a_device_selected_for_one_node_by_name_is_one_of_its_own() -> None:
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n2"]}]}
+    devices = [fpga("own", nodeSelector={"nodeSelectorTerms": [term]}), fpga("shared", allNodes=True)]
+    state = state_of(FPGA, NODES, far_slice(devices=devices), asking("user", node="n2", classes={"fpga": 1}))
+    assert held(state) == {"n2/own": [("user", 1)]}
+
+
 def test_what_a_pod_has_is_taken_on_every_node() -> None:
     user = asking("user", node="n1", classes={"fpga": 1}, record={"fpga_x": 1})
     state = state_of(FPGA, NODES, far_slice("x"), user, asking("p", classes={"fpga": 1}, created=1))

@@ -429,3 +429,30 @@ def test_affinity_terms_narrowed_by_the_pods_own_labels(keys: dict[str, Any], ex
     }
     let_in = {name for name, pod in there.items() if bound(plan(make.node("n1", cpu=4), pod, newcomer))}
     assert let_in == expected
+
+
+@pytest.mark.parametrize(
+    ("policies", "selector", "taints", "fits"),
+    [
+        ({}, {"disk": "ssd"}, (), True),
+        ({"nodeAffinityPolicy": "Honor"}, {"disk": "ssd"}, (), True),
+        ({"nodeAffinityPolicy": "Ignore"}, {"disk": "ssd"}, (), False),
+        ({}, {}, ("k=v:NoSchedule",), False),
+        ({"nodeTaintsPolicy": "Ignore"}, {}, ("k=v:NoSchedule",), False),
+        ({"nodeTaintsPolicy": "Honor"}, {}, ("k=v:NoSchedule",), True),
+        ({"nodeTaintsPolicy": "Honor"}, {}, ("k=v:PreferNoSchedule",), False),
+    ],
+)
+def test_which_nodes_count_in_a_spread(
+    policies: dict[str, Any], selector: dict[str, str], taints: tuple[str, ...], fits: bool
+) -> None:
+    """Zone b is empty, and full for this pod: if it counts, a second pod in zone a is one too many."""
+    nodes = [
+        make.node("a1", cpu=4, labels={"zone": "a", "disk": "ssd"}),
+        make.node("b1", cpu=0, labels={"zone": "b"}, taints=taints),
+    ]
+    constraint = {**make.spread("zone", app="web")["topologySpreadConstraints"][0], **policies}
+    spec = {"topologySpreadConstraints": [constraint], "nodeSelector": selector}
+    there = make.pod("there", node="a1", cpu=1, labels={"app": "web"})
+    found = plan(nodes, there, make.pod("new", cpu=1, labels={"app": "web"}, spec=spec))
+    assert bound(found) == ({"new": "a1"} if fits else {})

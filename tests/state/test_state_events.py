@@ -93,6 +93,21 @@ def test_a_node_vanishes_under_running_pods_and_its_row_is_reused_when_they_are_
     assert state.nodes.rows["n3"] == row
 
 
+def test_of_a_node_that_vanished_under_its_pods_nothing_is_left_but_them(state):
+    node = make.node("n1", cpu=4, taints=["k=v:NoSchedule"], labels={"zone": "a"})
+    state.upsert([node, make.pod("a", node="n1", cpu=1)])
+    state.delete(node)
+    assert used(state, "n1") == 1000
+
+
+def test_warnings_about_a_pod_go_with_it(state):
+    pod = make.pod("a", cpu=1, annotations={"fairway.dev/starving-after": "soon"})
+    state.upsert([pod])
+    assert any("starving-after" in warning for warning in state.warnings())
+    state.delete(pod)
+    assert state.warnings() == []
+
+
 def test_a_node_comes_back_under_its_pods(state):
     state.upsert([make.node("n1", cpu=4), make.pod("a", node="n1", cpu=1)])
     state.delete(make.node("n1"))
