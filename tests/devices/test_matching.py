@@ -171,6 +171,16 @@ def test_apart_lines_take_different_values() -> None:
     assert assign(free, [SlotRequest((0, 1, 2, 3), 3)], [rule]) is None
 
 
+def test_a_device_that_can_be_shared_is_left_to_the_request_for_a_part() -> None:
+    """The whole one may have either of two that are alike but for that; a counter somewhere makes it a search."""
+    board = CounterUse("board", "slices", Quantity(2 * NANO))
+    devices = [device("a", consumes=(board,)), device("b", shareable=True), device("c")]
+    free = FreeSlots(Inventory(devices, {("", "", "board", "slices"): 3 * NANO}))
+    free.take(0, Portion(1))
+    requests = [SlotRequest((0, 1, 2)), SlotRequest((0, 1, 2), milli=400)]
+    assert choice_of(assign(free, requests), requests) == ((2,), (1,))
+
+
 @st.composite
 def nodes(draw: st.DrawFn) -> tuple[Inventory, dict[int, int]]:
     leaves = draw(st.integers(1, 4))

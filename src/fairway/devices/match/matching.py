@@ -252,6 +252,6 @@ class Search:
         share = self.free.shares.get(slot)
         used = self.free.used[slot]
         return (
-            *(self._masks[slot], facts.quantity, used, share, facts.counters, facts.capacity),
+            *(self._masks[slot], facts.quantity, facts.shareable, used, share, facts.counters, facts.capacity),
             *(values, portions, facts.boards),
         )
