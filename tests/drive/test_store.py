@@ -336,3 +336,20 @@ def test_a_version_that_shows_an_earlier_change_leaves_the_later_ones_under_way(
     store.sent([nominate, bind()])
     store.seen(versioned(pod("a", nominated="n1"), 2))
     assert list(store.under_way()) == [bind()]
+
+
+def test_a_pod_that_is_bound_as_was_assumed_makes_no_second_event() -> None:
+    """The server words the condition in its own way."""
+    store = ObjectStore()
+    store.seen(waiting())
+    store.sent([bind()])
+    assert len(told(store)) == 1
+    scheduled = Condition("PodScheduled", "True", "Other")
+    store.seen(versioned(pod("a", node="n1", phase="Pending"), 2, conditions=(scheduled,)))
+    assert list(store.under_way()) == []
+    assert told(store) == []
+    found = store.get(pod_key("default/a"))
+    assert isinstance(found, Pod)
+    assert found.status.conditions == (scheduled,)
+    store.seen(versioned(pod("a", node="n1", phase="Running"), 3))
+    assert len(told(store)) == 1

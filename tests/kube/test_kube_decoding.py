@@ -134,6 +134,26 @@ def test_K4_pods_of_others_count_once_they_have_a_node_and_finished_ones_never()
     assert not is_kept(finished, ours)
 
 
+@pytest.mark.parametrize(
+    ("phase", "scheduler", "annotations", "kept"),
+    [
+        ("Succeeded", "fairway", {}, False),
+        ("Succeeded", "fairway", {"scheduling.k8s.io/group-name": "g"}, True),
+        ("Succeeded", "fairway", {"fairway.dev/min-available": "2"}, True),
+        ("Succeeded", "other", {"scheduling.k8s.io/group-name": "g"}, False),
+        ("Failed", "fairway", {"scheduling.k8s.io/group-name": "g"}, False),
+    ],
+)
+def test_K4_a_pod_that_succeeded_counts_in_its_own_gang_and_nowhere_else(
+    phase: str, scheduler: str, annotations: dict[str, str], kept: bool
+) -> None:
+    data = {**pod_data(nodeName="n1", schedulerName=scheduler), "status": {"phase": phase}}
+    data["metadata"]["annotations"] = annotations
+    thing = decoder("Pod", "v1").event(line("MODIFIED", data)).thing
+    assert thing is not None
+    assert is_kept(thing, {"fairway"}) is kept
+
+
 def test_K4_what_a_template_gives_its_pods_is_kept_once() -> None:
     sharing = Sharing()
     volumes = [{"name": "kube-api-access-x1"}, {"name": "data", "persistentVolumeClaim": {"claimName": "c"}}]

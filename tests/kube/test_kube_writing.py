@@ -296,6 +296,19 @@ def test_a_gang_is_bound_whole_when_there_is_room_for_all_of_it(cluster: Cluster
         eventually(lambda: is_settled(live))
 
 
+def test_a_gang_of_which_some_have_finished_replaces_one_that_was_lost(cluster: Cluster) -> None:
+    cluster.node("n", cpu=4)
+    gang(cluster, "g", 2)
+    with Live(cluster, gang_bind_timeout=1):
+        member(cluster, "g0", "g")
+        member(cluster, "g1", "g")
+        eventually(lambda: set(cluster.places().values()) == {"n"})
+        cluster.runs("g0", "Succeeded")
+        cluster.delete(f"{cluster.pods}/g1")
+        member(cluster, "g2", "g")
+        eventually(lambda: cluster.places() == {"g0": "n", "g2": "n"})
+
+
 def test_K8_a_gang_whose_bind_was_refused_for_good_is_completed_by_a_new_pod(cluster: Cluster) -> None:
     once = [True]
 

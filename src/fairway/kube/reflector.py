@@ -182,10 +182,8 @@ class Reflector:
         self._observer.listed(self._kind, len(things), time.monotonic() - begin)
 
     def _selector(self) -> dict[str, str]:
-        """Finished pods count nowhere: the server need not send them. One that finishes is reported as deleted."""
-        if self._kind.name != "Pod":
-            return {}
-        return {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
+        """Failed pods count nowhere: the server need not send them. One that fails is reported as deleted."""
+        return {"fieldSelector": "status.phase!=Failed"} if self._kind.name == "Pod" else {}
 
     # -- watches ---------------------------------------------------------------------------------------------
 

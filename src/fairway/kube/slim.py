@@ -16,23 +16,31 @@ from fairway.api.kinds import ApiObject
 from fairway.api.meta import ObjectMeta, OwnerReference
 from fairway.api.nodes import Node
 from fairway.api.pods import Pod, PodSpec
+from fairway.state.annotations import MIN_AVAILABLE, noted
+from fairway.state.membership import group_name
 
 MAX_SHARED = 20_000
 """Different parts that are remembered; a cluster with more has few that repeat."""
 
 _UNREAD = ("kubectl.kubernetes.io/last-applied-configuration", "deployment.kubernetes.io/revision")
-_FINISHED = ("Succeeded", "Failed")
 
 T = TypeVar("T")
 
 
 def is_kept(thing: ApiObject, scheduler_names: Collection[str]) -> bool:
-    """Whether an object counts at all: finished pods do not, nor do those that wait for another scheduler."""
+    """Whether an object counts at all: finished pods do not, nor do those that wait for another scheduler.
+
+    A pod that succeeded still counts in its own gang: else a gang of which some have finished could never replace one
+    that was lost.
+    """
     if not isinstance(thing, Pod):
         return True
-    if thing.status.phase in _FINISHED:
+    phase, ours = thing.status.phase, thing.spec.scheduler_name in scheduler_names
+    if phase == "Failed":
         return False
-    return bool(thing.spec.node_name) or thing.spec.scheduler_name in scheduler_names
+    if phase == "Succeeded":
+        return ours and bool(group_name(thing) or noted(thing.metadata, MIN_AVAILABLE))
+    return ours or bool(thing.spec.node_name)
 
 
 class Sharing:
