@@ -23,6 +23,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any, NamedTuple
 
+from fairway.errors import ApiError
 from fairway.kube.client import ApiClient
 from fairway.kube.configuration import find_connection
 from kube.controlplane.build import build
@@ -91,13 +92,21 @@ class Bench:
         await self.client.request("POST", f"/api/v1/namespaces/{NAMESPACE}/pods", body)
 
     async def empty(self) -> None:
-        options = {"gracePeriodSeconds": 0}
-        base = f"/api/v1/namespaces/{NAMESPACE}"
-        await self.client.request("DELETE", f"{base}/pods", options, time_limit=300)
-        await self.client.request(
-            "DELETE", f"/apis/scheduling.k8s.io/v1alpha2/namespaces/{NAMESPACE}/podgroups", time_limit=300
-        )
-        await self.client.request("DELETE", f"/apis/events.k8s.io/v1/namespaces/{NAMESPACE}/events", time_limit=300)
+        groups = f"/apis/scheduling.k8s.io/v1alpha2/namespaces/{NAMESPACE}/podgroups"
+        events = f"/apis/events.k8s.io/v1/namespaces/{NAMESPACE}/events"
+        for path in (f"/api/v1/namespaces/{NAMESPACE}/pods", groups, events):
+            while not await self._emptied(path):
+                pass
+
+    async def _emptied(self, path: str) -> bool:
+        """The server has a minute for one request, and does not take back what it did in it."""
+        try:
+            await self.client.request("DELETE", path, {"gracePeriodSeconds": 0}, time_limit=300)
+        except ApiError as error:
+            if error.status != 504:
+                raise
+            return False
+        return True
 
     # -- programs ------------------------------------------------------------------------------------------
 
@@ -188,8 +197,8 @@ async def measure(plane: ControlPlane, nodes: int, pods: int, repeat: int) -> No
             await bench.fill(gang=gang)
             found = await call(*flags)
             results[name].append(found)
-            await bench.empty()
             sys.stderr.write(f"{number + 1}/{repeat} {name}: {found.rate:.0f}/s, {found.cpu:.2f} ms\n")
+            await bench.empty()
     await bench.client.close()
     _report(results, nodes, pods)
 
