@@ -73,7 +73,7 @@ def _origin(origin: Origin | None) -> str:
     if origin is None:
         return ""
     policies = "".join(
-        f"<details><summary>Policy {escape(name)}</summary><pre>{escape(text)}</pre></details>"
+        f"<details><summary>Policy: {escape(name)}</summary><pre>{escape(text)}</pre></details>"
         for name, text in origin.policies
     )
     return f"<p class=note>Made by <code>{escape(origin.command)}</code></p>{policies}"
