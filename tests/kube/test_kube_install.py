@@ -168,10 +168,15 @@ def test_crds_only_and_without_those_of_volcano() -> None:
     assert "default" in names
 
 
-def test_the_chart_with_its_values_is_the_stream(tmp_path: Path) -> None:
+@pytest.mark.parametrize("volcano_crds", [True, False])
+def test_the_chart_with_its_values_is_the_stream(volcano_crds: bool) -> None:
     """Rendered by hand: the chart uses few of Helm's words, and each is known here."""
     options = InstallOptions(
-        scheduler_names=("fairway", "volcano"), service_monitor=True, default_for_label="team=a", image="x/y@sha256:1"
+        scheduler_names=("fairway", "volcano"),
+        service_monitor=True,
+        default_for_label="team=a",
+        image="x/y@sha256:1",
+        volcano_crds=volcano_crds,
     )
     chart = output.helm_chart(options)
     values = yaml.safe_load(chart["values.yaml"])
@@ -192,14 +197,14 @@ def test_the_chart_with_its_values_is_the_stream(tmp_path: Path) -> None:
 
 
 def render(text: str, values: Any, namespace: str) -> str:
-    found = re.match(r"\{\{- if \.Values\.([\w.]+) \}\}\n(.*)\{\{- end \}\}\n$", text, re.S)
+    found = re.match(r"\{\{- if (not )?\.Values\.([\w.]+) \}\}\n(.*)\{\{- end \}\}\n$", text, re.S)
     if found:
         value = values
-        for part in found[1].split("."):
+        for part in found[2].split("."):
             value = value[part]
-        if not value:
+        if bool(value) == bool(found[1]):
             return ""
-        text = found[2]
+        text = found[3]
     key, _, label = values["defaultForLabel"].partition("=")
     for words, value in {
         "{{ .Release.Namespace }}": namespace,

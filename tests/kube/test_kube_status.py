@@ -15,6 +15,7 @@ from fairway.api.meta import Condition
 from fairway.clock import SECOND, to_datetime
 from fairway.kube.event_requests import EventMaker, EventNote, EventWrite, Regarding
 from fairway.kube.events import EventWriter
+from fairway.kube.exchange import ApiAnswer
 from fairway.kube.status import StatusWriter
 from fairway.kube.status_requests import StatusWrite
 from fairway.kube.throttle import StatusFacts, StatusThrottle, substance
@@ -145,6 +146,20 @@ def test_a_group_that_waits_and_then_runs_and_completes() -> None:
     stage.see(node("n4", cpu=1))
     status = stage.taken()["PodGroup g"]["status"]
     assert (status["phase"], status["succeeded"], status["running"]) == ("Completed", 2, 0)
+
+
+def test_a_group_whose_status_is_no_resource_of_its_own_is_patched_itself() -> None:
+    """As Volcano's own definition has it."""
+    stage = Stage(node("n1", cpu=4), group("g", minimum=2))
+    (write,) = [write for write in stage.writes if write.key[0] == "PodGroup"]
+    script = write.script()
+    first = next(script)
+    second = script.send(ApiAnswer(404))
+    assert first.path == f"{second.path}/status"
+    assert first.body == second.body
+    with pytest.raises(StopIteration) as end:
+        script.send(ApiAnswer(200))
+    assert end.value.value.result == "done"
 
 
 def test_conditions_of_others_stay_and_a_group_that_is_not_ready_any_more_says_since_when() -> None:

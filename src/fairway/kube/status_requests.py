@@ -23,9 +23,13 @@ class StatusWrite(NamedTuple):
 
     key: ObjectKey
     request: ApiRequest
+    or_else: ApiRequest | None = None
+    """What to send where the object's status is not a resource of its own."""
 
     def script(self) -> Script:
         answer = yield self.request
+        if answer.status == 404 and self.or_else is not None:
+            answer = yield self.or_else
         return plain_ending(answer)
 
 
@@ -45,8 +49,11 @@ def pod_waits(key: ObjectKey, uid: str, message: str, since: str) -> StatusWrite
 def volcano_group(
     key: ObjectKey, uid: str, phase: str, counts: Mapping[str, int], conditions: Sequence[Condition]
 ) -> StatusWrite:
+    """Volcano's own definition of PodGroups has no status subresource: there the object itself is patched."""
     status = {"phase": phase, **counts, "conditions": [_volcano_condition(one) for one in conditions]}
-    return _merged(key, uid, object_path(VOLCANO, "podgroups", key), status)
+    path = object_path(VOLCANO, "podgroups", key)
+    write = _merged(key, uid, path, status)
+    return write._replace(or_else=write.request._replace(path=path))
 
 
 def _volcano_condition(condition: Condition) -> dict[str, Any]:

@@ -23,6 +23,11 @@ def cluster_rules() -> list[Manifest]:
     return [*_reading(SCHEDULER_KINDS), *_writing()]
 
 
+def volcano_rules() -> list[Manifest]:
+    """Where Volcano's own definitions are there: in them the status of a PodGroup is not a resource of its own."""
+    return [rule("scheduling.volcano.sh", ["podgroups"], ["patch"])]
+
+
 def _reading(kinds: Iterable[Kind]) -> list[Manifest]:
     """By API group; a kind in several versions is one resource."""
     resources: dict[str, set[str]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairway.kube.install.access import cluster_rules, namespace_rules, rule
+from fairway.kube.install.access import cluster_rules, namespace_rules, rule, volcano_rules
 from fairway.kube.install.admission import default_scheduler, policies
 from fairway.kube.install.crds import fairway_crds, volcano_crds
 from fairway.kube.install.options import InstallOptions
@@ -25,6 +25,8 @@ def files(options: InstallOptions) -> Files:
         return found
     found["workload"] = workload(options)
     found["access"] = _access(options)
+    if not options.volcano_crds:
+        found["access-volcano"] = volcano_access(options)
     if options.admission:
         found["admission"] = policies(options.identity)
     if options.default_for_label:
@@ -72,6 +74,21 @@ def _access(options: InstallOptions) -> list[Manifest]:
             "kind": "ClusterRole",
             "metadata": users,
             "rules": [rule("fairway.dev", ["resourceclasses"], ["use"])],
+        },
+    ]
+
+
+def volcano_access(options: InstallOptions) -> list[Manifest]:
+    group = "rbac.authorization.k8s.io"
+    meta = {"name": f"{options.name}-volcano", "labels": labels(options)}
+    return [
+        {"apiVersion": f"{group}/v1", "kind": "ClusterRole", "metadata": meta, "rules": volcano_rules()},
+        {
+            "apiVersion": f"{group}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": meta,
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": meta["name"]},
+            "subjects": [{"kind": "ServiceAccount", "name": options.name, "namespace": options.namespace}],
         },
     ]
 

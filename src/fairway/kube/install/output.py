@@ -8,8 +8,7 @@ from typing import Any
 import yaml
 
 from fairway import __version__
-from fairway.kube.install.bundle import files, objects
-from fairway.kube.install.crds import volcano_crds
+from fairway.kube.install.bundle import files, objects, volcano_access
 from fairway.kube.install.options import InstallOptions
 
 Manifest = dict[str, Any]
@@ -90,6 +89,7 @@ _PLACES = {
 }
 _CONDITIONS = {
     "crds-volcano": ".Values.crds.volcano",
+    "access-volcano": "not .Values.crds.volcano",
     "admission": ".Values.admission",
     "default-scheduler": ".Values.defaultForLabel",
     "service-monitor": ".Values.serviceMonitor",
@@ -125,7 +125,7 @@ def _chart_files() -> dict[str, list[Manifest]]:
             "helm.sh/hook": "post-install,post-upgrade",
             "helm.sh/resource-policy": "keep",
         }
-    assert found["crds-volcano"] == volcano_crds()
+    found["access-volcano"] = volcano_access(_MARKS)
     return found
 
 
