@@ -184,6 +184,18 @@ def test_replicas_without_room_are_told_and_running_ones_count() -> None:
     assert {item.cluster: item.replicas for item in outcome.decisions} == {"a": 2, "b": 4}
 
 
+def test_what_a_placement_holds_itself_is_there_for_its_replicas() -> None:
+    free = {"type": "Free", "perReplica": {"cpu": "1"}}
+
+    def asking(replicas: int) -> Any:
+        return placement(requirements={"cpu": "2"}, replicas=replicas, replicaStrategy=free)
+
+    state = fleet(cluster("a", free={"cpu": "4"}), asking(3))
+    run(state)
+    state.upsert(asking(4))
+    assert [item.replicas for item in run(state).outcomes[0].decisions] == [4]
+
+
 @pytest.mark.parametrize(
     ("spec", "message"),
     [

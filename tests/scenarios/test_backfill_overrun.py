@@ -53,7 +53,7 @@ def test_only_as_many_go_as_the_promise_needs():
     """Three cpus of overdue runs, of which the head needs one; the most important and the longest there stay."""
     runs = [
         overdue("important", cpu=1, spec={"priority": 5}),
-        running("longest", "n1", started=DAY - 200, cpu=1, **lasting(60)),
+        running("z-longest", "n1", started=DAY - 200, cpu=1, **lasting(60)),
         overdue("old", cpu=1),
     ]
     assert evicted(plan(node("n1", cpu=3), runs, head(cpu=1), policy=EASY)) == ["old"]

@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
+from fairway.state.events import Deleted
 from support import objects as make
 from support.contention import (
     DAY,
     acting,
+    cycle,
     evicted,
     nominations,
     plan,
@@ -17,7 +19,7 @@ from support.contention import (
     waiting,
     waiting_gang,
 )
-from support.engine import bound, reasons
+from support.engine import bound, reasons, state_of
 from support.engine import waiting as pending
 from support.preempting import POLICY, high, low, nodes, one_node
 
@@ -129,6 +131,18 @@ def test_a_gang_for_which_pods_are_evicted_has_none_of_its_own_yet():
     )
     assert (evicted(found), set(nominations(found))) == (["a", "b"], {"g-0", "g-1"})
     assert pending(found)["g"].ready == 0
+
+
+def test_who_goes_first_follows_pods_that_come_and_go_between_cycles():
+    """What could be evicted is kept from cycle to cycle: new names come in order, and what is gone is gone."""
+    state = state_of(one_node(4), low("m"), high(cpu=4))
+    assert evicted(cycle(state, POLICY)) == ["m"]
+    state.upsert([low(name) for name in "nop"])
+    state.upsert([high(cpu=1)])
+    assert evicted(cycle(state, POLICY)) == ["m"]
+    state.apply(Deleted(low("m")))
+    state.upsert([high(cpu=2)])
+    assert evicted(cycle(state, POLICY)) == ["n"]
 
 
 def test_a_claimant_evicts_nobody_who_holds_nothing_of_what_it_is_short_of():
