@@ -134,7 +134,7 @@ def test_the_page_says_how_it_was_made_and_leaves_nothing_out(scenario: str, tmp
     assert call("simulate", scenario, "--policy", str(policy), "--out", str(tmp_path / "out"), "--seed", "3") == 0
     page = (tmp_path / "out" / "report.html").read_text()
     assert f"fairway simulate {scenario} --policy {policy} --seed 3 --out {tmp_path / 'out'}" in page
-    assert f"Policy {policy}" in page
+    assert f"Policy: {policy}" in page
     assert "<pre>" in page
     assert "enqueue" in page
     for section in ("Waits by queue", "Waits by namespace"):
