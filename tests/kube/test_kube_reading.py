@@ -15,6 +15,7 @@ import pytest
 
 from fairway.api.kinds import ApiObject, Kind
 from fairway.api.nodes import Node
+from fairway.app.live.settings import LeaderElection
 from fairway.errors import ApiError, NoAnswerError
 from fairway.kube import reflector as reflector_module
 from fairway.kube.client import ApiClient, Query
@@ -367,3 +368,33 @@ def test_K6_a_heartbeat_starts_no_cycle_and_a_change_that_matters_does(cluster: 
         cluster.plane.call("PATCH", f"/api/v1/nodes/{node}/status", larger, kind="strategic")
         eventually(lambda: cluster.places() == {"p": "n"})
         assert told.count == 1
+
+
+def test_K5_a_long_cycle_costs_neither_the_lease_nor_a_watch(cluster: Cluster) -> None:
+    """The deciding thread is busy for longer than the lease lasts: it is renewed, and what happens is still read."""
+    cluster.node("n", cpu=10)
+    election = LeaderElection(namespace=cluster.namespace, duration=3, renew_deadline=2, retry=1)
+    busy, go_on = threading.Event(), threading.Event()
+    with Live(cluster, leader_election=election) as live:
+        eventually(lambda: live.scheduler._leads)
+
+        def decide_for_long() -> None:
+            busy.set()
+            go_on.wait(60)
+
+        live.scheduler._thread.hand_over(decide_for_long)
+        assert busy.wait(30)
+        path = f"/apis/coordination.k8s.io/v1/namespaces/{cluster.namespace}/leases/fairway"
+        spec = cluster.get(path)["spec"]
+        renewed = [spec["renewTime"]]
+        while len(renewed) < 5:
+            eventually(lambda: cluster.get(path)["spec"]["renewTime"] != renewed[-1])
+            renewed.append(cluster.get(path)["spec"]["renewTime"])
+        cluster.pod("p")
+        waiting: Any = live.scheduler._thread._inbox
+        eventually(lambda: waiting.qsize() > 0, "an event of the watch waits for the deciding thread")
+        assert live.scheduler._leads
+        assert len(live.logged("leading")) == 1
+        go_on.set()
+        eventually(lambda: cluster.places() == {"p": "n"})
+        assert cluster.get(path)["spec"]["leaseTransitions"] == spec["leaseTransitions"]
