@@ -216,3 +216,16 @@ def test_a_job_does_not_evict_its_own_pods_for_its_planned_start():
     found = plan(node("n1", cpu=2), gang, waiting("g-1", group="g", cpu=2, created=0, **lasting(60)), policy=EASY)
     assert evicted(found) == []
     assert found.overruns == ()
+
+
+@pytest.mark.parametrize("mode", ["easy", "conservative"])
+def test_a_cycle_ends_where_a_ready_job_waits_for_its_own_overdue_pod(mode: str):
+    """Its planned start is due, and its nodes are not free: nothing of it can start."""
+    policy = planning(mode, plugins=("gang", "predicates", "proportion"))
+    gang = running_gang("g", ["n1"], minimum=1, started=DAY - 100, cpu=2, **lasting(60))
+    more = waiting("g-1", group="g", cpu=2, created=0, **lasting(60))
+    state = engine.state_of(queue("default"), node("n1", cpu=2), gang, more)
+    for second in range(3):
+        found = cycle(state, policy, DAY + second)
+        state.upsert(reservation_objects(found.reservations, found.overruns).values())
+        assert (found.bindings, evicted(found)) == ([], [])

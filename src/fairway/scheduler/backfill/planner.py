@@ -184,9 +184,9 @@ class Planner:
             for row in planned:
                 if session.nodes.kernel.fits_now(run.shape, row):
                     statement.put(job, run, [row])
-        if not session.rules.job_ready(job):
+        if not statement.checkpoint() or not session.rules.job_ready(job):
             statement.rollback()
-            return False
+            return False  # not all of its minimum, or nothing at all of a job that is ready
         statement.commit()
         return True
 
