@@ -7,6 +7,8 @@ and stays wrong; the comparison with one computed from nothing shows it.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from fairway.api.hooks import COLUMN_HOOKS
@@ -40,7 +42,8 @@ def check(state: ClusterState, policy: Policy, now: Micros, *, registry: Registr
 
 
 def _check_columns(session: Session) -> None:
-    fresh = Kernel(session.nodes.snapshot, session.nodes.kernel.hooks, Columns(), session.nodes.pods)
+    alone = replace(session.nodes.kernel.hooks, shares_static=False)
+    fresh = Kernel(session.nodes.snapshot, alone, Columns(session.state.column_bytes), session.nodes.pods)
     fresh.reserved, fresh.reserved_slots = session.nodes.kernel.reserved, session.nodes.kernel.reserved_slots
     names = session.plugins.external_names(*COLUMN_HOOKS)
     doubt = f"; external plugins with a say on nodes: {', '.join(names)}" if names else ""

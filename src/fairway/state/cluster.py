@@ -33,12 +33,19 @@ from fairway.state.shaper import Shaper
 from fairway.state.shapes import Shape
 from fairway.state.tables import ClusterTables
 
+COLUMN_BYTES = 256 << 20
+"""80 KB for each shape at 10,000 nodes; the least recently used go."""
+
 
 class ClusterState(ClusterTables):
     """The tables, and the events that change them."""
 
-    def __init__(self, scheduler_names: Iterable[str] | None = None) -> None:
+    def __init__(self, scheduler_names: Iterable[str] | None = None, *, column_bytes: int = COLUMN_BYTES) -> None:
+        """Columns that the scheduler keeps from cycle to cycle take at most `column_bytes` of memory. That decides how
+        much is computed again, and no plan.
+        """
         super().__init__(scheduler_names)
+        self.column_bytes = column_bytes
         self.generation = 0
         self._freeze: WeakMethod[Callable[[], None]] | None = None
         self.compaction = Compaction(self, self.refresh, self.shapes, self.forget_intake)

@@ -48,7 +48,7 @@ class WorkingNodes:
     def _columns(self, state: ClusterState, plugins: PluginSet) -> Columns:
         """Kept columns fit one policy, one set of working plugins, and what these say that their answers rest on."""
         basis = (plugins.identity, plugins.combined("basis")(state))
-        kept = state.derived.of(KeptColumns, KeptColumns)
+        kept = state.derived.of(KeptColumns, lambda: KeptColumns(state.column_bytes))
         columns = kept.under(basis if plugins.keeps_columns() else None, plugins.failures.texts)
         generation = self.devices.ledger.generation
         if columns.device_generation != generation:
@@ -101,6 +101,7 @@ def _node_hooks(plugins: PluginSet) -> NodeHooks:
         score=hooks("score"),
         looks_around=hooks("looks_around"),
         trend=plugins.trend(),
+        shares_static=plugins.only_built_in_have("feasible_static", "score_static"),
     )
 
 

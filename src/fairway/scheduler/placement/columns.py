@@ -8,8 +8,18 @@ from fairway.resources.columns import IntColumn
 from fairway.scheduler.placement.parking import Parking
 from fairway.state.shapes import Shape
 
-MAX_COLUMNS = 512
-"""How many shapes keep a column (160 KB each at 10,000 nodes); the least recently used go."""
+SINGLES = 8
+"""Of shapes that a single pod has, so many keep a column: few are ever used again."""
+
+
+class Base:
+    """What does not depend on free capacity, for all shapes that differ in nothing but their request."""
+
+    __slots__ = ("reshaped", "values")
+
+    def __init__(self, values: IntColumn, reshaped: int) -> None:
+        self.values = values
+        self.reshaped = reshaped
 
 
 class Column:
@@ -27,10 +37,14 @@ class Column:
 
 
 class Columns:
-    """The kept columns of one policy on one snapshot."""
+    """The kept columns of one policy on one snapshot, at most so many bytes of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._bytes = 0
         self._columns: dict[Shape, Column] = {}
+        self._singles: dict[Shape, None] = {}
+        self.bases: dict[object, Base] = {}
         self._layout = -1
         self._terms = -1
         self._gone = -1
@@ -43,16 +57,13 @@ class Columns:
         """A cycle begins; if the rows are no longer what they were, nothing can be kept. Other rules between pods may
         make a shape look around that did not. `gone` counts the shapes that no task has any more.
         """
-        if gone != self._gone:
-            self._columns = {shape: column for shape, column in self._columns.items() if shape.tasks}
-            self._gone = gone
         if layout != self._layout:
-            self._columns.clear()
-        elif terms != self._terms:
-            self._columns = {shape: column for shape, column in self._columns.items() if not shape.has_pod_rules}
-        self._layout, self._terms = layout, terms
-        while len(self._columns) > MAX_COLUMNS:
-            del self._columns[next(iter(self._columns))]
+            self.drop(lambda _: True)
+        elif gone != self._gone:
+            self.drop(lambda shape: not shape.tasks)
+        if terms != self._terms:
+            self.drop(lambda shape: shape.has_pod_rules)
+        self._layout, self._terms, self._gone = layout, terms, gone
 
     def get(self, shape: Shape) -> Column | None:
         column = self._columns.pop(shape, None)
@@ -60,24 +71,46 @@ class Columns:
             self._columns[shape] = column
         return column
 
+    def __contains__(self, shape: Shape) -> bool:
+        return shape in self._columns
+
     def put(self, shape: Shape, column: Column) -> None:
+        """Keep a column; others go if it is too much."""
         self._columns[shape] = column
+        self._bytes += column.keys.nbytes
+        if shape.tasks <= 1:
+            self._singles[shape] = None
+            if len(self._singles) > SINGLES:
+                self._remove(next(iter(self._singles)))
+        while self._bytes > self._most and len(self._columns) > 1:
+            self._remove(next(iter(self._columns)))
 
     def shapes(self) -> list[Shape]:
         return list(self._columns)
 
     def drop(self, which: Callable[[Shape], bool]) -> None:
-        """Forget the columns of some shapes."""
+        """Forget the columns of some shapes, and what only they rest on."""
         for shape in list(filter(which, self._columns)):
-            del self._columns[shape]
+            self._remove(shape)
+        if len(self.bases) > 1:
+            used = {id(column.base) for column in self._columns.values()}
+            self.bases = {key: base for key, base in self.bases.items() if id(base.values) in used}
+        elif not self._columns:
+            self.bases = {}
+
+    def _remove(self, shape: Shape) -> None:
+        self._bytes -= self._columns.pop(shape).keys.nbytes
+        self._singles.pop(shape, None)
 
 
 class KeptColumns:
     """The columns that a state keeps: those of one policy and one set of plugins."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        """At most so many bytes of them."""
+        self._most = most
         self._basis: object = None
-        self._columns = Columns()
+        self._columns = Columns(most)
         self._failures: list[Collection[object]] = []
         """Of the last session and the one before it, which may be the one that the last was a trial of."""
 
@@ -88,6 +121,6 @@ class KeptColumns:
         failed are not kept, so that it is asked again.
         """
         if basis is None or self._basis != basis or any(self._failures):
-            self._basis, self._columns = basis, Columns()
+            self._basis, self._columns = basis, Columns(self._most)
         self._failures = [*self._failures[-1:], failures]
         return self._columns

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairway.resources.columns import BoolColumn, IntColumn
-from fairway.scheduler.placement.columns import Column, Columns
+from fairway.scheduler.placement.columns import Base, Column, Columns
 from fairway.scheduler.placement.node_view import Check, FloatColumn, NodeView
 from fairway.scheduler.placement.parking import Parking
 from fairway.scheduler.placement.pod_counts import PodCounts
@@ -66,6 +66,8 @@ class NodeHooks:
     score: Sequence[Callable[[Shape, NodeView], FloatColumn]] = ()
     looks_around: Sequence[Callable[[Shape], bool]] = ()
     trend: int | None = None
+    shares_static: bool = False
+    """Whether static answers are the same for shapes that differ in nothing but their request."""
 
 
 class Kernel:
@@ -87,6 +89,8 @@ class Kernel:
         self._max_idle: list[int] = []
         self._max_idle_read = -1
         self._request_columns: dict[Shape, NDArray[np.int64]] = {}
+        self._took = 0
+        """A row that took such a pod when it was last looked for: the first to look at for another."""
         self.reopen()
 
     def reopen(self) -> None:
@@ -192,9 +196,19 @@ class Kernel:
         return self._limits(shape, self.view())
 
     def has_capacity(self, shape: Shape) -> bool:
-        """Whether some node could take one task."""
-        keys = self.column(shape).keys
-        return bool(self.snapshot.size and keys.min() < INFEASIBLE)
+        """Whether some node could take one task. Of a single pod that is found without its scores: its column is
+        computed when it is placed, and not kept until then.
+        """
+        if not self.snapshot.size:
+            return False
+        if shape.tasks > 1 or shape in self._columns or self.looks_around(shape):
+            return bool(self.column(shape).keys.min() < INFEASIBLE)
+        base = self._shared_base(shape)
+        if base[self._took] < INFEASIBLE and not self._short_of(shape, self.view(np.array([self._took])))[0]:
+            return True
+        takes = ~self._short_of(shape, self.view()) & (base < INFEASIBLE)
+        self._took = int(takes.argmax())
+        return bool(takes[self._took])
 
     def feasible_rows(self, shape: Shape) -> IntColumn:
         return np.flatnonzero(self.column(shape).keys < INFEASIBLE)
@@ -224,8 +238,7 @@ class Kernel:
     # -- keys ---------------------------------------------------------------------------------------------------
 
     def _new_column(self, shape: Shape) -> Column:
-        view = self.view()
-        column = Column(self._base(shape, view), np.zeros(0, dtype=np.int64), around=self.looks_around(shape))
+        column = Column(self._shared_base(shape), np.zeros(0, dtype=np.int64), around=self.looks_around(shape))
         column.reshaped = self.snapshot.reshaped.end
         self._renew(shape, column)
         self._columns.put(shape, column)
@@ -236,14 +249,12 @@ class Kernel:
         rows = self.snapshot.reshaped.since(column.reshaped)
         column.reshaped = self.snapshot.reshaped.end
         column.around = self.looks_around(shape)
+        column.base = self._shared_base(shape)
         if rows is None or 2 * len(rows) > self.snapshot.size:
-            column.base = self._base(shape, self.view())
             self._renew(shape, column)
             return
         chosen = np.array(rows, dtype=np.int64)
-        view = self.view(chosen)
-        column.base[chosen] = self._base(shape, view)
-        column.keys[chosen] = self._keys(shape, column.base[chosen], view)
+        column.keys[chosen] = self._keys(shape, column.base[chosen], self.view(chosen))
 
     def _catch_up(self, shape: Shape, column: Column) -> None:
         rows = self.snapshot.touched.since(column.touched)
@@ -257,6 +268,22 @@ class Kernel:
         column.touched = self.snapshot.touched.end
         column.pods = self.pods.changes
         column.keys = self._keys(shape, column.base, self.view())
+
+    def _shared_base(self, shape: Shape) -> IntColumn:
+        """The base of a shape, up to date: one for all shapes that differ in nothing but their request."""
+        key = _static_key(shape) if self.hooks.shares_static else shape
+        base, end = self._columns.bases.get(key), self.snapshot.reshaped.end
+        if base is None:
+            base = self._columns.bases[key] = Base(self._base(shape, self.view()), end)
+        elif base.reshaped != end:
+            rows = self.snapshot.reshaped.since(base.reshaped)
+            base.reshaped = end
+            if rows is None or 2 * len(rows) > self.snapshot.size:
+                base.values[:] = self._base(shape, self.view())
+            else:
+                chosen = np.array(rows, dtype=np.int64)
+                base.values[chosen] = self._base(shape, self.view(chosen))
+        return base.values
 
     def _base(self, shape: Shape, view: NodeView) -> IntColumn:
         """What does not depend on capacity: the rank, fixed scores, and where the shape may not go at all."""
@@ -278,7 +305,8 @@ class Kernel:
         base += ~passes * _GIANT
         return base
 
-    def _keys(self, shape: Shape, base: IntColumn, view: NodeView) -> IntColumn:
+    def _short_of(self, shape: Shape, view: NodeView) -> BoolColumn:
+        """Where a task does not fit as things stand: too little is free, it is reserved, or a predicate fails."""
         idle = view.idle
         short = self._short(shape, idle)
         if self.reserved is not None:
@@ -289,6 +317,10 @@ class Kernel:
         for feasible in self.hooks.feasible:
             for check in feasible(shape, view):
                 short |= ~check.passes
+        return short
+
+    def _keys(self, shape: Shape, base: IntColumn, view: NodeView) -> IntColumn:
+        short = self._short_of(shape, view)
         scores = self.hooks.score
         if not scores:
             return base + short * _GIANT
@@ -414,6 +446,12 @@ def _merged(rows: list[int], keys: list[list[int]], count: int) -> list[int]:
         else:
             heapq.heappop(heap)
     return chosen
+
+
+def _static_key(shape: Shape) -> object:
+    """What static answers rest on, but for the node."""
+    key = shape.key
+    return key.node_selector, key.node_affinity, key.tolerations, key.volumes, key.devices, shape.giant
 
 
 def fixed_point(score: FloatColumn) -> IntColumn:
