@@ -185,6 +185,17 @@ def test_nested_classes_select_groups_by_their_members() -> None:
     assert standings(state) == {"numa-node": (1, 1), "single-core": (4, 3)}, "the members are charged with it"
 
 
+def test_a_class_that_includes_one_that_goes_selects_nothing_any_more() -> None:
+    inner = kind_class("gpus", "nvidia-gpu")
+    outer = kind_class("pairs", "nvlink-pair", includes=[{"class": "gpus"}])
+    members = [gpu("g0"), gpu("g1"), gpu("pair", kind="nvlink-pair", members=["g0", "g1"])]
+    state = state_of(inner, outer, device_node("n1", *members))
+    assert standings(state)["pairs"] == (1, 0)
+    state.apply(Deleted(inner))
+    state.apply(Upserted(device_node("n2", *members)))
+    assert standings(state) == {"pairs": (0, 0)}
+
+
 def test_classes_that_include_each_other_are_refused_whatever_came_first() -> None:
     a = resource_class("a", includes=[{"class": "b"}])
     b = resource_class("b", includes=[{"class": "c"}])

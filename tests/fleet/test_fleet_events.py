@@ -72,6 +72,8 @@ def a(cpu: str = "1", memory: str = "1Gi", **more: Any) -> Any:
         (placement("any", prioritizerPolicy=STATIC), set()),
         (placement("any", prioritizerPolicy=STATIC, numberOfClusters=1), {"any"}),
         (decision("any", ["a"]), {"any"}),
+        (everywhere()[0], set()),
+        (everywhere()[1], set()),
     ],
 )
 def test_only_those_an_event_can_concern_are_decided_again(
@@ -141,6 +143,16 @@ def test_more_clusters_than_there_were_slots() -> None:
         if number % 97 == 0:
             run(state)
     assert chosen(run(state)) == {"ns/p": ["c299", "c298"]}
+
+
+def test_what_is_held_stays_held_when_there_are_more_clusters_than_slots() -> None:
+    needs = {"requirements": {"cpu": "1"}, "prioritizerPolicy": exact("ResourceFreeCPU"), "numberOfClusters": 2}
+    state = fleet(placement(**needs), *(cluster(f"c{i:03d}", free={"cpu": str(1 + i)}) for i in range(60)))
+    assert chosen(run(state)) == {"ns/p": ["c059", "c058"]}
+    for i in range(60, 150):
+        state.upsert(cluster(f"c{i:03d}", free={"cpu": str(200 - i)}))
+    assert chosen(run(state)) == {"ns/p": ["c060", "c061"]}
+    assert {state.table.names[slot] for slot in state.ledger.slots()} == {"c060", "c061"}
 
 
 def test_decisions_that_name_many_unknown_clusters_make_room_for_themselves() -> None:

@@ -160,6 +160,7 @@ def test_requirements_that_do_not_parse_are_misconfigured() -> None:
         ({"type": "Duplicated"}, {"a": 6, "b": 6, "c": 6}),
         ({"type": "Weighted"}, {"a": 2, "b": 2, "c": 2}),
         ({"type": "Weighted", "weights": {"a": 4}}, {"a": 4, "b": 1, "c": 1}),
+        ({"type": "Weighted", "weights": {"a": 0}}, {"a": 0, "b": 3, "c": 3}),
         ({"type": "Weighted", "weights": {"a": 40}, "minPerCluster": 2}, {"a": 2, "b": 2, "c": 2}),
         ({"type": "Aggregated"}, {"a": 6, "b": 0, "c": 0}),
         ({"type": "Aggregated", "perReplica": {"cpu": "4"}}, {"a": 2, "b": 4, "c": 0}),
