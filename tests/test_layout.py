@@ -52,7 +52,8 @@ def test_every_package_is_in_a_layer_and_on_the_architecture_page():
 def test_the_page_shows_the_rooms_of_the_scheduler_as_make_check_holds_them():
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     rooms = next(contract["layers"] for contract in contracts if contract.get("containers") == ["fairway.scheduler"])
-    table = (ROOT / "docs" / "architecture.md").read_text().split("### Rooms of the scheduler")[1].split("Hooks are")[0]
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    table = page.split("### Packages of the scheduler")[1].split("Hooks are")[0]
     named = [re.findall(r"`(\w+)`", row.split("|")[1]) for row in table.splitlines() if row.startswith("| `")]
     drawn = [room for row in named for room in row]
     layers = {room: height for height, layer in enumerate(reversed(rooms)) for room in layer.split(" | ")}

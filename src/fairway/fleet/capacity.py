@@ -1,4 +1,4 @@
-"""Requirements: does a cluster have the capacity, what is held there already, and what is overdrawn?"""
+"""Requirements: does a cluster have the capacity, what is reserved there already, and what is overdrawn?"""
 
 from __future__ import annotations
 
@@ -37,9 +37,10 @@ class ClusterCapacity:
 
 
 def find(rules: Rules, table: ClusterTable, ledger: Ledger) -> ClusterCapacity:
-    """Capacity for the requirements beside what others hold; what the placement uses already is not needed again.
+    """Capacity for the requirements beside what others have reserved; what the placement uses already is not needed
+    again.
 
-    A cluster in which the placement holds all it asks for is kept, even if the capacity is gone: a placement
+    A cluster in which the placement has reserved all it requires is kept, even if the capacity is gone: a placement
     whose capacity was taken is told (see `overdrawn`), not moved.
     """
     placement = rules.name
@@ -62,7 +63,7 @@ def find(rules: Rules, table: ClusterTable, ledger: Ledger) -> ClusterCapacity:
 
 
 def overdrawn(rules: Rules, table: ClusterTable, ledger: Ledger, chosen: Sequence[int]) -> list[str]:
-    """Where the capacity the placement holds is no longer there, in words."""
+    """Where the capacity that the placement has reserved is no longer there, in words."""
     problems = []
     for slot in chosen:
         entry, facts = ledger.entry(slot, rules.name), table.facts[slot]

@@ -54,7 +54,7 @@ class DecidedPlacement:
     disabled).
 
     `chosen` are slots in rank order, `before` the slots chosen until now, `existing` the objects that say so.
-    `held` is what the ledger holds in each chosen cluster. Not to be changed.
+    `reserved` is what the ledger has for it in each chosen cluster. Not to be changed.
     """
 
     rules: Rules

@@ -1,12 +1,12 @@
 """The capacity that placements reserve in clusters: the ledger behind "at least this much space".
 
-    held = consumed + remaining
+    reserved = consumed + remaining
 
-An entry holds the placement's requirements in one chosen cluster. What the placement's workloads use there,
-as the cluster reports it, consumes the entry; only the remaining part is held against others. Nothing is ever
+An entry reserves the placement's requirements in one chosen cluster. What the placement's workloads use there,
+as the cluster reports it, consumes the entry; only the remaining part counts against others. Nothing is ever
 negative: what a cluster cannot cover is `shortfall`, a statement about the cluster, not an amount in the
-books. Clusters are slots of the table. A cluster's report is kept while nothing is held there too, since what
-a placement uses already counts toward what it may hold next.
+books. Clusters are slots of the table. A cluster's report is kept while nothing is reserved there too, since what
+a placement uses already counts toward what it may reserve next.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from fairway.fleet.scores import IntColumn
 from fairway.resources import Resource
 
 MAX_RESERVED = 2**53
-"""No entry holds more of anything, so that all entries of a cluster together fit an int64."""
+"""No entry reserves more of anything, so that all entries of a cluster together fit an int64."""
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """What one placement holds in one cluster."""
+    """What one placement has reserved in one cluster."""
 
     placement: str
     slot: int
@@ -64,7 +64,7 @@ class Ledger:
         self._size = size
 
     def reserve(self, slot: int, placement: str, amounts: Resource) -> None:
-        """Hold exactly `amounts`, whatever was held before."""
+        """Reserve exactly `amounts`, whatever was reserved before."""
         self._count(slot, placement, -1)
         self._reserved.setdefault(slot, {})[placement] = amounts
         self._reserved_by.setdefault(placement, set()).add(slot)
@@ -104,16 +104,16 @@ class Ledger:
         return LedgerEntry(placement, slot, reserved, self.consumed(slot, placement, reserved))
 
     def entries(self, slot: int) -> Iterator[LedgerEntry]:
-        """All that is held in a cluster, in order of placement."""
+        """All that is reserved in a cluster, in order of placement."""
         for placement, reserved in sorted(self._reserved.get(slot, {}).items()):
             yield LedgerEntry(placement, slot, reserved, self.consumed(slot, placement, reserved))
 
     def slots(self) -> list[int]:
-        """The clusters in which anything is held."""
+        """The clusters in which anything is reserved."""
         return sorted(self._reserved)
 
     def reserved_by(self, placement: str) -> list[LedgerEntry]:
-        """All that a placement holds, in order of slot."""
+        """All that a placement has reserved, in order of slot."""
         found = (self.entry(slot, placement) for slot in sorted(self._reserved_by.get(placement, ())))
         return [entry for entry in found if entry is not None]
 

@@ -23,7 +23,7 @@ COOLDOWN: Final = "fairway.dev/cooldown"
 MISSING_RESOURCE: Final = "fairway.dev/missing-resource"
 """Placement annotation: `zero` scores a cluster that does not report a resource 0, as OCM does, not -100."""
 LEDGER: Final = "fairway.dev/ledger"
-"""PlacementDecision annotation: the capacity held in each cluster of the slice, JSON quantities by cluster."""
+"""PlacementDecision annotation: the capacity reserved in each cluster of the slice, JSON quantities by cluster."""
 MOVED_AT: Final = "fairway.dev/moved-at"
 """PlacementDecision annotation: when the chosen clusters last changed; the cooldown counts from it."""
 

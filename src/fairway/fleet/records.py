@@ -24,7 +24,7 @@ _NUMBERED = re.compile(r"(.+)-decision-\d+")
 
 @dataclass(slots=True)
 class Record:
-    """`rules` is None where only decisions are known. `chosen` are slots, `held` the ledger's entries by
+    """`rules` is None where only decisions are known. `chosen` are slots, `reserved` the ledger's entries by
     slot.
 
     `decided_at` is the number of the change after which it was last decided; -1 for never.

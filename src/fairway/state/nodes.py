@@ -1,7 +1,7 @@
 """The nodes: amounts as (resource, node) tables, and what decides which pods may use a node.
 
 A node keeps its row as long as it, or a task on it, is known. A row whose node is gone (or was never seen, when
-a pod names it first) is a *ghost*: it holds its tasks' amounts but offers nothing. Rows are reused.
+a pod names it first) is a *ghost*: it has its tasks' amounts but offers nothing. Rows are reused.
 
 Two logs tell the kept columns of the scheduler what to look at again: `changed` lists rows whose amounts moved,
 `reshaped` rows where labels, taints, readiness or size changed. They only grow at the end; readers remember how

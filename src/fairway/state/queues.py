@@ -1,4 +1,4 @@
-"""Queues: a tree by `parent`, with what each holds, in all and by namespace.
+"""Queues: a tree by `parent`, with what each has allocated, in all and by namespace.
 
 The root is not a queue: it stands for the cluster. A queue that jobs name and that has no object is kept with
 `exists` false, so that its jobs can say so; only `default` is made where it is missing.
@@ -33,7 +33,7 @@ def add(amounts: Amounts, vector: Vector, times: int = 1) -> None:
 
 
 class Account:
-    """What one namespace holds in one queue."""
+    """What one namespace has allocated in one queue."""
 
     __slots__ = ("allocated", "namespace", "tasks")
 
@@ -44,7 +44,7 @@ class Account:
 
 
 class QueueInfo:
-    """A queue as its object says, and what its tasks hold."""
+    """A queue as its object says, and what its tasks have."""
 
     __slots__ = (
         "_changed",
@@ -95,7 +95,7 @@ class QueueInfo:
         return account
 
     def charge(self, namespace: str, vector: Vector, by: int) -> None:
-        """A task of this namespace came to (by 1) or gave up (by -1) what it holds."""
+        """A task of this namespace got (by 1) or gave up (by -1) this much."""
         self._changed.add(self.name)
         add(self.allocated, vector, by)
         account = self.account(namespace)
@@ -127,7 +127,7 @@ class QueueInfo:
         self.capability, self.guarantee, self.deserved = capability, guarantee, deserved
 
     def forget(self) -> None:
-        """The object is gone; what the queue's tasks hold is not."""
+        """The object is gone; what its tasks have is not."""
         fresh = QueueInfo(self.name, self._changed)
         for slot in ("created", "declared", "weight", "priority", "open", "reclaimable", "never_evict", "parent"):
             setattr(self, slot, getattr(fresh, slot))
@@ -216,7 +216,7 @@ class QueueTree:
             del self._queues[queue.name]
 
     def dimensions_in_use(self) -> set[int]:
-        """Of limits and of what is held or requested."""
+        """Of limits and of what is allocated or requested."""
         found: set[int] = set()
         for queue in self._queues.values():
             found.update(queue.capability, queue.guarantee, queue.deserved)

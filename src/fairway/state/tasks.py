@@ -48,7 +48,7 @@ ON_NODE = frozenset({_S.ALLOCATED, _S.BOUND, _S.RUNNING, _S.RELEASING, _S.UNKNOW
 """States that take capacity on their node."""
 
 ACCOUNTED = frozenset({_S.ALLOCATED, _S.PIPELINED, _S.RESERVED, _S.BOUND, _S.RUNNING, _S.UNKNOWN})
-"""States that count as held by queue, namespace and job. Releasing pods count on their node only."""
+"""States that count as allocated to queue, namespace and job. Releasing pods count on their node only."""
 
 READY = frozenset({_S.ALLOCATED, _S.BOUND, _S.RUNNING, _S.SUCCEEDED})
 """States that count towards a gang's minimum."""

@@ -115,7 +115,7 @@ class Commands:
             raise InputError(f"a sandbox can have at most {MOST_OBJECTS} objects, there would be more")
 
     def _check_classes(self, classes: Iterable[ResourceClass]) -> None:
-        """A class is immutable: pods hold devices that were chosen by its spec."""
+        """A class is immutable: pods have devices that were chosen by its spec."""
         specs = dict[str, ResourceClassSpec]()
         for thing in classes:
             name = thing.metadata.name

@@ -1,6 +1,6 @@
 """What is taken of a node's slots, and so what is left.
 
-A device is held in whole units, or, if it can be shared, in parts: a fraction (in thousandths, which takes the same
+A device is taken in whole units, or, if it can be shared, in parts: a fraction (in thousandths, which takes the same
 part of every capacity), or just amounts of its capacity. Parts never add up to more than the whole, and a whole unit
 can be had only where no part is taken.
 """

@@ -2,7 +2,7 @@
 
 A slot is what can be taken on its own: a device with its units, or one unit of a shareable device of several. A *group*
 is made of other slots (its leaves, through groups of groups): it can be had only while none of them is touched, and
-while it is held they cannot. A group whose members are not all there, or that contains itself, is of no use.
+while it is allocated they cannot. A group whose members are not all there, or that contains itself, is of no use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What allocated claims hold: for each device the claims that have it, and by which of their requests.
+"""What claims have allocated: for each device the claims that have it, and by which of their requests.
 
 A claim whose allocation names a device keeps it, whether or not a pod uses it yet. A request with admin access
 holds nothing.
@@ -59,12 +59,12 @@ class ClaimedDevices:
             self._changed.add(device)
 
     def take_changed(self) -> set[DeviceKey]:
-        """Devices that other claims hold than when this was last asked."""
+        """Devices that other claims have than when this was last asked."""
         changed, self._changed = self._changed, set()
         return changed
 
     def of(self, inventory: Inventory) -> Iterator[tuple[ClaimedDevice, int]]:
-        """What claims hold of these slots."""
+        """What claims have of these slots."""
         if not self._devices:
             return
         for index, slot in enumerate(inventory.slots):

@@ -77,7 +77,7 @@ class ClassDimensions:
 
 
 class DeviceColumns:
-    """See the module. `accounts` is what owners hold by kind."""
+    """See the module. `accounts` is what owners have by kind."""
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state

@@ -190,7 +190,7 @@ class DeviceLedger:
         return touched
 
     def _claimed_rows(self) -> set[int]:
-        """Rows where claims hold other devices than before, or where they count as a class that was not counted."""
+        """Rows where claims have other devices than before, or where they count as a class that was not counted."""
         rows = self._locator.rows_of({device[:2] for device in self._occupancy.claimed.take_changed()})
         if self.columns.has_new_classes():
             rows |= {

@@ -1,8 +1,8 @@
 """Devices that several nodes reach, over a network or a fabric: taken once, wherever they are used.
 
 Such a device is a slot of every node that reaches it. A pod that has it from one node has it from all: what the pods of
-one row hold is *echoed* on the others. It counts in sums on one row only, its home, which is the first that reaches it.
-No pod is presumed to have one: a record or a claim has to say so.
+one row have is *mirrored* on the others. It counts in sums on one row only, its primary node's, the first that reaches
+it. No pod is presumed to have one: a record or a claim has to say so.
 
 Devices of one node whose counters are shared with devices of others are kept in the same way: each is a slot also of
 the nodes that do not reach it but share its counters, where it can be taken by no request of that node.
@@ -25,7 +25,7 @@ class NetworkSlot(NamedTuple):
 
 
 class NetworkDevices:
-    """Where each is, and what the pods of each row hold of them."""
+    """Where each is, and what the pods of each row have of them."""
 
     def __init__(self) -> None:
         self._places: dict[DeviceKey, dict[int, NetworkSlot]] = {}
@@ -59,7 +59,7 @@ class NetworkDevices:
         return frozenset(place.slot for key, place in keys.items() if self._primary_node(key) != row)
 
     def note(self, row: int, node: NodeDevices) -> set[int]:
-        """What the pods of a row hold, by their records. Returns the other rows where that is news."""
+        """What the pods of a row have, by their records. Returns the other rows where that is new."""
         if row not in self._keys:
             return set()
         held = {key: found for key, place in self._keys[row].items() if (found := _recorded(node, place.slot))}
@@ -68,7 +68,7 @@ class NetworkDevices:
         return self._rows(key for key in {*held, *before} if held.get(key) != before.get(key)) - {row}
 
     def mirror(self, row: int, node: NodeDevices) -> None:
-        """Take on a row what the pods of others hold."""
+        """Take on a row what the pods of others have."""
         for key, (slot, _) in self._keys.get(row, {}).items():
             for other in sorted(self._places[key]):
                 if other != row:

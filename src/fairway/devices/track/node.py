@@ -22,8 +22,8 @@ _KEPT = 256
 
 
 class SlotAllocation(NamedTuple):
-    """So much of a slot is held by a pod (`namespace/name`), or by a claim that no pod of the node has; `label` is the
-    class that was asked for.
+    """So much of a slot is allocated to a pod (`namespace/name`), or to a claim that no pod of the node has; `label` is
+    the class that was asked for.
     """
 
     holder: str
@@ -205,7 +205,7 @@ class NodeDevices:
         self.take(SlotAllocation(holder, slot, portion, label))
 
     def restore(self, recorded: Iterable[tuple[str, DeviceUse]]) -> None:
-        """Take what records say is held, the largest parts first: units of one name cannot be told apart."""
+        """Take what records say is allocated, the largest parts first: units of one name cannot be told apart."""
         for holder, entry in sorted(recorded, key=lambda pair: (-pair[1].milli, pair)):
             slots = self._meant(entry)
             if not slots:

@@ -1,6 +1,6 @@
 """What is allocated on every node, kept row by row.
 
-Of a row that changed everything is worked out again: what is recorded, then what pods of other rows hold of devices
+Of a row that changed everything is worked out again: what is recorded, then what pods of other rows have of devices
 that this one reaches too, and last those of whose devices nothing is written down.
 """
 

@@ -36,7 +36,7 @@ _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456
 
 
 class DeviceUse(NamedTuple):
-    """A pod holds `milli` thousandths of a unit of a device, asked for by a class."""
+    """A pod has `milli` thousandths of a unit of a device, requested by a class."""
 
     class_name: str
     device: str

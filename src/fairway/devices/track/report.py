@@ -19,7 +19,7 @@ MOST_NEAR_MISSES = 20
 
 
 class DeviceUser(NamedTuple):
-    """A pod (or a claim) and how much it holds, in thousandths of a unit: of the device itself, or `through` another
+    """A pod (or a claim) and how much it has, in thousandths of a unit: of the device itself, or `through` another
     one with which it shares its hardware (a group that it is a member of, or a member of the group that it is).
     """
 

@@ -1,4 +1,4 @@
-"""reclaim: a queue below what it deserves takes back what others hold above theirs."""
+"""reclaim: a queue below what it deserves takes back what others have above theirs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Runs that outlive their expected time, where the policy says `overrun: evict`.
 
-They may go on as long as no planned start needs what they hold. Where one does they are evicted: one by one, or as a
+They may go on as long as no planned start needs what they have. Where one does they are evicted: one by one, or as a
 whole gang that would lose its minimum. Such a job then comes after the job it was evicted for until that one has
 started, and states no run time any more: the two cannot evict each other in turns (semantics 8.8).
 """

@@ -54,14 +54,14 @@ class DeviceAssignments:
     # -- questions --------------------------------------------------------------------------------------------
 
     def of(self, task: Task) -> tuple[SlotAllocation, ...]:
-        """What a task holds, by this session's doing or before."""
+        """What a task has, by this session's doing or before."""
         given = self._given.get(task)
         if given is None:
             return self._reserved(task)
         return given.step.allocations if given.step else ()
 
     def kinds(self, task: Task) -> Vector:
-        """What a task holds by kind, beyond what it asked for by name."""
+        """What a task has by kind, beyond what it requests by name."""
         given = self._given.get(task)
         if given is not None:
             return given.step.kinds if given.step else ()

@@ -1,4 +1,4 @@
-"""Who stands in a task's way by more than the capacity it takes: host ports, anti-affinity, spread, devices.
+"""What stands in a task's way by more than the capacity it takes: host ports, anti-affinity, spread, devices.
 
 Where such rules are in force, capacity is not found by counting: units are taken off on a statement, and the node is
 asked.
@@ -32,7 +32,7 @@ def passes_now(nodes: WorkingNodes, shape: Shape) -> BoolColumn | None:
 
 
 class Blockers:
-    """Those whom rules of the shape, or their own, set against it."""
+    """Pods that rules of the shape, or their own, set against it."""
 
     def __init__(self, nodes: WorkingNodes, shape: Shape) -> None:
         self._nodes = nodes
@@ -44,7 +44,7 @@ class Blockers:
                 self._repelled.setdefault(spread.topology_key, set()).add(spread.term)
 
     def blocks(self, task: Task, row: int) -> bool:
-        """Whether a pod keeps the shape off a row by its ports, by a rule of either, or by devices it holds there."""
+        """Whether a pod keeps the shape off a row by its ports, by a rule of either, or by devices it has there."""
         if task.node == row and (ports_clash(self._shape.ports, task.shape.ports) or self._attaches_alike(task)):
             return True
         if self._holds_claim(task):

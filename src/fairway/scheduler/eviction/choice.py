@@ -19,7 +19,8 @@ from fairway.scheduler.eviction.units import Unit
 
 
 def find_victims(claim: EvictionClaim) -> Found | None:
-    """Who has to go for the claim, and where the claimant will be; None if there is no way, or no unit has to go.
+    """Which units have to go for the claim, and where the claimant will be; None if there is no way, or no unit has to
+    go.
 
     Where that takes queues below what they deserve, the set that does so least is the answer: of all sets, or where too
     many units could go, the first of the entitlement's narrower searches that takes less.
@@ -68,7 +69,7 @@ class _Choice:
         )
 
     def _make_room(self) -> bool:
-        """Take units until the gang's queues may hold it, and all of it places."""
+        """Take units until the gang's queues may have it, and all of it places."""
         over = self._claim.over_limits(self._taken)
         if over and not self._hunt.free(over):
             return False
@@ -83,7 +84,7 @@ class _Choice:
                 return False
 
     def _spared(self) -> list[Place] | None:
-        """Spare everybody who can be; who goes along with a gang is only asked once the gang is spared."""
+        """Spare every unit that can be; units that go along with a gang are only tried once the gang is spared."""
         fit_counts = self._countable()
         bound = {mate for gang in self._taken.units for mate in gang.surplus_units}
         again = True
@@ -92,7 +93,7 @@ class _Choice:
             for unit in reversed(list(self._taken.units)):
                 if unit not in bound and self._spare(unit, fit_counts):
                     bound -= set(unit.surplus_units)
-                    again = fit_counts is None  # where rules between pods decide, one who stays may let another stay
+                    again = fit_counts is None  # where rules between pods decide, one that stays may let another stay
         placed, left = place(self._trial, self._runs)
         self._trial.rollback()
         return placed if left is None else None

@@ -1,4 +1,4 @@
-"""A claim: a job that wants capacity, what it may take for it, and what is found for it."""
+"""A claim: a job that needs capacity, what it may take for it, and what is found for it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class EvictionClaim:
         return self.entitlement.allows(unit, taken) and self.budgets.allow(unit.tasks)
 
     def over_limits(self, taken: Taken) -> dict[int, int]:
-        """What the claimant's queues would hold above their limits, with what is taken off, by dimension."""
+        """What the claimant's queues would have above their limits, with what is taken off, by dimension."""
         over: dict[int, int] = {}
         lends = self.session.rules.lends()
         for account in self.job.queue.ancestry:
@@ -87,7 +87,7 @@ class EvictionClaim:
 
 
 class Found(NamedTuple):
-    """Who has to go, in the order in which units go, and where the claimant's tasks will be.
+    """Which units have to go, in the order in which units go, and where the claimant's tasks will be.
 
     `limits` names, for units that go only because a queue would exceed a limit otherwise, that limit. `domain` are the
     rows that a topology confines the claimant to; None if to none.

@@ -1,4 +1,4 @@
-"""Who may evict: jobs that still wait, each line of like jobs represented by the first of it that may."""
+"""Which jobs may evict: those that still wait, each equivalence class represented by the first that may."""
 
 from __future__ import annotations
 

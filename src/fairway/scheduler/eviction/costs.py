@@ -1,7 +1,7 @@
 """What one more task on a node costs: the units that would have to go.
 
 On a node, units are added in order (least important first) until the task fits, then spared in reverse while it still
-does. Nodes are compared by what the entitlement puts first (`lead`), then by the highest priority among those who go,
+does. Nodes are compared by what the entitlement puts first (`lead`), then by the highest priority among those that go,
 then by the number of pods, then by the work that is lost, then by name.
 """
 
@@ -51,7 +51,7 @@ class Lead(NamedTuple):
 
 
 def cost_of(session: Session, units: list[Unit], taken: Taken, row: int, lead: Lead) -> Cost:
-    """What it costs that these go, and those who go along and are not going already."""
+    """What it costs that these go, and those that go along and are not going already."""
     pods = begun = 0
     for unit in with_surplus_units(units):
         if unit not in taken.units and unit.tasks[0] not in session.decisions.evicted:

@@ -1,4 +1,4 @@
-"""Who is entitled to whose capacity: one comparison, in allocate's own order.
+"""Which jobs are entitled to whose capacity: one comparison, in allocate's own order.
 
 preempt, inside a queue: by default weighted namespace share first; inside one namespace or at equal shares job
 priority, then job share. With `priorityFirst` job priority comes first. In the priority step the claimant must be
@@ -174,7 +174,7 @@ class PreemptEntitlement:
         return before and mine <= share(minus(allocated, lost), self._total, 1, PODS)
 
     def _held(self, job: Job) -> Amounts:
-        """What a job holds, without those of it that were evicted for others."""
+        """What a job has allocated, without those of it that were evicted for others."""
         allocated = self._allocated_by_job.get(job)
         if allocated is None:
             allocated = self._allocated_by_job[job] = []

@@ -145,7 +145,7 @@ class _Evictor:
         return eligible
 
     def _spare_young(self, eligible: BoolColumn, index: VictimIndex) -> None:
-        """Those who have not run for long enough are no victims yet, and may be when they have."""
+        """Pods that have not run for long enough are no victims yet, and may be when they have."""
         least = self._arguments.min_runtime * SECOND
         young = eligible & (index.youngest[: len(eligible)] > self._session.now - least)
         if young.any():
@@ -153,7 +153,7 @@ class _Evictor:
             eligible &= ~young
 
     def _spare_cooling(self, eligible: BoolColumn, index: VictimIndex) -> None:
-        """Those whose own cooldown time is not over are no victims yet."""
+        """Pods whose own cooldown time is not over are no victims yet."""
         cooled = index.cooled[: len(eligible)]
         cooling = eligible & (cooled > self._session.now)
         if cooling.any():
@@ -212,7 +212,7 @@ def _reasons(claim: EvictionClaim, found: Found) -> list[str]:
 
 
 def charge_off(session: Session, unit: Unit, sign: int = 1) -> None:
-    """Evicted pods no longer count as held; with sign -1 they do again."""
+    """Evicted pods no longer count as allocated; with sign -1 they do again."""
     queue = session.accounts.queues[unit.job.queue]
     account = session.accounts.of(queue, unit.job.namespace)
     for task in unit.tasks:

@@ -1,6 +1,6 @@
 """All units of the cluster as columns, kept true from cycle to cycle: only jobs that changed are taken apart again.
 
-An *entry* is what one unit holds on one node. Columns of entries and of units are what `choice` computes with.
+An *entry* is what one unit has on one node. Columns of entries and of units are what `choice` computes with.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class VictimIndex:
         self.queue = _column()
         self.namespace = _column()
         self.kind = _column()
-        """Units of one kind are of one queue, namespace and priority, and hold the same."""
+        """Units of one kind are of one queue, namespace and priority, and have the same."""
         self.rank = _column()
         self.usable = np.zeros(0, dtype=np.bool_)
         self.system = np.zeros(0, dtype=np.bool_)
@@ -82,7 +82,7 @@ class VictimIndex:
         self._recounted.clear()
 
     def _devices_changed(self) -> bool:
-        """Whether the same pods may hold other amounts now: a class selects others, or a node has others."""
+        """Whether the same pods may have other amounts now: a class selects others, or a node has others."""
         if self._device_generation != self._devices.generation:
             return True
         now, before = self._devices.nodes, self._device_nodes
@@ -201,7 +201,7 @@ class VictimIndex:
         return added
 
     def _devices_of(self, unit: Unit) -> tuple[tuple[int, int], ...]:
-        """What the devices that a unit holds count for."""
+        """What the devices of a unit count for."""
         found: dict[int, int] = {}
         for task in unit.tasks if self._devices.enabled else ():
             node = self._devices.nodes.get(task.node)

@@ -206,7 +206,7 @@ def reserved_amounts(reservations: Reservations) -> dict[str, Amounts]:
 
 
 def above_deserved(account: QueueAccount) -> bool:
-    """Whether a queue holds more than it deserves of anything."""
+    """Whether a queue has more than it deserves of anything."""
     deserved = account.deserved
     return deserved is not None and any(
         allocated > deserved[row] for row, allocated in enumerate(account.allocated) if row != PODS
@@ -214,7 +214,7 @@ def above_deserved(account: QueueAccount) -> bool:
 
 
 def below_deserved(account: QueueAccount) -> bool:
-    """Whether a queue holds less than it deserves of anything."""
+    """Whether a queue has less than it deserves of anything."""
     deserved = account.deserved
     return deserved is not None and any(
         allocated < deserved[row] for row, allocated in enumerate(account.allocated) if row != PODS

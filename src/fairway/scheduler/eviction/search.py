@@ -1,4 +1,4 @@
-"""The hunt for capacity on behalf of one claimant: node after node, the cheapest first.
+"""The search for capacity on behalf of one claimant: node after node, the cheapest first.
 
 Costs of all nodes are first worked out by array code, as what they are at least (`least_costs`); the cheapest is then
 looked at exactly. If it is dearer than it seemed it goes back among the others, so that in the end the truly cheapest
@@ -58,7 +58,7 @@ class VictimSearch:
         return self._make_one_room(shape, passes)
 
     def free(self, missing: dict[int, int]) -> bool:
-        """Take units, wherever they are, until they hold this much of what a queue has too much of."""
+        """Take units, wherever they are, until they have this much of what a queue has too much of."""
         left = dict(missing)
         for unit in self.eligible_units():
             if not left:
@@ -102,7 +102,7 @@ class VictimSearch:
         return True
 
     def _all_costs(self, shape: Shape, fit_counts: FitCounts, changed: Iterable[int]) -> Costs:
-        """What all nodes cost now; those where somebody was taken are looked at one by one."""
+        """What all nodes cost now; those where a unit was taken are looked at one by one."""
         self._drop_ineligible()
         untouched = fit_counts.open.copy()
         untouched[list(changed)] = False
@@ -131,7 +131,7 @@ class VictimSearch:
         return rows
 
     def _most_rooms(self, shape: Shape, open_: BoolColumn) -> int:
-        """How many tasks would fit if all who are eligible were gone."""
+        """How many tasks would fit if all that are eligible were gone."""
         if not len(self._rows):
             return 0
         most = np.full(len(open_), 1 << 40, dtype=np.int64)
@@ -184,7 +184,7 @@ class VictimSearch:
             elif self._take(found):
                 return True
             else:
-                return self._make_one_room(shape, passes)  # somebody is out now: everything may cost something else
+                return self._make_one_room(shape, passes)  # a unit is out now: everything may cost something else
         return False
 
     def _blockers_of(self, shape: Shape) -> tuple[Blockers, Around]:
@@ -212,7 +212,7 @@ class VictimSearch:
             passed = kernel.feasible(shape, row)
             self.evict(unit)
             if passed and not kernel.feasible(shape, row):
-                self.restore(unit)  # somebody whom the task wants to be near
+                self.restore(unit)  # a pod that the task has affinity to
             else:
                 trial.append(unit)
         kept: list[Unit] | None = None
@@ -273,7 +273,7 @@ class VictimSearch:
         return entries[self._eligible[self._index.entry_unit[entries]]]
 
     def _given_on(self, row: int, dimensions: Iterable[int]) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """Eligible units with pods on a row, in order: their numbers, and what they hold there."""
+        """Eligible units with pods on a row, in order: their numbers, and what they have there."""
         entries, index = self._entries_on(row), self._index
         given = [index.entry_amounts[dimension].take(entries).tolist() for dimension in dimensions]
         return zip(index.entry_unit[entries].tolist(), zip(*given, strict=True), strict=True)
@@ -290,7 +290,9 @@ class VictimSearch:
                 yield index.unit(number)
 
     def _take(self, units: list[Unit]) -> bool:
-        """Take these units and who goes along, if every one may be; else whoever may not is out, and nobody goes."""
+        """Take these units and those that go along, if every one may be; else those that may not are out, and none
+        goes.
+        """
         added: list[Unit] = []
         for unit in units:
             for going in with_surplus_units([unit]):
@@ -329,7 +331,7 @@ class VictimSearch:
 
 
 def _spared(chosen: list[tuple[int, tuple[int, ...]]], left: list[int]) -> list[int]:
-    """Who of the chosen is really needed. `left` is what is still missing, less than nothing where there is more."""
+    """Which of the chosen are really needed. `left` is what is still missing, less than nothing where there is more."""
     kept: list[int] = []
     for number, gives in reversed(chosen):
         without = [lacks + amount for lacks, amount in zip(left, gives, strict=True)]

@@ -1,6 +1,6 @@
-"""Capacity that pods are just leaving, and that nobody has a claim to yet.
+"""Capacity that pods are just leaving, and that no nomination claims yet.
 
-Whoever will fit there waits for it, and evicts nobody: those who leave already are enough. It is lent to a claimant
+A job that will fit there waits for it, and evicts no pod: those that leave already are enough. It is lent to a claimant
 while its victims are chosen, so that a gang evicts only for what is still missing.
 """
 

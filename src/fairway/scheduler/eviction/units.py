@@ -71,7 +71,7 @@ class Unit:
 
     @property
     def order(self) -> tuple[int, Micros, str]:
-        """Who goes first: the least important, then the latest to start, then by name."""
+        """Which goes first: the least important, then the latest to start, then by name."""
         return self.priority, -self.started, self.key
 
     def __repr__(self) -> str:
@@ -79,10 +79,10 @@ class Unit:
 
 
 class Taken:
-    """Units chosen for one claimant, in the order of their choice, and what they hold by queue, namespace and job."""
+    """Units chosen for one claimant, in the order of their choice, and what they have by queue, namespace and job."""
 
     def __init__(self, more: Callable[[Task], Vector] | None = None) -> None:
-        """`more` tells what a pod holds besides what it asked for by name."""
+        """`more` tells what a pod has besides what it requests by name."""
         self._more = more
         self._sums: dict[object, Amounts] = {}
         self.units: dict[Unit, None] = {}
@@ -127,7 +127,7 @@ class Taken:
 
 
 def with_surplus_units(units: Iterable[Unit]) -> dict[Unit, None]:
-    """The units and all who have to go along, surplus_units before their gang."""
+    """The units and all that have to go along, surplus_units before their gang."""
     found: dict[Unit, None] = {}
     for unit in units:
         found.update(dict.fromkeys((*unit.surplus_units, unit)))

@@ -36,7 +36,7 @@ def share_text(units: int) -> str:
 
 
 class NamespaceAccount:
-    """What a namespace holds in a queue. Priority and creation are those of the job at its head."""
+    """What a namespace has allocated in a queue. Priority and creation are those of the job at its head."""
 
     __slots__ = ("allocated", "namespace", "queue", "top_created", "top_priority", "weight")
 
@@ -50,8 +50,8 @@ class NamespaceAccount:
 
 
 class QueueAccount:
-    """A queue's standing. `had` is what it held when the session began, `requested` what it wanted on top of that;
-    `deserved` is filled by proportion or capacity; None means that no plugin does.
+    """A queue's standing. `allocated_at_start` is what it had when the session began, `requested` what it requests on
+    top; `deserved` is filled by proportion or capacity; None means that no plugin does.
     """
 
     __slots__ = (
@@ -98,7 +98,7 @@ class QueueAccount:
         return account
 
     def charge(self, vector: Vector, count: int) -> None:
-        """The queue's tasks hold this much more (or, with a negative count, less)."""
+        """The queue's tasks have this much more (or, with a negative count, less)."""
         for account in self.ancestry:
             add(account.allocated, vector, count)
 
@@ -128,7 +128,7 @@ def _by_row(amounts: Mapping[int, int], dimensions: int, missing: int) -> Amount
 
 
 def queue_share(queue: QueueAccount) -> int:
-    """The largest part of what it deserves that a queue holds, in units of 2**-64."""
+    """The largest part of what it deserves that a queue has, in units of 2**-64."""
     if queue.deserved is None:
         return 0
     most = 0

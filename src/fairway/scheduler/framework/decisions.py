@@ -40,7 +40,7 @@ class PlannedStart(NamedTuple):
 
 
 class Decisions:
-    """Bindings, evictions and planned starts, in the order decided. Reservations and nominations are the holds'."""
+    """Bindings, evictions and planned starts, in the order decided; `reservations` has reservations and nominations."""
 
     def __init__(self) -> None:
         self.bindings: list[tuple[JobRun, list[Task], list[int]]] = []

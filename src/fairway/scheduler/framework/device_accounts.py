@@ -1,6 +1,6 @@
 """How devices count in queues: by the class asked for against capability, by kind in shares.
 
-What a pod holds counts by the kind of its devices; what it waits for counts by class, and also by kind where all
+What a pod has counts by the kind of its devices; what it waits for counts by class, and also by kind where all
 devices that could serve it are of one. So classes that overlap never count the same device twice.
 """
 

@@ -71,7 +71,7 @@ class OrdersQueues(Protocol):
 
 
 class OrdersNamespaces(Protocol):
-    """Which namespace of a queue goes next. Asked whenever what it holds in the queue has changed."""
+    """Which namespace of a queue goes next. Asked whenever what it has in the queue has changed."""
 
     def namespace_key(self, account: NamespaceAccount) -> Key: ...
 
@@ -307,6 +307,6 @@ class Entitles(Protocol):
 
 
 class Accounts(Protocol):
-    """Told of every change to what a job holds; `count` is negative when it is given up."""
+    """Told of every change to what a job has; `count` is negative when it is given up."""
 
     def on_allocate(self, job: JobRun, shape: Shape, count: int) -> None: ...

@@ -16,7 +16,7 @@ from fairway.state.waiting import EquivalenceClass, GangTemplate, PendingJob
 class TaskRun:
     """Like tasks that follow each other in task order; `placed` of them have a place.
 
-    A run of held tasks is not `charged` again: what they ask for counts as held already.
+    A run of reserved tasks is not `charged` again: what they request counts as allocated already.
     """
 
     __slots__ = ("charged", "placed", "role", "shape", "tasks")
@@ -88,7 +88,7 @@ class JobRun:
 
     @property
     def allocated(self) -> Amounts:
-        """What the job holds; worked out when first asked for, kept true from then on. Few jobs are ever asked."""
+        """What the job has; worked out when first asked for, kept true from then on. Few jobs are ever asked."""
         if self._allocated is None:
             self._allocated = [0] * len(self.queue.allocated)
             if self.started:
@@ -134,7 +134,7 @@ class JobRun:
             self._charge_above(run.shape.vector, count)
 
     def count_ready(self, task: Task, by: int) -> None:
-        """A held task got its capacity, or lost it."""
+        """A reserved task got its capacity, or lost it."""
         self.ready += by
         if self.role_ready is not None:
             self.role_ready[task.traits.role] = self.role_ready.get(task.traits.role, 0) + by
@@ -151,7 +151,7 @@ class JobRun:
             self._runs = None
 
     def charge_more(self, vector: Vector, count: int) -> None:
-        """What it holds besides what its tasks ask for by name."""
+        """What it has besides what its tasks request by name."""
         if vector:
             self._charge(vector, count)
 

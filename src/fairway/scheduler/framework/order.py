@@ -2,7 +2,7 @@
 
     cluster -> queue -> (child queue ->) namespace -> job
 
-Each level is a heap by key. A step changes what one job, its namespace, its queue and that queue's ancestors hold, and
+Each level is a heap by key. A step changes what one job, its namespace, its queue and that queue's ancestors have, and
 no other key: so only the tops on that path are pushed back with fresh keys.
 """
 

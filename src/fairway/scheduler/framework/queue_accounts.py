@@ -66,7 +66,7 @@ class SessionAccounts:
 
 
 def charge_devices(job: JobRun, devices: DeviceAssignments) -> None:
-    """What a job that has started holds of devices, by kind."""
+    """What a job that has started has of devices, by kind."""
     accounts = devices.ledger.columns.accounts
     if accounts and job.job_class is None:
         owner = (job.job.queue, job.job.namespace, job.job.identity)

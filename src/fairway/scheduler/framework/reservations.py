@@ -1,10 +1,10 @@
-"""Holds in a session: reservations and nominations that stand, begin, end or turn into bindings.
+"""Reservations and nominations in a session: those that stand, begin, end or turn into bindings.
 
     RESERVED    waits on its node for free capacity; no new pod may use the node
     ALLOCATED   has its capacity, and keeps it until its gang is ready
     PIPELINED   nominated: waits for the capacity of pods that were evicted for it
 
-What a held task asks for already counts as held by its queue, namespace and job. Holds that the state carries are
+What a reserved task requests counts for its queue, namespace and job already. Reservations that the state carries are
 looked at once per cycle, before anything is placed: see `resuming`.
 """
 
@@ -48,7 +48,7 @@ class TaskReservation:
 
 
 class Reservations:
-    """All holds of a session, by task."""
+    """All reservations of a session, by task."""
 
     def __init__(
         self, state: ClusterState, now: Micros, nodes: WorkingNodes, accounts: SessionAccounts, decisions: Decisions
@@ -78,7 +78,7 @@ class Reservations:
         return list(self._by_job.get(job, ()))
 
     def has(self, job: JobRun) -> bool:
-        """Whether there is any hold of the job."""
+        """Whether there is any reservation of the job."""
         return bool(self._by_job.get(job))
 
     def rows(self) -> set[int]:
@@ -136,7 +136,7 @@ class Reservations:
             self.add(job, task, row, TaskState.PIPELINED)
 
     def cancel(self, reservation: TaskReservation) -> None:
-        """Undo `add`: the hold never was."""
+        """Undo `add`: the reservation never was."""
         self._drop(reservation)
         reservation.job.count_reserved(reservation.task, -1)
         if reservation.state is TaskState.ALLOCATED:
@@ -199,7 +199,9 @@ class Reservations:
                 self.release(reservation, "the job is ready without it")
 
     def move(self, task: Task) -> None:
-        """A held task was placed elsewhere by a statement that is being committed: the claim ends, the charge stays."""
+        """A reserved task was placed elsewhere by a statement that is being committed: the claim ends, the charge
+        stays.
+        """
         reservation = self._by_task[task]
         self._drop(reservation)
         if reservation.state is TaskState.RESERVED:
@@ -225,7 +227,7 @@ class Reservations:
     # -- plumbing -----------------------------------------------------------------------------------------------
 
     def read(self, job_run: Callable[[PendingJob, GangTemplate], JobRun]) -> None:
-        """The holds that the state carries, as a session begins."""
+        """The reservations that the state carries, as a session begins."""
         state = self._state
         for job in sorted(state.waiting.with_reservations, key=lambda job: job.order):
             template, pending_job = state.waiting.started[job]

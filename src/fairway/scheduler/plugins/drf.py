@@ -1,6 +1,6 @@
 """Dominant resource fairness: the namespace, then the job, with the least share goes first (seed 002).
 
-A namespace's share is that of what it holds *in this queue*, divided by its weight.
+A namespace's share is that of what it has *in this queue*, divided by its weight.
 """
 
 from __future__ import annotations

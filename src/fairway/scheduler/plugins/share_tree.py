@@ -1,6 +1,6 @@
 """What queues deserve by proportion, kept from cycle to cycle: a change costs the queues whose share it changes.
 
-    wants    what a queue holds and requests; a queue with queues below it wants what these may have
+    wants    what a queue has and requests; a queue with queues below it wants what these may have
     due      what it gets if there is enough: what it wants, between guarantee and capability
 
 As long as a level of queues is due no more than the queue above has for it, each gets what it is due, and a change of
@@ -89,7 +89,7 @@ class ShareTree(Mapping[str, Amounts]):
         return len(self._levels)
 
     def divide(self, totals: QueueTotals, cluster: Amounts, given: Mapping[str, tuple[Amounts, Amounts]]) -> None:
-        """Divide what the cluster has. `given` has what some queues hold and request in this cycle, where that may
+        """Divide what the cluster has. `given` has what some queues have and request in this cycle, where that may
         differ from the totals; the lists are kept.
         """
         changed = totals.changed.since(self._read)
@@ -189,7 +189,7 @@ class ShareTree(Mapping[str, Amounts]):
 
 
 def _wants(level: _Level, allocated: Sequence[int], requested: Sequence[int]) -> Amounts:
-    """What a queue holds and requests; nothing new comes into a queue that is closed or not there."""
+    """What a queue has and requests; nothing new comes into a queue that is closed or not there."""
     assert level.total is not None
     if level.children:
         return [below + own for below, own in zip(level.below, level.total.own_allocated, strict=True)]

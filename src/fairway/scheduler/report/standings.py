@@ -1,4 +1,4 @@
-"""What queues and namespaces hold and deserve, after the plan."""
+"""What queues and namespaces have allocated and deserve, after the plan."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fairway.state.tables import PODS
 
 
 class Standings:
-    """What queues and namespaces hold and deserve, after the plan."""
+    """What queues and namespaces have allocated and deserve, after the plan."""
 
     def __init__(self, state: ClusterState, accounts: SessionAccounts, reservations: Reservations) -> None:
         self._share_total = accounts.share_total
@@ -83,7 +83,7 @@ class Standings:
         ]
 
     def _allocated(self, account: QueueAccount | NamespaceAccount) -> Amounts:
-        """What is held, without what is only set aside."""
+        """What is allocated, without what is only reserved."""
         reserved = self._reserved.get(account)
         if reserved is None:
             return account.allocated

@@ -72,7 +72,7 @@ class WaitingJobs:
         self._reserved = {
             job: len(session.reservations.of(run)) for job, run in session.reservations.reserving_jobs.items()
         }
-        """Pods that wait with a node reserved, or held, for them."""
+        """Pods that wait with a node reserved, or nominated, for them."""
         self._bound = {run.job for run, _, _ in session.decisions.bindings}
         reserve = session.policy.reserve
         self._overtaken: frozenset[Job] = frozenset()

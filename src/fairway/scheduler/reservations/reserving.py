@@ -139,7 +139,7 @@ class Places:
         there: Statement,
         open_: BoolColumn,
     ) -> Task | None:
-        """Hold a place for each task on an open node; returns the first that has none."""
+        """Reserve a node for each task among the open ones; returns the first that has none."""
         search = _Search(self._session, job, open_)
         for task in tasks:
             row = self._row_for(search, task.shape)

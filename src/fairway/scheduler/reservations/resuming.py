@@ -1,4 +1,4 @@
-"""What becomes of the holds that the state carries: once per cycle, before anything is placed.
+"""What becomes of the reservations that the state carries: once per cycle, before anything is placed.
 
 Reservations that may not stand any longer end, those whose capacity is there take it, and gangs that are ready by it
 are bound. What is left stands as it did.
@@ -34,7 +34,7 @@ def resume(session: Session) -> None:
 
 
 def broken(session: Session) -> Iterator[tuple[TaskReservation, str]]:
-    """The holds that may not stand any longer, and why."""
+    """The reservations that may not stand any longer, and why."""
     for reservation in session.reservations:
         reason = _broken(session, reservation)
         if reason:
@@ -90,7 +90,7 @@ def _settle(session: Session, job: JobRun) -> None:
 
 
 def _broken(session: Session, reservation: TaskReservation) -> str:
-    """Why a hold may not stand any longer; "" if it may."""
+    """Why a reservation may not stand any longer; "" if it may."""
     nodes, row = session.state.nodes, reservation.row
     if not nodes.alive[row]:
         return "its node is gone"

@@ -1,4 +1,4 @@
-"""Weighted dominant resource fairness as a fluid: what each claimant would hold if work could be cut at will.
+"""Weighted dominant resource fairness as a fluid: what each claimant would have if work could be cut at will.
 
 All claimants' dominant shares divided by their weights rise together, the *level*, until a claimant has all
 that it asks for or a resource that it needs is used up; then it stops and the others rise on. This is the

@@ -105,7 +105,7 @@ class JobOutcomes:
         self.evictions = 0
         self.evictions_by_queue: dict[str, int] = {}
         self.lost_work = dict.fromkeys(resources, 0)
-        """Amounts multiplied by the microseconds for which pods held them that were then evicted."""
+        """Amounts multiplied by the microseconds for which pods had them that were then evicted."""
         self.failures = 0
         self.failed_work = dict.fromkeys(resources, 0)
         """The same of pods that were lost with their node."""

@@ -93,7 +93,7 @@ class MetricsRecorder:
         self.outcomes.submitted += 1
 
     def placed(self, at: Micros, key: str, amounts: Mapping[str, int], tasks: int = 1) -> None:
-        """`tasks` of a job got a place, and hold `amounts` in all."""
+        """`tasks` of a job got a node, and have `amounts` in all."""
         self._reach(at)
         job, vector = self._alive[key], self._vector(amounts)
         job.placed += tasks

@@ -44,12 +44,12 @@ class Tenant:
         self.jobs = 0
         self.allocated = [0] * size
         self.demand = [0] * size
-        """What it holds and waits for."""
+        """What it has and waits for."""
         self._full = 0
         self.steps: dict[Vector, int] = {}
         """How many waiting jobs would next take this much: a gang's minimum, or one more task."""
         self.share = 0
-        """The dominant share of what it holds, in units of ONE."""
+        """The dominant share of what it has, in units of ONE."""
         self.service = 0
         """The share summed up over time."""
         self.entitled = 0
@@ -69,7 +69,7 @@ class Tenant:
         self.share = dominant(self.allocated, capacity)
 
     def want(self, amounts: Vector, sign: int) -> None:
-        """It holds or waits for so much more, or less. What it waited for and is given does not change that."""
+        """It has or waits for so much more, or less. What it waited for and is given does not change that."""
         self.demand = [have + sign * amount for have, amount in zip(self.demand, amounts, strict=True)]
         self._full = -1
 
@@ -180,7 +180,7 @@ def _entitle_namespaces(queue: QueueTenant, room: Sequence[float], capacity: Seq
 
 
 def _wanting(holders: Iterable[H]) -> list[H]:
-    """Those that hold or wait for something; the others are entitled to nothing."""
+    """Those that have or wait for something; the others are entitled to nothing."""
     found = []
     for holder in holders:
         if any(holder.demand):

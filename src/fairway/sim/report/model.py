@@ -14,7 +14,7 @@ from fairway.sim.node_timeline import Bar, Outage, ReservationSpan
 
 
 class NamespaceSeries(msgspec.Struct, frozen=True, rename="camel"):
-    """A namespace over time: what it held, and what it was entitled to."""
+    """A namespace over time: what it had, and what it was entitled to."""
 
     share: Sequence[float]
     entitled: Sequence[float]
@@ -25,7 +25,7 @@ class Charts(msgspec.Struct, frozen=True, rename="camel"):
 
     times: Sequence[float]
     queues: Mapping[str, Sequence[float]]
-    """The dominant share that each queue held."""
+    """The dominant share that each queue had."""
     used: Mapping[str, Sequence[float]]
     """The part of each resource that was in use."""
     namespaces: Mapping[str, NamespaceSeries]

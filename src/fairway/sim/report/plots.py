@@ -41,7 +41,7 @@ class Scale:
 
 
 def utilisation(charts: Charts, scale: Scale) -> str:
-    """What each queue held, stacked, and the use of each resource as a line."""
+    """What each queue had, stacked, and the use of each resource as a line."""
     if not charts.times:
         return ""
     total = [sum(values) for values in zip(*charts.queues.values(), strict=True)] if charts.queues else []
@@ -64,7 +64,7 @@ def utilisation(charts: Charts, scale: Scale) -> str:
 
 
 def namespaces(charts: Charts, scale: Scale) -> str:
-    """One small plot each: what it held against what it was entitled to."""
+    """One small plot each: what it had against what it was entitled to."""
     if not charts.times:
         return ""
     top = max(

@@ -45,7 +45,7 @@ class TraceJob(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def duration(self) -> Micros:
-        """How long it holds its capacity: a job is ended when the time it asked for is over."""
+        """How long it has its capacity: a job is ended when the time it requested is over."""
         return self.run if self.limit is None else min(self.run, self.limit)
 
     @property
