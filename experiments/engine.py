@@ -47,8 +47,8 @@ class Watched:
     def decided(self, cycle: Cycle) -> None:
         origin = self.simulation.scenario.start
         for entry in cycle.plan.reservations:
-            if entry.promised_start is not None and entry.job not in self._promises:
-                self._promises[entry.job] = parse_rfc3339(entry.promised_start) - origin
+            if entry.planned_start is not None and entry.job not in self._promises:
+                self._promises[entry.job] = parse_rfc3339(entry.planned_start) - origin
         for job, binds in groupby(
             (change.binding for change in cycle.changes if isinstance(change, Bind)), lambda binding: binding.job
         ):

@@ -90,7 +90,7 @@ def state_of(world: World, plan: Plan) -> State:
     runs = [(key, pod) for key, pod in world.pods.items() if pod.metadata.deletion_timestamp is None]
     placed = frozenset((key, pod.spec.node_name) for key, pod in runs if pod.spec.node_name)
     nominated = frozenset((entry.pod, entry.node) for entry in plan.nominations)
-    standing = [entry for entry in plan.reservations if entry.promised_start is None]
+    standing = [entry for entry in plan.reservations if entry.planned_start is None]
     reserved = frozenset((entry.pod, f"{entry.node} {entry.state}") for entry in standing)
     overrun = frozenset((job.key, "") for job in world.state.overrun_jobs())
     return placed, nominated, reserved, overrun

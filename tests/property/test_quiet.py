@@ -33,7 +33,7 @@ def deeds(plan: Plan) -> dict[str, Any]:
 
 def when(plan: Plan, now: int) -> set[int]:
     """The moments at which the promises of a plan are due."""
-    starts = {parse_rfc3339(entry.promised_start) for entry in plan.reservations if entry.promised_start is not None}
+    starts = {parse_rfc3339(entry.planned_start) for entry in plan.reservations if entry.planned_start is not None}
     return {start for start in starts if start > now}
 
 

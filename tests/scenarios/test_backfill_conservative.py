@@ -12,7 +12,7 @@ EASY = planning("easy")
 def test_every_waiting_job_has_a_promise():
     jobs = [waiting(f"j{i}", created=i, cpu=2, **limited(10)) for i in range(4)]
     found = plan(node("n1", cpu=2), busy("r", "n1", 30), jobs, policy=CONSERVATIVE)
-    starts = {pod: held.promised_start for pod, held in promises(found).items()}
+    starts = {pod: held.planned_start for pod, held in promises(found).items()}
     assert starts == {f"j{i}": at(DAY + 30 + 10 * i) for i in range(4)}
     assert f"it is planned to start at {at(DAY + 60)}" in notes(found, "j3")
     assert found.document()["recheckAt"] == at(DAY + 30)
@@ -27,7 +27,7 @@ def test_promises_fill_the_gaps_that_earlier_ones_leave():
         waiting("third", created=2, cpu=2, **limited(20)),
     ]
     found = plan(cluster, jobs, policy=CONSERVATIVE)
-    starts = {pod: held.promised_start for pod, held in promises(found).items()}
+    starts = {pod: held.planned_start for pod, held in promises(found).items()}
     assert starts == {
         "first-0": at(DAY + 30),
         "first-1": at(DAY + 30),
@@ -48,7 +48,7 @@ def test_nobody_may_delay_the_second_in_line_either():
     strict, loose = plan(cluster, jobs, policy=CONSERVATIVE), plan(cluster, jobs, policy=EASY)
     assert engine.bound(loose) == {"third": "n2"}
     assert engine.bound(strict) == {}
-    assert promises(strict)["second"].promised_start == at(DAY + 20)
+    assert promises(strict)["second"].planned_start == at(DAY + 20)
     assert engine.waiting(strict)["third"].nodes == {"insufficient cpu": 1, "node(s) resource was(were) reserved": 1}
 
 
@@ -68,21 +68,21 @@ def test_nor_those_who_have_no_start_in_sight_for_those_behind_them():
         waiting("third", created=2, cpu=2, **limited(40)),
     ]
     found = plan(cluster, jobs, policy=CONSERVATIVE)
-    assert promises(found)["third"].promised_start == at(DAY + 20)
+    assert promises(found)["third"].planned_start == at(DAY + 20)
     assert engine.waiting(found)["giant"].nodes == {"insufficient cpu": 2}
 
 
 def test_a_run_of_unknown_length_is_never_over():
     jobs = [waiting("who-knows", cpu=2), waiting("behind", created=1, cpu=2, **limited(10))]
     found = plan(node("n1", cpu=2), busy("r", "n1", 30), jobs, policy=CONSERVATIVE)
-    assert {pod: held.promised_start for pod, held in promises(found).items()} == {"who-knows": at(DAY + 30)}
+    assert {pod: held.planned_start for pod, held in promises(found).items()} == {"who-knows": at(DAY + 30)}
 
 
 def test_what_rests_on_a_soft_promise_is_soft():
     policy = planning("conservative", overrun="allow")
     jobs = [waiting("a", cpu=2, **lasting(10)), waiting("b", created=1, cpu=2, **limited(10))]
     found = promises(plan(node("n1", cpu=2), busy("r", "n1", 30), jobs, policy=policy))
-    assert {pod: (held.promised_start, held.soft) for pod, held in found.items()} == {
+    assert {pod: (held.planned_start, held.soft) for pod, held in found.items()} == {
         "a": (at(DAY + 30), False),
         "b": (at(DAY + 40), True),
     }
@@ -94,7 +94,7 @@ def test_a_run_that_may_go_on_is_promised_nothing_in_front_of_others():
     cluster = [node("n1", cpu=2), node("n2", cpu=2), busy("a", "n1", 30), busy("b", "n2", 10)]
     jobs = [waiting_gang("head", 2, cpu=2, **limited(50)), waiting("maybe", created=1, cpu=2, **lasting(5))]
     found = promises(plan(cluster, jobs, policy=policy))
-    assert found["maybe"].promised_start == at(DAY + 80)
+    assert found["maybe"].planned_start == at(DAY + 80)
 
 
 def test_through_time_everybody_starts_when_it_was_first_promised():

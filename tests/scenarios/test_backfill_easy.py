@@ -18,7 +18,7 @@ def head(cpu: int = 2, **rest: object) -> object:
 def test_the_head_is_promised_the_time_at_which_its_node_is_free():
     found = plan(node("n1", cpu=2), busy("r", "n1", 30), head(), policy=EASY)
     held = promises(found)["head"]
-    assert (held.node, held.promised_start, held.state) == ("n1", at(DAY + 30), "reserved")
+    assert (held.node, held.planned_start, held.state) == ("n1", at(DAY + 30), "reserved")
     assert (held.soft, held.estimated) == (False, False)
     assert held.anew, "nothing that a driver should carry: it is made anew"
     assert found.recheck_at is not None
@@ -31,7 +31,7 @@ def test_the_earliest_nodes_are_taken_and_ties_fall_by_name():
     runs = [busy("a", "n1", 90), busy("b", "n2", 30), busy("c", "n3", 30), busy("d", "n4", 20)]
     found = plan(cluster, runs, waiting_gang("head", 2, cpu=2), policy=EASY)
     assert {pod: held.node for pod, held in promises(found).items()} == {"head-0": "n2", "head-1": "n3"}
-    assert {held.promised_start for held in promises(found).values()} == {at(DAY + 30)}
+    assert {held.planned_start for held in promises(found).values()} == {at(DAY + 30)}
 
 
 def test_a_gang_is_promised_the_time_at_which_all_of_it_has_room():
@@ -43,7 +43,7 @@ def test_a_gang_is_promised_the_time_at_which_all_of_it_has_room():
         "head-1": "n1",
         "head-2": "n2",
     }
-    assert promises(found)["head-0"].promised_start == at(DAY + 50)
+    assert promises(found)["head-0"].planned_start == at(DAY + 50)
 
 
 @pytest.mark.parametrize(("run", "starts"), [(29, True), (30, True), (31, False)])
@@ -57,7 +57,7 @@ def test_a_short_job_may_use_promised_nodes_until_the_promise(run: int, starts: 
         policy=EASY,
     )
     assert engine.bound(found) == ({"next": "n1"} if starts else {})
-    assert promises(found)["head"].promised_start == at(DAY + 30)
+    assert promises(found)["head"].planned_start == at(DAY + 30)
     if not starts:
         assert engine.reasons(found)["next"] == "NodeResourceReserved"
         assert engine.waiting(found)["next"].nodes == {"node(s) resource was(were) reserved": 1}
@@ -72,7 +72,7 @@ def test_a_long_job_may_use_what_the_promise_does_not_need():
     ]
     found = plan(node("n1", cpu=4), busy("r", "n1", 30), jobs, policy=EASY)
     assert engine.bound(found) == {"long": "n1"}
-    assert promises(found)["head"].promised_start == at(DAY + 30)
+    assert promises(found)["head"].planned_start == at(DAY + 30)
     assert engine.reasons(found)["late"] == "NodeResourceReserved"
 
 
@@ -101,7 +101,7 @@ def test_a_node_with_a_running_pod_of_unknown_run_time_promises_nothing():
     known, unknown = node("n2", cpu=2), node("n1", cpu=4)
     runs = [running("u", "n1", cpu=1), busy("a", "n1", 5, cpu=3), busy("b", "n2", 40)]
     found = plan(known, unknown, runs, head(), policy=EASY)
-    assert (promises(found)["head"].node, promises(found)["head"].promised_start) == ("n2", at(DAY + 40))
+    assert (promises(found)["head"].node, promises(found)["head"].planned_start) == ("n2", at(DAY + 40))
 
 
 def test_where_no_run_time_is_known_nothing_is_promised_and_others_go_ahead():
@@ -128,7 +128,7 @@ def test_a_job_with_no_start_in_sight_does_not_keep_the_next_from_being_the_head
 )
 def test_pods_that_stay_with_their_node_only_keep_their_room(stays: object):
     found = plan(node("n1", cpu=3, pods=9), stays, busy("r", "n1", 30), head(), policy=EASY)
-    assert promises(found)["head"].promised_start == at(DAY + 30)
+    assert promises(found)["head"].planned_start == at(DAY + 30)
 
 
 def test_pods_of_other_schedulers_only_keep_their_room():
@@ -140,7 +140,7 @@ def test_pods_of_other_schedulers_only_keep_their_room():
         waiting("head", cpu=2, **ours),
         scheduler_names=["fairway"],
     )
-    assert promises(cycle(state, EASY))["head"].promised_start == at(DAY + 30)
+    assert promises(cycle(state, EASY))["head"].planned_start == at(DAY + 30)
 
 
 def test_pods_that_ask_for_nothing_leave_the_slots_that_a_promise_needs():
@@ -153,10 +153,10 @@ def test_pods_that_ask_for_nothing_leave_the_slots_that_a_promise_needs():
 
 def test_the_promise_is_made_anew_in_each_cycle():
     state = engine.state_of(node("n1", cpu=2), node("n2", cpu=2), busy("a", "n1", 30), busy("b", "n2", 50), head())
-    assert promises(cycle(state, EASY))["head"].promised_start == at(DAY + 30)
+    assert promises(cycle(state, EASY))["head"].planned_start == at(DAY + 30)
     state.upsert([running("b", "n2", started=DAY - 10, cpu=2, **limited(25))])
     found = promises(cycle(state, EASY))["head"]
-    assert (found.node, found.promised_start) == ("n2", at(DAY + 15))
+    assert (found.node, found.planned_start) == ("n2", at(DAY + 15))
 
 
 def test_a_job_of_higher_priority_is_the_head_from_then_on():
@@ -237,7 +237,7 @@ def test_with_overrun_allow_promises_are_soft():
     firm = promises(plan(node("n1", cpu=2), run, head(), policy=EASY))["head"]
     found = plan(node("n1", cpu=2), run, head(), policy=planning("easy", overrun="allow"))
     soft = promises(found)["head"]
-    assert firm.promised_start == soft.promised_start == at(DAY + 30)
+    assert firm.planned_start == soft.planned_start == at(DAY + 30)
     assert (firm.soft, soft.soft) == (False, True)
     assert not soft.estimated
     assert "it is expected to start at" in notes(found, "head")
@@ -246,7 +246,7 @@ def test_with_overrun_allow_promises_are_soft():
 def test_a_promise_is_firm_where_what_is_not_sure_is_not_needed():
     runs = [busy("sure", "n1", 30, cpu=3), running("unsure", "n1", started=DAY, cpu=1, **lasting(5))]
     found = plan(node("n1", cpu=4), runs, head(cpu=3), policy=planning("easy", overrun="allow"))
-    assert promises(found)["head"].promised_start == at(DAY + 30)
+    assert promises(found)["head"].planned_start == at(DAY + 30)
     assert not promises(found)["head"].soft
 
 
@@ -254,7 +254,7 @@ def test_pods_that_leave_are_gone_at_any_moment():
     found = plan(
         node("n1", cpu=2), running("r", "n1", cpu=2, leaving=True), head(), waiting("x", created=1, cpu=2), policy=EASY
     )
-    assert promises(found)["head"].promised_start == at(DAY)
+    assert promises(found)["head"].planned_start == at(DAY)
     assert engine.reasons(found)["head"] == "WaitingForRelease"
     assert engine.bound(found) == {}
     assert found.recheck_at is None, "their going is an event"
@@ -266,7 +266,7 @@ def test_gangs_whose_pods_keep_off_each_other_are_promised_a_node_each():
     runs = [busy("a", "n1", 10, cpu=4), busy("b", "n2", 40, cpu=4)]
     found = plan(cluster, runs, waiting_gang("head", 2, cpu=1, **apart), policy=EASY)
     assert {pod: held.node for pod, held in promises(found).items()} == {"head-0": "n1", "head-1": "n2"}
-    assert promises(found)["head-0"].promised_start == at(DAY + 40)
+    assert promises(found)["head-0"].planned_start == at(DAY + 40)
 
 
 def test_the_mode_besteffort_looks_at_no_run_time():
@@ -282,14 +282,14 @@ def test_room_that_is_being_made_for_another_is_not_promised():
     leaving = running("victim", "n1", cpu=2, leaving=True)
     claimant = nominated(waiting("claimant", priority=9, cpu=2, **limited(5)), "n1")
     found = plan(node("n1", cpu=2), node("n2", cpu=2), busy("r", "n2", 40), leaving, claimant, head(), policy=policy)
-    assert (promises(found)["head"].node, promises(found)["head"].promised_start) == ("n2", at(DAY + 40))
+    assert (promises(found)["head"].node, promises(found)["head"].planned_start) == ("n2", at(DAY + 40))
 
 
 def test_a_rule_between_pods_that_is_broken_now_keeps_a_node_from_being_promised():
     cluster = [node("n1", cpu=2), node("n2", cpu=2)]
     runs = [busy("a", "n1", 10, ports=[80]), busy("b", "n2", 40)]
     found = plan(cluster, runs, head(ports=[80]), policy=EASY)
-    assert (promises(found)["head"].node, promises(found)["head"].promised_start) == ("n2", at(DAY + 40))
+    assert (promises(found)["head"].node, promises(found)["head"].planned_start) == ("n2", at(DAY + 40))
 
 
 def test_a_head_that_its_share_does_not_allow_is_not_passed_by():
@@ -303,4 +303,4 @@ def test_a_head_that_its_share_does_not_allow_is_not_passed_by():
         policy=lent,
     )
     assert engine.bound(found) == {}
-    assert promises(found)["head"].promised_start == at(DAY + 30)
+    assert promises(found)["head"].planned_start == at(DAY + 30)

@@ -146,7 +146,7 @@ def test_runs_that_failed_teach_nothing():
 def test_runs_that_are_seen_to_end_are_learnt_from():
     state = engine.state_of(node("n1", cpu=2), running("train-0", "n1", started=100, cpu=1))
     state.upsert([finished("train-0", 40), begun(), head()])
-    assert promises(cycle(state, ESTIMATING))["head"].promised_start == at(DAY + 30)
+    assert promises(cycle(state, ESTIMATING))["head"].planned_start == at(DAY + 30)
 
 
 def test_a_run_that_is_deleted_with_its_end_counts_for_its_user():
@@ -163,7 +163,7 @@ def test_the_pods_of_a_group_make_one_run():
     pods = [finished("w-0", 10, group="train-1"), finished("w-1", 40, group="train-1"), finished("other", 1)]
     run = [group("train-2", minimum=1, phase="Running"), begun("w-0", group="train-2")]
     found = plan(node("n1", cpu=2), group("train-1", minimum=2), pods, run, head(), policy=ESTIMATING)
-    assert promises(found)["head"].promised_start == at(DAY + 30)
+    assert promises(found)["head"].planned_start == at(DAY + 30)
 
 
 @pytest.mark.parametrize(("ran", "left"), [(39, 1), (40, 60), (70, 30), (100, 300), (400, 900)])
@@ -203,7 +203,7 @@ def test_the_same_goes_for_groups_and_ends_when_it_is_put_right():
     state.upsert([annotated(gang, expected_runtime="1m")])
     found = cycle(state, planning("easy"))
     assert found.warnings == ()
-    assert promises(found)["head"].promised_start == at(DAY + 50)
+    assert promises(found)["head"].planned_start == at(DAY + 50)
 
 
 def test_many_of_them_are_counted():
@@ -219,6 +219,6 @@ def test_runs_of_centuries_do_no_harm():
     found = plan(
         node("n1", cpu=2), running("r", "n1", started=DAY, cpu=2, **century), jobs, policy=planning("conservative")
     )
-    starts = sorted(held.promised_start or "" for held in promises(found).values())
+    starts = sorted(held.planned_start or "" for held in promises(found).values())
     assert starts[0].startswith("2125-")
     assert len(starts) == 10, "what lies a thousand years ahead is not promised"

@@ -31,7 +31,7 @@ def test_with_overrun_evict_it_is_evicted_when_it_stands_in_the_way_of_a_promise
     assert eviction.action == "backfill"
     assert "outlived its expected run time" in eviction.reason
     held = promises(found)["head"]
-    assert (held.promised_start, held.soft) == (at(DAY), False)
+    assert (held.planned_start, held.soft) == (at(DAY), False)
     assert found.recheck_at is None, "its going is an event"
 
 
@@ -69,7 +69,7 @@ def test_it_has_to_go_for_a_reservation_as_well():
     policy = planning("easy", ("reserve", {"starvingJobTimeThreshold": 1, "reservedNodePercent": 100}))
     found = plan(node("n1", cpu=2), overdue(), reserved(head(), ("head", "n1", "reserved")), policy=policy)
     assert evicted(found) == ["old"]
-    assert promises(found)["head"].promised_start == at(DAY)
+    assert promises(found)["head"].planned_start == at(DAY)
 
 
 def test_a_gang_goes_whole_where_it_would_lose_its_minimum():
@@ -117,13 +117,13 @@ def test_a_pod_that_leaves_is_not_told_twice():
     state.upsert([overdue(leaving=True)])  # type: ignore[list-item]
     again = cycle(state, EASY)
     assert evicted(again) == []
-    assert promises(again)["head"].promised_start == at(DAY)
+    assert promises(again)["head"].planned_start == at(DAY)
 
 
 def test_the_deadline_is_the_kubelets_business():
     found = plan(node("n1", cpu=2), running("old", "n1", started=DAY - 100, cpu=2, **limited(60)), head(), policy=EASY)
     assert evicted(found) == []
-    assert promises(found)["head"].promised_start == at(DAY)
+    assert promises(found)["head"].planned_start == at(DAY)
 
 
 def test_with_overrun_allow_it_goes_on_and_the_promise_moves():
@@ -132,14 +132,14 @@ def test_with_overrun_allow_it_goes_on_and_the_promise_moves():
     for now, start in ((DAY - 50, DAY - 40), (DAY - 40, DAY + 20), (DAY, DAY + 20), (DAY + 20, DAY + 140)):
         found = cycle(state, ALLOW, now)
         assert evicted(found) == []
-        assert (promises(found)["head"].promised_start, promises(found)["head"].soft) == (at(start), True)
+        assert (promises(found)["head"].planned_start, promises(found)["head"].soft) == (at(start), True)
         assert found.document()["recheckAt"] == at(start)
 
 
 def test_with_overrun_allow_a_deadline_still_ends_it():
     run = overdue(spec={"activeDeadlineSeconds": 110})
     found = plan(node("n1", cpu=2), run, head(), policy=ALLOW)
-    assert promises(found)["head"].promised_start == at(DAY + 10)
+    assert promises(found)["head"].planned_start == at(DAY + 10)
 
 
 def test_without_planning_ahead_nobody_is_evicted():
@@ -151,7 +151,7 @@ def test_a_pod_that_has_not_begun_is_not_overdue():
     bound = pod("new", node="n1", cpu=2, phase="Pending", created=0, **lasting(60))
     found = plan(node("n1", cpu=2), bound, head(), policy=EASY)
     assert evicted(found) == []
-    assert promises(found)["head"].promised_start == at(DAY + 60)
+    assert promises(found)["head"].planned_start == at(DAY + 60)
 
 
 @pytest.mark.parametrize("mode", ["easy", "conservative"])

@@ -23,10 +23,10 @@ def starving(cpu: int = 3) -> object:
 
 
 @pytest.mark.parametrize("mode", ["besteffort", "easy", "conservative"])
-def test_a_reservation_has_a_promised_start_where_run_times_are_known(mode: str):
+def test_a_reservation_has_a_planned_start_where_run_times_are_known(mode: str):
     runs = [busy("a", "n1", 30, cpu=1), busy("b", "n1", 50, cpu=2)]
     held = plan(node("n1", cpu=3), runs, starving(), policy=reserving(mode)).reservations[0]
-    assert (held.pod, held.node, held.promised_start) == ("default/big", "n1", at(DAY + 50))
+    assert (held.pod, held.node, held.planned_start) == ("default/big", "n1", at(DAY + 50))
     assert (held.soft, held.estimated, held.anew) == (False, False, False)
 
 
@@ -34,21 +34,21 @@ def test_a_reservation_has_a_promised_start_where_run_times_are_known(mode: str)
 def test_the_earliest_time_at_which_there_is_enough_is_promised(cpu: int, start: int):
     runs = [busy("a", "n1", 30, cpu=1), busy("b", "n1", 50, cpu=2)]
     found = plan(node("n1", cpu=3), runs, starving(cpu), policy=reserving("easy"))
-    assert promises(found)["big"].promised_start == at(DAY + start)
+    assert promises(found)["big"].planned_start == at(DAY + start)
     assert found.document()["recheckAt"] == at(DAY + start)
     assert f"it is planned to start at {at(DAY + start)}" in notes(found, "big")
 
 
 def test_a_reservation_made_in_this_cycle_is_promised_too():
     found = plan(node("n1", cpu=3), busy("a", "n1", 30, cpu=3), waiting("big", cpu=3), policy=reserving("easy"))
-    assert promises(found)["big"].promised_start == at(DAY + 30)
+    assert promises(found)["big"].planned_start == at(DAY + 30)
     assert not promises(found)["big"].anew
 
 
 def test_a_reservation_made_after_allocate_is_promised_in_the_same_cycle():
     policy = acting("allocate", RESERVE, ("backfill", {"mode": "easy"}))
     found = plan(node("n1", cpu=3), busy("a", "n1", 30, cpu=3), waiting("big", cpu=3), policy=policy)
-    assert [(held.promised_start, held.anew) for held in found.reservations] == [(at(DAY + 30), False)]
+    assert [(held.planned_start, held.anew) for held in found.reservations] == [(at(DAY + 30), False)]
 
 
 def test_the_promise_of_a_gang_is_when_all_of_it_has_room():
@@ -58,7 +58,7 @@ def test_the_promise_of_a_gang_is_when_all_of_it_has_room():
     ]
     cluster = [node("n1", cpu=2), node("n2", cpu=2), busy("a", "n1", 30), busy("b", "n2", 70)]
     found = plan(cluster, gang, policy=reserving("easy"))
-    assert {pod: held.promised_start for pod, held in promises(found).items()} == {
+    assert {pod: held.planned_start for pod, held in promises(found).items()} == {
         "big-0": at(DAY + 70),
         "big-1": at(DAY + 70),
     }
@@ -96,7 +96,7 @@ def test_a_short_job_may_use_a_reserved_node_until_the_promise(job: dict[str, An
     small = waiting("small", created=DAY, cpu=1, **job)
     found = plan(node("n1", cpu=3), busy("a", "n1", 30), starving(), small, policy=reserving("easy"))
     assert engine.bound(found) == ({"small": "n1"} if starts else {})
-    assert promises(found)["big"].promised_start == at(DAY + 30)
+    assert promises(found)["big"].planned_start == at(DAY + 30)
     found = plan(node("n1", cpu=3), busy("a", "n1", 30), starving(), small, policy=reserving("besteffort"))
     assert engine.bound(found) == {}, "only with easy and conservative"
 
@@ -131,7 +131,7 @@ def test_a_promise_to_the_head_stays_clear_of_reservations():
     assert set(promises(found)) == {"big"}
     jobs = [starving(cpu=2), waiting("head", created=DAY, cpu=1, **limited(9))]
     found = plan(node("n1", cpu=3), busy("a", "n1", 30, cpu=3), jobs, policy=reserving("easy"))
-    assert promises(found)["head"].promised_start == at(DAY + 30)
+    assert promises(found)["head"].planned_start == at(DAY + 30)
 
 
 def test_those_who_evict_do_not_take_a_reserved_node_that_has_a_promise():
@@ -142,17 +142,17 @@ def test_those_who_evict_do_not_take_a_reserved_node_that_has_a_promise():
     found = plan(node("n1", cpu=3), busy("a", "n1", 30), starving(), important, policy=policy)
     assert evicted(found) == []
     assert nominations(found) == {}
-    assert promises(found)["big"].promised_start == at(DAY + 30)
+    assert promises(found)["big"].planned_start == at(DAY + 30)
 
 
 def test_pods_that_ask_for_nothing_leave_a_promised_reservation_its_slot():
     cluster = [node("n1", cpu=3, pods=2), busy("a", "n1", 30), starving()]
     found = plan(cluster, pod("tiny", created=DAY), policy=reserving("easy"))
     assert engine.bound(found) == {}
-    assert promises(found)["big"].promised_start == at(DAY + 30)
+    assert promises(found)["big"].planned_start == at(DAY + 30)
 
 
-def test_reservations_that_hold_room_already_have_no_promised_start():
+def test_reservations_that_hold_room_already_have_no_planned_start():
     gang = [
         reserved(group("big", minimum=2, created=0), ("big-0", "n1", "allocated"), ("big-1", "n2", "reserved")),
         *(waiting(f"big-{i}", group="big", cpu=2) for i in range(2)),

@@ -75,7 +75,7 @@ def test_what_runs_teaches_how_long_its_like_will_run():
     found = Watched(LIKE_JOBS, planning("easy", estimate="user-history"))
     assert found.simulation.scheduler.state.history.mean("default", "train") == 10 * SECOND
     promised = [held for plan in found.plans for held in promises(plan).values()]
-    assert {(held.promised_start, held.soft, held.estimated) for held in promised} == {
+    assert {(held.planned_start, held.soft, held.estimated) for held in promised} == {
         ("2026-01-01T00:00:50Z", True, True)
     }
 

@@ -52,7 +52,7 @@ def busy(name: str, on: str, left: int, cpu: int = 2, **rest: Any) -> Pod:
 
 def promises(plan: Plan) -> dict[str, Reservation]:
     """Promised starts by pod."""
-    return {held.pod.removeprefix("default/"): held for held in plan.reservations if held.promised_start is not None}
+    return {held.pod.removeprefix("default/"): held for held in plan.reservations if held.planned_start is not None}
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Pass:
     @property
     def promised(self) -> dict[str, int]:
         """By job: its planned start."""
-        return {_short(held.job): seconds(held.promised_start) for held in self._promises()}
+        return {_short(held.job): seconds(held.planned_start) for held in self._promises()}
 
     @property
     def hard(self) -> dict[str, int]:
@@ -112,7 +112,7 @@ class Pass:
         return {_short(held.job) for held in self._promises() if held.soft}
 
     def _promises(self) -> list[Reservation]:
-        return [held for held in self.plan.reservations if held.promised_start is not None]
+        return [held for held in self.plan.reservations if held.planned_start is not None]
 
 
 @dataclass

@@ -77,7 +77,7 @@ def _print_changes(out: Console, plan: Plan) -> None:
 
 def _planned_start(reservation: Reservation) -> str:
     marks = [mark for mark, on in (("soft", reservation.soft), ("an estimate", reservation.estimated)) if on]
-    return (reservation.promised_start or "") + (f" ({', '.join(marks)})" if marks else "")
+    return (reservation.planned_start or "") + (f" ({', '.join(marks)})" if marks else "")
 
 
 def _print_pending(out: Console, pending: list[Pending]) -> None:

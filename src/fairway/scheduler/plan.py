@@ -59,7 +59,6 @@ class Reservation(PlanStruct, frozen=True):
     job_kind: str = "PodGroup"
     """PodGroup, or Pod for a lone pod."""
     job_uid: str = ""
-    promised_start: str | None = None
     soft: bool = False
     """The planned start rests on what is not sure, and may move."""
     estimated: bool = False
@@ -67,7 +66,6 @@ class Reservation(PlanStruct, frozen=True):
     anew: bool = False
     """A planned start of backfill, which keeps no node: carried in the status of the job's Reservation."""
     planned_start: str | None = None
-    """The same as `promised_start`."""
     hard: bool = False
     """The planned start is never missed."""
     runs: int | None = None

@@ -38,9 +38,9 @@ def waiting_jobs(situation: Situation, queue: str | None = None) -> list[Waiting
     pending = [entry for entry in plan.pending if queue is None or entry.queue == queue]
     starts = estimated_starts(situation, {entry.job for entry in pending})
     planned = {
-        entry.job: (entry.promised_start, not (entry.soft or entry.estimated))
+        entry.job: (entry.planned_start, not (entry.soft or entry.estimated))
         for entry in plan.reservations
-        if entry.promised_start is not None
+        if entry.planned_start is not None
     }
     created = {job.key: job.created for job in situation.state.jobs()}
     rows = []

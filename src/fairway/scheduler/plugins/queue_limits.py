@@ -86,7 +86,7 @@ class QueueLimits:
         return self._kept.guaranteed[account.name][row]
 
     def _beside_guarantees(self, queue: QueueAccount, vector: Vector, count: int) -> int:
-        """What is lent leaves to every other queue what it has or is guaranteed, whichever is more."""
+        """What is lent leaves to every other queue what it holds or is guaranteed, whichever is more."""
         assert self._session is not None
         for row, amount in vector:
             if row not in self._guaranteed_rows:

@@ -53,7 +53,6 @@ def planned_fields(planned: PlannedStart | None) -> dict[str, Any]:
         return {}
     start = format_rfc3339(planned.start)
     return {
-        "promised_start": start,
         "planned_start": start,
         "soft": not planned.hard,
         "hard": planned.hard,

@@ -111,7 +111,7 @@ def _status(parts: _Parts) -> ReservationStatus:
 
 
 def _start(entries: list[PlannedPlace]) -> tuple[datetime | None, bool]:
-    starts = [_time(entry.promised_start) for entry in entries if entry.promised_start is not None]
+    starts = [_time(entry.planned_start) for entry in entries if entry.planned_start is not None]
     return max(starts, default=None), bool(starts) and not any(entry.soft or entry.estimated for entry in entries)
 
 
