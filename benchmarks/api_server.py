@@ -48,6 +48,7 @@ class Bench:
         self.nodes = nodes
         self.pods = pods
         self.client = ApiClient(find_connection(str(plane.kubeconfig())))
+        self._round = 0
 
     async def prepare(self) -> None:
         await self.client.request("POST", "/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
@@ -63,9 +64,10 @@ class Bench:
         )
 
     async def fill(self, *, gang: int = 1) -> None:
-        """Pods that wait; in gangs by PodGroups of Kubernetes' own."""
+        """Pods that wait; in gangs by PodGroups of Kubernetes' own, which go only slowly: names are not used again."""
+        self._round += 1
         if gang > 1:
-            await _each(self._group(f"g{index}", gang) for index in range(self.pods // gang))
+            await _each(self._group(f"g{self._round}-{index}", gang) for index in range(self.pods // gang))
         await _each(self._pod(index, gang) for index in range(self.pods))
 
     async def _group(self, name: str, minimum: int) -> None:
@@ -87,7 +89,7 @@ class Bench:
             "containers": [{"name": "c", "image": "i", "resources": {"requests": requests}}],
         }
         if gang > 1:
-            spec["schedulingGroup"] = {"podGroupName": f"g{index // gang}"}
+            spec["schedulingGroup"] = {"podGroupName": f"g{self._round}-{index // gang}"}
         body = {"metadata": {"name": f"p{index}"}, "spec": spec}
         await self.client.request("POST", f"/api/v1/namespaces/{NAMESPACE}/pods", body)
 
