@@ -16,7 +16,7 @@ from support.screens import URL, HeldPace, StillCluster, Watched, watch
 
 ARGUMENTS = {"starvingJobTimeThreshold": 3600, "reservedNodePercent": 100}
 EAGER = {"actions": ["enqueue", {"name": "reserve", "arguments": ARGUMENTS}, "allocate"]}
-SIZES = [(80, 24), (120, 40), (60, 20), (40, 12), (20, 6), (300, 100)]
+SIZES = [(80, 24), (120, 40), (40, 12), (20, 6)]
 
 
 @pytest.fixture(scope="module")

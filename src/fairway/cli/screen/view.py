@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import ClassVar, NamedTuple
 
 from rich.text import Text
-from textual.app import App, ComposeResult
+from textual.app import App, ComposeResult, ScreenStackError
 from textual.binding import Binding, BindingType
 from textual.widgets import Input, Static
 
@@ -30,6 +30,7 @@ FRAMES = 0.25
 """Seconds between two frames; more where a frame takes long, so that looking never takes most of the time."""
 LEAST_SPEED, MOST_SPEED = Fraction(1, 16), Fraction(1_000_000)
 MOST_FINISHED = 200
+PARTS = {"heading", "views", "columns", "keys"}
 VIEWS = ("Jobs", "Shares", "Nodes", "Events")
 
 
@@ -120,7 +121,7 @@ class ClusterScreen(App[None]):
 
     def _draw(self, *, keep: bool = True) -> None:
         look = self._last_look
-        if look is None:
+        if look is None or not self._is_there():
             return
         width, height = self.size
         head = heading(look.frame, self._heading_name, self._speed_text(), self._address, width, max(1, height // 5))
@@ -132,6 +133,13 @@ class ClusterScreen(App[None]):
         columns.truncate(width, overflow="ellipsis")
         self.query_one("#columns", Static).update(columns)
         self.query_one("#keys", Static).update(self._keys(width))
+
+    def _is_there(self) -> bool:
+        """Whether all parts are on the screen: not before it is made, nor while it is taken down."""
+        try:
+            return {widget.id for widget in self.query(Static)} >= PARTS and bool(self.query(Listing))
+        except ScreenStackError:
+            return False
 
     def _rows(self, look: Look) -> ScreenList:
         made: dict[str, Callable[[], ScreenList]] = {
