@@ -60,10 +60,14 @@ class PodCounts:
     def ports(self, known: dict[int, list[HostPort]]) -> Iterator[tuple[int, list[HostPort]]]:
         """Host ports taken, by row: the state's, less those that the session gave back, and the session's."""
         for row in known.keys() | self._ports.keys():
-            taken = list(known.get(row, ()))
-            for port in self._freed.get(row, ()):
-                taken.remove(port)
-            yield row, [*taken, *self._ports.get(row, ())]
+            yield row, self.ports_on(row, known)
+
+    def ports_on(self, row: int, known: dict[int, list[HostPort]]) -> list[HostPort]:
+        """The same, of one row."""
+        taken = known.get(row, []).copy()
+        for port in self._freed.get(row, ()):
+            taken.remove(port)
+        return [*taken, *self._ports.get(row, ())]
 
     def holds_claim(self, claim: str) -> bool:
         """Whether some pod uses a claim."""

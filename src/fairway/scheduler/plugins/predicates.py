@@ -93,8 +93,12 @@ class Predicates:
                 yield Check(~np.isin(codes, bad), text)
 
     def _ports_free(self, shape: Shape, nodes: NodeView) -> BoolColumn:
+        known = nodes.snapshot.state.nodes.ports
+        if nodes.rows is not None:
+            taken_on = (nodes.pods.ports_on(row, known) for row in nodes.rows.tolist())
+            return np.array([not ports_clash(shape.ports, tuple(taken)) for taken in taken_on], dtype=np.bool_)
         free = np.ones(nodes.snapshot.size, dtype=np.bool_)
-        for row, taken in nodes.pods.ports(nodes.snapshot.state.nodes.ports):
+        for row, taken in nodes.pods.ports(known):
             if row < len(free) and ports_clash(shape.ports, tuple(taken)):
                 free[row] = False
         return nodes.picked(free)
