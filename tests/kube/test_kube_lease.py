@@ -7,6 +7,7 @@ own. Requests and answers take any time, or are lost; a request that was given u
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import heapq
 from collections.abc import Callable, Generator
 from itertools import count, pairwise
@@ -217,6 +218,37 @@ def test_a_released_lease_is_taken_at_once() -> None:
         rounds.send(story.server.do(request))
     story.play(21.1)
     assert story.leaders() == [1 - leader]
+
+
+def finish(rounds: Generator[ApiRequest, ApiAnswer, float], request: ApiRequest, server: LeaseServer) -> None:
+    with contextlib.suppress(StopIteration):
+        while True:
+            request = rounds.send(server.do(request))
+
+
+def test_a_lease_that_a_forgotten_renewal_has_changed_is_released_all_the_same() -> None:
+    story = LeaseStory(1, [])
+    story.play(20)
+    elector = story.electors[0]
+    forgotten = next(elector.attempt())  # the keeper is cancelled before the answer comes
+    story.server.do(forgotten)
+    rounds = elector.release()
+    request = next(rounds)
+    finish(rounds, request, story.server)
+    assert story.server.lease is not None
+    assert story.server.lease["spec"]["holderIdentity"] is None
+
+
+def test_a_lease_that_another_has_taken_is_not_released() -> None:
+    story = LeaseStory(1, [])
+    story.play(20)
+    rounds = story.electors[0].release()
+    request = next(rounds)
+    assert story.server.lease is not None
+    story.server.lease["spec"]["holderIdentity"] = "another"
+    story.server.lease["metadata"]["resourceVersion"] = "99"
+    finish(rounds, request, story.server)
+    assert story.server.lease["spec"]["holderIdentity"] == "another"
 
 
 def test_who_does_not_hold_the_lease_releases_nothing() -> None:

@@ -25,6 +25,7 @@ from fairway.errors import InputError
 from fairway.kube.exchange import MERGE_PATCH, ApiAnswer, ApiRequest, encoded
 from fairway.kube.paths import LEASES, collection_path, object_path
 
+_TRIES = 3
 Seconds = float
 Monotonic = Callable[[], Seconds]
 """Seconds from an arbitrary start that never go back."""
@@ -130,9 +131,15 @@ class Elector:
         """Writes nothing where the lease is not ours. From its beginning on nothing may be written any more."""
         mine = self._known if self.may_write() and self.holder == self.settings.identity else None
         self._until = float("-inf")
-        if mine is not None:
+        for _ in range(_TRIES):
+            if mine is None or mine.spec.holder_identity != self.settings.identity:
+                break
             spec = {"holderIdentity": None, "leaseDurationSeconds": 1, "renewTime": self._now(), "acquireTime": None}
-            yield self._patch(mine, spec)
+            answer = yield self._patch(mine, spec)
+            if answer.ok:
+                break
+            # A renewal whose answer was not waited for may have made another version of it.
+            mine = _decoded((yield ApiRequest("GET", self._path)))
         return 0.0
 
     def _pause(self) -> Seconds:
