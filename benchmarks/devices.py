@@ -26,11 +26,10 @@ from fairway.api.policy import default_policy
 from fairway.api.scheduling import PodGroup, PodGroupSpec
 from fairway.devices.track.ledger import device_ledger
 from fairway.scheduler.decide import decide
-from fairway.scheduler.framework.registry import Registry
+from fairway.scheduler.framework.plugin_set import Registry
 from fairway.scheduler.plugins import BUILT_IN
-from fairway.state.cluster import ClusterState
+from fairway.state.cluster import ClusterState, Upserted
 from fairway.state.device_requests import CLASS_PREFIX
-from fairway.state.events import Upserted
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 _NOW = 1_767_312_000_000_000

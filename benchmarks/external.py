@@ -22,7 +22,7 @@ from fairway.api.nodes import Node, NodeStatus
 from fairway.api.pods import Container, Pod, PodSpec, ResourceRequirements
 from fairway.api.policy import Policy, parse_policy
 from fairway.scheduler.decide import decide
-from fairway.scheduler.framework.registry import Registry
+from fairway.scheduler.framework.plugin_set import Registry
 from fairway.scheduler.placement.node_view import Check, FloatColumn
 from fairway.scheduler.plugins import BUILT_IN
 from fairway.state.cluster import ClusterState

@@ -20,8 +20,7 @@ from pathlib import Path
 
 from benchmarks.pods import pod_list
 from fairway.api.manifests import load
-from fairway.api.pods import Pod
-from fairway.api.requests import pod_request
+from fairway.api.pods import Pod, pod_request
 
 RATIO_WANTED = 2.0
 BYTES_WANTED = 8192

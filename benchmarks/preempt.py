@@ -29,8 +29,7 @@ from fairway.clock import from_datetime
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import Plan
 from fairway.scheduler.plugins.installed import default_registry
-from fairway.state.cluster import ClusterState
-from fairway.state.events import Deleted
+from fairway.state.cluster import ClusterState, Deleted
 
 WANTED = 10.0
 GANG = 100

@@ -16,8 +16,7 @@ from benchmarks.workload import Size, Workload
 from fairway.api.policy import Policy
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import Plan
-from fairway.state.cluster import ClusterState
-from fairway.state.events import Deleted
+from fairway.state.cluster import ClusterState, Deleted
 
 WANTED = 1.2
 NEW_JOBS = 10

@@ -16,7 +16,7 @@ from fairway.scheduler.plan import Binding
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.sim.run import RunResult, Simulation
 from fairway.sim.scenario import parse_scenario
-from fairway.state.events import Event
+from fairway.state.cluster import Event
 
 EASY = """\
 actions: [enqueue, allocate, {name: backfill, arguments: {mode: easy}}]

@@ -13,7 +13,7 @@ from fairway.devices.track.node import NodeDevices
 from fairway.resources.columns import IntColumn
 from fairway.scheduler.devices.requests import PreparedRequest
 from fairway.scheduler.framework.hooks import FloatColumn
-from fairway.scheduler.framework.registry import Registry
+from fairway.scheduler.framework.plugin_set import Registry
 from fairway.scheduler.framework.view import SessionView
 from fairway.scheduler.placement.node_view import NodeView
 from fairway.scheduler.plugins import BUILT_IN

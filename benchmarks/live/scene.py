@@ -19,8 +19,7 @@ from fairway.api.policy import Policy
 from fairway.api.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueSpec
 from fairway.clock import from_datetime
 from fairway.scheduler.decide import decide
-from fairway.state.cluster import ClusterState
-from fairway.state.events import Deleted, Upserted
+from fairway.state.cluster import ClusterState, Deleted, Upserted
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 NOW = from_datetime(START + timedelta(days=1))

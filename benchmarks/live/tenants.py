@@ -10,8 +10,7 @@ from benchmarks.policies import policy_for
 from benchmarks.timing import clock, medians, quiet
 from fairway.api.kinds import ApiObject
 from fairway.scheduler.decide import decide
-from fairway.state.cluster import ClusterState
-from fairway.state.events import Deleted, Upserted
+from fairway.state.cluster import ClusterState, Deleted, Upserted
 
 NODES, RUNNING = 5_000, 20_000
 

@@ -6,7 +6,7 @@ from fairway.api.arguments import BackfillArguments, BinPackArguments, ReserveAr
 from fairway.api.catalog import FLAGS, Catalog
 from fairway.api.policy import Policy, default_policy, load_policy, parse_policy
 from fairway.errors import InputError
-from fairway.scheduler.framework.registry import Registry
+from fairway.scheduler.framework.plugin_set import Registry
 from fairway.scheduler.plugins import BUILT_IN
 
 CATALOG = Registry(BUILT_IN).catalog

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fairway.api.policy import parse_policy
 from fairway.errors import PolicyError
-from fairway.scheduler.framework.registry import Registry
+from fairway.scheduler.framework.plugin_set import Registry
 from fairway.scheduler.plugins import BUILT_IN
 
 CATALOG = Registry(BUILT_IN).catalog

@@ -10,7 +10,7 @@ from fairway.api.catalog import FLAGS, Catalog
 from fairway.api.policy import parse_policy
 from fairway.api.settings import Arguments, Count, Seconds, Weight, did_you_mean, setting, settings_of
 from fairway.errors import InputError
-from fairway.scheduler.framework.registry import Registry
+from fairway.scheduler.framework.plugin_set import Registry
 from fairway.scheduler.plugins import BUILT_IN
 
 

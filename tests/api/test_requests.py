@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.api.pods import PodSpec
-from fairway.api.requests import container_request, pod_request
+from fairway.api.pods import PodSpec, container_request, pod_request
 
 
 def asked(**spec: Any) -> dict[str, str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fairway.api.policy import default_policy, load_policy
-from fairway.scheduler.framework.registry import Registry
+from fairway.scheduler.framework.plugin_set import Registry
 from fairway.scheduler.plugins import BUILT_IN
 
 ROOT = Path(__file__).parents[2]

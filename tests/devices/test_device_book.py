@@ -13,8 +13,7 @@ from msgspec.structs import replace
 from fairway.devices.track.invariants import check
 from fairway.devices.track.ledger import device_ledger
 from fairway.state import invariants
-from fairway.state.cluster import ClusterState
-from fairway.state.events import Deleted, Upserted
+from fairway.state.cluster import ClusterState, Deleted, Upserted
 from support.devices import (
     DRIVER,
     asking,

@@ -15,7 +15,7 @@ from fairway.drive.change import Bind, Change
 from fairway.drive.loop import Cycle, Rhythm, SchedulerLoop
 from fairway.scheduler.plan import Plan
 from fairway.scheduler.plugins.installed import default_registry
-from fairway.state.events import Event
+from fairway.state.cluster import Event
 from support.engine import policy
 from support.objects import NOW, node, pod
 

@@ -19,7 +19,7 @@ from fairway.drive.change import Bind, Evict, Nominate
 from fairway.drive.changes import pod_key
 from fairway.drive.store import ObjectStore
 from fairway.scheduler.plan import Binding, Eviction
-from fairway.state.events import Deleted, Event, Upserted
+from fairway.state.cluster import Deleted, Event, Upserted
 from support.objects import BEGIN, group, node, pod
 
 

@@ -24,7 +24,7 @@ from fairway.kube.decoding import UnreadableObject
 from fairway.kube.reflector import Delivery, Gone, Reflector
 from fairway.kube.served import SCHEDULER_KINDS, find_served
 from fairway.kube.slim import Sharing
-from fairway.state.events import Event
+from fairway.state.cluster import Event
 from kube.cluster import Cluster, crd, eventually
 from kube.live import Live
 

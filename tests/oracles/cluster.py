@@ -9,8 +9,7 @@ from fairway.api.kinds import ApiObject
 from fairway.api.meta import ObjectMeta
 from fairway.api.namespaces import NAMESPACE_WEIGHT, Namespace, ResourceQuota
 from fairway.api.nodes import Node
-from fairway.api.pods import Pod
-from fairway.api.requests import pod_request
+from fairway.api.pods import Pod, pod_request
 from fairway.api.scheduling import PodGroup, PriorityClass, Queue
 from fairway.clock import Micros, from_datetime
 from fairway.resources.algebra import Resource

@@ -18,9 +18,8 @@ from fairway.resources.algebra import Resource
 from fairway.scheduler.eviction.budgets import DisruptionBudgets
 from fairway.scheduler.eviction.units import Unit, units_of
 from fairway.scheduler.plan import Plan
-from fairway.state.cluster import ClusterState
-from fairway.state.events import Deleted, Upserted
-from fairway.state.tasks import ON_NODE, TaskState
+from fairway.state.cluster import ClusterState, Deleted, Upserted
+from fairway.state.jobs import ON_NODE, TaskState
 from support.contended import contended, evicting_policies
 from support.contention import acting, cycle, nominated, reserved
 from support.engine import flat, policy, state_of

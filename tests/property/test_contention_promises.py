@@ -13,8 +13,7 @@ from fairway.api.scheduling import Queue
 from fairway.scheduler.plan import Plan
 from fairway.scheduler.verdict import Reason
 from fairway.state.cluster import ClusterState
-from fairway.state.jobs import Task
-from fairway.state.tasks import TaskState
+from fairway.state.jobs import Task, TaskState
 from support import objects as make
 from support.contended import contended
 from support.contention import acting, cycle

@@ -7,9 +7,8 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from fairway.api.pods import Pod
-from fairway.state.cluster import ClusterState
-from fairway.state.events import Deleted, Upserted
-from fairway.state.tasks import ON_NODE, RESERVATION_STATES
+from fairway.state.cluster import ClusterState, Deleted, Upserted
+from fairway.state.jobs import ON_NODE, RESERVATION_STATES
 from support import objects as make
 from support.contended import contended, evicting_policies
 from support.contention import acting

@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from fairway.api.kinds import ApiObject
 from fairway.api.policy import Policy
 from fairway.scheduler.decide import decide
-from fairway.state.cluster import ClusterState
+from fairway.state.cluster import ClusterState, Deleted, Upserted
 from fairway.state.compaction import CYCLES
-from fairway.state.events import Deleted, Upserted
 from fairway.state.invariants import check
-from fairway.state.names import MAX_NAMES, arrival_order
+from fairway.state.reader import MAX_NAMES, arrival_order
 from support import objects as make
 from support.clusters import clusters, policies
 from support.devices import asking, kind_class, published, resource_slice

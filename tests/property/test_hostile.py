@@ -20,8 +20,7 @@ from fairway.errors import ManifestError
 from fairway.fleet import FleetState, place
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import Plan
-from fairway.state.cluster import ClusterState
-from fairway.state.events import Deleted
+from fairway.state.cluster import ClusterState, Deleted
 from support import objects as make
 from support.devices import device_node, published, resource_slice
 from support.engine import flat

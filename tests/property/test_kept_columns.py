@@ -10,11 +10,10 @@ from fairway.api.policy import Policy
 from fairway.scheduler.decide import decide
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.paranoid import check
-from fairway.scheduler.placement.columns import SINGLES, KeptColumns
 from fairway.scheduler.placement.kernel import INFEASIBLE
+from fairway.scheduler.placement.node_view import SINGLES, KeptColumns
 from fairway.scheduler.plugins.installed import default_registry
-from fairway.state.cluster import ClusterState
-from fairway.state.events import Deleted, Event, Upserted
+from fairway.state.cluster import ClusterState, Deleted, Event, Upserted
 from support import clusters
 from support import objects as make
 from support.effort import examples

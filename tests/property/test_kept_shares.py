@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fairway.api.meta import ObjectMeta
 from fairway.api.scheduling import Queue, QueueGuarantee, QueueSpec
 from fairway.resources.columns import Axis
-from fairway.scheduler.framework.open_accounts import OpenAccounts
+from fairway.scheduler.framework.accounts import OpenAccounts
 from fairway.scheduler.plugins.guarantees import KeptShares
 from fairway.scheduler.plugins.share_tree import Division
 from fairway.state.queue_totals import QueueTotals

@@ -15,8 +15,7 @@ from fairway.api.policy import Policy
 from fairway.drive.objects import bound
 from fairway.scheduler.decide import decide
 from fairway.scheduler.framework import candidates
-from fairway.state.cluster import ClusterState
-from fairway.state.events import Deleted, Event, Upserted
+from fairway.state.cluster import ClusterState, Deleted, Event, Upserted
 from support import clusters
 from support import objects as make
 from support.effort import examples

@@ -13,8 +13,7 @@ from fairway.api.policy import Policy
 from fairway.drive.objects import bound
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import Plan
-from fairway.state.cluster import ClusterState
-from fairway.state.events import Deleted, Upserted
+from fairway.state.cluster import ClusterState, Deleted, Upserted
 from support import objects as make
 from support.clusters import clusters, policies
 from support.contended import contended, evicting_policies

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from fairway.api.policy import Policy
 from fairway.clock import SECOND, parse_rfc3339
-from fairway.scheduler.decide import decide
+from fairway.scheduler.decide import decide, quiet_plan
 from fairway.scheduler.plan import Plan
-from fairway.scheduler.quiet import quiet_plan
 from support.clusters import clusters, policies
 from support.contended import contended
 from support.contention import acting

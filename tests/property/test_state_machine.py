@@ -22,8 +22,7 @@ from fairway.drive.changes import pod_key
 from fairway.drive.store import ObjectStore
 from fairway.scheduler.plan import Binding, Plan
 from fairway.state import invariants
-from fairway.state.cluster import ClusterState
-from fairway.state.events import Deleted
+from fairway.state.cluster import ClusterState, Deleted
 from support import clusters, engine
 from support import objects as make
 from support.contention import reservation

@@ -11,7 +11,7 @@ from fairway.api.kinds import ApiObject
 from fairway.api.policy import Policy, parse_policy
 from fairway.scheduler.plan import Plan
 from fairway.scheduler.plugins.installed import default_registry
-from fairway.state.events import Deleted
+from fairway.state.cluster import Deleted
 from oracles.topology import Gang, Machine, broken_rules
 from support import engine
 from support import objects as make

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairway.state.events import Deleted, Upserted
+from fairway.state.cluster import Deleted, Upserted
 from support import objects as make
 from support.engine import bound, carry_out_bindings, decided, order, plan, policy, reasons, state_of, waiting
 from support.scenario import Scenario, nobody_waits, nothing_placed, only, placed, scenarios, waits

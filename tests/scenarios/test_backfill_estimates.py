@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from fairway.api.meta import Condition
 from fairway.api.pods import Pod
 from fairway.clock import SECOND, to_datetime
-from fairway.state.events import Deleted
+from fairway.state.cluster import Deleted
 from support import engine
 from support.cli import run_plan
 from support.contention import DAY, annotated, cycle, evicted, notes, plan, running, waiting

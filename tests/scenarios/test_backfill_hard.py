@@ -4,8 +4,7 @@ import pytest
 
 from fairway.scheduler.plan import Plan
 from fairway.scheduler.reservations.objects import reservation_objects
-from fairway.state.cluster import ClusterState
-from fairway.state.events import Deleted
+from fairway.state.cluster import ClusterState, Deleted
 from support import engine
 from support.contention import DAY, cycle, plan, running, waiting, waiting_gang
 from support.objects import anti_affinity, at, group, node, pod, queue

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from fairway.scheduler.plan import Overrun
 from fairway.scheduler.reservations.objects import reservation_objects
-from fairway.state.events import Deleted
+from fairway.state.cluster import Deleted
 from support import engine
 from support.contention import DAY, annotated, budget, cycle, evicted, plan, reserved, running, running_gang, waiting
 from support.objects import at, node, pod, queue

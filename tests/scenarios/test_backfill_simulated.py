@@ -12,7 +12,7 @@ from fairway.drive.loop import Cycle
 from fairway.scheduler.plan import Plan
 from fairway.sim.run import Simulation
 from fairway.sim.scenario import parse_scenario
-from fairway.state.events import Event
+from fairway.state.cluster import Event
 from support.streams import planning, promises
 
 EASY_JOBS = """

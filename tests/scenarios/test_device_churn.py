@@ -12,9 +12,8 @@ from typing import Any
 from fairway.devices.select.selector_requests import ByClaim
 from fairway.devices.track.invariants import check
 from fairway.devices.track.ledger import device_ledger
-from fairway.state.cluster import ClusterState
+from fairway.state.cluster import ClusterState, Deleted, Upserted
 from fairway.state.device_requests import ClaimRequest, DeviceRequests
-from fairway.state.events import Deleted, Upserted
 from support.claims import allocated, claim, claiming, device_class, exactly, gpu
 from support.cli import write
 from support.devices import DRIVER, asking, device_node, kind_class, resource_slice

@@ -10,7 +10,7 @@ from fairway.api.kinds import ApiObject
 from fairway.devices.track.invariants import check
 from fairway.devices.track.ledger import device_ledger
 from fairway.scheduler.plan import Plan
-from fairway.state.events import Deleted, Upserted
+from fairway.state.cluster import Deleted, Upserted
 from support.claims import allocated, claim, claiming, device_class, exactly, gpu, template
 from support.devices import DRIVER, asking, device_node, kind_class, resource_slice, standings
 from support.engine import bound, decided, reasons, state_of, waiting

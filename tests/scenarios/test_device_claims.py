@@ -11,7 +11,7 @@ from fairway.api.devices import ResourceClaim
 from fairway.api.kinds import ApiObject
 from fairway.devices.track.ledger import device_ledger
 from fairway.scheduler.plan import Plan
-from fairway.state.events import Deleted, Upserted
+from fairway.state.cluster import Deleted, Upserted
 from support.claims import allocated, claim, claiming, device_class, exactly, gpu, template
 from support.contention import acting
 from support.devices import (

@@ -9,7 +9,7 @@ import pytest
 
 from fairway.api.policy import Policy
 from fairway.scheduler.plan import Plan
-from fairway.state.events import Deleted
+from fairway.state.cluster import Deleted
 from support.contention import acting, reserved
 from support.devices import PREFIX, asking, device_node, gpu, kind_class, memory_class
 from support.engine import bound, decided, reasons, state_of

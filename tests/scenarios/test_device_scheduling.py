@@ -8,7 +8,7 @@ import pytest
 
 from fairway.api.policy import Policy
 from fairway.scheduler.plan import Plan
-from fairway.state.events import Deleted, Upserted
+from fairway.state.cluster import Deleted, Upserted
 from support.devices import (
     DRIVER,
     PREFIX,

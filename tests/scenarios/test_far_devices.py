@@ -13,8 +13,7 @@ from fairway.api.kinds import ApiObject
 from fairway.api.policy import Policy
 from fairway.devices.track.invariants import check
 from fairway.scheduler.plan import Plan
-from fairway.state.cluster import ClusterState
-from fairway.state.events import Deleted, Upserted
+from fairway.state.cluster import ClusterState, Deleted, Upserted
 from support.devices import asking, device_node, held, kind_class, published, resource_slice, standings
 from support.engine import bound, decided, reasons, state_of
 from support.engine import policy as make_policy

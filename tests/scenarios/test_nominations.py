@@ -3,7 +3,7 @@
 import pytest
 
 from fairway.clock import SECOND
-from fairway.state.events import Deleted, Upserted
+from fairway.state.cluster import Deleted, Upserted
 from support import objects as make
 from support.contention import (
     DAY,

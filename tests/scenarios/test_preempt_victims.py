@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fairway.state.events import Deleted
+from fairway.state.cluster import Deleted
 from support import objects as make
 from support.contention import (
     DAY,

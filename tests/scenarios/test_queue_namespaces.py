@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from fairway.api.meta import LabelSelector, LabelSelectorRequirement
-from fairway.state.events import Deleted, Upserted
+from fairway.state.cluster import Deleted, Upserted
 from support.engine import bound, decided, state_of, waiting
 from support.objects import namespace, node, pod, queue
 

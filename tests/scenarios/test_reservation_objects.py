@@ -10,8 +10,7 @@ from fairway.api.reservations import MAX_PLACES, JobReference, Reservation, rese
 from fairway.clock import SECOND, to_datetime
 from fairway.errors import InputError
 from fairway.scheduler.reservations.objects import reservation_objects
-from fairway.state.cluster import ClusterState
-from fairway.state.events import Deleted, Upserted
+from fairway.state.cluster import ClusterState, Deleted, Upserted
 from support import objects as make
 from support.cli import invoke, write
 from support.contention import (

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from fairway.clock import SECOND, format_rfc3339
 from fairway.scheduler.reservations.objects import reservation_objects
-from fairway.state.events import Deleted, Upserted
+from fairway.state.cluster import Deleted, Upserted
 from support import objects as make
 from support.contention import (
     DAY,

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from fairway.clock import to_datetime
-from fairway.state.events import Deleted, Upserted
+from fairway.state.cluster import Deleted, Upserted
 from support import objects as make
 from support.contention import (
     DAY,

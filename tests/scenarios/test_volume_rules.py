@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from fairway.api.kinds import ApiObject
-from fairway.state.events import Deleted
+from fairway.state.cluster import Deleted
 from support import engine
 from support.engine import bound, plan, waiting
 from support.objects import made, node, pod

@@ -10,7 +10,7 @@ from fairway.clock import SECOND
 from fairway.scheduler.backfill.hardness import Hardness
 from fairway.scheduler.decide import decide
 from fairway.scheduler.framework.hooks import EntitledBy, OrderedBy
-from fairway.scheduler.framework.registry import Registry
+from fairway.scheduler.framework.plugin_set import Registry
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.paranoid import check
 from fairway.scheduler.plan import Plan

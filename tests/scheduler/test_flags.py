@@ -4,7 +4,7 @@ import pytest
 
 from fairway.api.catalog import FLAGS
 from fairway.api.hooks import HOOKS
-from fairway.scheduler.framework.registry import Registry
+from fairway.scheduler.framework.plugin_set import Registry
 from fairway.scheduler.plugins import BUILT_IN
 from fairway.scheduler.plugins.installed import default_registry
 

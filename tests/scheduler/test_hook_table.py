@@ -6,7 +6,7 @@ import pytest
 
 from fairway.api.hooks import HOOKS, AnswerKind, Combination, OnFailure
 from fairway.scheduler.framework import answers, hooks
-from fairway.scheduler.framework.combining import COMBINERS
+from fairway.scheduler.framework.plugin_set import COMBINERS
 from fairway.scheduler.plugins import BUILT_IN
 
 IN_COLUMNS = {Combination.EACH_PASSES, Combination.SUM, Combination.COMMON}

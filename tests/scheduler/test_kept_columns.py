@@ -8,12 +8,11 @@ from hypothesis import strategies as st
 from fairway.api.hooks import COLUMN_HOOKS
 from fairway.errors import InvariantError
 from fairway.scheduler.decide import decide
-from fairway.scheduler.framework.registry import Registry
+from fairway.scheduler.framework.plugin_set import Registry
 from fairway.scheduler.paranoid import check
-from fairway.scheduler.placement.columns import KeptColumns
-from fairway.scheduler.placement.node_view import Check
+from fairway.scheduler.placement.node_view import Check, KeptColumns
 from fairway.scheduler.plugins import BUILT_IN
-from fairway.state.events import Upserted
+from fairway.state.cluster import Upserted
 from support import objects as make
 from support.engine import policy, state_of
 from support.objects import NOW

@@ -8,7 +8,7 @@ import pytest
 
 from fairway.errors import InputError
 from fairway.scheduler.framework.hooks import Check
-from fairway.scheduler.framework.registry import Registry
+from fairway.scheduler.framework.plugin_set import Registry
 from fairway.scheduler.plugins import BUILT_IN
 from fairway.scheduler.verdict import YES, Verdict
 from support import objects as make

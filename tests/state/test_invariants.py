@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 from fairway.errors import InvariantError
-from fairway.state.cluster import ClusterState
-from fairway.state.events import Deleted
+from fairway.state.cluster import ClusterState, Deleted
 from fairway.state.invariants import check
+from fairway.state.jobs import NOWHERE
 from fairway.state.snapshot import Snapshot, snapshot_of
-from fairway.state.tasks import NOWHERE
 from support import objects as make
 from support.engine import state_of
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairway.state.ranks import RANK_BITS, NameRanks
+from fairway.state.nodes import RANK_BITS, NameRanks
 
 names = st.text(alphabet="abn019-", min_size=1, max_size=5)
 

@@ -6,8 +6,7 @@ import pytest
 
 from fairway.api.kinds import ApiObject
 from fairway.state import invariants
-from fairway.state.cluster import ClusterState
-from fairway.state.events import Deleted, Event, Upserted
+from fairway.state.cluster import ClusterState, Deleted, Event, Upserted
 from fairway.state.tables import CPU
 from support import objects as make
 

@@ -3,8 +3,7 @@
 import pytest
 
 from fairway.state.annotations import parse_span
-from fairway.state.namespaces import weight_of
-from fairway.state.tasks import (
+from fairway.state.jobs import (
     ACCOUNTED,
     FINISHED,
     ON_NODE,
@@ -13,6 +12,7 @@ from fairway.state.tasks import (
     WAITING,
     TaskState,
 )
+from fairway.state.namespaces import weight_of
 
 
 def test_who_takes_room_who_holds_and_who_waits():

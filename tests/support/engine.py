@@ -9,12 +9,11 @@ from fairway.api.pods import Pod
 from fairway.api.policy import Policy, parse_policy
 from fairway.drive.objects import bound as bound_pod
 from fairway.scheduler.decide import decide
-from fairway.scheduler.framework.registry import Registry
+from fairway.scheduler.framework.plugin_set import Registry
 from fairway.scheduler.paranoid import check
 from fairway.scheduler.plan import Pending, Plan
 from fairway.scheduler.plugins.installed import default_registry
-from fairway.state.cluster import ClusterState
-from fairway.state.events import Upserted
+from fairway.state.cluster import ClusterState, Upserted
 from support.objects import NOW
 
 Objects = Iterable[Any]

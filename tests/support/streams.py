@@ -17,8 +17,7 @@ from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import Plan, Reservation
 from fairway.scheduler.reservations.objects import reservation_objects
 from fairway.state import invariants
-from fairway.state.cluster import ClusterState
-from fairway.state.events import Deleted, Upserted
+from fairway.state.cluster import ClusterState, Deleted, Upserted
 from support import engine
 from support import objects as make
 from support.contention import DAY, Action, running

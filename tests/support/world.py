@@ -15,7 +15,7 @@ from fairway.api.scheduling import PodGroup
 from fairway.clock import SECOND, to_datetime
 from fairway.scheduler.plan import Plan
 from fairway.scheduler.reservations.objects import reservation_objects
-from fairway.state.events import Deleted, Upserted
+from fairway.state.cluster import Deleted, Upserted
 from support.contention import NOMINATED_SINCE, cycle
 from support.engine import flat, state_of
 from support.objects import BEGIN

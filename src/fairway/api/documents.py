@@ -14,11 +14,10 @@ from functools import cache
 import msgspec
 
 from fairway.api.json_text import TOO_DEEP, JsonProblem, first_byte, floating, integer, problem, spans
-from fairway.api.locate import JsonLines, YamlLines
 from fairway.api.shape import Path
 from fairway.api.sources import MAX_YAML_BYTES, Source
 from fairway.api.unknown_fields import refusing
-from fairway.api.yaml_text import YamlProblem, YamlReader
+from fairway.api.yaml_text import JsonLines, YamlLines, YamlProblem, YamlReader
 from fairway.errors import Problem
 
 

@@ -12,8 +12,7 @@ import msgspec
 from fairway.api.meta import Amounts, ApiStruct, Condition, Count, Int32, ObjectMeta, Positive
 from fairway.api.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, TopologyConstraint
 from fairway.api.shape import Finding
-from fairway.api.validation.amounts import check_amounts
-from fairway.api.validation.names import check_key
+from fairway.api.validation.labels import check_amounts, check_key
 
 
 class GangPolicy(ApiStruct, frozen=True):

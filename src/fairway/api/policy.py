@@ -19,7 +19,7 @@ from fairway.api.marked_yaml import MAX_CHARACTERS, Marked, read_marked
 from fairway.api.peers import instead_of, peer_of, volcano_has
 from fairway.api.settings import Arguments, did_you_mean
 from fairway.api.shape import Finding
-from fairway.api.validation.names import check_key
+from fairway.api.validation.labels import check_key
 from fairway.errors import InputError, PolicyError, Problem
 
 DEFAULT_ACTIONS = ("enqueue", "reserve", "allocate", "reclaim", "backfill")

@@ -23,9 +23,8 @@ from fairway.clock import Micros
 from fairway.drive.loop import Cycle
 from fairway.scheduler.decide import decide
 from fairway.sim.report.files import OutputFiles
-from fairway.state.cluster import ClusterState
-from fairway.state.events import Upserted
-from fairway.state.names import arrival_order
+from fairway.state.cluster import ClusterState, Upserted
+from fairway.state.reader import arrival_order
 
 OBJECTS, CYCLE = "objects", "cycle"
 _DOMAINS = ("fairway.dev", "volcano.sh", "k8s.io", "kubernetes.io", "x-k8s.io")

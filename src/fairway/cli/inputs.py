@@ -197,7 +197,7 @@ def folder_to_write(path: str) -> Path:
 def read_state(files: Sequence[str], scheduler_names: Sequence[str] | None = None) -> ClusterState:
     """All manifests of a run, applied as events; warnings go to standard error. No names: every pod is scheduled."""
     from fairway.state.cluster import ClusterState
-    from fairway.state.names import arrival_order
+    from fairway.state.reader import arrival_order
 
     state = ClusterState(scheduler_names)
     objects = read_objects(files)

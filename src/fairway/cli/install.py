@@ -112,7 +112,7 @@ def command(
 
 
 def _check_names(flag: str, names: list[str] | tuple[str, ...]) -> None:
-    from fairway.api.validation.names import LABEL_EXPECTED, SUBDOMAIN_EXPECTED, is_dns_label, is_dns_subdomain
+    from fairway.api.validation.labels import LABEL_EXPECTED, SUBDOMAIN_EXPECTED, is_dns_label, is_dns_subdomain
     from fairway.errors import InputError
 
     for name in names:

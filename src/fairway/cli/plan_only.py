@@ -47,8 +47,7 @@ def submission(
     from fairway.errors import InputError
     from fairway.scheduler.decide import decide
     from fairway.state.cluster import ClusterState
-    from fairway.state.names import arrival_order
-    from fairway.state.reader import job_of, key_of
+    from fairway.state.reader import arrival_order, job_of, key_of
 
     there = inputs.read_objects(files)
     given = inputs.read_objects(only)

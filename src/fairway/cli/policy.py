@@ -124,7 +124,7 @@ Examples:
 def reference() -> None:
     """Print the reference page of all actions, plugins and their settings, as Markdown."""
     from fairway.cli.reference import reference_page
-    from fairway.scheduler.framework.registry import Registry
+    from fairway.scheduler.framework.plugin_set import Registry
     from fairway.scheduler.plugins import BUILT_IN
 
     echo(reference_page(Registry(BUILT_IN).catalog), nl=False)

@@ -28,7 +28,7 @@ from fairway.api.meta import OwnerReference
 from fairway.api.pods import Pod, PodClaimStatus
 from fairway.clock import Micros, to_datetime
 from fairway.scheduler.plan import Binding, DeviceChoice
-from fairway.state.facts import fact_key
+from fairway.state.device_requests import fact_key
 from fairway.state.labels import NAME_FIELD
 
 ENTRY = "resource.kubernetes.io/pod-claim-name"

@@ -22,12 +22,11 @@ from fairway.drive.changes import changes_of
 from fairway.drive.store import ObjectStore
 from fairway.drive.world import Handle, Timer, World
 from fairway.scheduler.decide import decide
-from fairway.scheduler.framework.registry import Registry
+from fairway.scheduler.framework.plugin_set import Registry
 from fairway.scheduler.paranoid import check
 from fairway.scheduler.plan import Plan
 from fairway.scheduler.reservations.objects import ReservationWriter
-from fairway.state.cluster import ClusterState
-from fairway.state.events import Event
+from fairway.state.cluster import ClusterState, Event
 
 Stopwatch = Callable[[], int]
 """Nanoseconds from an arbitrary start: how long deciding took. It decides nothing."""

@@ -23,8 +23,7 @@ from fairway.drive.change import Change
 from fairway.drive.loop import Cycle
 from fairway.errors import InputError
 from fairway.scheduler.plan import Plan
-from fairway.state.cluster import ClusterState
-from fairway.state.events import Deleted, Event, Upserted
+from fairway.state.cluster import ClusterState, Deleted, Event, Upserted
 
 _NAMES = {kind.struct: kind.name for kind in KINDS}
 _STRUCTS = {kind.name: kind.struct for kind in KINDS}

@@ -17,8 +17,7 @@ from fairway.api.pods import Pod
 from fairway.drive.change import Change, ReleaseClaim
 from fairway.drive.loop import Cycle
 from fairway.drive.store import ObjectStore
-from fairway.state.cluster import ClusterState
-from fairway.state.events import Event
+from fairway.state.cluster import ClusterState, Event
 
 
 class ClaimGuard:

@@ -21,9 +21,8 @@ from fairway.kube.paths import VOLCANO
 from fairway.kube.reservation_requests import GroupVersions
 from fairway.kube.throttle import INTERVAL, StatusFacts, StatusThrottle, substance
 from fairway.scheduler.plan import Binding, Eviction, Pending
-from fairway.state.cluster import ClusterState
-from fairway.state.events import Deleted
-from fairway.state.events import Event as StateEvent
+from fairway.state.cluster import ClusterState, Deleted
+from fairway.state.cluster import Event as StateEvent
 from fairway.state.jobs import Job
 
 

@@ -23,10 +23,8 @@ from fairway.drive.loop import Cycle
 from fairway.drive.store import ObjectStore
 from fairway.drive.world import Timer
 from fairway.scheduler.plan import Eviction
-from fairway.state.cluster import ClusterState
-from fairway.state.events import Event
-from fairway.state.jobs import Job
-from fairway.state.tasks import WAITING, TaskState
+from fairway.state.cluster import ClusterState, Event
+from fairway.state.jobs import WAITING, Job, TaskState
 
 ACTION = "gang"
 _BEGUN = ("Running", "Completed")

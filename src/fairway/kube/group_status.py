@@ -17,8 +17,7 @@ from fairway.kube.paths import VOLCANO
 from fairway.kube.status_requests import KUBE_GROUPS, StatusWrite, kube_group, volcano_group
 from fairway.kube.throttle import StatusFacts
 from fairway.scheduler.plan import GroupStatus
-from fairway.state.jobs import Job
-from fairway.state.tasks import TaskState
+from fairway.state.jobs import Job, TaskState
 
 PLACED, WAITS = "Scheduled", "Unschedulable"
 _READY = (TaskState.BOUND, TaskState.RUNNING, TaskState.SUCCEEDED)

@@ -27,11 +27,9 @@ from fairway.kube.status_requests import StatusWrite, class_status, pod_waits, q
 from fairway.kube.throttle import INTERVAL, StatusFacts, StatusThrottle
 from fairway.scheduler.plan import Pending, Plan
 from fairway.scheduler.verdict import Reason
-from fairway.state.cluster import ClusterState
-from fairway.state.events import Deleted, Event
-from fairway.state.jobs import Job
+from fairway.state.cluster import ClusterState, Deleted, Event
+from fairway.state.jobs import WAITING, Job
 from fairway.state.reader import group_of
-from fairway.state.tasks import WAITING
 
 Submit = Callable[[Sequence[StatusWrite]], None]
 

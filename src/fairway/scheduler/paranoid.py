@@ -17,10 +17,10 @@ from fairway.clock import Micros
 from fairway.devices.track import invariants as devices
 from fairway.errors import InvariantError
 from fairway.scheduler.framework.guard import PluginDroppedError
-from fairway.scheduler.framework.registry import Registry
+from fairway.scheduler.framework.plugin_set import Registry
 from fairway.scheduler.framework.session import Session
-from fairway.scheduler.placement.columns import Columns
 from fairway.scheduler.placement.kernel import INFEASIBLE, Kernel
+from fairway.scheduler.placement.node_view import Columns
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.state import invariants
 from fairway.state.cluster import ClusterState

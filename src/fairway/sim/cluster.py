@@ -30,7 +30,7 @@ from fairway.sim.node_timeline import NodeTimeline
 from fairway.sim.nodes import NodePool
 from fairway.sim.run_observer import RunObserver
 from fairway.sim.scenario.model import TimingPart
-from fairway.state.facts import fact_key
+from fairway.state.device_requests import fact_key
 
 Batch = list[tuple[SimPod, int]]
 """Pods with the life that something was planned for."""

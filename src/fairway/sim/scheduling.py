@@ -17,8 +17,7 @@ from fairway.sim.loop import EventLoop, VirtualTimer
 from fairway.sim.metrics.spread import Distribution
 from fairway.sim.node_timeline import NodeTimeline
 from fairway.sim.run_observer import RunObserver
-from fairway.state.cluster import ClusterState
-from fairway.state.events import Event
+from fairway.state.cluster import ClusterState, Event
 
 IDLE_CYCLES = 3
 """When nothing else will ever happen, so many cycles without a change end a run."""

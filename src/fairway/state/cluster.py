@@ -7,6 +7,7 @@ no sum ever needs to be rebuilt, and what `invariants.check` compares with a rec
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakMethod
 
@@ -22,16 +23,33 @@ from fairway.api.scheduling import PodDisruptionBudget, PodGroup, PriorityClass,
 from fairway.api.topology import HyperNode
 from fairway.api.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from fairway.state.compaction import Compaction
-from fairway.state.events import Deleted, Event, Upserted
-from fairway.state.facts import DeviceFact, fact_key
+from fairway.state.device_requests import DeviceFact, fact_key
 from fairway.state.intake.groups import GroupIntake
 from fairway.state.intake.pods import PodIntake
 from fairway.state.jobs import Job, is_valid
 from fairway.state.ledger import TaskLedger
-from fairway.state.names import ResourceNames
+from fairway.state.reader import ResourceNames
 from fairway.state.shaper import Shaper
 from fairway.state.shapes import Shape
 from fairway.state.tables import ClusterTables
+
+
+@dataclass(frozen=True, slots=True)
+class Upserted:
+    """An object was added or modified; the state finds out which."""
+
+    object: ApiObject
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """An object is gone."""
+
+    object: ApiObject
+
+
+Event = Upserted | Deleted
+
 
 COLUMN_BYTES = 256 << 20
 """80 KB for each shape at 10,000 nodes; the least recently used go."""

@@ -15,11 +15,10 @@ import numpy as np
 
 from fairway.errors import InvariantError
 from fairway.state.cluster import ClusterState
-from fairway.state.jobs import Job, Task, is_valid
+from fairway.state.jobs import ACCOUNTED, NOWHERE, ON_NODE, READY, WAITING, Job, Task, TaskState, is_valid
 from fairway.state.queues import Amounts, QueueInfo
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import Snapshot
-from fairway.state.tasks import ACCOUNTED, NOWHERE, ON_NODE, READY, WAITING, TaskState
 from fairway.state.topology import strictest
 from fairway.state.volumes import VolumeUse
 from fairway.state.waiting import EquivalenceClass, GangTemplate, Run, WaitingIndex

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fairway.state.jobs import Job, Task
+from fairway.state.jobs import ACCOUNTED, NOWHERE, ON_NODE, READY, WAITING, Job, Task, TaskState
 from fairway.state.nodes import NodeTable
 from fairway.state.pod_terms import PodTerms
 from fairway.state.queues import QueueTree
-from fairway.state.tasks import ACCOUNTED, NOWHERE, ON_NODE, READY, WAITING, TaskState
 from fairway.state.volumes import VolumeUse
 
 

@@ -10,6 +10,7 @@ far they have read.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Mapping
 
 import numpy as np
@@ -22,8 +23,56 @@ from fairway.resources.columns import Axis, Table, Vector
 from fairway.state.jobs import Task
 from fairway.state.labels import LabelColumns
 from fairway.state.log import Log
-from fairway.state.ranks import NameRanks
 from fairway.state.shapes import HostPort
+
+RANK_BITS = 24
+_TOP = 1 << RANK_BITS
+
+
+class NameRanks:
+    """A rank in [0, 2**RANK_BITS) for each name, in string order."""
+
+    def __init__(self) -> None:
+        self.epoch = 0
+        self._names: list[str] = []
+        self._ranks: dict[str, int] = {}
+
+    def __getitem__(self, name: str) -> int:
+        return self._ranks[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._ranks
+
+    def add(self, names: list[str]) -> None:
+        """Add new names. Many at once are cheaper to renumber than to squeeze in."""
+        if 4 * len(names) > len(self._names):
+            self._names = sorted([*self._names, *names])
+            self._renumber()
+            return
+        for name in names:
+            self._squeeze_in(name)
+
+    def remove(self, name: str) -> None:
+        del self._ranks[name]
+        del self._names[bisect_left(self._names, name)]
+
+    def _squeeze_in(self, name: str) -> None:
+        insort(self._names, name)
+        place = bisect_left(self._names, name)
+        below = self._ranks[self._names[place - 1]] if place else -1
+        above = self._ranks[self._names[place + 1]] if place + 1 < len(self._names) else _TOP
+        if above - below < 2:
+            self._renumber()
+        else:
+            self._ranks[name] = (above + below) // 2
+
+    def _renumber(self) -> None:
+        self.epoch += 1
+        gap = _TOP // (len(self._names) + 1)
+        if not gap:
+            raise OverflowError(f"more than {_TOP} nodes")
+        self._ranks = {name: gap * (index + 1) for index, name in enumerate(self._names)}
+
 
 UNLIMITED_PODS = 1 << 40
 """The pod count of a node that does not state one."""

@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping
 
 from fairway.api.reservations import MAX_PLACES, JobReference, Reservation, reservation_name
 from fairway.clock import from_datetime
-from fairway.state.jobs import Job
-from fairway.state.tasks import OverrunRecord, PlannedRecord, ReservationRecord, TaskState
+from fairway.state.jobs import Job, OverrunRecord, PlannedRecord, ReservationRecord, TaskState
 
 SHOWN = 20
 """Warnings of this kind in one plan; the rest are counted."""

@@ -8,16 +8,13 @@ from typing import NamedTuple
 import msgspec
 
 from fairway.api.affinity import Affinity, NodeAffinity, PodAffinity
-from fairway.api.pods import Pod
-from fairway.api.requests import occupied
+from fairway.api.pods import Pod, occupied
 from fairway.resources.algebra import Resource
 from fairway.resources.columns import Vector
-from fairway.state.device_requests import device_requests_of
-from fairway.state.facts import DeviceFacts
+from fairway.state.device_requests import DeviceFacts, device_requests_of
 from fairway.state.jobs import Task
-from fairway.state.names import ResourceNames
 from fairway.state.pod_terms import PodTerm, PodTerms, affinity_term, every_term, spread_term
-from fairway.state.reader import RequestReader
+from fairway.state.reader import RequestReader, ResourceNames
 from fairway.state.shapes import (
     NO_RULES,
     PodRules,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar
 
 import numpy as np
 
@@ -11,20 +12,44 @@ from fairway.resources.columns import Axis
 from fairway.state import reader
 from fairway.state.annotations import SHOWN, AnnotationProblems
 from fairway.state.aside import SetAside
-from fairway.state.derived import Derived
-from fairway.state.facts import DeviceFacts
+from fairway.state.device_requests import DeviceFacts
 from fairway.state.history import RunHistory
-from fairway.state.jobs import Job, Task
+from fairway.state.jobs import ON_NODE, Job, ReservationRecord, Task
 from fairway.state.log import Log
 from fairway.state.namespaces import Namespaces
 from fairway.state.nodes import NodeTable
 from fairway.state.pod_terms import PodTerms
 from fairway.state.queues import QueueTree
 from fairway.state.reservations import ReservationObjects
-from fairway.state.tasks import ON_NODE, ReservationRecord
 from fairway.state.topology import HyperNodes
 from fairway.state.volumes import Volumes, VolumeUse
 from fairway.state.waiting import WaitingIndex
+
+T = TypeVar("T")
+
+
+class Derived:
+    """The objects of one state."""
+
+    def __init__(self) -> None:
+        self._kept: dict[type[object], object] = {}
+
+    def of(self, kind: type[T], make: Callable[[], T]) -> T:
+        """The object of a class, made now if there is none."""
+        found = self.kept(kind)
+        if found is None:
+            self._kept[kind] = found = make()
+        return found
+
+    def kept(self, kind: type[T]) -> T | None:
+        """The object of a class, if there is one."""
+        found = self._kept.get(kind)
+        return found if isinstance(found, kind) else None
+
+    def forget(self) -> None:
+        """What is asked for from now on is made again."""
+        self._kept.clear()
+
 
 CPU, MEMORY, PODS = 0, 1, 2
 """The rows that every axis begins with."""

@@ -10,10 +10,15 @@ from fairway.api.nodes import Node
 from fairway.api.reservations import MAX_PLACES, Reservation, ReservedPlace, reservation_name
 from fairway.api.scheduling import PodDisruptionBudget, PodGroup, PriorityClass, Queue, QueueSpec
 from fairway.api.shape import Finding, Path, describe
-from fairway.api.validation.amounts import check_amounts, check_quantity
-from fairway.api.validation.labels import check_selector
-from fairway.api.validation.names import check_dns_subdomain, check_key, check_unique
-from fairway.api.validation.placing import check_node_selector, check_taints
+from fairway.api.validation.labels import (
+    check_amounts,
+    check_dns_subdomain,
+    check_key,
+    check_quantity,
+    check_selector,
+    check_unique,
+)
+from fairway.api.validation.pods import check_node_selector, check_taints
 from fairway.api.volumes import PersistentVolume, PersistentVolumeClaim, StorageClass
 from fairway.resources.quantity import parse_amount
 

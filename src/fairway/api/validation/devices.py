@@ -22,10 +22,16 @@ from fairway.api.devices import (
     ResourceSlice,
 )
 from fairway.api.shape import Finding, Path, describe
-from fairway.api.validation.amounts import check_quantity
-from fairway.api.validation.labels import check_selector, check_value_count
-from fairway.api.validation.names import check_dns_label, check_dns_subdomain, check_key, check_unique
-from fairway.api.validation.placing import check_node_selector, check_toleration_key
+from fairway.api.validation.labels import (
+    check_dns_label,
+    check_dns_subdomain,
+    check_key,
+    check_quantity,
+    check_selector,
+    check_unique,
+    check_value_count,
+)
+from fairway.api.validation.pods import check_node_selector, check_toleration_key
 
 
 def check_resource_slice(slice_: ResourceSlice, findings: list[Finding]) -> None:

@@ -14,9 +14,13 @@ from fairway.api.fleet import (
     Placement,
 )
 from fairway.api.shape import Finding, Path
-from fairway.api.validation.amounts import check_amounts
-from fairway.api.validation.labels import check_selector, check_value_count
-from fairway.api.validation.names import check_dns_subdomain, check_key
+from fairway.api.validation.labels import (
+    check_amounts,
+    check_dns_subdomain,
+    check_key,
+    check_selector,
+    check_value_count,
+)
 
 
 def check_managed_cluster(cluster: ManagedCluster, findings: list[Finding]) -> None:

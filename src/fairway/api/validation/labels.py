@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Protocol
 
 from fairway.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta
+from fairway.api.pods import ResourceRequirements
 from fairway.api.shape import Finding, Path, describe
-from fairway.api.validation.names import (
-    KEY_EXPECTED,
-    VALUE_EXPECTED,
-    check_dns_label,
-    check_dns_subdomain,
-    check_key,
-    is_dns_label,
-    is_dns_subdomain,
-    is_label_value,
-    is_qualified_name,
-)
+from fairway.errors import QuantityError
+from fairway.resources.quantity import parse_amount, parse_quantity
 
 MAX_ANNOTATION_BYTES = 256 * 1024
 
@@ -105,3 +99,143 @@ def _check_annotations(annotations: Mapping[str, str], path: Path, findings: lis
             findings.append(((*path, key), f"the key is {describe(key)}, expected {KEY_EXPECTED}"))
     if size > MAX_ANNOTATION_BYTES:
         findings.append((path, f"is {size} bytes together, expected at most {MAX_ANNOTATION_BYTES}"))
+
+
+_Texts = tuple[tuple[str, str], ...]
+
+
+def check_amounts(amounts: Mapping[str, str], path: Path, findings: list[Finding]) -> None:
+    """Quantities by resource name."""
+    if amounts and (found := _amounts_findings(tuple(amounts.items()))):
+        findings.extend(((*path, *inner), message) for inner, message in found)
+
+
+def check_requirements(resources: ResourceRequirements, path: Path, findings: list[Finding]) -> None:
+    """A container's (or whole pod's) requests and limits, and the two against each other."""
+    if found := _requirements_findings(tuple(resources.requests.items()), tuple(resources.limits.items())):
+        findings.extend(((*path, *inner), message) for inner, message in found)
+
+
+def check_quantity(text: str, path: Path, findings: list[Finding]) -> None:
+    """One quantity that stands for itself, not for an amount of a named resource."""
+    try:
+        if parse_quantity(text).nanos >= 0:
+            return
+        problem = f"is {describe(text)}, expected a quantity that is not negative"
+    except QuantityError as error:
+        problem = str(error)
+    findings.append((path, problem))
+
+
+@lru_cache(maxsize=16384)
+def _amounts_findings(texts: _Texts) -> tuple[Finding, ...]:
+    findings: list[Finding] = []
+    for name, text in texts:
+        if not is_qualified_name(name):
+            findings.append(((name,), f"the name is {describe(name)}, expected {KEY_EXPECTED}"))
+        try:
+            parse_amount(name, text)
+        except QuantityError as error:
+            findings.append(((name,), str(error)))
+    return tuple(findings)
+
+
+@lru_cache(maxsize=16384)
+def _requirements_findings(requests: _Texts, limits: _Texts) -> tuple[Finding, ...]:
+    findings: list[Finding] = []
+    for field, texts in ("requests", requests), ("limits", limits):
+        findings += [((field, *path), message) for path, message in _amounts_findings(texts)]
+        findings += [
+            ((field, name), "cannot be requested, expected a resource: every pod takes one slot")
+            for name, _ in texts
+            if name == "pods"
+        ]
+    unreadable = {path[1] for path, _ in findings}
+    both = {name: text for name, text in requests if name not in unreadable}
+    return *findings, *_against_limits(both, {name: text for name, text in limits if name in both})
+
+
+def _against_limits(requests: Mapping[str, str], limits: Mapping[str, str]) -> tuple[Finding, ...]:
+    findings: list[Finding] = []
+    for name in requests.keys() & limits.keys():
+        asked, limit = parse_amount(name, requests[name]), parse_amount(name, limits[name])
+        if asked > limit:
+            expected = f"at most the limit of {limits[name]}"
+        elif asked < limit and not _can_overcommit(name):
+            expected = f"the same as the limit of {limits[name]}: {name} cannot be overcommitted"
+        else:
+            continue
+        findings.append((("requests", name), f"is {requests[name]}, expected {expected}"))
+    return tuple(sorted(findings))
+
+
+def _can_overcommit(name: str) -> bool:
+    """Kubernetes lets a limit exceed the request only for these; a device is one's own or not."""
+    return name in ("cpu", "memory", "ephemeral-storage")
+
+
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
+_NAME_PART = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
+
+LABEL_EXPECTED = "at most 63 lower case letters, digits and '-', starting and ending with a letter or digit"
+SUBDOMAIN_EXPECTED = (
+    "at most 253 lower case letters, digits, '-' and '.', "
+    "each part between dots starting and ending with a letter or digit"
+)
+KEY_EXPECTED = "a name of at most 63 letters, digits, '-', '_' and '.', after an optional DNS prefix and '/'"
+VALUE_EXPECTED = "at most 63 letters, digits, '-', '_' and '.', starting and ending with a letter or digit, or nothing"
+
+
+@lru_cache(maxsize=65536)
+def is_dns_label(text: str) -> bool:
+    return len(text) <= 63 and _LABEL.fullmatch(text) is not None
+
+
+@lru_cache(maxsize=65536)
+def is_dns_subdomain(text: str) -> bool:
+    return len(text) <= 253 and _SUBDOMAIN.fullmatch(text) is not None
+
+
+@lru_cache(maxsize=65536)
+def is_qualified_name(text: str) -> bool:
+    """A label or annotation key, a resource or taint name: `name` or `domain/name`."""
+    prefix, slash, name = text.rpartition("/")
+    if slash and not is_dns_subdomain(prefix):
+        return False
+    return len(name) <= 63 and _NAME_PART.fullmatch(name) is not None
+
+
+@lru_cache(maxsize=65536)
+def is_label_value(text: str) -> bool:
+    return not text or (len(text) <= 63 and _NAME_PART.fullmatch(text) is not None)
+
+
+def check_dns_label(text: str, path: Path, findings: list[Finding]) -> None:
+    if not is_dns_label(text):
+        findings.append((path, f"is {describe(text)}, expected {LABEL_EXPECTED}"))
+
+
+def check_dns_subdomain(text: str, path: Path, findings: list[Finding]) -> None:
+    if not is_dns_subdomain(text):
+        findings.append((path, f"is {describe(text)}, expected {SUBDOMAIN_EXPECTED}"))
+
+
+def check_key(text: str, path: Path, findings: list[Finding]) -> None:
+    if not is_qualified_name(text):
+        findings.append((path, f"is {describe(text)}, expected {KEY_EXPECTED}"))
+
+
+def check_unique(names: Iterable[str], path: Path, field: str, findings: list[Finding]) -> None:
+    """The names of a list's entries, none twice; an empty one is found elsewhere."""
+    seen: dict[str, int] = {}
+    for index, name in enumerate(names):
+        if name in seen:
+            findings.append(
+                (
+                    (*path, index, field),
+                    f"is {describe(name)} again (as in [{seen[name]}]), expected a new name",
+                )
+            )
+        elif name:
+            seen[name] = index

@@ -13,8 +13,7 @@ from fairway.app.explain.model import Explanation, JobStanding
 from fairway.app.explain.situation import Situation
 from fairway.clock import format_rfc3339
 from fairway.scheduler.plan import Binding, Pending, Plan
-from fairway.state.jobs import Job
-from fairway.state.tasks import READY
+from fairway.state.jobs import READY, Job
 
 __all__ = ["Explanation", "JobStanding", "Situation", "explain"]
 

@@ -7,8 +7,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from fairway.api.kinds import ApiObject
-from fairway.api.pods import Container, Pod, ResourceRequirements
-from fairway.api.requests import container_request, pod_request
+from fairway.api.pods import Container, Pod, ResourceRequirements, container_request, pod_request
 from fairway.app.explain.model import SuggestedChange
 from fairway.app.explain.question import Attempt, Attempts, Question, step_of
 from fairway.app.explain.search import largest, smallest

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from fairway.api.meta import ObjectMeta
 from fairway.api.namespaces import NAMESPACE_WEIGHT, ResourceQuota, ResourceQuotaSpec
-from fairway.api.requests import pod_request
+from fairway.api.pods import pod_request
 from fairway.api.scheduling import Queue, QueueSpec, QueueStatus
 from fairway.app.explain.model import SuggestedChange
 from fairway.app.explain.question import Attempt, Attempts, Question, step_of

@@ -29,12 +29,10 @@ from fairway.errors import InputError
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import Plan
 from fairway.sim.objects import is_ended, running
-from fairway.state.cluster import ClusterState
-from fairway.state.events import Deleted, Upserted
-from fairway.state.facts import fact_key
-from fairway.state.names import arrival_order
+from fairway.state.cluster import ClusterState, Deleted, Upserted
+from fairway.state.device_requests import fact_key
 from fairway.state.queues import DEFAULT_QUEUE
-from fairway.state.reader import job_of
+from fairway.state.reader import arrival_order, job_of
 
 SYSTEM = "kube-system"
 """Pods there run for as long as the cluster does: no job waits for their end."""

@@ -15,7 +15,7 @@ from fairway.drive.world import title
 from fairway.errors import ApiError
 from fairway.kube.decoding import UnreadableObject
 from fairway.kube.exchange import ApiAnswer, ApiRequest
-from fairway.state.events import Event
+from fairway.state.cluster import Event
 
 MOST_NAMED = 10_000
 """Objects that are remembered as named in the log already."""

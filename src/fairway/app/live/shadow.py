@@ -11,8 +11,7 @@ from fairway.drive.change import Change
 from fairway.drive.loop import Cycle
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import Plan
-from fairway.state.cluster import ClusterState
-from fairway.state.events import Event
+from fairway.state.cluster import ClusterState, Event
 
 SHOWN = 3
 """Differences of one cycle that are logged by name."""

@@ -13,8 +13,7 @@ from fairway.api.devices import ResourceClaim
 from fairway.api.kinds import ApiObject, ObjectKey
 from fairway.api.meta import OwnerReference
 from fairway.api.nodes import Node
-from fairway.api.pods import Pod
-from fairway.api.requests import pod_request
+from fairway.api.pods import Pod, pod_request
 from fairway.api.reservations import Reservation
 from fairway.api.scheduling import PodGroup, Queue
 from fairway.app.sandbox.journal import Journal

@@ -22,9 +22,8 @@ from fairway.resources.quantity import format_amount
 from fairway.scheduler.plan import NamespaceStanding, Pending, Plan, QueueStanding, Reservation
 from fairway.state.cluster import ClusterState
 from fairway.state.device_requests import CLASS_PREFIX
-from fairway.state.jobs import Job, Task
+from fairway.state.jobs import NOWHERE, ON_NODE, Job, Task
 from fairway.state.tables import PODS
-from fairway.state.tasks import NOWHERE, ON_NODE
 
 
 class Shown(msgspec.Struct, rename="camel", frozen=True):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from fairway.api.devices import DeviceResult, ResourceClaim
 from fairway.devices.model.inventory import Inventory
-from fairway.state.facts import fact_key
+from fairway.state.device_requests import fact_key
 
 DeviceKey = tuple[str, str, str]
 """Driver, pool and device."""

@@ -13,8 +13,7 @@ from fairway.devices.track.node import NodeDevices, SlotAllocation, portion_mill
 from fairway.devices.track.record import read
 from fairway.resources.columns import Axis
 from fairway.state.device_requests import CLASS_PREFIX, ClaimRequest
-from fairway.state.jobs import Task
-from fairway.state.tasks import ACCOUNTED
+from fairway.state.jobs import ACCOUNTED, Task
 
 
 def restore(node: NodeDevices, tasks: Sequence[Task], claimed: ClaimedDevices) -> None:

@@ -25,8 +25,7 @@ from fairway.devices.track.occupancy import Occupancy, Plain
 from fairway.resources.columns import Axis, Vector
 from fairway.state.aside import SetAside
 from fairway.state.cluster import ClusterState
-from fairway.state.device_requests import CLASS_PREFIX, DeviceRequests
-from fairway.state.facts import Changed, fact_key
+from fairway.state.device_requests import CLASS_PREFIX, Changed, DeviceRequests, fact_key
 from fairway.state.jobs import Task
 from fairway.state.shapes import Shape
 

@@ -18,9 +18,8 @@ from fairway.devices.track.network import NetworkDevices
 from fairway.devices.track.node import NodeDevices
 from fairway.state.cluster import ClusterState
 from fairway.state.device_requests import DeviceRequests
-from fairway.state.jobs import Task
+from fairway.state.jobs import ON_NODE, Task
 from fairway.state.shapes import Shape
-from fairway.state.tasks import ON_NODE
 
 Plain = tuple[tuple[str, int], ...]
 """Units of plain resources, by name."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fairway.api.settings import Arguments
-from fairway.scheduler.actions.allocate import allocate
-from fairway.scheduler.actions.backfill import backfill
+from fairway.scheduler.actions.allocate import allocate, backfill
 from fairway.scheduler.actions.enqueue import enqueue
 from fairway.scheduler.actions.preempt import preempt
 from fairway.scheduler.actions.reclaim import reclaim

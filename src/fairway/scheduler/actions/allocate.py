@@ -10,7 +10,7 @@ from __future__ import annotations
 from fairway.api.arguments import AllocateArguments
 from fairway.api.settings import Arguments
 from fairway.scheduler.backfill.planner import allocate_ahead
-from fairway.scheduler.framework.candidates import candidates
+from fairway.scheduler.framework.candidates import best_effort_candidates, candidates
 from fairway.scheduler.framework.decisions import Step
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.order import Order
@@ -58,3 +58,21 @@ def _run(session: Session, placer: Placer, jobs: list[JobRun]) -> list[JobRun]:
         else:
             order.replace_top(*placer.give_up(job, step))
     return deferred
+
+
+def backfill(session: Session, arguments: Arguments) -> None:
+    session.accounts.compute_deserved()
+    jobs = best_effort_candidates(session)
+    if not jobs:
+        return
+    placer = Placer(session)
+    session.rules.lending = True
+    order = Order(session.order, jobs)
+    while order:
+        job = order.top()
+        step = placer.step(job)
+        if step is Step.PLACED:
+            order.replace_top(*placer.followers(job))
+        else:
+            order.replace_top(*placer.give_up(job, step))
+    session.rules.lending = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fairway.api.settings import Arguments
 from fairway.resources.quantity import format_amount
-from fairway.scheduler.framework.admission import queue_verdict
+from fairway.scheduler.framework.candidates import queue_verdict
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.verdict import Reason, Verdict

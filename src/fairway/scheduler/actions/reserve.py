@@ -2,29 +2,94 @@
 
 A starving job gets places for its whole minimum or nothing. A place with free capacity is `allocated` at once; a place
 without is `reserved`: that node takes no new pod, and when the pods there are gone the job has it. Starving jobs are
-looked at in allocate's own order, and each reservation is charged before the next job is looked at. Those that allocate
-places anyway have its answer first.
+looked at in allocate's own order, and each reservation is charged before the next job is looked at.
+
+Starving jobs that allocate places anyway need no reservation: when their turn comes they get what it has for them
+(`PlacedFirst`, from a trial on a session of its own, of which nothing remains). Otherwise the reservations of those
+behind them, which cannot be placed, would close their nodes to them, and a backlog that starves as a whole would not be
+shared as allocate shares it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from fairway.api.arguments import ReserveArguments
 from fairway.api.settings import Arguments
-from fairway.scheduler.actions.placed_first import PlacedFirst
-from fairway.scheduler.actions.trial import Answer, allocate_would_place
+from fairway.scheduler.actions.allocate import allocate
 from fairway.scheduler.framework.accounts import NamespaceAccount, QueueAccount
 from fairway.scheduler.framework.candidates import has_capacity
 from fairway.scheduler.framework.hooks import Key
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.order import Order
+from fairway.scheduler.framework.reservations import Reservations
+from fairway.scheduler.framework.rules import PolicyRules
 from fairway.scheduler.framework.session import Session
+from fairway.scheduler.framework.statement import Statement
+from fairway.scheduler.framework.working_nodes import WorkingNodes
 from fairway.scheduler.jobs.placing import Placer
 from fairway.scheduler.reservations.reserving import Places
 from fairway.scheduler.reservations.resuming import broken, resume
 from fairway.scheduler.reservations.starving import condition_ready, next_starving, starving
-from fairway.state.tasks import TaskState
+from fairway.state.jobs import Job, Task, TaskState
+
+Steps = list[tuple[Job, list[Task], list[int]]]
+"""Jobs with the tasks that a step placed, and on which rows; in the order decided."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What allocate places on the state before reserve, or has placed already where it comes first."""
+
+    highest: int | None = None
+    """The highest priority of what is placed; None if nothing is."""
+    steps: Steps = field(default_factory=list)
+    """What it would place; nothing where it has done so."""
+
+
+def allocate_would_place(session: Session) -> Answer:
+    trial = session.fresh_session()
+    allocate(trial, trial.policy.arguments("allocate"))
+    highest = max((job.priority for job, _, _ in trial.decisions.bindings), default=None)
+    steps: Steps = [(job.job, tasks, rows) for job, tasks, rows in trial.decisions.bindings]
+    session.nodes.snapshot.resume_after(trial.nodes.snapshot)
+    session.nodes.kernel.reopen()
+    return Answer(highest, steps)
+
+
+class PlacedFirst:
+    """The first step of every job in an answer of allocate: what makes it ready."""
+
+    def __init__(self, nodes: WorkingNodes, reservations: Reservations, rules: PolicyRules, answer: Answer) -> None:
+        self._nodes = nodes
+        self._reservations = reservations
+        self._rules = rules
+        self._steps: dict[Job, tuple[list[Task], list[int]]] = {}
+        for job, tasks, rows in answer.steps:
+            self._steps.setdefault(job, (tasks, rows))
+
+    def place(self, job: JobRun, statement: Statement) -> bool:
+        """Bind a job where allocate would; False if it would not, or if its nodes were reserved meanwhile."""
+        step, reservations = self._steps.get(job.job), self._reservations
+        if step is None or reservations.of(job):
+            return False
+        for task, row in zip(*step, strict=True):
+            if self._is_reserved(row) or not self._nodes.kernel.fits_now(task.shape, row):
+                break
+            statement.reserve(job, task, row, TaskState.ALLOCATED)
+        if statement.checkpoint() == len(step[0]) and self._rules.job_ready(job):
+            job.job_class = None
+            reservations.reserving_jobs[job.job] = job
+            statement.commit()
+            reservations.bind(job)
+            return True
+        statement.rollback()
+        return False
+
+    def _is_reserved(self, row: int) -> bool:
+        reserved = self._nodes.kernel.reserved
+        return reserved is not None and bool(reserved[row])
 
 
 def reserve(session: Session, arguments: Arguments) -> None:

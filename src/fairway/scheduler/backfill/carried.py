@@ -10,8 +10,8 @@ from fairway.scheduler.framework.decisions import Places
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.placement.kernel import INFEASIBLE
-from fairway.scheduler.reservations.missing import missing_tasks
-from fairway.state.tasks import PlannedRecord
+from fairway.scheduler.reservations.reservable import missing_tasks
+from fairway.state.jobs import PlannedRecord
 
 
 class CarriedStarts:

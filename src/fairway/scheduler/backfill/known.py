@@ -8,7 +8,7 @@ from fairway.api.arguments import AllocateArguments, BackfillArguments, ScaledEs
 from fairway.api.policy import Policy
 from fairway.scheduler.backfill.runtimes import Runtimes
 from fairway.state.cluster import ClusterState
-from fairway.state.tasks import FINISHED
+from fairway.state.jobs import FINISHED
 
 NO_RUN_TIMES = (
     "backfill {mode}: {what} has a run time, so nothing can be planned and jobs start wherever they fit; set "

@@ -17,8 +17,7 @@ from fairway.scheduler.eviction.units import Unit, units_of, with_surplus_units
 from fairway.scheduler.framework.decisions import PlannedStart
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.plan import Eviction
-from fairway.state.jobs import Task
-from fairway.state.tasks import TaskState
+from fairway.state.jobs import Task, TaskState
 
 REASON = "it has outlived its expected run time, and a planned start needs its resources"
 

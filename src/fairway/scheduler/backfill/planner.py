@@ -27,9 +27,9 @@ from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.jobs.placing import Placer
 from fairway.scheduler.jobs.strict_order import Blocks
-from fairway.scheduler.reservations.missing import missing_tasks
+from fairway.scheduler.reservations.reservable import missing_tasks
+from fairway.state.jobs import TaskState
 from fairway.state.shapes import Shape
-from fairway.state.tasks import TaskState
 
 
 def allocate_ahead(session: Session, arguments: BackfillArguments, allocate: AllocateArguments) -> None:

@@ -27,9 +27,8 @@ from fairway.scheduler.framework.session import Session
 from fairway.scheduler.placement.kernel import INFEASIBLE
 from fairway.scheduler.placement.pod_rules import one_per_node
 from fairway.scheduler.verdict import Reason
-from fairway.state.jobs import Task
+from fairway.state.jobs import ON_NODE, Task, TaskState
 from fairway.state.shapes import Shape
-from fairway.state.tasks import ON_NODE, TaskState
 
 FOREVER: Micros = 1 << 62
 HORIZON: Micros = 1000 * 366 * 86_400 * SECOND

@@ -8,8 +8,7 @@ from fairway.api.affinity import matches
 from fairway.api.scheduling import PodDisruptionBudget
 from fairway.scheduler.eviction.units import EVICTABLE
 from fairway.state.cluster import ClusterState
-from fairway.state.jobs import Task
-from fairway.state.tasks import FINISHED
+from fairway.state.jobs import FINISHED, Task
 
 
 class DisruptionBudgets:

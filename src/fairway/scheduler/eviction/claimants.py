@@ -6,12 +6,11 @@ from collections.abc import Container, Iterator
 
 from fairway.api.arguments import EvictionArguments
 from fairway.clock import SECOND
-from fairway.scheduler.framework.admission import admission
-from fairway.scheduler.framework.candidates import is_for_backfill, next_in_class
+from fairway.scheduler.framework.candidates import admission, is_for_backfill, next_in_class
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.overrun import comes_after
 from fairway.scheduler.framework.session import Session
-from fairway.scheduler.reservations.missing import missing_tasks
+from fairway.scheduler.reservations.reservable import missing_tasks
 from fairway.state.jobs import Task
 from fairway.state.waiting import EquivalenceClass
 

@@ -24,10 +24,9 @@ from fairway.scheduler.framework.accounts import NamespaceAccount, share
 from fairway.scheduler.framework.hooks import EntitledBy
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
-from fairway.state.jobs import Job
+from fairway.state.jobs import ACCOUNTED, Job
 from fairway.state.queues import Amounts, add
 from fairway.state.tables import PODS
-from fairway.state.tasks import ACCOUNTED
 
 
 class Entitlement(Protocol):

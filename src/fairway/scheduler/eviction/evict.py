@@ -25,9 +25,8 @@ from fairway.scheduler.plan import Eviction
 from fairway.scheduler.reservations.resuming import resume
 from fairway.scheduler.topology.domains import Domains
 from fairway.scheduler.verdict import Reason, Verdict
-from fairway.state.jobs import Job, Task
+from fairway.state.jobs import Job, Task, TaskState
 from fairway.state.queues import Amounts, add
-from fairway.state.tasks import TaskState
 
 EntitlementFor = Callable[[JobRun, Amounts], Entitlement | None]
 """The claimant's entitlement, None if it may not act at all."""

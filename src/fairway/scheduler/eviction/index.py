@@ -17,7 +17,7 @@ from fairway.resources.columns import IntColumn
 from fairway.scheduler.eviction.units import Unit, units_of
 from fairway.state.cluster import ClusterState
 from fairway.state.jobs import Job
-from fairway.state.ranks import NameRanks
+from fairway.state.nodes import NameRanks
 
 _UNIT_COLUMNS = (
     *("priority", "started", "youngest", "cooled", "begun", "pods", "queue", "namespace", "kind", "rank"),

@@ -22,9 +22,9 @@ from fairway.scheduler.framework.accounts import SHARE_BITS, QueueAccount
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.queue_accounts import SessionAccounts
 from fairway.scheduler.framework.reservations import Reservations
+from fairway.state.jobs import TaskState
 from fairway.state.queues import Amounts, add
 from fairway.state.tables import PODS
-from fairway.state.tasks import TaskState
 
 Floors = Mapping[str, Amounts]
 """By queue, what it must have left."""

@@ -31,9 +31,8 @@ from fairway.scheduler.framework.job_run import grouped
 from fairway.scheduler.framework.reservations import TaskReservation
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.framework.statement import Statement
-from fairway.state.jobs import Task
+from fairway.state.jobs import Task, TaskState
 from fairway.state.queues import Amounts, add
-from fairway.state.tasks import TaskState
 
 
 def spare_needless(session: Session) -> None:

@@ -13,8 +13,7 @@ from fairway.scheduler.framework.decisions import Decisions
 from fairway.scheduler.framework.reservations import Reservations
 from fairway.scheduler.framework.statement import Statement
 from fairway.scheduler.framework.working_nodes import WorkingNodes
-from fairway.state.jobs import Task
-from fairway.state.tasks import TaskState
+from fairway.state.jobs import Task, TaskState
 
 
 class TerminatingCapacity:

@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from fairway.clock import Micros
 from fairway.resources.columns import Vector
 from fairway.state.annotations import is_never_evicted
-from fairway.state.jobs import Job, Task
+from fairway.state.jobs import READY, Job, Task, TaskState
 from fairway.state.queues import Amounts, add
 from fairway.state.reader import SYSTEM_CLASSES
-from fairway.state.tasks import READY, TaskState
 
 EVICTABLE = frozenset({TaskState.BOUND, TaskState.RUNNING})
 SYSTEM_NAMESPACE = "kube-system"

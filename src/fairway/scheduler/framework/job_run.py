@@ -6,10 +6,9 @@ from fairway.resources.columns import Vector
 from fairway.scheduler.framework.accounts import NamespaceAccount, QueueAccount
 from fairway.scheduler.verdict import gated
 from fairway.state.cluster import ClusterState
-from fairway.state.jobs import Job, Task
+from fairway.state.jobs import ACCOUNTED, Job, Task, TaskState
 from fairway.state.queues import Amounts, add
 from fairway.state.shapes import Shape
-from fairway.state.tasks import ACCOUNTED, TaskState
 from fairway.state.waiting import EquivalenceClass, GangTemplate, PendingJob
 
 

@@ -1,4 +1,9 @@
-"""The plugins of a policy, and their hooks tier by tier.
+"""The plugins: by name (`Registry`), and those of a policy with their hooks tier by tier (`PluginSet`).
+
+Other packages offer plugins under the entry point group `fairway.plugins`; an entry point names a class with a `name`,
+its `Arguments` (which may be left out) and a method for each hook. It is registered in the catalog like a built-in one,
+so its arguments are checked, shown and documented the same way. The answers of several plugins become one as the table
+of hooks says (`COMBINERS`).
 
 Plugins are made again for every cycle, so that a plan that is read late still asks the plugins it was made with. Which
 of them have which hooks is the same in every cycle of a policy, and is found out once (`Layout`).
@@ -6,16 +11,146 @@ of them have which hooks is the same in every cycle of a policy, and is found ou
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from fairway.api.hooks import COLUMN_HOOKS, HOOKS
+from fairway.api.catalog import FLAGS, Catalog, catalog_of_actions
+from fairway.api.hooks import COLUMN_HOOKS, HOOKS, Combination
 from fairway.api.policy import PluginConfig, Policy
-from fairway.scheduler.framework.combining import COMBINERS
-from fairway.scheduler.framework.guard import Failures, guarded, has
+from fairway.api.settings import Arguments
+from fairway.errors import InputError
+from fairway.scheduler.framework.guard import Failures, Stopwatch, guarded, has
+from fairway.scheduler.framework.hooks import Key
 from fairway.scheduler.framework.read_only import shown
-from fairway.scheduler.framework.registry import Registry
+from fairway.scheduler.verdict import STAGE, YES, Reason, Verdict
+
+Hooks = Sequence[Callable[..., Any]]
+
+
+def _told(hooks: Hooks) -> Callable[..., None]:
+    def tell(*arguments: Any) -> None:
+        for hook in hooks:
+            hook(*arguments)
+
+    return tell
+
+
+def _in_order(hooks: Hooks) -> Callable[..., list[Key]]:
+    return lambda what: [key(what) for key in hooks]
+
+
+def _any(hooks: Hooks) -> Callable[..., bool]:
+    return lambda *arguments: any(hook(*arguments) for hook in hooks)
+
+
+def _all(hooks: Hooks) -> Callable[..., bool]:
+    def ask(*arguments: Any) -> bool:
+        for hook in hooks:  # noqa: SIM110 - asked several times for every step
+            if not hook(*arguments):
+                return False
+        return True
+
+    return ask
+
+
+def _least(hooks: Hooks) -> Callable[..., int]:
+    """The last argument is what was asked for; each plugin is asked for what those before it left."""
+
+    def ask(*arguments: Any) -> int:
+        *about, count = arguments
+        for hook in hooks:
+            count = min(count, hook(*about, count))
+        return int(count)
+
+    return ask
+
+
+def _each_allows(hooks: Hooks) -> Callable[..., Verdict]:
+    """The refusal that stands first in the table of reasons."""
+
+    def ask(*arguments: Any) -> Verdict:
+        refusals = [verdict for verdict in (hook(*arguments) for hook in hooks) if not verdict.ok]
+        return min(refusals, key=lambda verdict: STAGE[verdict.reason or Reason.PLUGIN_FAILED]) if refusals else YES
+
+    return ask
+
+
+def _first(hooks: Hooks) -> Callable[..., Any]:
+    """None where no plugin has the hook."""
+    return hooks[0] if hooks else lambda *_: None
+
+
+def _each(hooks: Hooks) -> Callable[..., list[Any]]:
+    return lambda *arguments: [hook(*arguments) for hook in hooks]
+
+
+COMBINERS: dict[Combination, Callable[[Hooks], Callable[..., Any]]] = {
+    Combination.TOLD: _told,
+    Combination.IN_ORDER: _in_order,
+    Combination.ANY: _any,
+    Combination.ALL: _all,
+    Combination.LEAST: _least,
+    Combination.EACH_ALLOWS: _each_allows,
+    Combination.FIRST: _first,
+    Combination.EACH: _each,
+}
+
+
+class Registry:
+    """Which class stands behind a plugin's name, and the catalog that a policy is checked against.
+
+    `built_in` classes are trusted, whatever names they have; all that are added later are external.
+    """
+
+    def __init__(
+        self,
+        built_in: Mapping[str, type[Any]],
+        external: Iterable[type[Any]] = (),
+        stopwatch: Stopwatch | None = None,
+    ) -> None:
+        self.catalog: Catalog = catalog_of_actions()
+        self.stopwatch = stopwatch
+        self._built_in = frozenset(built_in)
+        self._classes = dict(built_in)
+        for name, plugin in built_in.items():
+            self._describe(name, plugin)
+        for plugin in external:
+            self.add(plugin)
+
+    def add(self, plugin: type[Any]) -> None:
+        """Register an external plugin's class."""
+        name = getattr(plugin, "name", None)
+        if not isinstance(name, str) or not name:
+            raise InputError(f"plugin {plugin!r} has no name, expected a class attribute `name`")
+        self._describe(name, plugin)
+        self._classes[name] = plugin
+
+    def _describe(self, name: str, plugin: type[Any]) -> None:
+        switches = {hook.switch for hook in HOOKS.values() if has(plugin, hook.name)}
+        hooks = [hook for hook in FLAGS.values() if hook in switches]
+        arguments = getattr(plugin, "Arguments", Arguments)
+        self.catalog.register_plugin(name, arguments, _meaning(plugin), hooks)
+
+    def is_built_in(self, name: str) -> bool:
+        return name in self._built_in
+
+    def plugin_class(self, name: str) -> type[Any]:
+        return self._classes[name]
+
+    def build(self, config: PluginConfig, failures: Failures) -> Any:
+        """A fresh plugin for one cycle. The class stands in for one that cannot be made: it still has the hooks."""
+        plugin = self._classes[config.name]
+        if config.name in self._built_in:
+            return plugin(config.arguments)
+        made: list[Any] = []
+        failures.attempt(config.name, lambda: made.append(plugin(config.arguments)))
+        return made[0] if made else plugin
+
+
+def _meaning(plugin: type[Any]) -> str:
+    return (plugin.__doc__ or "").strip().split("\n")[0] or "No description."
+
 
 Dropped = frozenset[tuple[str, str]]
 """(plugin, hook) pairs that are left out of a cycle, for they have failed in it."""

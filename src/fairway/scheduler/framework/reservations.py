@@ -22,9 +22,8 @@ from fairway.scheduler.framework.queue_accounts import SessionAccounts
 from fairway.scheduler.framework.working_nodes import WorkingNodes
 from fairway.scheduler.plan import Released
 from fairway.state.cluster import ClusterState
-from fairway.state.jobs import Job, Task
+from fairway.state.jobs import Job, Task, TaskState
 from fairway.state.queues import Amounts, add
-from fairway.state.tasks import TaskState
 from fairway.state.waiting import GangTemplate, PendingJob
 
 

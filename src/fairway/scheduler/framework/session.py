@@ -19,9 +19,8 @@ from fairway.clock import Micros
 from fairway.scheduler.framework.decisions import Decisions, Outcomes
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.order import PolicyOrder
-from fairway.scheduler.framework.plugin_set import Dropped, PluginSet
+from fairway.scheduler.framework.plugin_set import Dropped, PluginSet, Registry
 from fairway.scheduler.framework.queue_accounts import SessionAccounts, charge_devices
-from fairway.scheduler.framework.registry import Registry
 from fairway.scheduler.framework.reservations import Reservations
 from fairway.scheduler.framework.rules import PolicyRules
 from fairway.scheduler.framework.statement import Statement
@@ -51,7 +50,9 @@ class Session:
         self.order = PolicyOrder(self.plugins)
         self.rules = PolicyRules(self.plugins)
         self.nodes = WorkingNodes(state, self.plugins)
-        self.accounts = SessionAccounts(state, self.nodes.snapshot.total, self.nodes.devices, self.plugins)
+        self.accounts = SessionAccounts(
+            state, self.nodes.snapshot.total, self.nodes.devices, self.plugins.combined("deserved")
+        )
         self.decisions = Decisions()
         self.outcomes = Outcomes()
         self.reservations = Reservations(state, now, self.nodes, self.accounts, self.decisions)

@@ -21,9 +21,8 @@ from fairway.scheduler.framework.queue_accounts import SessionAccounts
 from fairway.scheduler.framework.reservations import Reservations, TaskReservation
 from fairway.scheduler.framework.rules import PolicyRules
 from fairway.scheduler.framework.working_nodes import WorkingNodes
-from fairway.state.jobs import Task
+from fairway.state.jobs import Task, TaskState
 from fairway.state.shapes import Shape
-from fairway.state.tasks import TaskState
 
 
 class JournalEntry(Protocol):

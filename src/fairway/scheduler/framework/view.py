@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from fairway.scheduler.devices.assignments import DeviceAssignments
 from fairway.scheduler.devices.fit import DeviceFit
-from fairway.scheduler.framework.accounts import QueueAccount
-from fairway.scheduler.framework.device_accounts import DeviceQueues
-from fairway.scheduler.framework.open_accounts import OpenAccounts
+from fairway.scheduler.framework.accounts import OpenAccounts, QueueAccount
+from fairway.scheduler.framework.queue_accounts import DeviceQueues
 from fairway.state.cluster import ClusterState
 from fairway.state.queues import Amounts
 from fairway.state.snapshot import WorkingCopy

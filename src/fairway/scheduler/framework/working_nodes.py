@@ -18,9 +18,8 @@ from fairway.scheduler.devices.fit import DeviceFit
 from fairway.scheduler.framework.hooks import Check
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.plugin_set import PluginSet
-from fairway.scheduler.placement.columns import Columns, KeptColumns
 from fairway.scheduler.placement.kernel import Kernel, NodeHooks
-from fairway.scheduler.placement.node_view import NodeView
+from fairway.scheduler.placement.node_view import Columns, KeptColumns, NodeView
 from fairway.scheduler.placement.pod_counts import PodCounts
 from fairway.scheduler.verdict import Reason
 from fairway.state.cluster import ClusterState

@@ -9,8 +9,8 @@ from fairway.scheduler.framework.session import Session
 from fairway.scheduler.framework.statement import Statement
 from fairway.scheduler.topology.placing import begin_in_domains, grow_in_domains
 from fairway.scheduler.verdict import QUEUE_LIMITED
+from fairway.state.jobs import TaskState
 from fairway.state.shapes import Shape
-from fairway.state.tasks import TaskState
 
 
 class Placer:

@@ -25,11 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairway.resources.columns import BoolColumn, IntColumn
-from fairway.scheduler.placement.columns import Base, Column, Columns
-from fairway.scheduler.placement.node_view import Check, FloatColumn, NodeView
+from fairway.scheduler.placement.node_view import Base, Check, Column, Columns, FloatColumn, NodeView
 from fairway.scheduler.placement.parking import Parking
 from fairway.scheduler.placement.pod_counts import PodCounts
-from fairway.state.ranks import RANK_BITS
+from fairway.state.nodes import RANK_BITS
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import WorkingCopy
 from fairway.state.tables import PODS

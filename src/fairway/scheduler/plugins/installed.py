@@ -8,7 +8,7 @@ from time import monotonic_ns
 
 from fairway.errors import InputError
 from fairway.scheduler.framework.guard import Stopwatch, describe
-from fairway.scheduler.framework.registry import Registry
+from fairway.scheduler.framework.plugin_set import Registry
 from fairway.scheduler.plugins import BUILT_IN
 
 GROUP = "fairway.plugins"

@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 
-from fairway.scheduler.framework.accounts import UNLIMITED
-from fairway.scheduler.framework.open_accounts import OpenAccounts
+from fairway.scheduler.framework.accounts import UNLIMITED, OpenAccounts
 from fairway.scheduler.plugins.filling import Claim, fill
 from fairway.state.queue_totals import QueueTotal, QueueTotals
 from fairway.state.queues import Amounts

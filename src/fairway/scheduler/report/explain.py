@@ -17,8 +17,7 @@ from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.framework.statement import Statement
 from fairway.scheduler.placement.node_view import NodeView
-from fairway.scheduler.topology.domains import Domain, Domains
-from fairway.scheduler.topology.texts import domains_text
+from fairway.scheduler.topology.domains import Domain, Domains, domains_text
 from fairway.scheduler.verdict import (
     RESERVED_TEXT,
     STAGE,
@@ -29,8 +28,8 @@ from fairway.scheduler.verdict import (
     no_devices,
 )
 from fairway.state.device_requests import CLASS_PREFIX
+from fairway.state.jobs import TaskState
 from fairway.state.shapes import Shape
-from fairway.state.tasks import TaskState
 
 
 class NodeReport(NamedTuple):

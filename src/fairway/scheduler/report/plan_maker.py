@@ -2,40 +2,120 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
+from typing import Any
 
-from fairway.clock import format_rfc3339
+from msgspec.structs import replace
+
+from fairway.clock import SECOND, Micros, format_rfc3339
 from fairway.scheduler.backfill.known import without_run_times
 from fairway.scheduler.backfill.planner import drop_satisfied, plan_reservations
+from fairway.scheduler.framework.decisions import PlannedStart
+from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.overrun import comes_after
 from fairway.scheduler.framework.reservations import TaskReservation
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.plan import (
     Binding,
     Nomination,
+    Overrun,
     Plan,
     Reservation,
     Sources,
 )
 from fairway.scheduler.report.device_choice import NO_CHOICES, choices, class_standings, given
-from fairway.scheduler.report.planned_starts import overruns, planned_entries, planned_fields
-from fairway.scheduler.report.recheck import recheck_at
 from fairway.scheduler.report.standings import Standings
 from fairway.scheduler.report.statuses import statuses
 from fairway.scheduler.report.waiting_jobs import WaitingJobs
-from fairway.state.jobs import Task
-from fairway.state.tasks import TaskState
+from fairway.scheduler.reservations.starving import next_starvation
+from fairway.state.jobs import Job, Task, TaskState
+
+
+def recheck_at(session: Session) -> Micros | None:
+    moments: list[Micros] = list(session.decisions.rechecks)
+    arguments = session.policy.reserve
+    if arguments is not None:
+        starvation = next_starvation(session.state.waiting, arguments, session.now)
+        if starvation is not None:
+            moments.append(starvation)
+    moments += [planned.start for planned in session.decisions.planned.values()]
+    for reservation in session.reservations:
+        if reservation.planned_start is not None:
+            moments.append(reservation.planned_start.start)
+        if reservation.state is TaskState.PIPELINED:
+            moments.append(reservation.since + session.policy.nomination_timeout * SECOND)
+        elif arguments is not None and arguments.reservation_timeout:
+            moments.append(reservation.since + arguments.reservation_timeout * SECOND)
+    return min((moment for moment in moments if moment > session.now), default=None)
+
+
+def planned_entries(session: Session) -> list[Reservation]:
+    """The planned starts of jobs that have no reservation, by job and pod."""
+    ordered = sorted(session.decisions.planned.items(), key=lambda item: item[0].job.identity)
+    runs = session.decisions.runs_on_nodes
+    found: list[Reservation] = []
+    for job, planned in ordered:
+        found += _entries(session, job, planned, None if found else runs)
+    return found
+
+
+def _entries(session: Session, job: JobRun, planned: PlannedStart, runs: int | None) -> Iterator[Reservation]:
+    names, fields = session.nodes.snapshot.names, planned_fields(planned)
+    nodes = {task.key: names[row] for task, row in planned.places}
+    carried, since = job.job.planned, session.now
+    if carried is not None and carried.since is not None and (carried.start, carried.nodes) == (planned.start, nodes):
+        since = carried.since
+    for pod, node in nodes.items():
+        yield Reservation(
+            pod=pod,
+            job=job.key,
+            job_kind=job.job.kind,
+            job_uid=job.job.uid,
+            node=node,
+            state="reserved",
+            since=format_rfc3339(since),
+            anew=True,
+            runs=runs,
+            **fields,
+        )
+        runs = None
+
+
+def planned_fields(planned: PlannedStart | None) -> dict[str, Any]:
+    if planned is None:
+        return {}
+    start = format_rfc3339(planned.start)
+    return {
+        "planned_start": start,
+        "soft": not planned.hard,
+        "hard": planned.hard,
+        "estimated": planned.estimated,
+    }
+
+
+def overruns(session: Session) -> list[Overrun]:
+    """Jobs that were evicted for overrunning, in this cycle or before, as long as they are there."""
+    found: dict[Job, Job | None] = {job: comes_after(session, job) for job in session.state.overrun_jobs()}
+    found |= session.decisions.overruns
+    return [_overrun(job, claimant) for job, claimant in sorted(found.items(), key=lambda item: item[0].identity)]
+
+
+def _overrun(job: Job, claimant: Job | None) -> Overrun:
+    made = Overrun(job=job.key, job_kind=job.kind, job_uid=job.uid)
+    return made if claimant is None else replace(made, for_=claimant.key, for_kind=claimant.kind)
 
 
 def make_plan(session: Session, *, reasons: bool) -> Plan:
     """Without reasons the plan says what to do, and no more."""
     session.accounts.compute_deserved()
-    drop_satisfied(session)
+    if session.decisions.planned:
+        drop_satisfied(session)
     if reasons:
         plan_reservations(session)
     names = session.nodes.snapshot.names
     chunks = [(tasks, [names[row] for row in rows]) for _, tasks, rows in session.decisions.bindings]
-    devices_of = given(session.nodes.devices, session.decisions)
+    devices_of = given(session.nodes.devices, session.decisions) if session.nodes.devices.ledger.enabled else {}
 
     def binding(task: Task, node: str) -> Binding:
         found = devices_of.get(task)

@@ -12,8 +12,7 @@ from fairway.scheduler.plan import (
     Status,
 )
 from fairway.scheduler.report.waiting_jobs import Row, WaitingJobs
-from fairway.state.jobs import Job
-from fairway.state.tasks import TaskState
+from fairway.state.jobs import Job, TaskState
 from fairway.state.waiting import ADMITTED_PHASES
 
 

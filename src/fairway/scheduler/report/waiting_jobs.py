@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from fairway.clock import Micros, to_the_second
 from fairway.scheduler.framework.accounts import NamespaceAccount
-from fairway.scheduler.framework.admission import admission, gated_verdict
+from fairway.scheduler.framework.candidates import admission, gated_verdict
 from fairway.scheduler.framework.decisions import PlannedStart
 from fairway.scheduler.framework.hooks import Key
 from fairway.scheduler.framework.job_run import JobRun, gates_of
@@ -18,8 +18,7 @@ from fairway.scheduler.plan import (
 from fairway.scheduler.report.explain import Why, explain
 from fairway.scheduler.reservations.starving import is_overdue, overdue
 from fairway.scheduler.verdict import QUEUE_LIMITED, Reason, Verdict
-from fairway.state.jobs import Job, Task
-from fairway.state.tasks import TaskState
+from fairway.state.jobs import Job, Task, TaskState
 from fairway.state.waiting import ClassKey, EquivalenceClass, GangTemplate, PendingJob, starvation_override
 
 _NO_TEMPLATE = GangTemplate(((), 0, (), None, None))

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from fairway.clock import Micros
 from fairway.state.cluster import ClusterState
-from fairway.state.jobs import Job, JobOrder, Task
-from fairway.state.tasks import TaskState
+from fairway.state.jobs import Job, JobOrder, Task, TaskState
 
 JUST_NOW: Micros = 1 << 62
 """When a pod was placed of which only the binding is known."""

@@ -1,11 +1,24 @@
-"""How many nodes may carry reservations, and which."""
+"""What may be reserved: how many nodes and which, for which tasks of a job, and what other queues are guaranteed.
+
+Reservations keep the guarantees of other queues (semantics 6.2). Two conditions: what a queue has and sets aside leaves
+the others the amounts that they are guaranteed; and the nodes without reservations are enough for the part of these
+that the others request and do not have, since a reserved node takes no pod of theirs.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
+
 from fairway.api.arguments import ReserveArguments
 from fairway.resources.columns import BoolColumn
-from fairway.scheduler.framework.reservations import Reservations
+from fairway.scheduler.framework.accounts import QueueAccount
+from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.plugin_set import PluginSet
+from fairway.scheduler.framework.reservations import Reservations, TaskReservation
+from fairway.scheduler.framework.working_nodes import WorkingNodes
 from fairway.scheduler.placement.matching import equals
+from fairway.state.jobs import Task, TaskState
+from fairway.state.queues import Amounts, add
 from fairway.state.snapshot import WorkingCopy
 
 
@@ -38,3 +51,57 @@ def reservable_nodes(snapshot: WorkingCopy, reservations: Reservations, argument
         open_ &= ~excluded
     open_[list(reservations.nominated_rows())] = False
     return open_
+
+
+Owed = Mapping[int, tuple[int, int]]
+"""By row, what others have of what they are guaranteed, and what they still request of it."""
+
+
+class Guarantees:
+    """Asked where jobs reserve, one after the other."""
+
+    def __init__(self, nodes: WorkingNodes, reservations: Reservations, plugins: PluginSet) -> None:
+        self._nodes = nodes
+        self._reservations = reservations
+        self._plugins = plugins
+        self.leave: Callable[[QueueAccount, Mapping[int, int]], bool] = plugins.combined("leaves_guarantees")
+        """Whether the queue may set aside so much more, by row."""
+        self._owed: Callable[..., list[Owed]] = plugins.combined("owed")
+        self._reserved: dict[str, Amounts] = {}
+        self.note(reservations)
+
+    def note(self, reservations: Iterable[TaskReservation]) -> None:
+        """These stand from now on."""
+        for reservation in reservations:
+            if reservation.state is TaskState.RESERVED:
+                for account in reservation.job.queue.ancestry:
+                    add(self._reserved.setdefault(account.name, []), reservation.task.shape.vector)
+
+    def respected(self, queue: QueueAccount, made: Iterable[TaskReservation]) -> bool:
+        """Whether the nodes that are left with these reservations suffice for what other queues still ask for."""
+        if not any(reservation.state is TaskState.RESERVED for reservation in made):
+            return True
+        owed = [owed for owed in self._owed(queue, self._reserved) if owed]
+        if not owed:
+            return True
+        left = counted_nodes(self._nodes.snapshot)
+        left[[reservation.row for reservation in self._reservations if reservation.state is TaskState.RESERVED]] = False
+        capacity = self._nodes.snapshot.allocatable[:, left]
+        amounts = ((row, met + unmet) for each in owed for row, (met, unmet) in each.items())
+        return all(amount <= int(capacity[row].sum()) for row, amount in amounts)
+
+
+def missing_tasks(reservations: Reservations, job: JobRun) -> list[Task]:
+    """The waiting tasks that would make the job ready, roles first."""
+    chosen: list[Task] = []
+    have = {**(job.role_ready or {})}
+    for reservation in reservations.of(job):
+        if reservation.state is TaskState.RESERVED:
+            have[reservation.task.traits.role] = have.get(reservation.task.traits.role, 0) + 1
+    for role, least in job.job.role_minimums:
+        of_role = [task for task in job.waiting if task.traits.role == role]
+        chosen += of_role[: max(0, least - have.get(role, 0))]
+    reserved = sum(reservation.state is TaskState.RESERVED for reservation in reservations.of(job))
+    left = job.minimum - job.ready - reserved - len(chosen)
+    chosen += [task for task in job.waiting if task not in chosen][: max(0, left)]
+    return chosen if len(chosen) >= job.minimum - job.ready - reserved else []

@@ -20,14 +20,17 @@ from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.reservations import TaskReservation
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.framework.statement import Statement
-from fairway.scheduler.reservations.guarantees import Guarantees
-from fairway.scheduler.reservations.missing import missing_tasks
-from fairway.scheduler.reservations.reservable import max_reserved, reservable_nodes, scoring_nodes
+from fairway.scheduler.reservations.reservable import (
+    Guarantees,
+    max_reserved,
+    missing_tasks,
+    reservable_nodes,
+    scoring_nodes,
+)
 from fairway.scheduler.topology.domains import Domains
 from fairway.scheduler.verdict import Reason
-from fairway.state.jobs import Task
+from fairway.state.jobs import ON_NODE, Task, TaskState
 from fairway.state.shapes import Shape
-from fairway.state.tasks import ON_NODE, TaskState
 from fairway.state.waiting import GangTemplate
 
 TEN = 10.0

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fairway.clock import SECOND
-from fairway.scheduler.framework.admission import admission
+from fairway.scheduler.framework.candidates import admission
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.reservations import TaskReservation
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.reservations.reservable import max_reserved
-from fairway.state.tasks import TaskState
+from fairway.state.jobs import TaskState
 
 
 def resume(session: Session) -> None:

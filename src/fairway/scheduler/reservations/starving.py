@@ -6,14 +6,12 @@ from collections.abc import Iterator
 
 from fairway.api.arguments import ReserveArguments
 from fairway.clock import SECOND, Micros
-from fairway.scheduler.framework.admission import admission
-from fairway.scheduler.framework.candidates import is_for_backfill, next_in_class
+from fairway.scheduler.framework.candidates import admission, is_for_backfill, next_in_class
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.reservations.overtaken import overtakers
 from fairway.state.cluster import ClusterState
-from fairway.state.jobs import Job
-from fairway.state.tasks import TaskState
+from fairway.state.jobs import Job, TaskState
 from fairway.state.waiting import EquivalenceClass, WaitingIndex, starvation_override
 
 

@@ -14,8 +14,7 @@ from fairway.api.nodes import Node, NodeSpec, NodeStatus
 from fairway.api.scheduling import Queue, QueueGuarantee, QueueSpec
 from fairway.api.settings import did_you_mean
 from fairway.api.shape import Finding, Path, describe
-from fairway.api.validation.labels import check_labels
-from fairway.api.validation.names import check_dns_label, check_dns_subdomain, check_unique
+from fairway.api.validation.labels import check_dns_label, check_dns_subdomain, check_labels, check_unique
 from fairway.errors import InputError
 from fairway.resources.algebra import Resource
 from fairway.resources.quantity import INT64_MAX

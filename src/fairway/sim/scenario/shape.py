@@ -15,7 +15,7 @@ from msgspec import inspect
 from fairway.api.meta import Time
 from fairway.api.settings import did_you_mean
 from fairway.api.shape import Finding, Path, describe, expected, path_text
-from fairway.api.validation.amounts import check_amounts
+from fairway.api.validation.labels import check_amounts
 from fairway.errors import InputError
 from fairway.resources.algebra import Resource
 from fairway.sim.scenario.model import Span

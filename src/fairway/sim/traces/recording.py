@@ -24,7 +24,7 @@ import msgspec
 
 from fairway.api.meta import Amounts, Count, Int32, Positive
 from fairway.api.shape import describe, fit, path_text
-from fairway.api.validation.names import is_dns_label, is_dns_subdomain
+from fairway.api.validation.labels import is_dns_label, is_dns_subdomain
 from fairway.clock import SECOND, Micros, parse_rfc3339
 from fairway.errors import InputError
 from fairway.resources.quantity import parse_amount

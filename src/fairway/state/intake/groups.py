@@ -8,13 +8,12 @@ from fairway.api.scheduling import PodGroup, PodGroupSpec
 from fairway.clock import Micros, from_datetime
 from fairway.state.annotations import STARVING_AFTER, kept, parse_span
 from fairway.state.compaction import Compaction
-from fairway.state.jobs import Job, Task
+from fairway.state.jobs import ACCOUNTED, NOWHERE, WAITING, Job, Task, TaskState
 from fairway.state.ledger import TaskLedger
 from fairway.state.membership import PodHints, queue_named
 from fairway.state.queues import DEFAULT_QUEUE
 from fairway.state.shaper import Shaper
 from fairway.state.tables import ClusterTables
-from fairway.state.tasks import ACCOUNTED, NOWHERE, WAITING, TaskState
 from fairway.state.topology import of_group, of_object, strictest
 
 LET_IN = "Inqueue"

@@ -10,13 +10,12 @@ from fairway.state import reader
 from fairway.state.annotations import USER, kept
 from fairway.state.device_requests import device_record
 from fairway.state.intake.groups import GroupIntake
-from fairway.state.jobs import Job, Task
+from fairway.state.jobs import FINISHED, NOWHERE, ON_NODE, WAITING, Job, Task, TaskState, read_nomination
 from fairway.state.ledger import TaskLedger
 from fairway.state.membership import Belongs, belonging, pod_hints, queue_named
 from fairway.state.queues import DEFAULT_QUEUE
 from fairway.state.shaper import ShapeDraft, Shaper
 from fairway.state.tables import ClusterTables
-from fairway.state.tasks import FINISHED, NOWHERE, ON_NODE, WAITING, TaskState, read_nomination
 from fairway.state.volumes import claims_of
 
 _NO_LABELS: dict[str, str] = {}
