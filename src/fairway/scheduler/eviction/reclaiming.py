@@ -44,6 +44,8 @@ class ReclaimEntitlement:
         self._gang = gang
         self._reserved = reserved_amounts(reservations)
         self._whole: int | None = None
+        self._answered: tuple[Taken, int] | None = None
+        self._answers: dict[tuple[str, tuple[int, ...]], bool] = {}
 
     def may_act(self) -> bool:
         """The claimant's queue stays within what it deserves, in every dimension it asks for."""
@@ -64,7 +66,13 @@ class ReclaimEntitlement:
         return self._gives(account, taken) and self._keeps_guarantees(account, taken.held_by(unit), taken)
 
     def allows_kind(self, unit: Unit, taken: Taken) -> bool:
-        return self.allows(unit, taken)
+        """Only the queue and what a unit holds matter: one answer for all kinds that have both in common."""
+        if self._answered != (taken, taken.pods):
+            self._answered, self._answers = (taken, taken.pods), {}
+        key = unit.job.queue, tuple(taken.held_by(unit))
+        if key not in self._answers:
+            self._answers[key] = self.allows(unit, taken)
+        return self._answers[key]
 
     def reason(self, unit: Unit) -> str:
         mine, theirs = self._claimant.queue.name, unit.job.queue
