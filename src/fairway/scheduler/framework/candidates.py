@@ -124,7 +124,7 @@ def _may_park(session: Session, template: GangTemplate) -> bool:
     return (
         bool(shapes)
         and session.order.can_group_equivalent_jobs
-        and not session.plugins.has_external
+        and session.plugins.keeps_columns()
         and not any(shape.best_effort or shape.has_pod_rules for shape in shapes)
         and not any(map(session.nodes.devices.uses_devices, shapes))
     )
