@@ -97,7 +97,11 @@ _EVICTED = Verdict(
 
 
 def candidates(session: Session) -> list[JobRun]:
-    """The first job of every class that may be placed, and every started job that waits for more."""
+    """The first job of every class that may be placed, and every started job that waits for more.
+
+    What fits on no node is left out, whether it has started or not: it does not count as the head of its namespace
+    either, which ties between namespaces look at.
+    """
     parking = session.nodes.kernel.parking
     parking.sync(session.state.waiting, session.nodes.snapshot)
     found: list[JobRun] = []
