@@ -25,8 +25,9 @@ WRONG = {
 @pytest.mark.parametrize("kind", WRONG)
 def test_it_is_shown_and_everything_else_goes_on(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "s.db"
-    objects = [queue("bad"), pod("bad", cpu=1), group("bad"), node("bad", cpu=1)]
-    after(made(node("n", cpu=2), pod("good", cpu=1, annotations=running_for("1h")), *objects, path=path), 5).close()
+    good = pod("good", cpu=1, annotations=running_for("1h"))
+    bad = {"Queue": queue("bad"), "Pod": pod("bad", cpu=1), "PodGroup": group("bad"), "Node": node("bad", cpu=1)}[kind]
+    after(made(node("n", cpu=2), good, bad, path=path), 5).close()
     field, spec = WRONG[kind]
     body = json.dumps({"metadata": {"name": "bad"}, "spec": spec}).encode()
     with sqlite3.connect(path) as connection:
