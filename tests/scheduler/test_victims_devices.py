@@ -4,6 +4,7 @@ from collections import Counter
 from itertools import permutations, product
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -18,7 +19,7 @@ from fairway.scheduler.eviction.index import VictimIndex, victim_index
 from support import objects as make
 from support.contention import DAY, acting, cycle
 from support.devices import asking, device_node, gpu, kind_class, memory_class, resource_class, term
-from support.effort import examples
+from support.effort import LONG
 from support.engine import policy, state_of
 from support.objects import BEGIN
 
@@ -166,7 +167,8 @@ def fit_there(objects: list[Any], places: dict[str, str], gone: set[str]) -> boo
     return len(decide(state_of(left), placing, BEGIN + DAY * SECOND).bindings) == len(places)
 
 
-@settings(some, max_examples=examples(5, 200))
+@pytest.mark.skipif(not LONG, reason="takes minutes; FAIRWAY_LONG=1 runs it")
+@settings(some, max_examples=200)
 @given(full())
 def test_over_a_whole_plan_all_that_are_nominated_fit_and_no_victim_can_be_spared(objects):
     """Every way to place the pods of all claimants is tried, with each victim back."""

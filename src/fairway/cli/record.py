@@ -15,7 +15,7 @@ Examples:
   fairway record --kubeconfig ~/.kube/config --out snapshot/
   fairway plan -f snapshot/objects                          decide on it
   fairway explain team/train -f snapshot/objects
-  fairway replay snapshot/cycle --at 0 --policy other.yaml  what another policy would decide"""
+  fairway replay snapshot/cycle --at 0 --policy p.yaml  by another policy"""
 )
 @manifests_options
 @click.option("--out", required=True, metavar="FOLDER", help="Where to write; made where it is not there.")
