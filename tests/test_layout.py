@@ -40,6 +40,12 @@ def test_the_drawn_tree_of_errors_is_the_real_one():
     assert set(real) - set(drawn) <= {"ProblemsError"}, "an error is missing in the drawing"
 
 
+def test_no_two_test_files_share_a_name():
+    """pytest imports test files by their names alone: of two, the second would be an error on a clean machine."""
+    names = Counter(path.name for path in (ROOT / "tests").rglob("test_*.py"))
+    assert [name for name, times in names.items() if times > 1] == []
+
+
 def test_every_package_is_in_a_layer_and_on_the_architecture_page():
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     layered = re.findall(r"\w+", " ".join(contracts[0]["layers"]))

@@ -18,6 +18,8 @@ from fairway.cli.simulate import read_policy
 URL = "http://127.0.0.1:7333"
 TURNS = 300
 """Turns of the event loop that a test waits at most for something to come to pass."""
+SCROLL_BAR = "▁▂▃▄▅▆▇█"
+"""What the last column of a scroll bar is painted with; it comes one refresh after the lines beside it."""
 
 
 class HeldPace:
@@ -86,7 +88,7 @@ def demo_screen(minutes: int) -> list[str]:
 
     async def use(screen: Watched) -> None:
         await screen.until("q stop")
-        lines.extend(line.rstrip() for line in screen.lines())
+        lines.extend(line[:-1].rstrip() if line[-1:] in SCROLL_BAR else line.rstrip() for line in screen.lines())
 
     scenario = demo_scenario()
     sandbox = demo_after(minutes, read_policy(scenario, None))
