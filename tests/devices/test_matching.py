@@ -9,8 +9,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from devices.slow_matching import Choice, first
+from fairway.devices.match import matching
 from fairway.devices.match.capacity import FreeSlots, Portion
-from fairway.devices.match.matching import Apart, Pick, SlotRequest, assign
+from fairway.devices.match.matching import Apart, Pick, Search, SlotRequest, assign
 from fairway.devices.model.device import CounterUse, Device
 from fairway.devices.model.inventory import Inventory
 from fairway.devices.select.flow import can_serve
@@ -140,6 +141,26 @@ def test_shared_counters_are_never_exceeded() -> None:
     assert assign(free, [SlotRequest((0,)), SlotRequest((1,))]) is not None
     assert assign(free, [SlotRequest((0,)), SlotRequest((1,)), SlotRequest((2,))]) is None
     assert assign(free, [SlotRequest((0, 1)), SlotRequest((2,))]) is not None
+
+
+@pytest.mark.parametrize(("limit", "found"), [(0, False), (1, True)])
+def test_a_search_beyond_the_limit_gives_up(limit: int, found: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matching, "MAX_STEPS", limit)
+    free = FreeSlots(Inventory([device("a", shareable=True)]))
+    assert Search(free, [SlotRequest((0,), milli=500)]).possible() is found, "one fraction takes one step"
+
+
+def test_a_device_that_another_request_needs_is_left_and_the_next_ones_are_taken() -> None:
+    free = FreeSlots(Inventory([device("a", shareable=True), device("b"), device("c")]))
+    requests = [SlotRequest((0, 1, 2), 2), SlotRequest((0,), milli=500)]
+    assert choice_of(assign(free, requests), requests) == ((1, 2), (0,))
+
+
+def test_as_many_units_of_a_device_are_taken_as_others_leave() -> None:
+    """Of three units of `a` two may go: one is for the second request. The fraction makes it a search."""
+    free = FreeSlots(Inventory([device("a", 3), device("b", 3), device("c", shareable=True)]))
+    requests = [SlotRequest((0, 1), 4), SlotRequest((0,)), SlotRequest((2,), milli=500)]
+    assert choice_of(assign(free, requests), requests) == ((0, 0, 1, 1), (0,), (2,))
 
 
 def test_more_of_like_devices_than_there_are_costs_no_more_than_all_of_them() -> None:

@@ -222,3 +222,21 @@ def test_absurd_amounts_are_refused() -> None:
         recorded = {"fairway.dev/ledger": '{"one": {"memory": "7Ei"}}'}
         state.upsert(decision(name, ["one"], **recorded))
     assert entries(state) == {}
+
+
+DISABLED = {"cluster.open-cluster-management.io/experimental-scheduling-disable": "true"}
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (placement(), False),
+        (placement(**NEEDS), True),
+        (placement(**NEEDS, annotations=DISABLED), False),
+    ],
+    ids=["no requirements", "requirements", "requirements, but scheduling is disabled"],
+)
+def test_whether_capacity_is_overdrawn_is_said_where_it_was_looked_at(given: Any, told: bool) -> None:
+    types = [item.type for item in decide(roomy("one"), given).conditions]
+    expected = ["PlacementSatisfied", "PlacementMisconfigured"]
+    assert types == ([*expected, "PlacementOverdrawn"] if told else expected)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fairway.fleet.scores import MISSING, balance_table, best, by_amount, by_ratio, preference, ranked
@@ -181,3 +183,22 @@ def test_who_is_chosen_is_who_the_slow_cut_chooses(
         {name: points[slot] for name, slot in by_name.items()}, {str(rank[slot]) for slot in chosen}, count, gain
     )
     assert [str(rank[slot]) for slot in fast] == slow
+
+
+@example([0, 0], range(6), {1}, 1)
+@given(
+    st.lists(st.integers(-3, 3), min_size=1, max_size=6),
+    st.permutations(range(6)),
+    st.sets(st.integers(0, 5)),
+    st.integers(0, 2),
+)
+def test_clusters_come_by_points_with_the_gain_of_chosen_ones_and_then_by_name(
+    points: list[int], order: Sequence[int], chosen: set[int], gain: int
+) -> None:
+    slots = range(len(points))
+    names = [sorted(order[: len(points)]).index(place) for place in order[: len(points)]]
+    kept = np.array([slot for slot in slots if slot in chosen], dtype=np.int64)
+    ahead = [2 * points[slot] + (2 * gain - 1 if gain and slot in chosen else 0) for slot in slots]
+    keys = preference(np.array(points), np.array(names), np.arange(len(points)), kept, gain)
+    assert len(set(keys.tolist())) == len(points), "no two are level"
+    assert keys.argsort().tolist() == sorted(slots, key=lambda slot: (-ahead[slot], names[slot]))

@@ -331,6 +331,18 @@ def test_a_victim_that_a_later_claimant_makes_needless_is_spared():
     assert (evicted(full), nominations(full)) == (["large", "small"], {"first": "n1", "second": "n2"})
 
 
+def test_a_claimant_that_is_partly_on_free_capacity_spares_its_victim_too():
+    """One pod of the gang goes to n2, which is free, the other takes small; later n3 has free capacity for that one."""
+    cluster = [make.node("n1", cpu=2), make.node("n2", cpu=2), make.node("n3", cpu=4)]
+    pods = [low("small", "n1", cpu=2), low("large", "n3", cpu=4, priority=1)]
+    gang = waiting_gang("first", 2, priority=10, created=1, cpu=2)
+    alone = plan(cluster, pods, gang, policy=POLICY)
+    assert (evicted(alone), sorted(nominations(alone).values())) == (["small"], ["n1", "n2"])
+    found = plan(cluster, pods, gang, high("second", created=2, cpu=2, **on("n3")), policy=POLICY)
+    assert evicted(found) == ["large"]
+    assert sorted(nominations(found).values()) == ["n2", "n3", "n3"]
+
+
 def test_claimants_exchange_places_if_that_spares_a_victim():
     """The small one is nominated to n1 first; once the gang has gone for the big one, n2 takes the small one, too."""
     cluster = [make.node("n1", cpu=6), make.node("n2", cpu=2)]

@@ -1,7 +1,7 @@
 """Runs the engine on objects as `fairway plan` does, and checks after every run that the state is sound."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fairway.api.kinds import ApiObject
@@ -24,7 +24,7 @@ PLUGINS = ("priority", "gang", "conformance", "drf", "predicates", "proportion",
 
 def policy(
     *,
-    actions: str = "enqueue, allocate, backfill",
+    actions: str | Sequence[Mapping[str, Any]] = "enqueue, allocate, backfill",
     plugins: Iterable[str] = PLUGINS,
     registry: Registry | None = None,
     **arguments: Mapping[str, Any],

@@ -72,11 +72,6 @@ class CarriedStarts:
     def was_hard(self, job: JobRun) -> bool:
         return job in self._found and self._records[job].hard
 
-    def forget(self, job: JobRun) -> None:
-        """The job has no planned start any more."""
-        self._found.pop(job, None)
-        self._timeline.drop(job)
-
     def restore(self, job: JobRun) -> None:
         """Take again what a job's carried planned start needs."""
         if job in self._found:

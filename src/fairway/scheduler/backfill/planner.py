@@ -135,7 +135,7 @@ class Planner:
             if by is not None:
                 line.replace_top()
                 self._session.outcomes.record_wait_reason(job, self._blocks.verdict(by))
-                self._carried.forget(job)
+                self._timeline.drop(job)
                 continue
             if self._carried.stands(job):
                 line.replace_top()
