@@ -45,6 +45,8 @@ class ObjectStore:
         self._told: dict[ObjectKey, ApiObject] = {}
         """What the state counts with."""
         self._sent: dict[ObjectKey, list[Change]] = {}
+        self._made: dict[ObjectKey, ApiObject | None] = {}
+        """What the changes under way make of their objects; whatever changes either forgets it."""
         self._dirty: dict[ObjectKey, ApiObject | None] = {}
         """Keys that may have changed since the last batch, in order. What was deleted in between has its last version
         here, so that an object that was created again under its name is told as a deletion and an addition.
@@ -58,9 +60,15 @@ class ObjectStore:
 
     def get(self, key: ObjectKey) -> ApiObject | None:
         """The effective object."""
+        if key in self._made:
+            return self._made[key]
         thing = self._seen.get(key[0], _NOTHING).get(key)
-        for change in self._sent.get(key, ()):
+        changes = self._sent.get(key)
+        if changes is None:
+            return thing
+        for change in changes:
             thing = change.onto(thing)
+        self._made[key] = thing
         return thing
 
     def of_kind(self, kind: str) -> Iterator[tuple[ObjectKey, ApiObject]]:
@@ -101,6 +109,7 @@ class ObjectStore:
         if known is not None and (known is thing or _is_old_news(thing, known)):
             return
         of_kind[key] = thing
+        self._made.pop(key, None)
         changes = self._sent.get(key, _NONE)
         left = _still_under_way(changes, thing) if changes else changes
         if len(left) != len(changes):
@@ -119,6 +128,7 @@ class ObjectStore:
         if known is None and key not in self._sent and key not in self._told:
             return
         of_kind.pop(key, None)
+        self._made.pop(key, None)
         self._sent.pop(key, None)
         self._dirty[key] = thing
 
@@ -137,6 +147,7 @@ class ObjectStore:
         """Changes leave for the world: from now on they count."""
         for change in changes:
             self._sent.setdefault(change.key, []).append(change)
+            self._made.pop(change.key, None)
             self._dirty.setdefault(change.key, None)
             self._ours[change.key] = self.get(change.key)
 
@@ -188,6 +199,7 @@ class ObjectStore:
             self.nominated.discard(key)
 
     def _keep(self, key: ObjectKey, changes: list[Change]) -> None:
+        self._made.pop(key, None)
         if changes:
             self._sent[key] = changes
         else:

@@ -59,6 +59,8 @@ class ApiClient:
             "Accept": JSON,
             "Accept-Encoding": "identity",  # the server would compress large lists, and that costs both sides more
         }
+        self._common: tuple[str, dict[str, dict[str, str]]] = ("", {})
+        """The headers of requests by the type of their body, for the authorization that was used last."""
         self._session: aiohttp.ClientSession | None = None
         self._contexts: dict[Certificate | None, ssl.SSLContext] = {}
 
@@ -164,22 +166,30 @@ class ApiClient:
         authorization: str,
         certificate: Certificate | None,
     ) -> aiohttp.ClientResponse:
-        headers = self._headers
-        if request.body is not None:
-            headers = {**headers, "Content-Type": request.content_type}
-        if authorization:
-            headers = {**headers, "Authorization": authorization}
         return await self._pool().request(
             request.method,
             url,
             data=request.body,
-            headers=headers,
+            headers=self._headers_of(authorization, "" if request.body is None else request.content_type),
             timeout=limit,
             ssl=self._context(certificate),
             server_hostname=self.connection.trust.server_name,
             proxy=self.connection.proxy,
             allow_redirects=False,
         )
+
+    def _headers_of(self, authorization: str, content_type: str) -> dict[str, str]:
+        if self._common[0] != authorization:
+            self._common = (authorization, {})
+        found = self._common[1].get(content_type)
+        if found is None:
+            found = {**self._headers}
+            if content_type:
+                found["Content-Type"] = content_type
+            if authorization:
+                found["Authorization"] = authorization
+            self._common[1][content_type] = found
+        return found
 
     def _pool(self) -> aiohttp.ClientSession:
         """Made on first use, since it belongs to the event loop that runs then. Its size is what its users ask for:

@@ -100,13 +100,15 @@ class EventWriter:
             jobs.setdefault(binding.job, []).append(binding)
         for placed in jobs.values():
             task = self._state.tasks.get(placed[0].pod)
-            about = None if task is None else self._about(task.job)
-            if task is None or about is None:
+            if task is None:
                 continue
             self._reasons.forget(task.job.identity)
+            if task.job.alone and not self._lone_pods:
+                continue
+            about = self._about(task.job)
+            if about is None:
+                continue
             if task.job.alone:
-                if not self._lone_pods:
-                    continue
                 note = f"assigned {placed[0].pod} to {placed[0].node}"
             else:
                 pods, nodes = len(placed), len({binding.node for binding in placed})

@@ -9,12 +9,10 @@ time, all workers pause together, so that a server in trouble is not asked by ea
 from __future__ import annotations
 
 import asyncio
-import heapq
 from collections import deque
 from collections.abc import Callable, Hashable
 from enum import IntEnum
 from functools import partial
-from itertools import count
 from random import Random
 
 from fairway.kube.backoff import Backoff
@@ -51,7 +49,7 @@ class WriteRank(IntEnum):
 class QueuedWrite:
     """One write: how to make its script anew for each try, and whom to tell how it ended."""
 
-    __slots__ = ("ended", "is_overtaken", "lane", "last_sent", "number", "rank", "script", "tries")
+    __slots__ = ("ended", "is_overtaken", "lane", "last_sent", "rank", "script", "tries")
 
     def __init__(
         self, lane: Hashable, rank: WriteRank, script: Callable[[], Script], ended: Callable[[Ending], None]
@@ -60,13 +58,9 @@ class QueuedWrite:
         self.rank = rank
         self.script = script
         self.ended = ended
-        self.number = 0
         self.tries = 0
         self.last_sent: float | None = None
         self.is_overtaken = False
-
-    def __lt__(self, other: QueuedWrite) -> bool:
-        return (self.rank, self.number) < (other.rank, other.number)
 
 
 class WriteQueue:
@@ -87,11 +81,12 @@ class WriteQueue:
         self._random = random or Random()
         self._pause = Backoff(self._random, longest=LONGEST_PAUSE)
         self._resume_at = 0.0
-        self._ready: list[QueuedWrite] = []
-        """A heap of the first write of each lane."""
-        self._lanes: dict[Hashable, deque[QueuedWrite]] = {}
-        """The writes of each object, the one that is ready or under way first."""
-        self._numbers = count()
+        self._ready: tuple[deque[QueuedWrite], ...] = tuple(deque() for _ in WriteRank)
+        """By rank, in the order in which they leave."""
+        self._first: dict[Hashable, QueuedWrite] = {}
+        """Of each lane the write that is ready, under way or waiting for another try."""
+        self._behind: dict[Hashable, deque[QueuedWrite]] = {}
+        """The writes behind that one, where there are any."""
         self._idle: deque[asyncio.Future[None]] = deque()
         self._workers: list[asyncio.Task[None]] = []
         self._unended = dict.fromkeys(WriteRank, 0)
@@ -126,31 +121,41 @@ class WriteQueue:
         return True
 
     def add(self, write: QueuedWrite) -> None:
-        write.number = next(self._numbers)
         self._unended[write.rank] += 1
-        lane = self._lanes.get(write.lane)
-        if lane is None:
-            self._lanes[write.lane] = deque([write])
-            self._make_ready(write)
-            return
-        if write.rank < WriteRank.STATUS:
+        lane = write.lane
+        if lane in self._first and write.rank < WriteRank.STATUS:
             self._overtake(lane)
-        lane.append(write)
-        if lane[0] is write:
+        if lane in self._first:
+            self._behind.setdefault(lane, deque()).append(write)
+        else:
+            self._first[lane] = write
             self._make_ready(write)
 
-    def _overtake(self, lane: deque[QueuedWrite]) -> None:
+    def _overtake(self, lane: Hashable) -> None:
         """What decides something does not wait behind what only tells, and makes it untrue."""
-        for told in [write for write in lane if write.rank >= WriteRank.STATUS and not write.tries]:
-            lane.remove(told)
-            told.is_overtaken = True
-            self._unended[told.rank] -= 1
-            told.ended(Ending(WriteResult.REFUSED, "overtaken"))
+        writes = [self._first.pop(lane), *self._behind.pop(lane, ())]
+        overtaken = [write for write in writes if write.rank >= WriteRank.STATUS and not write.tries]
+        left = [write for write in writes if write not in overtaken]
+        if left:
+            self._first[lane] = left[0]
+            if len(left) > 1:
+                self._behind[lane] = deque(left[1:])
+            if left[0] is not writes[0]:
+                self._make_ready(left[0])
+        for write in overtaken:
+            write.is_overtaken = True
+            self._unended[write.rank] -= 1
+            write.ended(Ending(WriteResult.REFUSED, "overtaken"))
 
     # -- workers ---------------------------------------------------------------------------------------------
 
     def _make_ready(self, write: QueuedWrite) -> None:
-        heapq.heappush(self._ready, write)
+        """Among its equals in order; one that was tried before goes first, since it came before."""
+        equals = self._ready[write.rank]
+        if write.tries:
+            equals.appendleft(write)
+        else:
+            equals.append(write)
         while self._idle:
             waiter = self._idle.popleft()
             if not waiter.done():
@@ -160,15 +165,17 @@ class WriteQueue:
     async def _work(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            while not self._ready:
+            while not any(self._ready):
                 waiter = loop.create_future()
                 self._idle.append(waiter)
                 await waiter
-            wait = self._resume_at - loop.time()
-            if wait > 0:
-                await asyncio.sleep(wait)
-                continue
-            write = heapq.heappop(self._ready)
+            if self._resume_at:
+                wait = self._resume_at - loop.time()
+                if wait > 0:
+                    await asyncio.sleep(wait)
+                    continue
+                self._resume_at = 0.0
+            write = next(equals for equals in self._ready if equals).popleft()
             if not write.is_overtaken:
                 await self._perform(write)
 
@@ -222,12 +229,13 @@ class WriteQueue:
 
     def _end(self, write: QueuedWrite, ending: Ending) -> None:
         self._unended[write.rank] -= 1
-        lane = self._lanes[write.lane]
-        lane.popleft()
-        if lane:
-            self._make_ready(lane[0])
+        behind = self._behind.get(write.lane)
+        if behind:
+            following = self._first[write.lane] = behind.popleft()
+            self._make_ready(following)
         else:
-            del self._lanes[write.lane]
+            del self._first[write.lane]
+            self._behind.pop(write.lane, None)
         self._calm.set()
         write.ended(ending)
 
