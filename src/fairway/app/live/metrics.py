@@ -8,11 +8,42 @@ _CYCLE_SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5,
 _REQUEST_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
-class RunMetrics:
-    """One of each process. Counters may be changed on any thread."""
+class ProgramMetrics:
+    """Of reading, writing and the lease: what all programs have. Counters may be changed on any thread."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        counter, gauge, histogram = self._counter, self._gauge, self._histogram
+        self.requests = counter("fairway_api_requests", "Requests that write, by method and status.", "method", "code")
+        self.request_seconds = histogram(
+            "fairway_api_request_duration_seconds", "Time of one request that writes.", _REQUEST_SECONDS
+        )
+        self.unreadable = counter("fairway_unreadable_objects", "Objects that were left out, by kind.", "kind")
+        self.relists = counter("fairway_relists", "Lists made again because a watch could not go on.", "kind")
+        self.read_failures = counter("fairway_read_failures", "Lists and watches that failed.", "kind")
+        self.objects = gauge("fairway_listed_objects", "Objects in the last list, by kind.", "kind")
+        self.leads = gauge("fairway_leader", "1 if this replica decides.")
+        self.ready = gauge("fairway_ready", "1 if all kinds were listed.")
+        self.events_dropped = gauge("fairway_events_dropped_total", "Events that were not written for lack of time.")
+
+    def text(self) -> bytes:
+        return generate_latest(self.registry)
+
+    def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
+        return Counter(name, meaning, labels, registry=self.registry)
+
+    def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:
+        return Gauge(name, meaning, labels, registry=self.registry)
+
+    def _histogram(self, name: str, meaning: str, buckets: tuple[float, ...]) -> Histogram:
+        return Histogram(name, meaning, buckets=buckets, registry=self.registry)
+
+
+class RunMetrics(ProgramMetrics):
+    """Of the scheduler."""
+
+    def __init__(self) -> None:
+        super().__init__()
         counter, gauge, histogram = self._counter, self._gauge, self._histogram
         # as kube-scheduler
         self.pending_pods = gauge("scheduler_pending_pods", "Pods that wait.", "queue")
@@ -27,31 +58,8 @@ class RunMetrics:
             "fairway_changes", "Changes of plans, by kind and by what became of them.", "kind", "result"
         )
         self.unanswered = gauge("fairway_unanswered_changes", "Changes that are not answered yet.")
-        self.requests = counter("fairway_api_requests", "Requests that write, by method and status.", "method", "code")
-        self.request_seconds = histogram(
-            "fairway_api_request_duration_seconds", "Time of one request that writes.", _REQUEST_SECONDS
-        )
-        self.unreadable = counter("fairway_unreadable_objects", "Objects that were left out, by kind.", "kind")
-        self.relists = counter("fairway_relists", "Lists made again because a watch could not go on.", "kind")
-        self.read_failures = counter("fairway_read_failures", "Lists and watches that failed.", "kind")
-        self.objects = gauge("fairway_listed_objects", "Objects in the last list, by kind.", "kind")
-        self.leads = gauge("fairway_leader", "1 if this replica decides.")
-        self.ready = gauge("fairway_ready", "1 if all kinds were listed.")
         self.policy_reloads = counter("fairway_policy_reloads", "Policies read, by result.", "result")
         self.shadow = counter("fairway_shadow_differences", "Entries in which the shadow policy differs.", "kind")
         self.broken_gangs = counter(
             "fairway_broken_gangs", "Gangs evicted because they could not be completed in time."
         )
-        self.events_dropped = gauge("fairway_events_dropped_total", "Events that were not written for lack of time.")
-
-    def text(self) -> bytes:
-        return generate_latest(self.registry)
-
-    def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
-        return Counter(name, meaning, labels, registry=self.registry)
-
-    def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:
-        return Gauge(name, meaning, labels, registry=self.registry)
-
-    def _histogram(self, name: str, meaning: str, buckets: tuple[float, ...]) -> Histogram:
-        return Histogram(name, meaning, buckets=buckets, registry=self.registry)

@@ -8,7 +8,7 @@ from prometheus_client import Counter
 
 from fairway.api.kinds import Kind
 from fairway.app.live.logs import RunLog
-from fairway.app.live.metrics import RunMetrics
+from fairway.app.live.metrics import ProgramMetrics, RunMetrics
 from fairway.drive.change import Bind, Change, Evict
 from fairway.drive.loop import Cycle
 from fairway.drive.world import title
@@ -24,7 +24,7 @@ MOST_NAMED = 10_000
 class ReadingObserver:
     """Of reflectors: on the asyncio thread."""
 
-    def __init__(self, log: RunLog, metrics: RunMetrics) -> None:
+    def __init__(self, log: RunLog, metrics: ProgramMetrics) -> None:
         self._log = log
         self._metrics = metrics
         self._named: set[tuple[str, str]] = set()
@@ -105,7 +105,7 @@ class LoopObserver:
 class RequestObserver:
     """Of requests that write: on the asyncio thread."""
 
-    def __init__(self, metrics: RunMetrics) -> None:
+    def __init__(self, metrics: ProgramMetrics) -> None:
         self._metrics = metrics
         self._counters: dict[tuple[str, int], Counter] = {}
 

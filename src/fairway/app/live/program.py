@@ -1,0 +1,280 @@
+"""`KubeProgram`: what every program does that watches an API server, decides, and writes.
+
+Two threads (K5). The event loop has sockets, the lease and time limits, and is the main thread, for signals; the other
+has the state and decides. Whatever ends the deciding thread ends the process: a new one knows all it needs from the
+server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import signal
+import socket
+import threading
+import traceback
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine, Sequence
+from functools import partial
+from random import Random
+from typing import Any, ClassVar, Protocol
+from uuid import uuid4
+
+from fairway.api.kinds import Kind
+from fairway.app.live.health import HealthServer
+from fairway.app.live.logs import RunLog
+from fairway.app.live.metrics import ProgramMetrics
+from fairway.app.live.observing import ReadingObserver, RequestObserver
+from fairway.app.live.settings import LeaderElection
+from fairway.clock import wall_clock
+from fairway.kube.client import ApiClient
+from fairway.kube.connection import Connection
+from fairway.kube.feed import Feed
+from fairway.kube.lease import Elector, LeaseSettings, boot_clock
+from fairway.kube.lease_keeper import LeaseKeeper
+from fairway.kube.loop_thread import Courier, LoopThread
+from fairway.kube.reflector import Delivery, ReadObserver, Reflector
+from fairway.kube.slim import Sharing
+from fairway.kube.write_queue import WriteQueue, WriteRank
+
+FINISH = 20.0
+"""Seconds that writes have to end after the signal to stop; a pod has 30 by default."""
+FINISH_TALK = 2.0
+"""Seconds for statuses and events after that."""
+FAILED = 70
+YOUNG = 100_000
+"""New objects after which the garbage collector looks at them. Nearly all that a cycle makes is freed at once without
+it; by default it would look after every 700, and cost as much as a decision.
+"""
+
+
+class ProgramSettings(Protocol):
+    """What every program can be told."""
+
+    @property
+    def connections(self) -> int: ...
+
+    @property
+    def dry_run(self) -> bool: ...
+
+    @property
+    def http_address(self) -> str: ...
+
+    @property
+    def leader_election(self) -> LeaderElection: ...
+
+
+class KubeProgram(ABC):
+    """One run. `run` returns the exit code."""
+
+    kinds: ClassVar[tuple[Kind, ...]]
+    """What is watched."""
+
+    def __init__(
+        self,
+        settings: ProgramSettings,
+        connection: Connection,
+        log: RunLog,
+        metrics: ProgramMetrics,
+        random: Random | None = None,
+    ) -> None:
+        self._common = settings
+        self._client = ApiClient(connection)
+        self._log = log
+        self._random = random or Random()
+        self._program_metrics = metrics
+        self._thread = LoopThread()
+        self._complete = False
+        self._leads = False
+        self._failure: BaseException | None = None
+        self._stop: asyncio.Event
+        self._sockets: asyncio.AbstractEventLoop
+        self._queue: WriteQueue
+        self._courier: Courier
+        self._lease: LeaseKeeper | None = None
+        self._feed: Feed
+        self.health = HealthServer(self._is_healthy, self._is_ready, self._metrics_text)
+        self.ready = threading.Event()
+        """All kinds were listed; for tests."""
+
+    # -- what a program adds ---------------------------------------------------------------------------------
+
+    @abstractmethod
+    async def _prepare(self) -> None:
+        """Make all parts, the feed among them; on the event loop's thread, before anything is read."""
+
+    @abstractmethod
+    def _lead_if_complete(self) -> None:
+        """Begin to decide if all was read and this replica leads; else cease. On the loop's thread."""
+
+    @abstractmethod
+    def _catch_up(self) -> None:
+        """All kinds were listed once. On the loop's thread."""
+
+    def _tasks(self) -> Sequence[Coroutine[Any, Any, None]]:
+        """What goes on beside reading and writing."""
+        return ()
+
+    def _scheduler_names(self) -> frozenset[str]:
+        """Whose pods are kept that have no node yet."""
+        return frozenset()
+
+    def _read_observer(self) -> ReadObserver:
+        return ReadingObserver(self._log, self._program_metrics)
+
+    # -- life ------------------------------------------------------------------------------------------------
+
+    async def run(self) -> int:
+        self._stop = asyncio.Event()
+        self._sockets = asyncio.get_running_loop()
+        await self._client.check()
+        self._queue = WriteQueue(self._client.send, may_write=self._may_write, workers=self._common.connections)
+        self._queue.on_request = RequestObserver(self._program_metrics)
+        self._courier = Courier(self._sockets, self._thread.hand_over)
+        self._lease = self._lease_keeper()
+        await self._prepare()
+        if self._common.http_address:
+            await self.health.start(self._common.http_address)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with contextlib.suppress(ValueError, RuntimeError):  # only the main thread gets signals
+                self._sockets.add_signal_handler(number, self.stop)
+        thread = threading.Thread(target=self._decide, name="fairway-loop", daemon=True)
+        thread.start()
+        tasks = [asyncio.create_task(reflector.run()) for reflector in self._reflectors()]
+        tasks += [asyncio.create_task(task) for task in self._tasks()]
+        self._queue.start()
+        try:
+            if self._lease is None:
+                self._led(True)
+            else:
+                tasks.append(asyncio.create_task(self._lease.keep()))
+            await self._stop.wait()
+            await self._finish()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            if self._lease is not None:
+                await self._lease.release()
+            self._thread.stop()
+            await asyncio.to_thread(thread.join, 10)
+            await self._queue.stop()
+            await self.health.close()
+            await self._client.close()
+        return self._exit_code()
+
+    def stop(self) -> None:
+        """On the event loop's thread: end cleanly."""
+        if not self._stop.is_set():
+            self._log.info("stopping")
+            self._stop.set()
+
+    async def _finish(self) -> None:
+        """No new decision; what was decided is written; then others may know at once that we are gone."""
+        decided = threading.Event()
+
+        def last_decision() -> None:
+            self._complete = False
+            self._lead_if_complete()
+            decided.set()
+
+        if self._failure is None:
+            self._thread.hand_over(last_decision)
+            await asyncio.to_thread(decided.wait, FINISH)
+        if not await self._queue.settle(WriteRank.RESERVATION, FINISH):
+            self._log.warning("writes were not answered in time", writes=self._queue.unended(WriteRank.RESERVATION))
+        await self._queue.settle(WriteRank.EVENT, FINISH_TALK)
+
+    def _exit_code(self) -> int:
+        if self._failure is None:
+            self._log.info("stopped")
+            return 0
+        lines = "".join(traceback.format_exception(self._failure))
+        self._log.error("this is an error in Fairway, please report it", traceback=lines)
+        return FAILED
+
+    # -- parts -----------------------------------------------------------------------------------------------
+
+    def _lease_keeper(self) -> LeaseKeeper | None:
+        chosen = self._common.leader_election
+        if not chosen.enabled or self._common.dry_run:
+            return None
+        lease = LeaseSettings(
+            identity=f"{socket.gethostname()}_{uuid4()}",
+            namespace=chosen.namespace or self._client.connection.namespace,
+            name=chosen.name,
+            duration=chosen.duration,
+            renew_deadline=chosen.renew_deadline,
+            retry=chosen.retry,
+        )
+        return LeaseKeeper(Elector(lease, boot_clock, wall_clock), self._client.send, self._led)
+
+    def _reflectors(self) -> list[Reflector]:
+        sharing = Sharing()
+        observer = self._read_observer()
+        return [
+            Reflector(
+                self._client,
+                kind,
+                self._deliver,
+                observer,
+                scheduler_names=self._scheduler_names(),
+                sharing=sharing,
+                random=self._random,
+            )
+            for kind in self.kinds
+        ]
+
+    # -- between the threads -----------------------------------------------------------------------------------
+
+    def _deliver(self, delivery: Delivery) -> None:
+        self._courier.send(partial(self._feed.take, delivery))
+
+    def _decide(self) -> None:
+        """The deciding thread."""
+        try:
+            self._thread.run()
+        except BaseException as error:
+            self._failure = error
+            self._sockets.call_soon_threadsafe(self._stop.set)
+
+    def _led(self, leads: bool) -> None:
+        """This replica may decide, or may not any more."""
+        self._leads = leads
+        self._program_metrics.leads.set(int(leads))
+        self._log.info("leading" if leads else "not leading")
+        self._thread.hand_over(self._lead_if_complete)
+
+    def _may_write(self) -> bool:
+        """Asked before every request that changes something (K13): the clock decides, not what we were told last."""
+        return self._leads if self._lease is None else self._lease.elector.may_write()
+
+    # -- on the loop's thread ----------------------------------------------------------------------------------
+
+    def _listed(self) -> None:
+        """All kinds were listed once: decisions may begin."""
+        self._complete = True
+        self._catch_up()
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(YOUNG, 20, 100)
+        self._program_metrics.ready.set(1)
+        self.ready.set()
+        self._lead_if_complete()
+
+    # -- health ------------------------------------------------------------------------------------------------
+
+    def _is_healthy(self) -> tuple[bool, str]:
+        return self._failure is None, "ok" if self._failure is None else "the deciding thread has ended"
+
+    def _is_ready(self) -> tuple[bool, str]:
+        if self._stop.is_set():
+            return False, "stopping"
+        if self._lease is not None and not self._lease.elector.is_known:
+            return False, "the lease was not read yet"
+        awaited = self._feed.awaited
+        return not awaited, f"not listed yet: {', '.join(awaited)}" if awaited else "ok"
+
+    def _metrics_text(self) -> bytes:
+        return self._program_metrics.text()
