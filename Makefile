@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help sandbox test kube-test fuzz lint check bench bench-live experiments docs lock clean
+.PHONY: help sandbox test kube-test kube-chaos fuzz lint check bench bench-live experiments docs lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -27,6 +27,11 @@ kube-test: $(READY)  ## run the tests on a real API server, which is built once 
 	@if PYTHONPATH=tests $(BIN)/python -m kube.controlplane.build; then \
 	  FAIRWAY_KUBE=1 $(BIN)/python -m pytest -q tests/kube; \
 	else [ $$? = 3 ] && echo "kube-test: skipped"; fi
+
+kube-chaos: $(READY)  ## random stories with 200 kill -9 and 2,000 injected faults on a real API server (needs Go)
+	@if PYTHONPATH=tests $(BIN)/python -m kube.controlplane.build; then \
+	  FAIRWAY_KUBE=1 FAIRWAY_KILLS=200 $(BIN)/python -m pytest -q -s tests/kube/test_kube_chaos.py; \
+	else [ $$? = 3 ] && echo "kube-chaos: skipped"; fi
 
 fuzz: $(READY)  ## feed spoiled input to everything that reads some, for minutes
 	FAIRWAY_LONG=1 $(BIN)/python -m pytest -q -n auto tests/fuzz tests/property/test_no_endless_eviction.py

@@ -10,9 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from kube.cluster import Cluster
+from fairway.kube.install.bundle import objects
+from fairway.kube.install.options import InstallOptions
+from kube.access import grant, grant_in, may
+from kube.cluster import Cluster, eventually
 from kube.controlplane.build import missing
 from kube.controlplane.plane import ControlPlane, data_folder
+from kube.servers import apply
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -32,6 +36,7 @@ def a_control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Contro
     folder: Path = data_folder(tmp_path_factory.mktemp("plane"))
     plane = ControlPlane(folder)
     plane.start()
+    grant(plane)
     yield plane
     plane.stop()
     shutil.rmtree(folder, ignore_errors=True)
@@ -42,5 +47,14 @@ def a_cluster(plane: ControlPlane, request: pytest.FixtureRequest) -> Iterator[C
     """A namespace on the control plane, for one test."""
     name = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-").removeprefix("test-")
     cluster = Cluster(plane, name)
+    grant_in(plane, cluster.namespace)
     yield cluster
     cluster.clean()
+
+
+@pytest.fixture(name="installed")
+def an_installed_plane(plane: ControlPlane) -> ControlPlane:
+    """With all that `fairway install` prints."""
+    apply(plane, objects(InstallOptions()))
+    eventually(lambda: may(plane, "patch", "fairway.dev", "reservations"), "access is granted")
+    return plane

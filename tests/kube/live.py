@@ -24,7 +24,7 @@ class Live:
     """`with Live(cluster) as live:`; at its end the scheduler is stopped cleanly, and must have ended with 0."""
 
     def __init__(
-        self, cluster: Cluster, *, user: str = "admin", prepare: Prepare = lambda live: None, **settings: Any
+        self, cluster: Cluster, *, user: str = "scheduler", prepare: Prepare = lambda live: None, **settings: Any
     ) -> None:
         chosen = {
             "kubeconfig": str(cluster.plane.kubeconfig(user)),
@@ -56,6 +56,7 @@ class Live:
         self.stop()
         if kind is None:
             assert self.exit_code == 0
+            assert [line for line in self.lines if "forbidden" in str(line)] == []
 
     def stop(self) -> None:
         if self._thread.is_alive():

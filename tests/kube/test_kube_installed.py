@@ -2,35 +2,14 @@
 
 from __future__ import annotations
 
-import urllib.error
 from typing import Any
 
-import pytest
-
 from fairway.app.live.settings import LeaderElection
-from fairway.kube.install.bundle import objects
-from fairway.kube.install.options import InstallOptions
 from kube.cluster import Cluster, eventually
 from kube.controlplane.plane import ControlPlane
 from kube.live import Live
-from kube.servers import apply
 
 GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces"
-
-
-@pytest.fixture(name="installed", scope="module")
-def an_installed_plane(plane: ControlPlane) -> ControlPlane:
-    apply(plane, objects(InstallOptions()))
-
-    def known() -> bool:
-        try:
-            plane.call("GET", "/apis/fairway.dev/v1alpha1/reservations", user="scheduler")
-        except urllib.error.HTTPError:
-            return False
-        return True
-
-    eventually(known, "access is granted")
-    return plane
 
 
 def test_a_gang_and_a_lone_pod_under_the_access_that_is_installed(installed: ControlPlane, cluster: Cluster) -> None:

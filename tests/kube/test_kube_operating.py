@@ -14,6 +14,7 @@ import pytest
 
 from fairway.app.live.settings import LeaderElection, read_settings
 from fairway.errors import InputError
+from fairway.kube.write_queue import WriteRank
 from kube.cluster import Cluster, eventually
 from kube.live import Live
 
@@ -69,12 +70,12 @@ def test_a_policy_file_is_read_again_and_a_bad_one_keeps_the_old(cluster: Cluste
 def test_a_policy_in_a_config_map_is_read_again(cluster: Cluster) -> None:
     cluster.node("n")
     path = f"/api/v1/namespaces/{cluster.namespace}/configmaps"
-    cluster.make(path, {"metadata": {"name": "fairway"}, "data": {"policy.yaml": ONLY_ENQUEUE}})
-    with Live(cluster, policy_config_map=f"{cluster.namespace}/fairway", policy_interval=0.1) as live:
+    cluster.make(path, {"metadata": {"name": "fairway-policy"}, "data": {"policy.yaml": ONLY_ENQUEUE}})
+    with Live(cluster, policy_config_map=f"{cluster.namespace}/fairway-policy", policy_interval=0.1) as live:
         cluster.pod("p")
-        cluster.plane.call("PATCH", f"{path}/fairway", {"data": {"policy.yaml": "nonsense: 1"}}, kind="merge")
+        cluster.plane.call("PATCH", f"{path}/fairway-policy", {"data": {"policy.yaml": "nonsense: 1"}}, kind="merge")
         eventually(lambda: live.logged("policy refused, the last good one stays in use"))
-        cluster.plane.call("PATCH", f"{path}/fairway", {"data": {"policy.yaml": ALLOCATING}}, kind="merge")
+        cluster.plane.call("PATCH", f"{path}/fairway-policy", {"data": {"policy.yaml": ALLOCATING}}, kind="merge")
         eventually(lambda: cluster.places() == {"p": "n"})
 
 
@@ -109,7 +110,14 @@ def test_a_signal_ends_it_cleanly_and_the_lease_is_free(cluster: Cluster, number
     cluster.node("n", cpu=100)
     for index in range(20):
         cluster.pod(f"p{index}")
-    command = [sys.executable, "-m", "fairway.cli.main", "run", "--kubeconfig", str(cluster.plane.kubeconfig())]
+    command = [
+        sys.executable,
+        "-m",
+        "fairway.cli.main",
+        "run",
+        "--kubeconfig",
+        str(cluster.plane.kubeconfig("scheduler")),
+    ]
     command += ["--scheduler-names", cluster.scheduler, "--lease-namespace", cluster.namespace]
     command += ["--http-address", "127.0.0.1:0", "--log-format", "json"]
     run = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"})
@@ -150,7 +158,7 @@ def test_K13_a_replica_that_cannot_renew_writes_nothing_more(cluster: Cluster) -
         cluster.pod("p")
         eventually(lambda: not live.scheduler._leads)
         assert cluster.places() == {"p": ""}
-        assert live.scheduler._queue.unended() == 0
+        assert live.scheduler._queue.unended(WriteRank.RESERVATION) == 0
 
 
 async def _nothing() -> Any:

@@ -334,22 +334,22 @@ TEXTS = ["1 node is full", "2 nodes are full", "queue is closed", ""]
 def test_a_status_is_never_written_more_often_than_it_may(story: list[tuple[int, str, str]]) -> None:
     """State at once; a new text once it stood for ten seconds; numbers every ten seconds; nothing twice."""
     throttle: StatusThrottle[str] = StatusThrottle()
-    now, writes, wanted = 0, [(0, StatusFacts())], []
+    now, writes, wanted = 0, [(0, StatusFacts(), 0)], []
     for seconds, text, state in story:
         now += seconds * SECOND
         facts = StatusFacts((state,), text)
         wanted.append((now, facts))
         if throttle.is_due("x", facts, now):
             throttle.wrote("x", facts, now)
-            writes.append((now, facts))
-    for (before, old), (after, new) in pairwise(writes):
+            writes.append((now, facts, len(wanted)))
+    for (before, old, _), (after, new, known) in pairwise(writes):
         assert new != old
         if new.state != old.state or not old.text:
             continue
         if substance(new.text) == substance(old.text):
             assert after >= before + 10 * SECOND
         else:
-            since = [facts for at, facts in wanted if after - 10 * SECOND < at <= after]
+            since = [facts for at, facts in wanted[:known] if after - 10 * SECOND < at]
             assert all(substance(facts.text) == substance(new.text) for facts in since)
 
 

@@ -295,6 +295,34 @@ def test_K13_a_write_that_left_before_the_lease_ended_is_looked_at_until_it_is_k
     assert results == [WriteResult.DONE if was_done else WriteResult.REFUSED]
 
 
+def test_K13_requests_that_are_under_way_when_the_lease_ends_are_broken_off() -> None:
+    leads, ended = [True], Ended()
+    broken: list[str] = []
+    begun = asyncio.Event()
+
+    async def send(request: ApiRequest) -> ApiAnswer:
+        begun.set()
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            broken.append(request.path)
+            raise
+        return OK
+
+    async def story() -> None:
+        queue = WriteQueue(send, workers=1, may_write=lambda: leads[0], random=Random(0))
+        queue.start()
+        queue.add(write("w", ended, rank=WriteRank.EVENT))
+        await begun.wait()
+        leads[0] = False
+        queue.abandon()
+        await settled(queue)
+
+    played(story)
+    assert broken == ["w"]
+    assert [ending.result for _, ending in ended] == [WriteResult.REFUSED]
+
+
 def test_waiting_for_writes_to_end_has_a_limit() -> None:
     async def story() -> None:
         queue = queue_to(Server(*[NO_ANSWER] * 1000))

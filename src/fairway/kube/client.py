@@ -34,6 +34,10 @@ T = TypeVar("T")
 TIME_LIMIT = 30.0
 """Seconds for one answer."""
 CONNECT_LIMIT = 10.0
+UNACKNOWLEDGED = 5_000
+"""Milliseconds that the network may keep a request before the kernel gives it up: no longer than another replica waits
+after the deadline of this one, so that nothing arrives under the next leader.
+"""
 MAX_ANSWER = 256 << 20
 """Bytes of one answer; a page of 500 pods has a few million."""
 MAX_ERROR = 64 << 10
@@ -222,7 +226,12 @@ def _watched_socket(address: Any) -> socket.socket:
     family, kind, protocol, _, _ = address
     made = socket.socket(family=family, type=kind, proto=protocol)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3), ("TCP_USER_TIMEOUT", 30_000)):
+    for name, value in (
+        ("TCP_KEEPIDLE", 15),
+        ("TCP_KEEPINTVL", 5),
+        ("TCP_KEEPCNT", 3),
+        ("TCP_USER_TIMEOUT", UNACKNOWLEDGED),
+    ):
         if hasattr(socket, name):
             made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     return made

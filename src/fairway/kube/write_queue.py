@@ -90,6 +90,8 @@ class WriteQueue:
         self._idle: deque[asyncio.Future[None]] = deque()
         self._workers: list[asyncio.Task[None]] = []
         self._unended = dict.fromkeys(WriteRank, 0)
+        self._limits: set[asyncio.Timeout] = set()
+        """Of the requests that are under way and change something."""
         self._calm = asyncio.Event()
         self._calm.set()
         self.in_flight = 0
@@ -218,7 +220,7 @@ class WriteQueue:
             if not self._may_write():
                 return NO_ANSWER
             write.last_sent = begin
-        answer = await self._send(request)
+        answer = await (self._send(request) if request.method == "GET" else self._send_while_leading(request))
         if self.on_request is not None:
             self.on_request(request, answer, clock() - begin)
         if answer.ok:
@@ -226,6 +228,25 @@ class WriteQueue:
         elif _is_in_trouble(answer):
             self._resume_at = max(self._resume_at, clock() + self._pause.next(answer.retry_after))
         return answer
+
+    async def _send_while_leading(self, request: ApiRequest) -> ApiAnswer:
+        limit = asyncio.timeout(None)
+        self._limits.add(limit)
+        try:
+            async with limit:
+                return await self._send(request)
+        except TimeoutError:
+            return NO_ANSWER
+        finally:
+            self._limits.discard(limit)
+
+    def abandon(self) -> None:
+        """The lease is over: requests that are under way are broken off and their connections closed, so that what has
+        not arrived by now does not arrive under another leader.
+        """
+        now = asyncio.get_running_loop().time()
+        for limit in tuple(self._limits):
+            limit.reschedule(now)
 
     def _end(self, write: QueuedWrite, ending: Ending) -> None:
         self._unended[write.rank] -= 1

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 HERE = Path(__file__).parent
-NEEDED = ("etcd", "kube-apiserver")
+NEEDED = ("etcd", "kube-apiserver", "kubectl")
 _OTHER_PACKAGES = {"etcd": "go.etcd.io/etcd/server/v3"}
 
 

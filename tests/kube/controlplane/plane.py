@@ -28,6 +28,13 @@ from kube.controlplane.build import cache_folder
 SCHEDULER = "system:serviceaccount:fairway-system:fairway"
 """The user of the token `scheduler`."""
 _USERS = {"admin": ("admin", "system:masters"), "scheduler": (SCHEDULER, "system:serviceaccounts")}
+_AUDIT = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [{"level": "Metadata", "users": [SCHEDULER]}, {"level": "None"}],
+}
+"""What the scheduler asked for and whether it was allowed: a test run ends with a look at that (`kube.audit`)."""
 _PATIENCE = 180.0
 """Seconds for a server to become ready, on a machine that does much else."""
 
@@ -53,6 +60,12 @@ class ControlPlane:
         """Made by the server at its first start."""
         return self.folder / "certs" / "apiserver.crt"
 
+    @property
+    def audit_file(self) -> Path:
+        """One JSON line for each request of the user `scheduler`. Kept where FAIRWAY_AUDIT says, if it does."""
+        folder = os.environ.get("FAIRWAY_AUDIT")
+        return Path(folder) / f"{self.folder.name}.jsonl" if folder else self.folder / "audit.jsonl"
+
     # -- life ----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
@@ -61,6 +74,7 @@ class ControlPlane:
         _key_pair(certs)
         lines = [f'{self.tokens[name]},{user},{name},"{group}"' for name, (user, group) in _USERS.items()]
         (self.folder / "tokens.csv").write_text("\n".join(lines) + "\n")
+        (self.folder / "audit-policy.json").write_text(json.dumps(_AUDIT))
         try:
             self._start_etcd()
             self.start_server()
@@ -93,6 +107,8 @@ class ControlPlane:
             "max-requests-inflight": "1600",
             "max-mutating-requests-inflight": "800",
             "profiling": "false",
+            "audit-policy-file": str(self.folder / "audit-policy.json"),
+            "audit-log-path": str(self.audit_file),
             **self._flags,
         }
         self._run("kube-apiserver", {name: text for name, text in flags.items() if text})

@@ -244,6 +244,8 @@ class KubeProgram(ABC):
         self._leads = leads
         self._program_metrics.leads.set(int(leads))
         self._log.info("leading" if leads else "not leading")
+        if not leads:
+            self._queue.abandon()
         self._thread.hand_over(self._lead_if_complete)
 
     def _may_write(self) -> bool:

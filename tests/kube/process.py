@@ -1,0 +1,83 @@
+"""`RunProcess`: `fairway run` as operators start it, a process of its own that can be killed at any time."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+
+class RunProcess:
+    """Started anew by `start` after it was killed; its log lines stay."""
+
+    def __init__(self, folder: Path, name: str, **settings: Any) -> None:
+        """`settings` as a file of kind FairwayConfiguration has them."""
+        head = {"apiVersion": "fairway.dev/v1alpha1", "kind": "FairwayConfiguration"}
+        fixed = {"httpAddress": "", "logFormat": "json", "logLevel": "info", "minInterval": 0.01}
+        self._config = folder / f"{name}.yaml"
+        self._config.write_text(yaml.safe_dump({**head, **fixed, **settings}))
+        self._log = folder / f"{name}.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+        self.kills = 0
+        self.starts = 0
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "fairway.cli.main", "run", "--config", str(self._config)]
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.starts += 1
+
+    @property
+    def was_killed(self) -> bool:
+        return self._process is not None and self._process.poll() == -signal.SIGKILL
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def kill(self) -> None:
+        """kill -9. Any thread may call it."""
+        with self._lock:
+            process = self._process
+            if process is not None and process.poll() is None:
+                self.kills += 1
+                os.kill(process.pid, signal.SIGKILL)
+                process.wait(30)
+
+    def stop(self) -> int:
+        """A clean end; its exit status."""
+        assert self._process is not None
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+        try:
+            return self._process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        """What it logged; a line that is no JSON (a traceback) is there as it is."""
+        found: list[dict[str, Any]] = []
+        for line in self._log.read_text(errors="replace").splitlines() if self._log.exists() else ():
+            try:
+                found.append(json.loads(line))
+            except ValueError:
+                found.append({"message": line, "level": "unreadable"})
+        return found
+
+    def logged(self, message: str) -> list[dict[str, Any]]:
+        return [line for line in self.lines if line.get("message") == message]
+
+    def problems(self) -> list[str]:
+        """Errors of its own, and what it was not allowed to do. A line that a kill cut off is none."""
+        words = ("this is an error in Fairway", "Traceback", "forbidden")
+        return [str(line) for line in self.lines if any(word in str(line) for word in words)]

@@ -1,0 +1,49 @@
+"""Random stories with faults and kill -9, checked on the server's own history (kube.md section 8).
+
+A short one runs with the others; `make kube-chaos` runs until there were 200 kills and 2,000 faults.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from kube.chaos import ChaosStory
+from kube.controlplane.plane import ControlPlane
+
+KILLS = int(os.environ.get("FAIRWAY_KILLS", "0"))
+FAULTS = 10 * KILLS
+KILLS_OF_ONE = 20
+SEED = int(os.environ.get("FAIRWAY_SEED", "1000"))
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_random_stories_with_faults_and_kills_lose_nothing_and_do_nothing_twice(
+    installed: ControlPlane, tmp_path: Path, replicas: int
+) -> None:
+    if KILLS:
+        pytest.skip("the long run is another test")
+    story = ChaosStory(installed, tmp_path, replicas, replicas=replicas)
+    story.play(kills=4)
+    assert story.faults > 5
+
+
+@pytest.mark.skipif(not KILLS, reason="make kube-chaos")
+def test_the_long_run(installed: ControlPlane, tmp_path: Path) -> None:
+    kills, injected, jobs, number = 0, Counter[str](), 0, 0
+    while kills < KILLS or injected.total() < FAULTS:
+        folder = tmp_path / f"story-{number}"
+        folder.mkdir()
+        story = ChaosStory(installed, folder, SEED + number, replicas=1 + number % 2)
+        story.play(kills=KILLS_OF_ONE)
+        number += 1
+        kills += story.kills
+        jobs += len(story.workload.jobs)
+        for proxy in story.proxies:
+            injected += proxy.injected
+        said = f"{number} stories, {jobs} jobs, {kills} kills, {injected.total()} faults: {dict(injected)}"
+        sys.stderr.write(said + "\n")
