@@ -9,7 +9,7 @@ RUN python -m venv /opt/fairway \
  && /opt/fairway/bin/pip install --no-cache-dir --require-hashes -r requirements.lock
 COPY src src
 RUN /opt/fairway/bin/pip install --no-cache-dir --no-deps --no-build-isolation . \
- && /opt/fairway/bin/pip uninstall --yes pip hypothesis mypy pytest pytest-xdist ruff import-linter
+ && /opt/fairway/bin/pip uninstall --yes pip hypothesis mypy pytest pytest-xdist ruff import-linter grpcio-tools setuptools
 
 FROM ${PYTHON}
 COPY --from=build /opt/fairway /opt/fairway

@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help sandbox test kube-test kube-chaos fuzz lint check bench bench-live experiments docs lock clean
+.PHONY: help sandbox test kube-test kube-chaos fuzz lint check bench bench-live experiments docs protocol lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -60,6 +60,9 @@ docs: $(READY)  ## write the generated reference pages in docs/, and what docume
 	$(BIN)/python -m fairway.cli.main policy reference > docs/policy-reference.md
 	$(BIN)/python -m tools.fields
 	$(BIN)/python -m tools.pages
+
+protocol: $(READY)  ## write the messages of the node's protocols from their .proto files
+	$(BIN)/python -m tools.protocol
 
 lock: $(READY)  ## resolve the dependencies again into requirements.lock
 	$(BIN)/python -m pip install --quiet uv

@@ -8,6 +8,7 @@
     │   └── PolicyError       one or more problems in a policy file
     ├── ApiError              an API server refused a request; carries its status, reason and message
     │   └── NoAnswerError     a request was not answered: it may or may not have been carried out
+    ├── PrepareError          a claim's devices cannot be made ready on a node; the kubelet is told, and asks again
     ├── ResourceUnderflow     a subtraction would go below zero; names the dimension
     └── InvariantError        the state contradicts itself: an error of Fairway, never of the user
 
@@ -105,6 +106,10 @@ class NoAnswerError(ApiError):
 
     def __init__(self, message: str, *, request: str = "") -> None:
         super().__init__(0, "NoAnswer", message, request=request)
+
+
+class PrepareError(FairwayError):
+    """The devices of a claim cannot be made ready on this node now. The sentence ends up in an event of the pod."""
 
 
 class ResourceUnderflow(FairwayError):  # noqa: N818 - it reads as what happened

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import count
 from typing import Annotated, Any
 
 import msgspec
@@ -114,13 +115,19 @@ def _published_kind(attributes: Mapping[str, Value], driver: str) -> str:
 
 
 def _published_members(attributes: Mapping[str, Value], driver: str) -> tuple[str, ...]:
-    """A list of names, or, for drivers that cannot publish lists, one text with commas."""
-    match attributes.get(qualified(MEMBERS, driver)):
-        case Many(items):
-            return tuple(item.text for item in items)
-        case Text(text):
-            return tuple(name.strip() for name in text.split(",") if name.strip())
-    return ()
+    """A list of names, or, for drivers that cannot publish lists, a text with commas; where that is too long for one
+    attribute it goes on in `members2`, `members3` and so on.
+    """
+    found: list[str] = []
+    for number in count(1):
+        match attributes.get(qualified(MEMBERS if number == 1 else f"{MEMBERS}{number}", driver)):
+            case Many(items):
+                found += [item.text for item in items]
+            case Text(text):
+                found += [name.strip() for name in text.split(",") if name.strip()]
+            case _:
+                break
+    return tuple(found)
 
 
 def _says(attributes: Mapping[str, Value], driver: str, name: str, flag: bool) -> bool:

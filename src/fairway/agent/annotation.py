@@ -1,0 +1,118 @@
+"""Where there is no DRA: the devices as the annotation `fairway.dev/devices` of the node, and their number as capacity.
+
+A kubelet of such a cluster knows nothing of the choice; the scheduler records it on the pod. Capacities count healthy
+devices only: the kubelet makes what can be allocated from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from fairway.agent.inventory import DevicePool, PoolDevice
+from fairway.agent.publishing import NodeObject, Pools
+from fairway.api.devices import DeviceAttribute
+from fairway.devices.model.sources import ANNOTATION
+from fairway.errors import ApiError
+from fairway.kube.client import ApiClient
+from fairway.kube.exchange import MERGE_PATCH
+
+RESOURCES = "fairway.dev/device-resources"
+"""The resources whose capacity was written here, so that the next process can take them back."""
+MAX_ANNOTATION = 200 << 10
+"""Bytes; all annotations of an object may have 256 KiB."""
+
+
+class AnnotationPublisher:
+    """Writes only where the node says something else."""
+
+    def __init__(self, client: ApiClient, node: str) -> None:
+        self._client = client
+        self._path = f"/api/v1/nodes/{node}"
+        self._said: tuple[str, str] | None = None
+        self._counts: dict[str, str] | None = None
+        self.keep_unknown = True
+
+    def forget(self) -> None:
+        self._said, self._counts = None, None
+
+    async def publish(self, pools: Pools) -> int:
+        text = annotation_text(pools)
+        counts = {pool.resource: str(_healthy(pool)) for pool in pools.values() if "/" in pool.resource}
+        names = ",".join(sorted(counts))
+        if self._said is None:
+            now = (await self._client.read(self._path, NodeObject)).metadata.annotations
+            self._said = now.get(ANNOTATION, ""), now.get(RESOURCES, "")
+        gone = {name: None for name in self._said[1].split(",") if name and name not in counts}
+        if gone and self.keep_unknown:
+            return 0
+        count = 0
+        if counts != self._counts or gone:
+            await self._patch("/status", {"status": {"capacity": {**gone, **counts}}})
+            count += 1
+        if self._said != (text, names):
+            await self._patch("", {"metadata": {"annotations": {ANNOTATION: text, RESOURCES: names}}})
+            count += 1
+        self._said, self._counts = (text, names), counts
+        return count
+
+    async def _patch(self, part: str, body: dict[str, Any]) -> None:
+        await self._client.request("PATCH", self._path + part, body, content_type=MERGE_PATCH)
+
+
+def annotation_text(pools: Pools) -> str:
+    """ApiError where it is longer than an annotation may be: what is on the node stays."""
+    entries = [entry for pool in pools.values() for entry in _entries(pool, pools)]
+    text = msgspec.json.encode(entries).decode()
+    if len(text) > MAX_ANNOTATION:
+        raise ApiError(0, "TooLarge", f"{len(entries)} devices need {len(text)} bytes, expected {MAX_ANNOTATION}")
+    return text
+
+
+def _entries(pool: DevicePool, pools: Pools) -> Iterator[dict[str, Any]]:
+    names = {device.ids[0]: _entry_name(pool, name, pools) for name, device in pool.devices.items() if _is_one(device)}
+    for name, device in pool.devices.items():
+        attributes = {key: _plain(value) for key, value in device.published.attributes.items() if not _is_own(key)}
+        attributes |= {key: one.value for key, one in device.published.capacity.items()}
+        entry: dict[str, Any] = {
+            "name": _entry_name(pool, name, pools),
+            "kind": _kind(device),
+            "attributes": attributes,
+        }
+        if not _is_one(device):
+            entry["members"] = [names[one] for one in device.ids]
+        if not device.healthy:
+            entry["healthy"] = False
+        yield entry
+
+
+def _entry_name(pool: DevicePool, name: str, pools: Pools) -> str:
+    """Names are unique on a node: one that two pools have is written with its resource."""
+    twice = sum(name in other.devices for other in pools.values()) > 1
+    return f"{pool.resource.replace('/', '.')}.{name}" if twice else name
+
+
+def _is_one(device: PoolDevice) -> bool:
+    return "members" not in device.published.attributes
+
+
+def _is_own(key: str) -> bool:
+    return key in ("kind", "healthy") or key.startswith("members")
+
+
+def _kind(device: PoolDevice) -> str:
+    return device.published.attributes["kind"].string_value or ""
+
+
+def _plain(value: DeviceAttribute) -> str | int | bool:
+    for found in (value.int_value, value.bool_value, value.string_value, value.version_value):
+        if found is not None:
+            return found
+    return ""
+
+
+def _healthy(pool: DevicePool) -> int:
+    """Groups are not counted: their members are."""
+    return sum(device.healthy for device in pool.devices.values() if _is_one(device))
