@@ -158,7 +158,9 @@ def _decide(
     if reasons and session.plugins.has_external:
         len(plan.pending)  # asks them for keys, which may fail: better here than in the hands of a reader
     if reasons:
-        state.before_change(plan.freeze)
+        state.before_change(plan.freeze, session.close)
+    else:
+        session.close()
     meter.mark("explain")
     return plan
 

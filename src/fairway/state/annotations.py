@@ -59,17 +59,17 @@ def noted(meta: ObjectMeta, name: str) -> str | None:
 
 def notes(meta: ObjectMeta) -> Mapping[str, str]:
     """The annotations, with those labels that mean the same (Volcano's users write either)."""
-    if meta.labels:
-        said = {name: meta.labels[name] for name in AS_LABELS if name in meta.labels}
-        if said:
-            return {**said, **meta.annotations}
+    labels = meta.labels
+    if labels and not labels.keys().isdisjoint(AS_LABELS):
+        said = {name: labels[name] for name in AS_LABELS if name in labels}
+        return {**said, **meta.annotations}
     return meta.annotations
 
 
 def kept(meta: ObjectMeta) -> dict[str, str] | None:
     """What a job keeps of its object's annotations; None, as with nearly all, is nothing."""
     given = notes(meta)
-    return {name: given[name] for name in KEPT if name in given} or None
+    return None if given.keys().isdisjoint(KEPT) else {name: given[name] for name in KEPT if name in given}
 
 
 def is_never_evicted(annotations: Mapping[str, str] | None) -> bool:
@@ -167,8 +167,10 @@ class AnnotationProblems:
 
     def read(self, who: str, meta: ObjectMeta) -> None:
         """An object came or changed."""
-        annotations = notes(meta)
-        faulty = {name: text for name, text in annotations.items() if name in _RULES and not _RULES[name].holds(text)}
+        said = notes(meta)
+        faulty = None
+        if not said.keys().isdisjoint(_RULES):
+            faulty = {name: text for name, text in said.items() if name in _RULES and not _RULES[name].holds(text)}
         if faulty:
             self._texts[who] = faulty
         elif self._texts:

@@ -66,6 +66,7 @@ class ClusterState(ClusterTables):
         self.column_bytes = column_bytes
         self.generation = 0
         self._freeze: WeakMethod[Callable[[], None]] | None = None
+        self._frozen: Callable[[], None] | None = None
         self.compaction = Compaction(self, self.refresh, self.shapes, self.forget_intake)
         self._names = ResourceNames(self.axis, self.compaction.run)
         self._shaper = Shaper(self._names, self.terms, self.volumes, self.devices, self.compaction.shape_gone)
@@ -100,31 +101,33 @@ class ClusterState(ClusterTables):
         """
         self.freeze_plan()
         self.generation += 1
-        match event:
-            case Upserted(thing):
-                handlers = self._handlers.get(type(thing))
-                if handlers:
-                    self.aside.take(thing, *handlers)
-            case Deleted(thing):
-                handlers = self._handlers.get(type(thing))
-                if handlers:
-                    self.compaction.suspect(small=True)
-                    handlers[1](thing)
-                    self.aside.forget(lambda: kinds.key(thing))
+        thing = event.object
+        handlers = self._handlers.get(type(thing))
+        if handlers is None:
+            return
+        if isinstance(event, Upserted):
+            self.aside.take(thing, *handlers)
+            return
+        self.compaction.suspect(small=True)
+        handlers[1](thing)
+        self.aside.forget(lambda: kinds.key(thing))
 
-    def before_change(self, freeze: Callable[[], None]) -> None:
+    def before_change(self, freeze: Callable[[], None], then: Callable[[], None] | None = None) -> None:
         """Have a method called before anything changes, unless its object is gone by then: a plan is read from the
-        state when it is used, and must say for good what it would have said at once.
+        state when it is used, and must say for good what it would have said at once. `then` is called in any case.
         """
         self.freeze_plan()
-        self._freeze = WeakMethod(freeze)
+        self._freeze, self._frozen = WeakMethod(freeze), then
 
     def freeze_plan(self) -> None:
         """The last plan, if it is still in use, works out now what it has not been asked for yet."""
         if self._freeze is not None:
             freeze, self._freeze = self._freeze(), None
+            then, self._frozen = self._frozen, None
             if freeze is not None:
                 freeze()
+            if then is not None:
+                then()
 
     def upsert(self, objects: Iterable[ApiObject]) -> None:
         for thing in objects:
@@ -133,11 +136,14 @@ class ClusterState(ClusterTables):
     def refresh(self) -> None:
         """Bring the waiting index up to date with the jobs that changed."""
         self.nodes.rank_new_names()
-        for job in self._ledger.take_marked():
+        for job in self._ledger.take_marked() if self._ledger.has_marked else ():
             job.priority = self._priority_of(job)
             if job.implicit:
                 job.created = min([task.created for task in job.tasks if task.created is not None], default=None)
-            self.waiting.refresh(job, job.queue, valid=is_valid(job), fresh=not job.has_started())
+            if job.pending:
+                self.waiting.refresh(job, job.queue, valid=is_valid(job), fresh=not job.has_started())
+            else:
+                self.waiting.retire(job)
             self.changed_jobs.add(job)
 
     def _priority_of(self, job: Job) -> int:
@@ -146,7 +152,8 @@ class ClusterState(ClusterTables):
             return job.own_priority
         if job.priority_class and self.priorities.known(job.priority_class):
             return self.priorities.value(job.priority_class)
-        return max([task.priority for task in job.tasks], default=0)
+        tasks = job.tasks
+        return tasks[0].priority if len(tasks) == 1 else max([task.priority for task in tasks], default=0)
 
     def forget_intake(self) -> None:
         """Forget what reading objects leaves behind for the next that are alike."""

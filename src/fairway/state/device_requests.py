@@ -132,9 +132,14 @@ class DeviceRequests(NamedTuple):
 def device_requests_of(pod: Pod, is_allocated: Callable[[str], bool]) -> DeviceRequests | None:
     """None for the pod that asks for no device. `is_allocated` says of a claim (`namespace/name`) whether it is."""
     spec = pod.spec
-    names = sorted({name for container in _all(pod) for name in _class_names(container)})
-    if not names and not spec.resource_claims:
+    found: set[str] = set()
+    for container in (*spec.containers, *spec.init_containers):
+        resources = container.resources
+        for named in (resources.limits, resources.requests):
+            found.update([name for name in named if name.startswith(CLASS_PREFIX)])
+    if not found and not spec.resource_claims:
         return None
+    names = sorted(found)
     classes = (_class_request(pod, name) for name in names)
     return DeviceRequests(
         tuple(request for request in classes if request.units or request.fractions),
@@ -147,19 +152,7 @@ def device_record(annotations: Mapping[str, str]) -> tuple[tuple[str, str], ...]
     """Those of a pod's annotations that say which devices it was given."""
     if not annotations:
         return ()
-    return tuple(sorted(item for item in annotations.items() if item[0].startswith(RECORD_PREFIX)))
-
-
-def _all(pod: Pod) -> Iterator[Container]:
-    yield from pod.spec.containers
-    yield from pod.spec.init_containers
-
-
-def _class_names(container: Container) -> Iterator[str]:
-    resources = container.resources
-    for name in (*resources.limits, *resources.requests):
-        if name.startswith(CLASS_PREFIX):
-            yield name
+    return tuple(sorted([item for item in annotations.items() if item[0].startswith(RECORD_PREFIX)]))
 
 
 def _amount(container: Container, name: str) -> int:

@@ -38,6 +38,11 @@ class TaskLedger:
         """Something about the job changed."""
         self._marked[job] = None
 
+    @property
+    def has_marked(self) -> bool:
+        """Whether a job changed since they were last taken."""
+        return bool(self._marked)
+
     def take_marked(self) -> Iterator[Job]:
         """The jobs that changed since the last time."""
         while self._marked:

@@ -16,19 +16,17 @@ _KEPT = 1 << 16
 class Log(Generic[T]):
     """Entries with positions that never go back; very old entries are forgotten."""
 
-    __slots__ = ("_entries", "_start")
+    __slots__ = ("_entries", "_start", "end")
 
     def __init__(self) -> None:
+        self.end = 0
         self._start = 0
         self._entries: list[T] = []
 
-    @property
-    def end(self) -> int:
-        return self._start + len(self._entries)
-
     def add(self, entry: T) -> None:
         self._entries.append(entry)
-        if len(self._entries) > 2 * _KEPT:
+        self.end += 1
+        if self.end - self._start > 2 * _KEPT:
             del self._entries[:_KEPT]
             self._start += _KEPT
 

@@ -107,10 +107,11 @@ def _controller(meta: ObjectMeta) -> str:
 
 def queue_named(meta: ObjectMeta) -> str:
     """The queue that an object names in a label or annotation; "" if none."""
-    if not meta.labels and not meta.annotations:
+    labels, annotations = meta.labels, meta.annotations
+    if not labels and not annotations:
         return ""
     for name in names.QUEUE_NAMES:
-        found = meta.labels.get(name) or meta.annotations.get(name)
+        found = (labels.get(name) if labels else None) or annotations.get(name)
         if found:
             return found
     return ""

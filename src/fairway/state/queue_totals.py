@@ -94,20 +94,32 @@ class QueueTotals:
         return ancestry[1].name if len(ancestry) > 1 and not self._queues.in_circle(name) else ""
 
     def _update(self, total: QueueTotal) -> None:
-        for own, is_now, which in (
-            (total.own_allocated, total.info.allocated, "allocated"),
-            (total.own_requested, total.info.requested, "requested"),
-        ):
-            more = [
-                (row, (is_now[row] if row < len(is_now) else 0) - amount)
-                for row, amount in enumerate(own)
-                if amount != (is_now[row] if row < len(is_now) else 0)
-            ]
-            for row, amount in more:
-                own[row] += amount
-            for name in total.ancestry if more else ():
-                sums: Amounts = getattr(self.totals[name], which)
-                for row, amount in more:
-                    sums[row] += amount
-                if name == total.info.name or not total.parent:
-                    self.changed.add(name)
+        info = total.info
+        if _move(total.own_allocated, info.allocated, [self.totals[name].allocated for name in total.ancestry]):
+            self._note(total)
+        if _move(total.own_requested, info.requested, [self.totals[name].requested for name in total.ancestry]):
+            self._note(total)
+
+    def _note(self, total: QueueTotal) -> None:
+        if total.parent:
+            self.changed.add(total.info.name)
+            return
+        for name in total.ancestry:
+            self.changed.add(name)
+
+
+def _move(own: Amounts, is_now: Amounts, sums: list[Amounts]) -> bool:
+    """Bring amounts to what they are now, and the sums that they are part of with them; whether that moved any. Of
+    resources that come behind the end of a list there is nothing.
+    """
+    if own == is_now:
+        return False
+    moved, known = False, len(is_now)
+    for row, before in enumerate(own):
+        more = (is_now[row] if row < known else 0) - before
+        if more:
+            moved = True
+            own[row] = before + more
+            for amounts in sums:
+                amounts[row] += more
+    return moved

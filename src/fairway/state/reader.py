@@ -177,6 +177,8 @@ class TraitReader:
 
     def of(self, pod: Pod) -> Traits:
         notes, spec = names.notes(pod.metadata), pod.spec
+        if notes.keys().isdisjoint(_TRAIT_NOTES) and _is_plain(spec):
+            return _PLAIN
         cooldown = notes.get(names.COOLDOWN)
         runtime = _runtime(notes.get(names.EXPECTED_RUNTIME), spec.active_deadline_seconds)
         traits = Traits(
@@ -192,6 +194,22 @@ class TraitReader:
         if traits == _PLAIN:
             return _PLAIN
         return self._known.setdefault(traits, traits)
+
+
+_TRAIT_NOTES = frozenset(
+    {names.COOLDOWN, names.EXPECTED_RUNTIME, names.TASK_ROLE, names.NEVER_EVICT, names.PREEMPTABLE}
+)
+"""What traits are read from, besides the spec."""
+
+
+def _is_plain(spec: PodSpec) -> bool:
+    """Whether the spec says nothing of how the pod may be treated, as most."""
+    return (
+        spec.priority is None
+        and not spec.priority_class_name
+        and spec.active_deadline_seconds is None
+        and spec.preemption_policy != "Never"
+    )
 
 
 class StatedRuntime(NamedTuple):
@@ -211,6 +229,8 @@ class Priorities:
 
     def __init__(self) -> None:
         self._classes: dict[str, PriorityClass] = {}
+        self._default = 0
+        """What is named nowhere is worth."""
         self.named: dict[str, int] = {}
         """How many pods and groups name each class, known or not."""
 
@@ -223,9 +243,15 @@ class Priorities:
 
     def upsert(self, priority_class: PriorityClass) -> None:
         self._classes[priority_class.metadata.name] = priority_class
+        self._choose_default()
 
     def delete(self, name: str) -> None:
         self._classes.pop(name, None)
+        self._choose_default()
+
+    def _choose_default(self) -> None:
+        defaults = sorted((c.value, c.metadata.name) for c in self._classes.values() if c.global_default)
+        self._default = defaults[-1][0] if defaults else 0
 
     def known(self, name: str) -> bool:
         return not name or name in self._classes or name in SYSTEM_CLASSES
@@ -234,10 +260,7 @@ class Priorities:
         """The class's value; without one, or with an unknown one, the global default's, else 0."""
         if name in self._classes:
             return self._classes[name].value
-        if name in SYSTEM_CLASSES:
-            return SYSTEM_CLASSES[name]
-        defaults = sorted((c.value, c.metadata.name) for c in self._classes.values() if c.global_default)
-        return defaults[-1][0] if defaults else 0
+        return SYSTEM_CLASSES.get(name, self._default)
 
     def never_preempts(self, name: str) -> bool:
         return name in self._classes and self._classes[name].preemption_policy == "Never"

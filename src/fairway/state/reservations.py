@@ -52,6 +52,10 @@ class ReservationObjects:
         self._overruns.pop(_key(reservation), None)
         return self._objects.pop(_key(reservation), None)
 
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._objects)
+
     def with_overruns(self) -> list[Reservation]:
         return [self._overruns[key] for key in sorted(self._overruns)]
 

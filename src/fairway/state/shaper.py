@@ -109,12 +109,14 @@ class Shaper:
         """The shape of a pod, held once for it; and which tasks must be told of new terms."""
         new_matches: NewMatches = []
         rules = NO_RULES if draft.rules is None else self._interned(draft.rules, new_matches)
-        key = draft.key._replace(rules=rules, matched=self._terms.matching(namespace, labels))
+        matched, key = self._terms.matching(namespace, labels), draft.key
+        if matched or rules is not NO_RULES:
+            key = key._replace(rules=rules, matched=matched)
         shape = self._shapes.get(key)
         if shape is None:
             shape = self._shapes[key] = Shape(key, draft.affinity, draft.volumes)
             self._terms.repel(rules.anti_affinity, 1)
-        else:
+        elif rules is not NO_RULES:
             self._release_terms(rules)
         shape.tasks += 1
         return shape, new_matches

@@ -18,6 +18,10 @@ _MANY = 2
 """Where more than one in this many rows changed, all are computed again."""
 
 
+_FEW = 4
+"""So few rows are restored one by one."""
+
+
 class Snapshot:
     """Columns over node rows, all of one length; ghosts and free rows are there, but not `alive`."""
 
@@ -69,12 +73,12 @@ class Snapshot:
         self.state.refresh()
         nodes = self.state.nodes
         nodes.reach()
-        shape = (len(nodes.axis), len(nodes))
+        shape = (len(nodes.axis), len(nodes.names))
         if self.idle.shape != shape or self._rank_epoch != nodes.ranks.epoch:
             self._rebuild(shape)
-        else:
+        elif self._changed != nodes.changed.end or self._reshaped != nodes.reshaped.end or self._written:
             self._update()
-        if self._size_generation != nodes.size_generation or len(self.total) != len(nodes.axis):
+        if self._size_generation != nodes.size_generation or len(self.total) != shape[0]:
             self._size_generation = nodes.size_generation
             self._add_up()
         self._changed, self._reshaped = nodes.changed.end, nodes.reshaped.end
@@ -123,10 +127,30 @@ class Snapshot:
     def _restore(self, rows: IntColumn) -> None:
         """What is free on a node: not used, and not reserved for a nominee out of what is not being released."""
         nodes = self.state.nodes
+        if len(rows) <= _FEW:
+            for row in rows.tolist():
+                self._restore_one(row)
+            return
         owed = nodes.pipelined.data[:, rows] - nodes.releasing.data[:, rows]
         np.maximum(owed, 0, out=owed)
         taken = nodes.used.data[:, rows] + nodes.drawn.data[:, rows]
         self.idle[:, rows] = nodes.allocatable.data[:, rows] - taken - owed
+
+    def _restore_one(self, row: int) -> None:
+        """The same of one node, in Python ints: an operation on a whole array costs more than a few of them."""
+        nodes = self.state.nodes
+        amounts = zip(
+            nodes.allocatable.data[:, row].tolist(),
+            nodes.used.data[:, row].tolist(),
+            nodes.drawn.data[:, row].tolist(),
+            nodes.pipelined.data[:, row].tolist(),
+            nodes.releasing.data[:, row].tolist(),
+            strict=True,
+        )
+        self.idle[:, row] = [
+            whole - used - drawn - (owed - released if owed > released else 0)
+            for whole, used, drawn, owed, released in amounts
+        ]
 
     def _add_up(self) -> None:
         """The cluster's total: ready, schedulable nodes, less what foreign pods use there."""

@@ -248,17 +248,24 @@ class WaitingIndex:
     def jobs(self) -> Iterator[Job]:
         return iter(self._positions)
 
-    def refresh(self, job: Job, queue: str, *, valid: bool, fresh: bool) -> None:
-        self.discard(job)
-        request = self._queues.get(queue).request
+    def retire(self, job: Job) -> None:
+        """Nothing of a job is pending."""
+        if job in self._positions:
+            self.discard(job)
         self.empty.pop(job, None)
+        self._queues.get(job.queue)  # a queue that a job names is known, whatever the job does
         if job.group and not job.tasks:
             self.empty[job] = None
+        if job.gated:
+            self.gated[job] = None
+        else:
+            self.gated.pop(job, None)
+
+    def refresh(self, job: Job, queue: str, *, valid: bool, fresh: bool) -> None:
+        """Something of a job is pending."""
+        self.discard(job)
+        self.empty.pop(job, None)
         self.gated.pop(job, None)
-        if not job.pending:
-            if job.gated:
-                self.gated[job] = None
-            return
         pending_job = PendingJob(job, job.waiting())
         template = self._template(pending_job)
         template.users += 1
@@ -278,8 +285,9 @@ class WaitingIndex:
             if len(pending_job.tasks) < job.pending:
                 self.with_reservations[job] = None
         self._note_age(job, key)
+        info = self._queues.get(queue)
         if valid:
-            request(template.total, 1)
+            info.request(template.total, 1)
 
     def discard(self, job: Job) -> None:
         position = self._positions.pop(job, None)

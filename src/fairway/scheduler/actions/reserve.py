@@ -53,6 +53,7 @@ def allocate_would_place(session: Session) -> Answer:
     allocate(trial, trial.policy.arguments("allocate"))
     highest = max((job.priority for job, _, _ in trial.decisions.bindings), default=None)
     steps: Steps = [(job.job, tasks, rows) for job, tasks, rows in trial.decisions.bindings]
+    trial.close()
     session.nodes.snapshot.resume_after(trial.nodes.snapshot)
     session.nodes.kernel.reopen()
     return Answer(highest, steps)

@@ -12,28 +12,53 @@ from fairway.api.scheduling import MAX_QUEUE_DEPTH
 from fairway.scheduler.framework.job_run import JobRun, gates_of
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.verdict import YES, Reason, Verdict
+from fairway.state.queues import QueueTree
 from fairway.state.shapes import Shape
 from fairway.state.waiting import EquivalenceClass, GangTemplate, PendingJob
 
 
 def admission(session: Session, job: JobRun) -> Verdict:
     """The first thing that keeps a job out, in the order of `Reason`."""
-    name = job.job.queue
-    verdict = session.outcomes.queue_verdicts.get(name)
-    if verdict is None:
-        verdict = session.outcomes.queue_verdicts[name] = queue_verdict(session, name)
+    verdict = queue_verdict(session, job.job.queue)
     if not verdict.ok:
         return verdict
-    for verdict in (_namespace_verdict(session, job), _group_verdict(job), session.rules.job_valid(job)):
+    if session.state.queues.restricted:
+        verdict = _namespace_verdict(session, job)
         if not verdict.ok:
             return verdict
+    if not job.job.is_made:
+        return Verdict(False, Reason.NOT_ENQUEUED, detail=f"its PodGroup {job.key} does not exist")
+    verdict = session.rules.job_valid(job)
+    if not verdict.ok:
+        return verdict
     refused = session.outcomes.refused
     return refused.get(job.job, YES) if job.job_class is None else refused.get(job.job_class, refused.get(job.job, YES))
+
+
+class QueueVerdicts:
+    """Whether jobs of a queue may be placed, by name, once asked for: so long as queues stay as they are described."""
+
+    def __init__(self) -> None:
+        self._generation = -1
+        self.known: dict[str, Verdict] = {}
+
+    def sync(self, generation: int) -> None:
+        if self._generation != generation:
+            self._generation, self.known = generation, {}
 
 
 def queue_verdict(session: Session, name: str) -> Verdict:
     """Whether jobs of this queue may be placed."""
     queues = session.state.queues
+    kept = session.state.derived.of(QueueVerdicts, QueueVerdicts)
+    kept.sync(queues.generation)
+    verdict = kept.known.get(name)
+    if verdict is None:
+        verdict = kept.known[name] = _queue_verdict(queues, name)
+    return verdict
+
+
+def _queue_verdict(queues: QueueTree, name: str) -> Verdict:
     queue = queues[name]
     if not queue.exists:
         return Verdict(False, Reason.QUEUE_NOT_FOUND, detail=f"queue {name} does not exist")
@@ -64,23 +89,15 @@ def queue_verdict(session: Session, name: str) -> Verdict:
 def _namespace_verdict(session: Session, job: JobRun) -> Verdict:
     """Whether its namespace may use its queue, and all that stand above it."""
     queues = session.state.queues
-    if not queues.restricted:
-        return YES
-    place = f"{job.job.queue}/{job.namespace}"
-    verdict = session.outcomes.queue_verdicts.get(place)
+    place = (job.job.queue, job.namespace)
+    verdict = session.outcomes.namespace_verdicts.get(place)
     if verdict is None:
         labels = session.state.namespaces.labels(job.namespace)
         shut = next((queue.name for queue in queues.ancestors(job.job.queue) if not queue.admits(labels)), "")
         why = f"namespace {job.namespace} may not use queue {shut}"
         verdict = Verdict(False, Reason.NAMESPACE_NOT_ALLOWED, detail=why) if shut else YES
-        session.outcomes.queue_verdicts[place] = verdict
+        session.outcomes.namespace_verdicts[place] = verdict
     return verdict
-
-
-def _group_verdict(job: JobRun) -> Verdict:
-    if job.job.is_made:
-        return YES
-    return Verdict(False, Reason.NOT_ENQUEUED, detail=f"its PodGroup {job.key} does not exist")
 
 
 def gated_verdict(session: Session, job: JobRun) -> Verdict:

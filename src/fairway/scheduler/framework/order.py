@@ -27,6 +27,10 @@ class PolicyOrder:
         self._task_keys = plugins.combined("task_key")
         self.can_group_equivalent_jobs = plugins.only_built_in_have("job_key", "task_key", "job_valid", "enqueueable")
         """Whether jobs that are alike to the built-in plugins are alike to all."""
+        self.keys_only_order = plugins.only_built_in_have("queue_key", "namespace_key", "job_key")
+        """Whether a key that is compared with nothing need not be asked for: an external plugin may fail at it, and
+        then says so.
+        """
 
     def queue_key(self, queue: QueueAccount) -> Key:
         return (*self._queue_keys(queue), queue.info.created, queue.name)
@@ -88,6 +92,9 @@ class Order:
         self._queues: dict[QueueAccount, _QueueNode] = {}
         self._namespaces: dict[NamespaceAccount, _NamespaceNode] = {}
         self._path: list[_Node] = []
+        if len(jobs) == 1 and isinstance(keys, PolicyOrder) and keys.keys_only_order:
+            self._enter_alone(jobs[0])
+            return
         for job in jobs:
             self._namespace(job.account).heap.append((keys.job_key(job), job))
         self._settle(self._root)
@@ -130,6 +137,13 @@ class Order:
     def refresh(self) -> None:
         """What queues and namespaces have changed beside the last step, too: their keys are made again."""
         self._settle(self._root)
+
+    def _enter_alone(self, job: JobRun) -> None:
+        """The only job goes in without keys: there is nothing to compare them with before others follow, which get
+        theirs then. What its namespace says of the job at its head is as ever.
+        """
+        self._namespace(job.account).heap.append((None, job))
+        job.account.top_priority, job.account.top_created = job.priority, job.job.order[0]
 
     def _namespace(self, account: NamespaceAccount) -> _NamespaceNode:
         node = self._namespaces.get(account)

@@ -242,7 +242,8 @@ class Reservations:
                     self._reserved[task.node] += 1
                 elif task.state is TaskState.PIPELINED:
                     self._be_there(reservation, 1)
-        self._publish()
+        if self.reserving_jobs:
+            self._publish()
 
     def _insert(self, reservation: TaskReservation) -> None:
         self._by_task[reservation.task] = reservation

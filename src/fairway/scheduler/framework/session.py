@@ -18,11 +18,10 @@ from fairway.api.policy import Policy
 from fairway.clock import Micros
 from fairway.scheduler.framework.decisions import Decisions, Outcomes
 from fairway.scheduler.framework.job_run import JobRun
-from fairway.scheduler.framework.order import PolicyOrder
-from fairway.scheduler.framework.plugin_set import Dropped, PluginSet, Registry
+from fairway.scheduler.framework.plugin_set import Dropped, Registry
+from fairway.scheduler.framework.policy_parts import spare_parts
 from fairway.scheduler.framework.queue_accounts import SessionAccounts, charge_devices
 from fairway.scheduler.framework.reservations import Reservations
-from fairway.scheduler.framework.rules import PolicyRules
 from fairway.scheduler.framework.statement import Statement
 from fairway.scheduler.framework.view import SessionView
 from fairway.scheduler.framework.working_nodes import WorkingNodes
@@ -46,20 +45,20 @@ class Session:
         self.now = now
         self._registry = registry
         self._dropped = dropped
-        self.plugins = PluginSet(policy, registry, dropped)
-        self.order = PolicyOrder(self.plugins)
-        self.rules = PolicyRules(self.plugins)
-        self.nodes = WorkingNodes(state, self.plugins)
-        self.accounts = SessionAccounts(
-            state, self.nodes.snapshot.total, self.nodes.devices, self.plugins.combined("deserved")
-        )
+        self._parts = parts = spare_parts(state).take(policy, registry, dropped)
+        self._closed = False
+        self.plugins = parts.plugins
+        self.order = parts.order
+        self.rules = parts.rules
+        self.nodes = WorkingNodes(state, parts)
+        self.accounts = SessionAccounts(state, self.nodes.snapshot.total, self.nodes.devices, parts.deserved)
         self.decisions = Decisions()
         self.outcomes = Outcomes()
         self.reservations = Reservations(state, now, self.nodes, self.accounts, self.decisions)
         self.reservations.read(self.job_run)
         self.plugins.open(self._view())
-        if self.plugins.hooks("choose_device"):
-            self.nodes.devices.capacity.prefer = self.plugins.combined("choose_device")
+        if parts.choose_device is not None:
+            self.nodes.devices.capacity.prefer = parts.choose_device
 
     def _view(self) -> SessionView:
         nodes, accounts, rules = self.nodes, self.accounts, self.rules
@@ -95,6 +94,12 @@ class Session:
 
     def statement(self) -> Statement:
         return Statement(self.nodes, self.accounts, self.rules, self.reservations, self.decisions)
+
+    def close(self) -> None:
+        """The session is over: no plugin is asked on its behalf any more, so that the next one may have them."""
+        if not self._closed:
+            self._closed = True
+            spare_parts(self.state).give_back(self._parts)
 
     def fresh_session(self) -> Session:
         """A session like this one at its beginning, with the same groups let in."""

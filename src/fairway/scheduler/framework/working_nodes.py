@@ -6,22 +6,19 @@ its hooks read the same parts, so that what is tried out is what the next choice
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import numpy as np
 
-from fairway.devices.match.strategies import DEFAULT_CHAIN
 from fairway.devices.track.ledger import device_ledger
 from fairway.resources.columns import IntColumn
 from fairway.scheduler.devices.assignments import DeviceAssignments
 from fairway.scheduler.devices.fit import DeviceFit
-from fairway.scheduler.framework.hooks import Check
 from fairway.scheduler.framework.job_run import JobRun
-from fairway.scheduler.framework.plugin_set import PluginSet
-from fairway.scheduler.placement.kernel import Kernel, NodeHooks
-from fairway.scheduler.placement.node_view import Columns, KeptColumns, NodeView
+from fairway.scheduler.framework.policy_parts import PolicyParts
+from fairway.scheduler.placement.kernel import Kernel
+from fairway.scheduler.placement.node_view import Columns, KeptColumns
 from fairway.scheduler.placement.pod_counts import PodCounts
-from fairway.scheduler.verdict import Reason
 from fairway.state.cluster import ClusterState
 from fairway.state.jobs import Task
 from fairway.state.shapes import Shape
@@ -33,22 +30,20 @@ CapFor = Callable[[Shape], IntColumn | None]
 class WorkingNodes:
     """See the module."""
 
-    def __init__(self, state: ClusterState, plugins: PluginSet) -> None:
+    def __init__(self, state: ClusterState, parts: PolicyParts) -> None:
         book = device_ledger(state)
         self.snapshot = WorkingCopy(snapshot_of(state))
         self.pods = PodCounts(state.terms, state.volume_use)
-        strategies = plugins.combined("device_strategies")() or DEFAULT_CHAIN
-        self.devices = DeviceAssignments(book, self.snapshot, strategies)
+        self.devices = DeviceAssignments(book, self.snapshot, parts.device_strategies())
         self.device_fit = DeviceFit(self.devices, self.snapshot)
-        self.kernel = Kernel(self.snapshot, _node_hooks(plugins), self._columns(state, plugins), self.pods)
+        self.kernel = Kernel(self.snapshot, parts.node_hooks, self._columns(state, parts), self.pods)
         self.caps_for: Callable[[JobRun], CapFor] | None = None
         """Where starts are planned: what those of other jobs leave to a job; answers that mean the same are equal."""
 
-    def _columns(self, state: ClusterState, plugins: PluginSet) -> Columns:
+    def _columns(self, state: ClusterState, parts: PolicyParts) -> Columns:
         """Kept columns fit one policy, one set of working plugins, and what these say that their answers rest on."""
-        basis = (plugins.identity, plugins.combined("basis")(state))
         kept = state.derived.of(KeptColumns, lambda: KeptColumns(state.column_bytes))
-        columns = kept.under(basis if plugins.keeps_columns() else None, plugins.failures.texts)
+        columns = kept.under(parts.basis(state), parts.plugins.failures.texts)
         generation = self.devices.ledger.generation
         if columns.device_generation != generation:
             columns.drop(lambda shape: shape.devices is not None or bool(self.devices.ledger.plain(shape)))
@@ -88,25 +83,3 @@ class WorkingNodes:
         index = np.array(rows)
         for dimension, amount in shape.vector:
             np.subtract.at(snapshot.idle[dimension], index, sign * amount)
-
-
-def _node_hooks(plugins: PluginSet) -> NodeHooks:
-    hooks = plugins.hooks
-    return NodeHooks(
-        feasible_static=[*hooks("feasible_static"), *([] if hooks("device_strategies") else [no_devices])],
-        feasible=hooks("feasible"),
-        limit=hooks("limit"),
-        score_static=hooks("score_static"),
-        score=hooks("score"),
-        looks_around=hooks("looks_around"),
-        trend=plugins.trend(),
-        shares_static=plugins.only_built_in_have("feasible_static", "score_static"),
-    )
-
-
-def no_devices(shape: Shape, nodes: NodeView) -> Iterable[Check]:
-    """Where the policy lacks the plugin devices no pod is given any."""
-    if shape.devices is None:
-        return ()
-    text = "the policy has no plugin devices"
-    return (Check(np.zeros(nodes.size, dtype=np.bool_), text, Reason.DEVICE_UNAVAILABLE),)

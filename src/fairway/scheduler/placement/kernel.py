@@ -50,6 +50,9 @@ MAX_SCORE = float((1 << 19) - 1)
 FEW_NODES = 64
 """Of so few nodes what is free on them is looked at before a column is brought up to date for nothing."""
 
+_ANYTHING = np.iinfo(np.int64).min
+"""Less than any node has free."""
+
 _SMALL_TABLE = 12
 """Of so few resources all are compared at once; classes of devices can make it many."""
 
@@ -346,7 +349,7 @@ class Kernel:
         """What a node must have of every resource, as one column; of what is not asked for, anything will do."""
         request_column = self._request_columns.get(shape)
         if request_column is None:
-            request_column = np.full((self.snapshot.idle.shape[0], 1), np.iinfo(np.int64).min)
+            request_column = np.full((self.snapshot.idle.shape[0], 1), _ANYTHING)
             for row, amount in shape.vector:
                 request_column[row] = amount
             self._request_columns[shape] = request_column

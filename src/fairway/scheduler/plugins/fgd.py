@@ -52,6 +52,7 @@ class Fgd:
 
     def open(self, session: SessionView) -> None:
         self._session = session
+        self._scores, self._slots = {}, {}
 
     def score(self, shape: Shape, nodes: NodeView) -> FloatColumn:
         session = self._session

@@ -136,8 +136,9 @@ class PodIntake:
         job.annotations = kept(pod.metadata)
         job.uid = pod.metadata.uid
         known = self._state.reservations
-        job.reservations = known.records(job) or None
-        job.planned, job.overrun = known.planned(job), known.overrun(job)
+        if known:
+            job.reservations = known.records(job) or None
+            job.planned, job.overrun = known.planned(job), known.overrun(job)
         return job
 
     def _forget(self, key: str) -> None:

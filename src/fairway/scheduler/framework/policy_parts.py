@@ -1,0 +1,106 @@
+"""What the sessions of one policy share: its plugins, and their hooks put together.
+
+To make the plugins and to combine their hooks takes longer than to place a pod, and all of it but what `open` sets is
+the same in every cycle. So a state keeps the parts of the policy that decided last. One session at a time uses them:
+it takes them out, and gives them back when neither it nor its plan will ask a plugin again (`Session.close`). A session
+that begins meanwhile makes its own. External plugins are made again for every cycle, and so are those of a cycle that
+drops some of their hooks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from fairway.api.policy import Policy
+from fairway.devices.match.strategies import DEFAULT_CHAIN
+from fairway.scheduler.framework.hooks import Check
+from fairway.scheduler.framework.order import PolicyOrder
+from fairway.scheduler.framework.plugin_set import Dropped, PluginSet, Registry
+from fairway.scheduler.framework.rules import PolicyRules
+from fairway.scheduler.placement.kernel import NodeHooks
+from fairway.scheduler.placement.node_view import NodeView
+from fairway.scheduler.verdict import Reason
+from fairway.state.cluster import ClusterState
+from fairway.state.queues import Amounts
+from fairway.state.shapes import Shape
+
+
+class PolicyParts:
+    """The plugins of a policy, and what was made of their hooks."""
+
+    def __init__(self, policy: Policy, registry: Registry, dropped: Dropped) -> None:
+        self.policy = policy
+        self.registry = registry
+        self.plugins = plugins = PluginSet(policy, registry, dropped)
+        self.shareable = not dropped and not plugins.has_external
+        self.order = PolicyOrder(plugins)
+        self.rules = PolicyRules(plugins)
+        self.node_hooks = _node_hooks(plugins)
+        self.deserved: Callable[[], Mapping[str, Amounts] | None] = plugins.combined("deserved")
+        self.keeps_columns = plugins.keeps_columns()
+        self._basis: Callable[[ClusterState], Hashable] = plugins.combined("basis")
+        self._device_strategies = plugins.combined("device_strategies")
+        choosing = plugins.hooks("choose_device")
+        self.choose_device: Callable[..., Any] | None = plugins.combined("choose_device") if choosing else None
+
+    def basis(self, state: ClusterState) -> Hashable:
+        """What kept columns rest on; None if nothing can be kept."""
+        basis = (self.plugins.identity, self._basis(state))
+        return basis if self.keeps_columns else None
+
+    def device_strategies(self) -> tuple[str, ...]:
+        found: tuple[str, ...] = self._device_strategies() or DEFAULT_CHAIN
+        return found
+
+
+KEPT = 2
+"""A session that tries something out on another one needs two at a time."""
+
+
+class SpareParts:
+    """The parts that a state keeps: those of one policy, while no session has them."""
+
+    def __init__(self) -> None:
+        self._spare: list[PolicyParts] = []
+
+    def take(self, policy: Policy, registry: Registry, dropped: Dropped) -> PolicyParts:
+        spare = self._spare
+        if dropped or not spare or spare[-1].policy is not policy or spare[-1].registry is not registry:
+            return PolicyParts(policy, registry, dropped)
+        parts = spare.pop()
+        parts.rules.lending = False
+        return parts
+
+    def give_back(self, parts: PolicyParts) -> None:
+        if parts.shareable:
+            fitting = [one for one in self._spare if one.policy is parts.policy and one.registry is parts.registry]
+            self._spare = [*fitting, parts][:KEPT]
+
+
+def spare_parts(state: ClusterState) -> SpareParts:
+    return state.derived.of(SpareParts, SpareParts)
+
+
+def _node_hooks(plugins: PluginSet) -> NodeHooks:
+    hooks = plugins.hooks
+    return NodeHooks(
+        feasible_static=[*hooks("feasible_static"), *([] if hooks("device_strategies") else [no_devices])],
+        feasible=hooks("feasible"),
+        limit=hooks("limit"),
+        score_static=hooks("score_static"),
+        score=hooks("score"),
+        looks_around=hooks("looks_around"),
+        trend=plugins.trend(),
+        shares_static=plugins.only_built_in_have("feasible_static", "score_static"),
+    )
+
+
+def no_devices(shape: Shape, nodes: NodeView) -> Iterable[Check]:
+    """Where the policy lacks the plugin devices no pod is given any."""
+    if shape.devices is None:
+        return ()
+    text = "the policy has no plugin devices"
+    return (Check(np.zeros(nodes.size, dtype=np.bool_), text, Reason.DEVICE_UNAVAILABLE),)

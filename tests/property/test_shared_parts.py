@@ -1,0 +1,120 @@
+"""What a policy's sessions share, and what a small cycle leaves out, decides nothing: plans are those of a new start."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fairway.api.kinds import ApiObject
+from fairway.api.policy import Policy
+from fairway.scheduler.decide import decide
+from fairway.scheduler.framework import order
+from fairway.scheduler.framework.candidates import QueueVerdicts
+from fairway.scheduler.framework.job_run import JobRun
+from fairway.scheduler.framework.policy_parts import SpareParts
+from fairway.scheduler.framework.session import Session
+from fairway.scheduler.plugins.installed import default_registry
+from fairway.state import snapshot
+from fairway.state.cluster import ClusterState, Deleted, Event, Upserted
+from fairway.state.snapshot import snapshot_of
+from support import clusters, contended
+from support import objects as make
+from support.effort import examples
+from support.engine import policy as make_policy
+from support.engine import state_of
+
+some = settings(max_examples=examples(15), suppress_health_check=list(HealthCheck))
+ACTIONS = ("enqueue, allocate, backfill", "enqueue, reserve, allocate, backfill", "allocate, preempt, reclaim")
+
+
+def with_keys(self: order.Order, job: JobRun) -> None:
+    """The only job goes in as each of many does."""
+    self._namespace(job.account).heap.append((self._keys.job_key(job), job))
+    self._settle(self._root)
+
+
+def compare(objects: list[ApiObject], policy: Policy, data: st.DataObject) -> None:
+    """A state that keeps everything beside one of which the parts are made again for every cycle."""
+    kept, fresh = ClusterState(), ClusterState()
+    for state in (kept, fresh):
+        state.upsert(objects)
+    plans = []
+    for _ in range(4):
+        fresh.freeze_plan()
+        for kind in (SpareParts, QueueVerdicts):
+            fresh.derived._kept.pop(kind, None)
+        reasons = data.draw(st.booleans())
+        plan = decide(kept, policy, make.NOW, reasons=reasons)
+        with mock.patch.object(order.Order, "_enter_alone", with_keys), mock.patch.object(snapshot, "_FEW", -1):
+            slow = decide(fresh, policy, make.NOW)
+        plans.append((plan, slow, reasons))
+        thing = data.draw(st.sampled_from(objects))
+        event: Event = Deleted(thing) if data.draw(st.booleans()) else Upserted(thing)
+        for state in (kept, fresh):
+            state.apply(event)
+    for plan, slow, reasons in plans:  # read late: the parts have served others since
+        if reasons:
+            assert plan.document() == slow.document()
+        else:
+            assert (plan.bindings, plan.evictions, plan.reservations) == (
+                slow.bindings,
+                slow.evictions,
+                slow.reservations,
+            )
+
+
+@some
+@given(clusters.clusters(), clusters.policies(ACTIONS), st.data())
+def test_parts_that_are_kept_change_no_plan(objects: list[ApiObject], policy: Policy, data: st.DataObject) -> None:
+    compare(objects, policy, data)
+
+
+@some
+@given(contended.contended(), contended.evicting_policies("preempt", "reclaim"), st.data())
+def test_nor_where_pods_are_evicted(objects: list[ApiObject], policy: Policy, data: st.DataObject) -> None:
+    compare(objects, policy, data)
+
+
+def test_two_open_sessions_have_plugins_of_their_own() -> None:
+    state, policy, registry = state_of(make.node("n", cpu=1)), make_policy(), default_registry()
+    one, two = (Session(state, policy, make.NOW, registry) for _ in range(2))
+    assert one.plugins is not two.plugins
+    one.close()
+    one.close()
+    three, four = (Session(state, policy, make.NOW, registry) for _ in range(2))
+    assert three.plugins is one.plugins
+    assert four.plugins not in (one.plugins, two.plugins)
+
+
+def test_another_policy_gets_plugins_of_its_own() -> None:
+    state, registry = state_of(make.node("n", cpu=1)), default_registry()
+    one = Session(state, make_policy(), make.NOW, registry)
+    one.close()
+    other = Session(state, make_policy(), make.NOW, registry)
+    assert other.plugins is not one.plugins
+
+
+def test_a_plan_that_is_read_late_asks_its_own_plugins() -> None:
+    state, policy = state_of(make.node("n", cpu=1), make.pod("p", cpu=100)), make_policy()
+    plan = decide(state, policy, make.NOW)
+    state.apply(Upserted(make.node("m", cpu=200)))
+    decide(state, policy, make.NOW, reasons=False)
+    assert [pending.job for pending in plan.pending] == ["default/p"]
+
+
+@some
+@given(clusters.clusters(), st.data())
+def test_few_rows_are_restored_as_many_are(objects: list[ApiObject], data: st.DataObject) -> None:
+    state = ClusterState()
+    state.upsert(objects)
+    for _ in range(3):
+        found = snapshot_of(state)
+        kept = found.idle.copy()
+        with mock.patch.object(snapshot, "_FEW", -1):
+            found._restore(np.arange(found.size))
+        assert (found.idle == kept).all()
+        thing = data.draw(st.sampled_from(objects))
+        state.apply(Deleted(thing) if data.draw(st.booleans()) else Upserted(thing))
