@@ -1,4 +1,4 @@
-"""What a policy's sessions share, and what a small cycle leaves out, decides nothing: plans are those of a new start."""
+"""What a policy's sessions share, and what a small cycle leaves out, decides nothing: all is as with a new start."""
 
 from __future__ import annotations
 
