@@ -2,6 +2,7 @@
 
 An object that does not fit its struct is looked at once more with the allowances that Kubernetes makes (a number where
 a quantity's text is meant). If it still does not fit it is left out, and `UnreadableObject` says what is wrong (K2).
+So is an object that is nested too deep, or has bytes in it that are no text.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from fairway.api.kinds import ApiObject, ObjectKey
 from fairway.api.meta import ApiStruct, ObjectMeta
 from fairway.api.shape import Finding, fit, path_text
 from fairway.errors import ApiError
+from fairway.kube import parameters
 from fairway.kube.served import ServedKind
 
 T = TypeVar("T")
@@ -21,6 +23,8 @@ T = TypeVar("T")
 INITIAL_END = "k8s.io/initial-events-end"
 """The annotation of the bookmark after the last object of a list by streaming."""
 BOOKMARK, DELETED, ERROR = "BOOKMARK", "DELETED", "ERROR"
+
+_CANNOT_READ = (msgspec.DecodeError, UnicodeDecodeError)
 
 
 class UnreadableObject(NamedTuple):
@@ -66,10 +70,18 @@ class _ListBody(msgspec.Struct, Generic[T]):
     items: list[T] | None = None
 
 
-class _Head(ApiStruct, frozen=True):
-    """What every object has, if it can be read at all."""
+class _HeadMeta(ApiStruct, frozen=True):
+    """What tells objects apart, whatever else is wrong with them."""
 
-    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    annotations: Any = None
+
+
+class _Head(ApiStruct, frozen=True):
+    metadata: _HeadMeta = msgspec.field(default_factory=_HeadMeta)
 
 
 class _ErrorObject(ApiStruct, frozen=True):
@@ -95,12 +107,27 @@ class ObjectDecoder:
         group = served.api_version.rpartition("/")[0]
         self._is_checked = not group or group.endswith(".k8s.io") or group == "policy"
         """Whether the server's own code has validated the object; of a custom resource it knows the schema at most."""
+        self._has_parameters = struct in parameters.KINDS
+        self._is_plain = self._is_checked and self._kind.converted is None and not self._has_parameters
 
     def event(self, line: bytes) -> WatchEvent:
         """ApiError for an ERROR event and for a line that is not one."""
         try:
+            return self._event(line)
+        except RecursionError:
+            return self._event(parameters.cut(line))
+
+    def page(self, body: bytes) -> Page:
+        """ApiError for what is not a page of a list."""
+        try:
+            return self._read_page(body)
+        except RecursionError:
+            return self._read_page(parameters.cut(body))
+
+    def _event(self, line: bytes) -> WatchEvent:
+        try:
             read = self._line.decode(line)
-        except msgspec.DecodeError:
+        except _CANNOT_READ:
             return self._odd_event(line)
         if read.type == ERROR:
             raise _problem(line)
@@ -108,7 +135,7 @@ class ObjectDecoder:
         version = thing.metadata.resource_version
         if read.type == BOOKMARK:
             return WatchEvent(BOOKMARK, None, version, None, INITIAL_END in thing.metadata.annotations)
-        found = thing if self._is_checked and self._kind.converted is None else self._settled(thing)
+        found = thing if self._is_plain else self._settled(thing)
         if isinstance(found, UnreadableObject):
             return WatchEvent(read.type, None, version, found)
         return WatchEvent(read.type, found, version)
@@ -117,27 +144,27 @@ class ObjectDecoder:
         """A bookmark of a kind with required fields, an error, or an object that does not fit."""
         try:
             read = _RAW_LINE.decode(line)
-        except msgspec.DecodeError as error:
+        except _CANNOT_READ as error:
             raise ApiError(200, "Unreadable", f"not a line of a watch: {error}") from None
         if read.type == ERROR:
             raise _problem(line)
         head = _head(read.object)
         version = head.metadata.resource_version
         if read.type == BOOKMARK:
-            return WatchEvent(BOOKMARK, None, version, None, INITIAL_END in head.metadata.annotations)
+            return WatchEvent(BOOKMARK, None, version, None, INITIAL_END in (head.metadata.annotations or ()))
         found = self._fitted(read.object)
         if isinstance(found, UnreadableObject):
             return WatchEvent(read.type, None, version, found)
         return WatchEvent(read.type, found, version)
 
-    def page(self, body: bytes) -> Page:
+    def _read_page(self, body: bytes) -> Page:
         try:
             read = self._page.decode(body)
             found = [self._settled(thing) for thing in read.items or ()]
-        except msgspec.DecodeError:
+        except _CANNOT_READ:
             try:
                 read = _RAW_ITEMS.decode(body)
-            except msgspec.DecodeError as error:
+            except _CANNOT_READ as error:
                 raise ApiError(200, "Unreadable", f"not a list: {error}") from None
             found = [self._fitted(raw) for raw in read.items or ()]
         things = [thing for thing in found if not isinstance(thing, UnreadableObject)]
@@ -147,8 +174,9 @@ class ObjectDecoder:
     def _fitted(self, raw: msgspec.Raw) -> ApiObject | UnreadableObject:
         try:
             thing, findings = fit(msgspec.json.decode(raw), self._kind.struct)
-        except (msgspec.DecodeError, RecursionError) as error:
-            return UnreadableObject(self._key(ObjectMeta()), "", str(error))
+        except _CANNOT_READ as error:
+            meta = _head(raw).metadata
+            return UnreadableObject(self._key(meta), meta.uid, str(error))
         if findings:
             meta = _head(raw).metadata
             return UnreadableObject(self._key(meta), meta.uid, _why(findings))
@@ -159,16 +187,22 @@ class ObjectDecoder:
             findings = self._kind.settle(thing)
             if findings:
                 return UnreadableObject(self._key(thing.metadata), thing.metadata.uid, _why(findings))
+        if self._has_parameters:
+            found = parameters.bounded(thing)
+            if found is None:
+                why = f"parameters of devices are nested deeper than {parameters.DEEPEST} levels"
+                return UnreadableObject(self._key(thing.metadata), thing.metadata.uid, why)
+            return found
         return thing if self._kind.converted is None else self._kind.converted(thing)
 
-    def _key(self, meta: ObjectMeta) -> ObjectKey:
+    def _key(self, meta: ObjectMeta | _HeadMeta) -> ObjectKey:
         return self._kind.name, meta.namespace, meta.name
 
 
 def _head(raw: msgspec.Raw) -> _Head:
     try:
         return _HEAD.decode(raw)
-    except msgspec.DecodeError:
+    except _CANNOT_READ:
         return _Head()
 
 
@@ -179,6 +213,6 @@ def _why(findings: list[Finding]) -> str:
 def _problem(line: bytes) -> ApiError:
     try:
         found = _PROBLEM.decode(_RAW_LINE.decode(line).object)
-    except msgspec.DecodeError:
+    except _CANNOT_READ:
         found = _ErrorObject()
     return ApiError(found.code or 500, found.reason or "Error", found.message or "the watch ended with an error")
