@@ -121,7 +121,7 @@ class Reading:
 
     async def _run(self) -> None:
         self._loop = asyncio.get_running_loop()
-        reflector = Reflector(
+        self.reflector = reflector = Reflector(
             self.client,
             self.kind,
             self.seen.deliver,
@@ -398,3 +398,55 @@ def test_K5_a_long_cycle_costs_neither_the_lease_nor_a_watch(cluster: Cluster) -
         go_on.set()
         eventually(lambda: cluster.places() == {"p": "n"})
         assert cluster.get(path)["spec"]["leaseTransitions"] == spec["leaseTransitions"]
+
+
+def _is_read(reading: Reading, name: str) -> bool:
+    return name in reading.seen.names(reading.cluster.namespace)
+
+
+def test_K2_a_claim_with_parameters_of_any_depth_is_left_out_alone(cluster: Cluster) -> None:
+    """What a driver's parameters contain is its user's: the API server takes thousands of levels."""
+
+    def claim(name: str, levels: int) -> dict[str, Any]:
+        parameters: Any = {}
+        for _ in range(levels):
+            parameters = {"a": parameters}
+        opaque = {"driver": "gpu.example.com", "parameters": parameters}
+        devices = {
+            "requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}],
+            "config": [{"requests": ["r"], "opaque": opaque}],
+        }
+        return {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaim",
+            "metadata": {"name": name, "namespace": cluster.namespace},
+            "spec": {"devices": devices},
+        }
+
+    claims = f"/apis/resource.k8s.io/v1/namespaces/{cluster.namespace}/resourceclaims"
+    for can_stream in (True, False):
+        with Reading(cluster, kind_of("ResourceClaim", "resource.k8s.io/v1"), can_stream=can_stream) as reading:
+            before, after, deep = (f"{name}-{can_stream}".lower() for name in ("before", "after", "deep"))
+            for name, levels in ((before, 3), (deep, 900), (after, 3)):
+                cluster.make(claims, claim(name, levels))
+            for name in (before, after):
+                eventually(partial(_is_read, reading, name))
+            assert deep not in reading.seen.names(cluster.namespace)
+            assert ("ResourceClaim", cluster.namespace, deep) in [left.key for left in reading.seen.unreadable]
+
+
+def test_a_mistake_of_ours_does_not_end_the_reading_of_a_kind(cluster: Cluster) -> None:
+    with Reading(cluster, kind_of("Pod")) as reading:
+        real = reading.seen.deliver
+        wrong: list[Delivery] = []
+
+        def deliver(delivery: Delivery) -> None:
+            if not wrong:
+                wrong.append(delivery)
+                raise KeyError("a field that was always there")
+            real(delivery)
+
+        reading.reflector._deliver = deliver
+        cluster.pod("p1")
+        eventually(lambda: reading.seen.names(cluster.namespace) == {"p1"})
+        assert "KeyError" in str(reading.seen.failures[0])

@@ -333,3 +333,28 @@ def test_waiting_for_writes_to_end_has_a_limit() -> None:
         await queue.stop()
 
     played(story)
+
+
+def test_an_error_of_ours_costs_one_write_and_no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer that no script foresaw: with each one less, all workers would be gone one day, and nothing said so."""
+    monkeypatch.setattr(write_queue, "LONG_PAUSE", 0.0)
+    server, ended = Server(), Ended()
+    mistakes: list[Exception] = []
+
+    def broken() -> Script:
+        yield ApiRequest("POST", "broken")
+        raise KeyError("a field that was always there")
+
+    async def story() -> None:
+        queue = queue_to(server)
+        queue.on_mistake = mistakes.append
+        queue.add(QueuedWrite("broken", WriteRank.BIND, broken, lambda ending: ended.append(("broken", ending))))
+        queue.add(write("good", ended))
+        queue.start()
+        await settled(queue)
+
+    played(story)
+    assert dict(ended)["good"] == DONE
+    assert dict(ended)["broken"].result is WriteResult.REFUSED
+    assert "KeyError" in dict(ended)["broken"].why
+    assert server.asked.count("broken") == len(mistakes) == write_queue.MOST_MISTAKES

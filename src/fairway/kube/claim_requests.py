@@ -15,6 +15,7 @@ from fairway.kube.exchange import (
     ApiAnswer,
     ApiRequest,
     Ending,
+    ReadMetadata,
     Script,
     again,
     encoded,
@@ -40,7 +41,10 @@ def allocate_claim(change: AllocateClaim) -> Script:
         if FINALIZER not in claim.metadata.finalizers:
             answer = yield ApiRequest("PATCH", path, _protection_body(claim), MERGE_PATCH)
             if answer.ok:
-                claim = _with_version(claim, answer)
+                found = _with_version(claim, answer)
+                if isinstance(found, Ending):
+                    return found
+                claim = found
         else:
             answer = yield ApiRequest("PATCH", f"{path}/status", _allocation_body(claim), MERGE_PATCH)
             if answer.ok:
@@ -80,9 +84,12 @@ def _preconditions(claim: ResourceClaim) -> dict[str, Any]:
     return {"uid": meta.uid, **({"resourceVersion": meta.resource_version} if meta.resource_version else {})}
 
 
-def _with_version(claim: ResourceClaim, answer: ApiAnswer) -> ResourceClaim:
+def _with_version(claim: ResourceClaim, answer: ApiAnswer) -> ResourceClaim | Ending:
     """What we want of it, on top of the version that the server has now."""
-    now = msgspec.json.decode(answer.body, type=ResourceClaim)
+    try:
+        now = msgspec.json.decode(answer.body, type=ReadMetadata)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return again(answer)  # cut off on the way
     return replace(claim, metadata=now.metadata)
 
 

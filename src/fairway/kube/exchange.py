@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from fairway.api.meta import ApiStruct, ObjectMeta
+
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
@@ -109,6 +111,12 @@ def pause_of(answer: ApiAnswer) -> float:
     details = status_of(answer).details
     asked = 0 if details is None else details.retry_after_seconds
     return float(asked) if asked > 0 else PAUSE
+
+
+class ReadMetadata(ApiStruct, frozen=True):
+    """What is read of an object that an answer has in it, where only its identity and version matter."""
+
+    metadata: ObjectMeta
 
 
 # -- errors ------------------------------------------------------------------------------------------------------

@@ -123,6 +123,11 @@ class Reflector:
                 wait = self._backoff.next(error.retry_after)
                 self._observer.failed(self._kind, error, wait)
                 await asyncio.sleep(wait)
+            except Exception as error:  # a mistake of ours that some object brings to light must not end the reading
+                self._version = ""
+                wait = self._backoff.next()
+                self._observer.failed(self._kind, ApiError(0, "Error", _own_mistake(error)), wait)
+                await asyncio.sleep(wait)
 
     async def _once(self) -> None:
         if self._served is None and not await self._find():
@@ -256,6 +261,10 @@ class Reflector:
         if event.thing is not None:
             return Gone(event.thing)
         return Gone(event.unreadable.key) if event.type == DELETED and event.unreadable is not None else None
+
+
+def _own_mistake(error: Exception) -> str:
+    return f"this is an error in Fairway, please report it: {type(error).__name__}: {error}"
 
 
 class _Initial:

@@ -12,12 +12,13 @@ from typing import Any
 import msgspec
 
 from fairway.api.kinds import ObjectKey
-from fairway.api.meta import ApiStruct, ObjectMeta, OwnerReference
+from fairway.api.meta import ObjectMeta, OwnerReference
 from fairway.drive.change import DeleteReservation, WriteReservation
 from fairway.kube.exchange import (
     DONE,
     JSON_PATCH,
     ApiRequest,
+    ReadMetadata,
     Script,
     again,
     encoded,
@@ -29,10 +30,6 @@ PLURAL = "reservations"
 
 GroupVersions = Mapping[ObjectKey, str]
 """The `apiVersion` of the PodGroups that are not Volcano's."""
-
-
-class _ReadMetadata(ApiStruct, frozen=True):
-    metadata: ObjectMeta
 
 
 def write_reservation(change: WriteReservation, groups: GroupVersions) -> Script:
@@ -49,7 +46,7 @@ def write_reservation(change: WriteReservation, groups: GroupVersions) -> Script
         if not look.ok:
             return again(look)
         try:
-            uid = msgspec.json.decode(look.body, type=_ReadMetadata).metadata.uid
+            uid = msgspec.json.decode(look.body, type=ReadMetadata).metadata.uid
         except (msgspec.DecodeError, UnicodeDecodeError):
             return again(look)
     answer = yield ApiRequest("PATCH", path, _replacement_body(change, uid, groups), JSON_PATCH)

@@ -17,6 +17,7 @@ from random import Random
 
 from fairway.kube.backoff import Backoff
 from fairway.kube.exchange import (
+    LONG_PAUSE,
     NO_ANSWER,
     ApiAnswer,
     ApiRequest,
@@ -32,6 +33,7 @@ WORKERS = 32
 LONGEST_PAUSE = 5.0
 """Seconds that all workers wait at most while the server does not answer."""
 LONGEST_RETRY = 10.0
+MOST_MISTAKES = 3
 FORGOTTEN = 60.0
 """Seconds after which no request of ours can still be on its way: twice the time limit of one."""
 
@@ -97,6 +99,8 @@ class WriteQueue:
         self.in_flight = 0
         self.on_request: Callable[[ApiRequest, ApiAnswer, float], None] | None = None
         """Is told of each request, its answer and the seconds it took."""
+        self.on_mistake: Callable[[Exception], None] = lambda error: None
+        """Is told of errors that only a mistake in this program explains."""
 
     def start(self) -> None:
         self._workers = [asyncio.create_task(self._work()) for _ in range(self._count)]
@@ -189,6 +193,8 @@ class WriteQueue:
         self.in_flight += 1
         try:
             ending = await perform(write.script(), partial(self._checked_send, write))
+        except Exception as error:  # a mistake of ours must cost this write, and not one of the workers
+            ending = self._mistaken(write, error)
         finally:
             self.in_flight -= 1
         if ending.result is WriteResult.AGAIN and write.rank is WriteRank.EVENT:
@@ -200,6 +206,12 @@ class WriteQueue:
             asyncio.get_running_loop().call_later(ending.wait, self._end, write, ending)
         else:
             self._end(write, ending)
+
+    def _mistaken(self, write: QueuedWrite, error: Exception) -> Ending:
+        """Some answer was not foreseen, and it is not known what became of the write: a few times it is tried again."""
+        self.on_mistake(error)
+        why = f"this is an error in Fairway, please report it: {type(error).__name__}: {error}"
+        return Ending(WriteResult.AGAIN if write.tries < MOST_MISTAKES else WriteResult.REFUSED, why, LONG_PAUSE)
 
     def _has_no_hope(self, write: QueuedWrite) -> bool:
         """Whether a write that may no longer be sent is not under way either: it never left, or it left so long ago

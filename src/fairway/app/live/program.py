@@ -131,6 +131,7 @@ class KubeProgram(ABC):
         await self._client.check()
         self._queue = WriteQueue(self._client.send, may_write=self._may_write, workers=self._common.connections)
         self._queue.on_request = RequestObserver(self._program_metrics)
+        self._queue.on_mistake = self._say_mistake
         self._courier = Courier(self._sockets, self._thread.hand_over)
         self._lease = self._lease_keeper()
         await self._prepare()
@@ -142,13 +143,13 @@ class KubeProgram(ABC):
         thread = threading.Thread(target=self._decide, name="fairway-loop", daemon=True)
         thread.start()
         tasks = [asyncio.create_task(reflector.run()) for reflector in self._reflectors()]
-        tasks += [asyncio.create_task(task) for task in self._tasks()]
+        tasks += [asyncio.create_task(self._to_its_end(task)) for task in self._tasks()]
         self._queue.start()
         try:
             if self._lease is None:
                 self._led(True)
             else:
-                tasks.append(asyncio.create_task(self._lease.keep()))
+                tasks.append(asyncio.create_task(self._to_its_end(self._lease.keep())))
             await self._stop.wait()
             await self._finish()
         finally:
@@ -190,9 +191,22 @@ class KubeProgram(ABC):
         if self._failure is None:
             self._log.info("stopped")
             return 0
-        lines = "".join(traceback.format_exception(self._failure))
-        self._log.error("this is an error in Fairway, please report it", traceback=lines)
+        self._say_mistake(self._failure)
         return FAILED
+
+    def _say_mistake(self, error: BaseException) -> None:
+        lines = "".join(traceback.format_exception(error))
+        self._log.error("this is an error in Fairway, please report it", traceback=lines)
+
+    async def _to_its_end(self, task: Coroutine[Any, Any, None]) -> None:
+        """An error that ends what goes on beside the others ends the program, too: without its lease, or with the
+        policy of yesterday, it would only look alive.
+        """
+        try:
+            await task
+        except Exception as error:
+            self._failure = self._failure or error
+            self._stop.set()
 
     # -- parts -----------------------------------------------------------------------------------------------
 
@@ -268,7 +282,7 @@ class KubeProgram(ABC):
     # -- health ------------------------------------------------------------------------------------------------
 
     def _is_healthy(self) -> tuple[bool, str]:
-        return self._failure is None, "ok" if self._failure is None else "the deciding thread has ended"
+        return self._failure is None, "ok" if self._failure is None else "a part of the program has ended"
 
     def _is_ready(self) -> tuple[bool, str]:
         if self._stop.is_set():
