@@ -187,8 +187,16 @@ class PlacementSpec(ApiStruct, frozen=True):
     replica_strategy: ReplicaStrategy = msgspec.field(default_factory=ReplicaStrategy)
 
 
+class DecisionGroupStatus(ApiStruct, frozen=True):
+    decision_group_index: Int32 = 0
+    decision_group_name: str = ""
+    decisions: tuple[str, ...] = ()
+    cluster_count: Int32 = 0
+
+
 class PlacementStatus(ApiStruct, frozen=True):
     number_of_selected_clusters: Int32 = 0
+    decision_groups: tuple[DecisionGroupStatus, ...] = ()
     conditions: tuple[Condition, ...] = ()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 from fairway.api.meta import Condition
 from fairway.fleet.decided import DecidedPlacement
@@ -17,11 +18,14 @@ from fairway.fleet.names import (
     SATISFIED,
 )
 
+Reasons = Callable[[], tuple[Filtered, ...]]
+"""Why clusters were not chosen. Asked only by conditions that say so: most placements have what they requested."""
+
 _FILTER_WORDS = {FILTER_TAINTS: "taints"}
 """How a filter is called in a sentence, where its name does not say it."""
 
 
-def of(outcome: DecidedPlacement, filtered: tuple[Filtered, ...]) -> tuple[Condition, ...]:
+def of(outcome: DecidedPlacement, filtered: Reasons) -> tuple[Condition, ...]:
     made = [_satisfied(outcome, filtered), _misconfigured(outcome)]
     if outcome.rules.requires and outcome.ranking is not None:
         made.append(_overdrawn(outcome))
@@ -35,7 +39,7 @@ def _misconfigured(outcome: DecidedPlacement) -> Condition:
     return Condition(MISCONFIGURED, "False", "Succeedconfigured", "the configuration is valid")
 
 
-def _satisfied(outcome: DecidedPlacement, filtered: tuple[Filtered, ...]) -> Condition:
+def _satisfied(outcome: DecidedPlacement, filtered: Reasons) -> Condition:
     namespace, count = outcome.key[0], outcome.rules.placement.spec.number_of_clusters
     if outcome.rules.problems:
         kept = f"misconfigured, the last good decisions stay: {_clusters(len(outcome.chosen))}"
@@ -57,8 +61,10 @@ def _satisfied(outcome: DecidedPlacement, filtered: tuple[Filtered, ...]) -> Con
         text = f"{_clusters(chosen)} chosen of {candidates}"
         return Condition(SATISFIED, "True", "AllDecisionsScheduled", text)
     if not chosen:
-        return _unsatisfied("NoManagedClusterMatched", f"none of {_clusters(candidates)} passed: {_stopped(filtered)}")
-    text = f"{chosen} of {count} clusters chosen, {(count or 0) - chosen} unscheduled: {_stopped(filtered)}"
+        return _unsatisfied(
+            "NoManagedClusterMatched", f"none of {_clusters(candidates)} passed: {_stopped(filtered())}"
+        )
+    text = f"{chosen} of {count} clusters chosen, {(count or 0) - chosen} unscheduled: {_stopped(filtered())}"
     return _unsatisfied("NotAllDecisionsScheduled", text)
 
 

@@ -53,11 +53,12 @@ class Filtered:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A cluster that joined or left the decision, and the reason on record."""
+    """A cluster that joined or left the decision, the reason on record, and its points if it has any."""
 
     cluster: str
     joined: bool
     reason: str
+    score: int | None = None
 
 
 def decisions(outcome: DecidedPlacement) -> tuple[Decision, ...]:
@@ -216,19 +217,27 @@ def _expressions_unmet(selector: ClusterSelector, cluster: ManagedCluster, score
             yield reason
 
 
-def moves(outcome: DecidedPlacement, decided: tuple[Decision, ...], others: tuple[Filtered, ...]) -> tuple[Move, ...]:
-    """Which clusters joined, which left, and why."""
-    if outcome.ranking is None or outcome.before_set == outcome.chosen_set:
+def moves(outcome: DecidedPlacement, decided: tuple[Decision, ...]) -> tuple[Move, ...]:
+    """Which clusters joined, which left, and why. Only clusters that moved are put into words."""
+    ranking, view = outcome.ranking, outcome.view
+    if ranking is None or outcome.before_set == outcome.chosen_set:
         return ()
-    joined = {decision.cluster: decision.reason for decision in decided}
-    left = {item.cluster: f"{item.filter}: {item.reason}" for item in others}
+    joined = {decision.cluster: decision for decision in decided}
+    passed = frozenset(ranking.pool.index.tolist())
+    over = _passed_over(outcome, ranking)
     made = []
-    for slot in sorted(outcome.before_set ^ outcome.chosen_set, key=lambda slot: outcome.view.names[slot]):
-        name = outcome.view.names[slot]
+    for slot in sorted(outcome.before_set ^ outcome.chosen_set, key=lambda slot: view.names[slot]):
+        name = view.names[slot]
         if slot in outcome.chosen_set:
-            made.append(Move(name, True, joined[name]))
+            made.append(Move(name, True, joined[name].reason, joined[name].score))
+        elif not view.exists[slot]:
+            made.append(Move(name, False, "the cluster is gone"))
+        elif slot in passed:
+            below = _below(outcome, ranking, slot, {}, slot in over)
+            made.append(Move(name, False, f"{below.filter}: {below.reason}", below.score))
         else:
-            made.append(Move(name, False, left.get(name, "the cluster is gone")))
+            filter, reason = _stopped(outcome, ranking, slot)
+            made.append(Move(name, False, f"{filter}: {reason}"))
     return tuple(made)
 
 

@@ -36,11 +36,11 @@ class Outcome(DecidedPlacement):
     @cached_property
     def moves(self) -> tuple[Move, ...]:
         """What changed, and why; empty where the decision stands."""
-        return explain.moves(self, self.decisions, self.filtered)
+        return explain.moves(self, self.decisions)
 
     @cached_property
     def conditions(self) -> tuple[Condition, ...]:
-        return conditions.of(self, self.filtered)
+        return conditions.of(self, lambda: self.filtered)
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:

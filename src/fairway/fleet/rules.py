@@ -16,7 +16,7 @@ from fairway.api.fleet import ClusterSelector, Placement, SpreadConstraint
 from fairway.api.meta import LabelSelectorRequirement
 from fairway.clock import SECOND, Micros
 from fairway.errors import InputError
-from fairway.fleet import cel, taints
+from fairway.fleet import additions, cel, taints
 from fairway.fleet.ledger import MAX_RESERVED
 from fairway.fleet.names import COOLDOWN, DISABLED, MIN_GAIN, MISSING_RESOURCE
 from fairway.fleet.prioritizers import By, Weights, weights_of
@@ -91,6 +91,7 @@ def read(placement: Placement) -> Rules:
     missing = _missing(annotations, problems)
     if spec.number_of_clusters is not None and spec.number_of_clusters < 0:
         problems.append(f"numberOfClusters is {spec.number_of_clusters}, expected 0 or more")
+    problems += additions.problems(placement)
     problems += taints.problems_of(spec.tolerations)
     watched: set[tuple[str, str]] = set()
     expressions: list[str] = []

@@ -22,9 +22,14 @@ from fairway.fleet.names import (
     LEDGER,
     MOVED_AT,
     PLACEMENT_LABEL,
+    REPLICAS,
     SLICE,
 )
 from fairway.resources import Resource
+
+LABELS = (PLACEMENT_LABEL, GROUP_NAME_LABEL, GROUP_INDEX_LABEL)
+ANNOTATIONS = (LEDGER, MOVED_AT, REPLICAS)
+"""What a PlacementDecision has that is ours to set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +126,16 @@ def _slice(
 
 
 def same(one: PlacementDecision, other: PlacementDecision) -> bool:
-    """Whether they say the same, whatever the server added."""
+    """Whether they say the same, whatever the server or other programs added: labels and annotations of ours count,
+    and which placement they belong to.
+    """
+    mine, theirs = one.metadata, other.metadata
     return (
         one.status == other.status
-        and one.metadata.labels == other.metadata.labels
-        and all(
-            one.metadata.annotations.get(name) == other.metadata.annotations.get(name) for name in (LEDGER, MOVED_AT)
-        )
+        and all(mine.labels.get(name) == theirs.labels.get(name) for name in LABELS)
+        and all(mine.annotations.get(name) == theirs.annotations.get(name) for name in ANNOTATIONS)
+        and {owner.uid for owner in mine.owner_references if owner.uid}
+        == {owner.uid for owner in theirs.owner_references if owner.uid}
     )
 
 

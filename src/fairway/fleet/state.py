@@ -23,7 +23,7 @@ from fairway.api.fleet import (
 )
 from fairway.clock import Micros
 from fairway.errors import InvariantError
-from fairway.fleet import facts, records, rules
+from fairway.fleet import additions, facts, records, rules
 from fairway.fleet.addons import AddOns
 from fairway.fleet.interest import Interest
 from fairway.fleet.ledger import Ledger
@@ -226,6 +226,7 @@ class FleetState:
                 self._affected.add(key)
 
     def _put_placement(self, placement: Placement) -> None:
+        placement = additions.merged(placement)
         read = rules.read(placement)
         record = self.records.setdefault(read.key, Record(read.key))
         if record.rules is not None:

@@ -1,0 +1,34 @@
+"""How long a cluster's report of what is free there counts.
+
+A cluster that has gone silent may have filled up meanwhile: after the instant that it named itself, what it reported as
+free is unknown. What its workloads use stays as it was, so that nothing is reserved twice.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from fairway.api.fleet import ManagedCluster
+from fairway.clock import Micros, parse_rfc3339
+from fairway.errors import InputError
+from fairway.fleet.names import FREE, REPORTED_UNTIL
+
+
+def ends_at(cluster: ManagedCluster) -> Micros | None:
+    """When the report ends; None: never, or there is none. One that cannot be read has ended."""
+    text = cluster.metadata.annotations.get(REPORTED_UNTIL)
+    if text is None or FREE not in cluster.metadata.annotations:
+        return None
+    try:
+        return parse_rfc3339(text)
+    except InputError:
+        return 0
+
+
+def trusted(cluster: ManagedCluster, now: Micros) -> ManagedCluster:
+    """The cluster with what counts of its report."""
+    until = ends_at(cluster)
+    if until is None or now < until:
+        return cluster
+    kept = {name: text for name, text in cluster.metadata.annotations.items() if name != FREE}
+    return replace(cluster, metadata=replace(cluster.metadata, annotations=kept))
