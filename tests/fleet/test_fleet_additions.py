@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from fleet_objects import at, cluster, condition, decide, decision, everywhere, placement, run
 
 from fairway.api.fleet import ManagedCluster, PlacementDecision
 from fairway.api.meta import OwnerReference
@@ -12,6 +11,7 @@ from fairway.fleet import FleetState
 from fairway.fleet.names import FREE, REPLICA_STRATEGY, REPLICAS, REPORTED_UNTIL, REQUIREMENTS
 from fairway.fleet.reports import ends_at, trusted
 from fairway.fleet.slices import same
+from fleet.fleet_objects import at, cluster, condition, decide, decision, everywhere, placement, run
 
 SECOND = 1_000_000
 

@@ -16,6 +16,7 @@ from kube.access import grant, grant_in, may
 from kube.cluster import Cluster, eventually
 from kube.controlplane.build import missing
 from kube.controlplane.plane import ControlPlane, data_folder
+from kube.hub import Hub
 from kube.servers import apply
 
 
@@ -58,3 +59,12 @@ def an_installed_plane(plane: ControlPlane) -> ControlPlane:
     apply(plane, objects(InstallOptions()))
     eventually(lambda: may(plane, "patch", "fairway.dev", "reservations"), "access is granted")
     return plane
+
+
+@pytest.fixture(name="hub")
+def a_hub(plane: ControlPlane, request: pytest.FixtureRequest) -> Iterator[Hub]:
+    """A namespace on a hub with OCM's definitions, for one test."""
+    name = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-").removeprefix("test-")
+    hub = Hub(plane, name[:25])
+    yield hub
+    hub.clean()

@@ -26,6 +26,7 @@ COMMANDS = {
     "place": "choose clusters for placements, and say why",
     "run": "the scheduler of a cluster: watch, decide, bind",
     "agent": "the node side of devices: plugins, slices, claims",
+    "fleet": "the placer of a hub: watch, choose clusters, write decisions",
     "install": "print what a cluster needs to run Fairway: kinds, access, rules",
     "sandbox": "an embedded cluster and the real scheduler, live; no Kubernetes",
     "apply": "create or change objects of the sandbox that runs",

@@ -44,6 +44,8 @@ class EventNote(NamedTuple):
     note: str
     at: Micros
     warning: bool = False
+    same_as: str = ""
+    """Events of one object that have this in common are a series; "": those whose text differs in numbers only."""
 
 
 @dataclass(slots=True)
@@ -65,13 +67,14 @@ class EventWrite(NamedTuple):
 class EventMaker:
     """Turns notes into requests: a new event, or one more of a series. `token` makes names that no other has."""
 
-    def __init__(self, instance: str, token: Callable[[], str]) -> None:
+    def __init__(self, instance: str, token: Callable[[], str], controller: str = CONTROLLER) -> None:
         self._instance = instance
+        self._controller = controller
         self._token = token
         self._known: OrderedDict[tuple[str, str, str], _EventSeries] = OrderedDict()
 
     def write(self, note: EventNote) -> EventWrite:
-        kind = (note.about.uid, note.reason, substance(note.note))
+        kind = (note.about.uid, note.reason, note.same_as or substance(note.note))
         series = self._known.get(kind)
         if series is not None and note.at < series.last + SERIES:
             series.count += 1
@@ -97,7 +100,7 @@ class EventMaker:
             "kind": "Event",
             "metadata": {"name": name, "namespace": namespace},
             "eventTime": _micro_time(note.at),
-            "reportingController": CONTROLLER,
+            "reportingController": self._controller,
             "reportingInstance": self._instance,
             "action": note.action,
             "reason": note.reason,

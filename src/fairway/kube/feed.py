@@ -11,7 +11,6 @@ from typing import Protocol
 
 from fairway.api import kinds
 from fairway.api.kinds import ApiObject, Kind, ObjectKey
-from fairway.drive.world import Sink
 from fairway.kube.reflector import Delivery, Gone
 
 
@@ -21,13 +20,23 @@ class KnownObjects(Protocol):
     def get(self, key: ObjectKey) -> ApiObject | None: ...
 
 
+class ObjectSink(Protocol):
+    """Where what was read goes; a loop is one."""
+
+    def seen(self, thing: ApiObject) -> None: ...
+
+    def gone(self, thing: ApiObject) -> None: ...
+
+    def listed(self, kind: str, things: Iterable[ApiObject]) -> None: ...
+
+
 class Feed:
     """See the module. Used on the loop's thread only."""
 
     def __init__(
         self,
         wanted: Iterable[Kind],
-        sink: Sink,
+        sink: ObjectSink,
         known: KnownObjects,
         on_complete: Callable[[], None] = lambda: None,
         group_versions: dict[ObjectKey, str] | None = None,

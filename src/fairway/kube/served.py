@@ -7,7 +7,7 @@ older PodGroup. What it does not have is looked for again from time to time.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fairway.api.kinds import KINDS, OTHER_FORMS, Kind
 from fairway.api.meta import ApiStruct
@@ -21,6 +21,16 @@ SCHEDULER_KINDS: tuple[Kind, ...] = tuple(
     kind for kind in (*KINDS, *OTHER_FORMS) if not kind.api_versions[0].startswith(_FOR_FLEETS)
 )
 """What `decide` reads, PodGroups of three APIs among them: where two have one name, the first counts."""
+
+_JUDGED = ("ManagedCluster", "Placement")
+FLEET_KINDS: tuple[Kind, ...] = tuple(
+    replace(kind, check=None) if kind.name in _JUDGED else kind
+    for kind in KINDS
+    if kind.api_versions[0].startswith(_FOR_FLEETS)
+)
+"""What `place` reads. Clusters that report nonsense and placements that request it are read all the same: the fleet
+package sets aside what is wrong, and a condition on the object says so.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,100 @@
+"""`FleetController`: connects the placer's loop to a hub's API server and runs until it is told to end."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from functools import partial
+from random import Random
+from uuid import uuid4
+
+from fairway.app.hub.observing import FleetMetrics, FleetWatcher
+from fairway.app.hub.settings import FleetSettings
+from fairway.app.live.logs import RunLog
+from fairway.app.live.program import KubeProgram
+from fairway.clock import SECOND
+from fairway.fleet.rules import Key
+from fairway.kube.connection import Connection
+from fairway.kube.event_requests import EventMaker, EventNote
+from fairway.kube.exchange import Ending
+from fairway.kube.feed import Feed
+from fairway.kube.hub.decisions import Publication
+from fairway.kube.hub.loop import FleetLoop
+from fairway.kube.outbox import Outbox
+from fairway.kube.reflector import Delivery
+from fairway.kube.served import FLEET_KINDS
+from fairway.kube.status_requests import StatusWrite
+from fairway.kube.write_queue import QueuedWrite, WriteRank
+
+CONTROLLER = "fairway.dev/fleet"
+
+
+class FleetController(KubeProgram):
+    """The placer of one hub. It is also the world of its loop."""
+
+    kinds = FLEET_KINDS
+
+    def __init__(
+        self, settings: FleetSettings, connection: Connection, log: RunLog, *, random: Random | None = None
+    ) -> None:
+        self._settings = settings
+        self.metrics = FleetMetrics()
+        self.loop: FleetLoop
+        super().__init__(settings, connection, log, self.metrics, random)
+
+    async def _prepare(self) -> None:
+        self._versions: dict[str, str] = {}
+        self._dropped = 0
+        self._maker = EventMaker(socket.gethostname(), lambda: uuid4().hex[:16], CONTROLLER)
+        self._outbox = Outbox(
+            self._sockets,
+            self._queue,
+            self._courier.send,
+            status_failed=lambda key: self.loop.status_failed(key),
+            event_failed=self._maker.forget,
+        )
+        self.loop = FleetLoop(
+            self._thread,
+            self,
+            FleetWatcher(self._log, self.metrics, dry_run=self._settings.dry_run),
+            versions=self._versions,
+            min_interval=int(self._settings.min_interval * SECOND),
+        )
+        self._feed = Feed(FLEET_KINDS, self.loop, self.loop.store, self._listed)
+
+    def _deliver(self, delivery: Delivery) -> None:
+        if delivery.api_version:
+            self._versions[delivery.kind.name] = delivery.api_version
+        super()._deliver(delivery)
+
+    # -- on the loop's thread ----------------------------------------------------------------------------------
+
+    def _catch_up(self) -> None:
+        """Nothing is kept but what was read."""
+
+    def _lead_if_complete(self) -> None:
+        self.loop.lead(self._complete and self._leads)
+
+    def publish(self, key: Key, publication: Publication) -> None:
+        if self._settings.dry_run:
+            return
+        lane = ("PlacementDecisions", *key)
+        write = QueuedWrite(lane, WriteRank.RESERVATION, publication.script, partial(self._ended, key, publication))
+        self._sockets.call_soon_threadsafe(self._queue.add, write)
+
+    def statuses(self, writes: Sequence[StatusWrite]) -> None:
+        if not self._settings.dry_run:
+            self._outbox.statuses(writes)
+
+    def event(self, note: EventNote) -> None:
+        if not self._settings.dry_run and not self._outbox.event(self._maker.write(note)):
+            self._dropped += 1
+
+    # -- on the asyncio thread -----------------------------------------------------------------------------------
+
+    def _ended(self, key: Key, publication: Publication, ending: Ending) -> None:
+        self._courier.send(partial(self.loop.ended, key, publication, ending))
+
+    def _metrics_text(self) -> bytes:
+        self.metrics.events_dropped.set(self._dropped)
+        return super()._metrics_text()

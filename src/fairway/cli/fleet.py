@@ -1,0 +1,71 @@
+"""`fairway fleet`: the placer on a real hub."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import click
+
+from fairway.cli.output import log_line
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  fairway fleet --context hub --dry-run     decide, write nothing
+  fairway fleet                             in a pod of the hub
+  fairway install fleet | kubectl apply -f -"""
+)
+@click.option("--kubeconfig", metavar="FILE", help="How to reach the hub; default $KUBECONFIG, then as a pod.")
+@click.option("--context", metavar="NAME", help="The context of the kubeconfig; default the current one.")
+@click.option("--dry-run", is_flag=True, default=None, help="Decide and log what would be written; write nothing.")
+@click.option("--min-interval", type=float, metavar="SECONDS", help="Between two decisions.  [default: 0.05]")
+@click.option("--connections", type=int, metavar="N", help="Writes at the same time.  [default: 32]")
+@click.option(
+    "--leader-elect/--no-leader-elect", default=None, help="Decide only with the lease.  [default: leader-elect]"
+)
+@click.option("--lease-namespace", metavar="NAME", help="Of the lease; default the service account's or context's.")
+@click.option("--lease-name", metavar="NAME", help="Of the lease.  [default: fairway-fleet]")
+@click.option("--http-address", metavar="HOST:PORT", help="Of /healthz, /readyz and /metrics.  [default: :10260]")
+@click.option("--log-format", type=click.Choice(["text", "json"]), help="Of lines on standard error.  [default: text]")
+@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="[default: info]")
+def command(**flags: Any) -> None:
+    """Choose clusters for the Placements of a hub: watch it, decide what an event affects, write PlacementDecisions."""
+    import msgspec
+
+    from fairway.errors import InputError
+
+    try:
+        from fairway.app.hub.service import FleetController
+    except ModuleNotFoundError as error:
+        raise InputError(f"{error.name} is not installed, expected: pip install 'fairway[kube]'") from None
+    from fairway.app.hub.settings import FleetSettings
+    from fairway.app.live.logs import RunLog
+    from fairway.kube.configuration import find_connection
+
+    try:
+        settings = msgspec.convert(_given(flags), FleetSettings, str_keys=True)
+    except msgspec.ValidationError as error:
+        raise InputError(f"flags: {error}") from None
+    connection = find_connection(settings.kubeconfig, settings.context)
+    log = RunLog(settings.log_format, settings.log_level, write=log_line)
+    click.get_current_context().exit(asyncio.run(FleetController(settings, connection, log).run()))
+
+
+_LEASE = {"leader_elect": "enabled", "lease_namespace": "namespace", "lease_name": "name"}
+
+
+def _given(flags: dict[str, Any]) -> dict[str, Any]:
+    """The flags that were given, by the names of the settings."""
+    given: dict[str, Any] = {}
+    lease: dict[str, Any] = {"name": "fairway-fleet"}
+    for name, value in flags.items():
+        if value is None:
+            continue
+        if name in _LEASE:
+            lease[_LEASE[name]] = value
+        else:
+            first, *rest = name.split("_")
+            given[first + "".join(part.capitalize() for part in rest)] = value
+    return {**given, "leaderElection": lease}

@@ -1,0 +1,231 @@
+"""PlacementDecisions as a hub keeps them, and the requests that write them.
+
+OCM's definition has a name and a reason for each cluster and drops everything else: points are in events, replicas in
+an annotation. The reason is the one for which a cluster was chosen: it stays for as long as the cluster does, so that a
+decision which stands is never written again.
+
+All slices of a placement are one write (`Publication`): one request after the other, in the order that leaves no gap.
+What a try finds done by an earlier one, by another leader or by hand is read from the server, not remembered.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from fairway.api.fleet import ClusterDecision, Placement, PlacementDecision, PlacementDecisionStatus
+from fairway.api.meta import ApiStruct, OwnerReference
+from fairway.fleet import records
+from fairway.fleet.names import REPLICAS
+from fairway.fleet.rules import Key
+from fairway.fleet.slices import ANNOTATIONS, LABELS, Write, same, writes
+from fairway.kube.exchange import (
+    DONE,
+    LONG_PAUSE,
+    MERGE_PATCH,
+    ApiAnswer,
+    ApiRequest,
+    Ending,
+    Script,
+    WriteResult,
+    again,
+    encoded,
+    explained,
+    plain_ending,
+    refused,
+)
+from fairway.kube.paths import collection_path, object_path
+
+PLURAL = "placementdecisions"
+_NUMBERED = re.compile(r"(.+)-decision-\d+")
+_STALE = (404, 409)
+"""What is there is not what was read."""
+
+Slices = Mapping[str, PlacementDecision]
+"""By name."""
+_Step = Generator[ApiRequest, ApiAnswer, Ending]
+
+
+def owner_of(one: PlacementDecision) -> Key:
+    """The placement whose slice it is, by its name, which cannot be changed; by its label where that says nothing."""
+    numbered = _NUMBERED.fullmatch(one.metadata.name)
+    return (one.metadata.namespace, numbered[1]) if numbered else records.owner(one)
+
+
+def as_published(slices: Iterable[PlacementDecision], before: Iterable[PlacementDecision]) -> Slices:
+    """As they are written. `before` is what stands: a cluster that stays keeps its reason."""
+    reasons = {item.cluster_name: item.reason for one in before for item in one.status.decisions}
+    return {one.metadata.name: _published(one, reasons) for one in slices}
+
+
+def _published(one: PlacementDecision, reasons: Mapping[str, str]) -> PlacementDecision:
+    items = one.status.decisions
+    decisions = tuple(ClusterDecision(i.cluster_name, reasons.get(i.cluster_name, i.reason)) for i in items)
+    replicas = {item.cluster_name: item.replicas for item in items if item.replicas is not None}
+    metadata = one.metadata
+    if replicas:
+        text = json.dumps(replicas, separators=(",", ":"), sort_keys=True)
+        metadata = replace(metadata, annotations={**metadata.annotations, REPLICAS: text})
+    return PlacementDecision(metadata, PlacementDecisionStatus(decisions))
+
+
+def are_same(seen: Slices, wanted: Slices) -> bool:
+    """Whether a server has what is wanted, and nothing else of that placement."""
+    return seen.keys() == wanted.keys() and all(same(seen[name], one) for name, one in wanted.items())
+
+
+class _DecisionList(ApiStruct, frozen=True):
+    items: tuple[PlacementDecision, ...] = ()
+
+
+class Publication:
+    """The slices of one placement on their way. `results` has each object as the server last showed it; None: gone."""
+
+    def __init__(self, version: str, placement: Placement, seen: Slices, wanted: Slices) -> None:
+        """`version` is the API version of PlacementDecisions there."""
+        self.wanted = wanted
+        self.results: dict[str, PlacementDecision | None] = {}
+        self._version = version
+        self._placement = placement
+        self._seen = seen
+        self._tried = False
+
+    def script(self) -> Script:
+        before = dict(self._seen)
+        if self._tried:
+            listed = yield from self._list()
+            if isinstance(listed, Ending):
+                return listed
+            before = listed
+        self._tried = True
+        for write in writes(before, tuple(self.wanted.values()), self._placement):
+            ending = yield from self._one(write, before.get(write.name))
+            if ending is not DONE:
+                return ending
+        return DONE
+
+    def _list(self) -> Generator[ApiRequest, ApiAnswer, dict[str, PlacementDecision] | Ending]:
+        """All of the namespace: a slice that lost its label is found by its name."""
+        meta = self._placement.metadata
+        answer = yield ApiRequest("GET", collection_path(self._version, PLURAL, meta.namespace))
+        if not answer.ok:
+            return again(answer)
+        try:
+            items = msgspec.json.decode(answer.body, type=_DecisionList).items
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return again(answer)
+        own = (meta.namespace, meta.name)
+        found = {one.metadata.name: one for one in items if owner_of(one) == own}
+        self.results = {**dict.fromkeys({*self.results, *self._seen}), **found}
+        return found
+
+    # -- one slice -------------------------------------------------------------------------------------------
+
+    def _one(self, write: Write, before: PlacementDecision | None) -> _Step:
+        """`before` is None for a slice that is made by this very publication."""
+        if write.action == "create":
+            return (yield from self._create(write.decision))
+        known = self.results.get(write.name) or before
+        assert known is not None
+        if write.action == "delete":
+            return (yield from self._delete(known))
+        return (yield from self._update(known, write.decision))
+
+    def _create(self, wanted: PlacementDecision) -> _Step:
+        """Its clusters follow at once: the server takes a status only by itself."""
+        path = collection_path(self._version, PLURAL, wanted.metadata.namespace)
+        meta = {**self._patch(wanted, None), "name": wanted.metadata.name}
+        head = {"apiVersion": self._version, "kind": "PlacementDecision", "metadata": meta}
+        answer = yield ApiRequest("POST", path, encoded(head))
+        if answer.status == 409:
+            return _stale(answer)
+        if answer.status == 404:
+            return refused("the namespace is gone", LONG_PAUSE)
+        made = self._took(wanted.metadata.name, answer)
+        if made is None:
+            return plain_ending(answer) if not answer.ok else again(answer)
+        return (yield from self._write_clusters(made, wanted))
+
+    def _update(self, known: PlacementDecision, wanted: PlacementDecision) -> _Step:
+        if not same(replace(known, status=wanted.status), wanted):
+            meta = {**self._patch(wanted, known), "resourceVersion": known.metadata.resource_version}
+            answer = yield ApiRequest("PATCH", self._path(known), encoded({"metadata": meta}), MERGE_PATCH)
+            made = self._took(known.metadata.name, answer)
+            if made is None:
+                return _stale_or(answer)
+            known = made
+        if known.status == wanted.status:
+            return DONE
+        return (yield from self._write_clusters(known, wanted))
+
+    def _write_clusters(self, known: PlacementDecision, wanted: PlacementDecision) -> _Step:
+        decisions = [{"clusterName": one.cluster_name, "reason": one.reason} for one in wanted.status.decisions]
+        meta = {"resourceVersion": known.metadata.resource_version}
+        body = encoded({"metadata": meta, "status": {"decisions": decisions}})
+        answer = yield ApiRequest("PATCH", f"{self._path(known)}/status", body, MERGE_PATCH)
+        return DONE if self._took(known.metadata.name, answer) is not None else _stale_or(answer)
+
+    def _delete(self, known: PlacementDecision) -> _Step:
+        preconditions = {"uid": known.metadata.uid}
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
+        answer = yield ApiRequest("DELETE", self._path(known), encoded(options))
+        if answer.ok or answer.status == 404:
+            self.results[known.metadata.name] = None
+            return DONE
+        return _stale_or(answer)
+
+    def _took(self, name: str, answer: ApiAnswer) -> PlacementDecision | None:
+        """The object as the server now has it."""
+        if not answer.ok:
+            return None
+        try:
+            made = msgspec.json.decode(answer.body, type=PlacementDecision)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+        self.results[name] = made
+        return made
+
+    def _patch(self, wanted: PlacementDecision, known: PlacementDecision | None) -> dict[str, Any]:
+        """The metadata that is ours; what is no longer wanted of it is null."""
+        meta = wanted.metadata
+        old = {} if known is None else known.metadata.annotations
+        notes = {name: meta.annotations.get(name) for name in ANNOTATIONS if name in meta.annotations or name in old}
+        patch: dict[str, Any] = {"labels": {name: meta.labels[name] for name in LABELS if name in meta.labels}}
+        if notes:
+            patch["annotations"] = notes
+        owners = [self._owner(one) for one in meta.owner_references if one.uid]
+        return {**patch, "ownerReferences": owners} if owners else patch
+
+    def _owner(self, one: OwnerReference) -> dict[str, Any]:
+        version = one.api_version or self._version
+        return {"apiVersion": version, "kind": one.kind, "name": one.name, "uid": one.uid, "controller": True}
+
+    def _path(self, one: PlacementDecision) -> str:
+        key = ("PlacementDecision", one.metadata.namespace, one.metadata.name)
+        return object_path(self._version, PLURAL, key)
+
+
+def _stale(answer: ApiAnswer) -> Ending:
+    """The next try reads what is there."""
+    return Ending(WriteResult.AGAIN, explained(answer))
+
+
+def _stale_or(answer: ApiAnswer) -> Ending:
+    if answer.ok:
+        return again(answer)
+    return _stale(answer) if answer.status in _STALE else plain_ending(answer)
+
+
+def in_order(slices: Slices) -> Sequence[PlacementDecision]:
+    """By group, then by number."""
+
+    def place(one: PlacementDecision) -> tuple[int, str]:
+        number = one.metadata.name.rpartition("-")[2]
+        return (int(number) if number.isascii() and number.isdecimal() else 0, one.metadata.name)
+
+    return sorted(slices.values(), key=place)

@@ -1,0 +1,316 @@
+"""`FleetLoop`: the placer of a hub. It is told what was read, decides what that can affect, and has it written.
+
+Everything here happens on the loop's thread. Who leads trusts its own decisions, and PlacementDecisions that say
+something else are written again; a standby takes what it reads, so that it can go on from there. A lost lease makes a
+standby of a leader: its state is made anew from what was read.
+
+Of a placement first the decisions are written, and then its status; an event says what moved.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from fairway.api.fleet import ManagedCluster, Placement, PlacementDecision
+from fairway.api.kinds import ApiObject, ObjectKey
+from fairway.api.meta import Condition
+from fairway.clock import Micros
+from fairway.drive.store import ObjectStore
+from fairway.drive.world import Handle, Timer
+from fairway.fleet import FleetPlan, FleetState, place, reports
+from fairway.fleet.plan import Outcome
+from fairway.fleet.rules import Key
+from fairway.kube.event_requests import EventNote, Regarding
+from fairway.kube.exchange import Ending
+from fairway.kube.hub.cluster_reports import ClusterReports
+from fairway.kube.hub.decisions import Publication, Slices, are_same, as_published, in_order, owner_of
+from fairway.kube.hub.moves import Points, notes_of, points_of
+from fairway.kube.hub.status import facts_of, placement_status, placement_write
+from fairway.kube.status_requests import StatusWrite
+from fairway.kube.throttle import StatusThrottle
+from fairway.state.cluster import Deleted, Event
+
+PLACEMENTS = "cluster.open-cluster-management.io/v1beta1"
+CLUSTERS = "cluster.open-cluster-management.io/v1"
+_NO_SLICES: Slices = {}
+
+
+class HubWorld(Protocol):
+    """Where decisions go. What becomes of a publication is told by `FleetLoop.ended`."""
+
+    def publish(self, key: Key, publication: Publication) -> None: ...
+
+    def statuses(self, writes: Sequence[StatusWrite]) -> None: ...
+
+    def event(self, note: EventNote) -> None: ...
+
+
+class FleetObserver(Protocol):
+    """Is told what the loop does: for logs and metrics."""
+
+    def decided(self, plan: FleetPlan, seconds: float) -> None: ...
+
+    def published(self, key: Key, ending: Ending) -> None: ...
+
+    def repairs(self, key: Key) -> None: ...
+
+    def set_aside(self, clusters: int) -> None: ...
+
+
+@dataclass(slots=True)
+class PlacementDesk:
+    """What the leader knows of one placement: what was decided, and how far it is written."""
+
+    key: Key
+    wanted: Slices = field(default_factory=dict)
+    conditions: tuple[Condition, ...] = ()
+    points: Points = field(default_factory=dict)
+    under_way: Publication | None = None
+
+
+class FleetLoop:
+    """See the module. It is the sink of a feed."""
+
+    def __init__(
+        self,
+        timer: Timer,
+        world: HubWorld,
+        observer: FleetObserver,
+        *,
+        versions: Mapping[str, str],
+        min_interval: Micros = 50_000,
+    ) -> None:
+        """`versions` says in which API version the server has a kind, by name."""
+        self.store = ObjectStore()
+        self.state = FleetState()
+        self._timer = timer
+        self._world = world
+        self._observer = observer
+        self._versions = versions
+        self._min_interval = min_interval
+        self._leads = False
+        self._planned: tuple[Micros, Handle] | None = None
+        self._last = 0
+        self._seen: dict[Key, dict[str, PlacementDecision]] = {}
+        self._desks: dict[Key, PlacementDesk] = {}
+        self._foreign: set[Key] = set()
+        """Placements whose decisions were seen to change, by us or by others."""
+        self._unwritten: set[Key] = set()
+        """Placements to look at again: a write has ended, or a status is due later."""
+        self._throttle: StatusThrottle[ObjectKey] = StatusThrottle()
+        self._reports = ClusterReports(self._throttle)
+
+    # -- what is read ----------------------------------------------------------------------------------------
+
+    def seen(self, thing: ApiObject) -> None:
+        self.store.seen(thing)
+        self._wake()
+
+    def gone(self, thing: ApiObject) -> None:
+        self.store.gone(thing)
+        self._wake()
+
+    def listed(self, kind: str, things: Iterable[ApiObject]) -> None:
+        self.store.listed(kind, things)
+        self._wake()
+
+    # -- who leads -------------------------------------------------------------------------------------------
+
+    def lead(self, leads: bool) -> None:
+        if leads == self._leads:
+            return
+        self._leads = leads
+        if leads:
+            self._reports.look_at_all(self.state)
+            self._wake()
+            return
+        self._desks.clear()
+        self._foreign.clear()
+        self._unwritten.clear()
+        self._throttle = StatusThrottle()
+        self._reports = ClusterReports(self._throttle)
+        self.store.drain()
+        self._seen.clear()
+        self.state = FleetState()
+        now = self._timer.now()
+        for thing in self.store.objects():
+            self._put(thing, now)
+
+    # -- time ------------------------------------------------------------------------------------------------
+
+    def _wake(self, at: Micros | None = None) -> None:
+        """Look at what changed soon, or at a time."""
+        now = self._timer.now()
+        when = max(now if at is None else at, self._last + self._min_interval)
+        if self._planned is not None:
+            if self._planned[0] <= when:
+                return
+            self._planned[1].cancel()
+        self._planned = when, self._timer.call_at(when, self._run)
+
+    def _run(self) -> None:
+        self._planned = None
+        now = self._last = self._timer.now()
+        for event in self.store.drain().events:
+            self._take(event, now)
+        for cluster in self._reports.ended(now):
+            self.state.upsert(reports.trusted(cluster, now))
+        if self._leads:
+            self._decide(now)
+            self._write(now)
+        self._plan_next(now)
+
+    def _plan_next(self, now: Micros) -> None:
+        if self._leads and self.state.affected(now):
+            self._wake()
+            return
+        times = [instant for _, instant in self.state.rechecks()] if self._leads else []
+        times += [instant for instant in (self._reports.next_end, self._next_status()) if instant is not None]
+        if times:
+            self._wake(min(times))
+
+    def _next_status(self) -> Micros | None:
+        looks = [self._throttle.next_look(("Placement", *key)) for key in self._unwritten]
+        looks += [self._throttle.next_look(key) for key in self._reports.waiting()]
+        return min((look for look in looks if look is not None), default=None)
+
+    # -- events ------------------------------------------------------------------------------------------------
+
+    def _take(self, event: Event, now: Micros) -> None:
+        if isinstance(event, Deleted):
+            self._drop(event.object)
+        else:
+            self._put(event.object, now)
+
+    def _put(self, thing: ApiObject, now: Micros) -> None:
+        if isinstance(thing, PlacementDecision):
+            key = owner_of(thing)
+            self._seen.setdefault(key, {})[thing.metadata.name] = thing
+            if key in self._desks:
+                self._foreign.add(key)
+                return
+        if isinstance(thing, ManagedCluster):
+            self.state.upsert(reports.trusted(thing, now))
+            self._reports.seen(thing, self.state, now)
+        else:
+            self.state.upsert(thing)
+
+    def _drop(self, thing: ApiObject) -> None:
+        if isinstance(thing, PlacementDecision):
+            key = owner_of(thing)
+            slices = self._seen.get(key, {})
+            slices.pop(thing.metadata.name, None)
+            if not slices:
+                self._seen.pop(key, None)
+            if key in self._desks:
+                self._foreign.add(key)
+                return
+        if isinstance(thing, Placement):
+            key = (thing.metadata.namespace, thing.metadata.name)
+            self._desks.pop(key, None)
+            self._throttle.forget(("Placement", *key))
+        if isinstance(thing, ManagedCluster):
+            self._reports.gone(thing)
+        self.state.delete(thing)
+
+    # -- decisions ---------------------------------------------------------------------------------------------
+
+    def _decide(self, now: Micros) -> None:
+        if not self.state.affected(now):
+            return
+        begin = time.perf_counter()
+        plan = place(self.state, now)
+        self.state.apply(plan)
+        for outcome in plan.outcomes:
+            self._decided(outcome, now)
+        self._observer.decided(plan, time.perf_counter() - begin)
+
+    def _decided(self, outcome: Outcome, now: Micros) -> None:
+        placement = outcome.rules.placement
+        desk = self._desks.get(outcome.key)
+        if desk is None:
+            seen = self._seen.get(outcome.key, _NO_SLICES)
+            desk = self._desks[outcome.key] = PlacementDesk(outcome.key, dict(seen))
+        for note in notes_of(self._version(placement), placement, outcome, desk.points, now):
+            self._world.event(note)
+        desk.wanted = as_published(outcome.slices, desk.wanted.values())
+        desk.conditions = outcome.conditions
+        desk.points = points_of(outcome)
+        self._unwritten.add(outcome.key)
+
+    # -- writes ------------------------------------------------------------------------------------------------
+
+    def _write(self, now: Micros) -> None:
+        changed = self._foreign - self._unwritten
+        looked_at = self._unwritten | self._foreign
+        self._foreign, self._unwritten = set(), set()
+        statuses = []
+        for key in sorted(looked_at):
+            desk, placement = self._desks.get(key), self.store.get(("Placement", *key))
+            if desk is None or desk.under_way is not None or not isinstance(placement, Placement):
+                continue
+            if placement.metadata.deletion_timestamp is not None:
+                continue  # its decisions go with it
+            seen = self._seen.get(key, _NO_SLICES)
+            if are_same(seen, desk.wanted):
+                statuses += self._status(desk, placement, now)
+                continue
+            if key in changed:
+                self._repairs(placement, now)
+            desk.under_way = Publication(self._version_of("PlacementDecision"), placement, dict(seen), desk.wanted)
+            self._world.publish(key, desk.under_way)
+        version = self._versions.get("ManagedCluster", CLUSTERS)
+        statuses += self._reports.due(version, self.store, self.state, now)
+        self._observer.set_aside(self._reports.refused)
+        if statuses:
+            self._world.statuses(statuses)
+
+    def _status(self, desk: PlacementDesk, placement: Placement, now: Micros) -> list[StatusWrite]:
+        """Written now, or looked at again when it may be."""
+        status = placement_status(desk.conditions, in_order(desk.wanted))
+        facts, key = facts_of(status), ("Placement", *desk.key)
+        if self._throttle.is_due(key, facts, now, facts_of(placement.status)):
+            self._throttle.wrote(key, facts, now)
+            return [placement_write(self._version(placement), placement, status, now)]
+        if self._throttle.next_look(key) is not None:
+            self._unwritten.add(desk.key)
+        return []
+
+    def _repairs(self, placement: Placement, now: Micros) -> None:
+        meta = placement.metadata
+        self._observer.repairs((meta.namespace, meta.name))
+        about = Regarding(self._version(placement), "Placement", meta.namespace, meta.name, meta.uid)
+        note = "its PlacementDecisions were changed by another program; the decision is written again"
+        self._world.event(EventNote(about, "DecisionRepaired", "Deciding", note, now, warning=True))
+
+    def ended(self, key: Key, publication: Publication, ending: Ending) -> None:
+        """What became of a publication. What the server answered is newer than what was read."""
+        for name, thing in publication.results.items():
+            last = self.store.get(("PlacementDecision", key[0], name))
+            if thing is not None:
+                self.store.seen(thing)
+            elif last is not None:
+                self.store.gone(last)
+        self._observer.published(key, ending)
+        desk = self._desks.get(key)
+        if desk is not None and desk.under_way is publication:
+            desk.under_way = None
+            self._unwritten.add(key)
+        self._wake()
+
+    def status_failed(self, key: ObjectKey) -> None:
+        self._throttle.forget(key)
+        if key[0] == "Placement" and key[1:] in self._desks:
+            self._unwritten.add(key[1:])
+        elif key[0] == "ManagedCluster":
+            self._reports.look_at(key[2])
+        self._wake()
+
+    def _version(self, placement: Placement) -> str:
+        return placement.api_version or self._version_of("Placement")
+
+    def _version_of(self, kind: str) -> str:
+        return self._versions.get(kind) or PLACEMENTS

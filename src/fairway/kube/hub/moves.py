@@ -1,0 +1,74 @@
+"""Events about decisions: which cluster joined or left, with its points before and now, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from fairway.api.fleet import Placement
+from fairway.clock import Micros
+from fairway.fleet.explain import Move
+from fairway.fleet.plan import Outcome
+from fairway.kube.event_requests import EventNote, Regarding
+
+MOST_EVENTS = 10
+"""For one decision; the rest are named together."""
+NAMED = 20
+RUNNERS_UP = 16
+"""Points are remembered of the chosen clusters, and of so many that came next: a cluster that joins was one of them."""
+
+Points = Mapping[str, int]
+
+
+def points_of(outcome: Outcome) -> Points:
+    """Of the chosen clusters and the first ones under the cut."""
+    if outcome.ranking is None:
+        return {}
+    names, totals = outcome.view.names, outcome.ranking.totals
+    found = {names[slot]: int(totals[slot]) for slot in outcome.chosen.tolist()}
+    index = outcome.ranking.pool.index
+    if index.size > outcome.chosen.size:
+        most = min(index.size, outcome.chosen.size + RUNNERS_UP)
+        first = np.argpartition(-totals[index], most - 1)[:most]
+        found.update({names[slot]: int(totals[slot]) for slot in index[first].tolist()})
+    return found
+
+
+def notes_of(version: str, placement: Placement, outcome: Outcome, before: Points, now: Micros) -> list[EventNote]:
+    """One event for each cluster that moved; a first decision is one event."""
+    moves = outcome.moves
+    if not moves:
+        return []
+    meta = placement.metadata
+    about = Regarding(version, "Placement", meta.namespace, meta.name, meta.uid)
+    if not outcome.before.size:
+        texts = [("DecisionCreate", _first(moves))]
+    else:
+        texts = [("DecisionUpdate", _text(move, before)) for move in moves[:MOST_EVENTS]]
+        if len(moves) > MOST_EVENTS:
+            texts.append(("DecisionUpdate", _rest(moves[MOST_EVENTS:])))
+    return [EventNote(about, reason, "Deciding", text, now, same_as=text) for reason, text in texts]
+
+
+def _first(moves: tuple[Move, ...]) -> str:
+    named = ", ".join(f"{move.cluster} ({_points(move.score)})" for move in moves[:NAMED])
+    more = f" and {len(moves) - NAMED} more" if len(moves) > NAMED else ""
+    return f"{len(moves)} {'cluster' if len(moves) == 1 else 'clusters'} chosen: {named}{more}"
+
+
+def _text(move: Move, before: Points) -> str:
+    was = f"it had {before[move.cluster]}" if move.cluster in before else "it had none before"
+    what = "joined" if move.joined else "left"
+    return f"cluster {move.cluster} {what} with {_points(move.score)}, {was}: {move.reason}"
+
+
+def _rest(moves: Iterable[Move]) -> str:
+    joined = sorted(move.cluster for move in moves if move.joined)
+    left = sorted(move.cluster for move in moves if not move.joined)
+    parts = [f"{len(names)} more {what}: {', '.join(names)}" for what, names in (("joined", joined), ("left", left))]
+    return "; ".join(part for part, names in zip(parts, (joined, left), strict=True) if names)
+
+
+def _points(score: int | None) -> str:
+    return "no points" if score is None else f"{score} {'point' if abs(score) == 1 else 'points'}"

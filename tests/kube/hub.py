@@ -1,0 +1,285 @@
+"""A hub for one test, on a real API server with OCM's own definitions; and a placer in the test's own process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import urllib.error
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any
+
+import msgspec
+
+from fairway.app.hub.service import FleetController
+from fairway.app.hub.settings import FleetSettings
+from fairway.app.live.logs import RunLog
+from fairway.app.live.settings import LeaderElection
+from fairway.kube.configuration import find_connection
+from kube.cluster import Cluster, eventually
+from kube.controlplane.plane import ControlPlane
+from kube.ocm import GROUP, SCORES, V1, V1BETA1, V1BETA2, definitions
+
+LABEL = f"{GROUP}/placement"
+
+
+def install(plane: ControlPlane) -> None:
+    """OCM's definitions, unchanged."""
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    for one in definitions():
+        try:
+            plane.call("POST", path, one)
+        except urllib.error.HTTPError as error:
+            if error.code != 409:
+                raise
+
+    def established() -> bool:
+        names = {one["metadata"]["name"] for one in definitions()}
+        for one in plane.call("GET", path)["items"]:
+            conditions = {c["type"]: c["status"] for c in one.get("status", {}).get("conditions") or []}
+            if conditions.get("Established") == "True":
+                names.discard(one["metadata"]["name"])
+        return not names
+
+    eventually(established, "OCM's definitions are served")
+
+
+class Hub(Cluster):
+    """One namespace, one set of clusters bound to it, and clusters whose names begin with the test's."""
+
+    def __init__(self, plane: ControlPlane, name: str, *, bound: bool = True) -> None:
+        install(plane)
+        super().__init__(plane, name)
+        self.set_name = self.namespace
+        self.make(
+            f"/apis/{V1BETA2}/managedclustersets",
+            {"apiVersion": V1BETA2, "kind": "ManagedClusterSet", "metadata": {"name": self.set_name}},
+        )
+        if bound:
+            self.bind_set()
+
+    def bind_set(self) -> None:
+        body = {"metadata": {"name": self.set_name}, "spec": {"clusterSet": self.set_name}}
+        self.make(
+            f"{self._in(V1BETA2)}/managedclustersetbindings", self._object(V1BETA2, "ManagedClusterSetBinding", body)
+        )
+
+    def _in(self, version: str) -> str:
+        return f"/apis/{version}/namespaces/{self.namespace}"
+
+    @staticmethod
+    def _object(version: str, kind: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        return {"apiVersion": version, "kind": kind, **body}
+
+    # -- clusters --------------------------------------------------------------------------------------------
+
+    def full(self, name: str) -> str:
+        return f"{self.namespace}-{name}"
+
+    def short(self, name: str) -> str:
+        return name.removeprefix(f"{self.namespace}-")
+
+    def managed(
+        self,
+        name: str,
+        allocatable: Mapping[str, str] | None = None,
+        capacity: Mapping[str, str] | None = None,
+        *,
+        labels: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
+        taints: list[dict[str, Any]] | None = None,
+    ) -> str:
+        full = self.full(name)
+        meta = {
+            "name": full,
+            "labels": {f"{GROUP}/clusterset": self.set_name, **(labels or {})},
+            "annotations": dict(annotations or {}),
+        }
+        spec = {"hubAcceptsClient": True, "taints": taints or []}
+        self.make(f"/apis/{V1}/managedclusters", self._object(V1, "ManagedCluster", {"metadata": meta, "spec": spec}))
+        self.reports(name, allocatable or {"cpu": "10"}, capacity)
+        return full
+
+    def reports(self, name: str, allocatable: Mapping[str, str], capacity: Mapping[str, str] | None = None) -> None:
+        """What the registration agent writes."""
+        available = {
+            "type": "ManagedClusterConditionAvailable",
+            "status": "True",
+            "reason": "ManagedClusterAvailable",
+            "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }
+        status = {"allocatable": allocatable, "capacity": capacity or allocatable, "conditions": [available]}
+        self.patch(f"{self.path(name)}/status", {"status": status})
+
+    def path(self, name: str) -> str:
+        return f"/apis/{V1}/managedclusters/{self.full(name)}"
+
+    def patch(self, path: str, body: Mapping[str, Any]) -> Any:
+        return self.plane.call("PATCH", path, dict(body), kind="merge")
+
+    def annotate(self, name: str, **annotations: Any) -> None:
+        """Annotations of `fairway.dev/`; what is no text is written as JSON."""
+        texts = {
+            f"fairway.dev/{key.replace('_', '-')}": one if one is None or isinstance(one, str) else json.dumps(one)
+            for key, one in annotations.items()
+        }
+        self.patch(self.path(name), {"metadata": {"annotations": texts}})
+
+    def taint(self, name: str, *taints: dict[str, Any]) -> None:
+        self.patch(self.path(name), {"spec": {"taints": list(taints)}})
+
+    def condition_of(self, name: str, type: str) -> dict[str, Any] | None:
+        found = self.get(self.path(name))["status"].get("conditions", [])
+        return next((one for one in found if one["type"] == type), None)
+
+    def score(self, cluster: str, resource: str, until: str | None = None, **scores: int) -> None:
+        """As an add-on writes them, in the namespace of the cluster."""
+        space = self.full(cluster)
+        if self.get(f"/api/v1/namespaces/{space}") is None:
+            self.make("/api/v1/namespaces", {"metadata": {"name": space}})
+        path = f"/apis/{SCORES}/namespaces/{space}/addonplacementscores"
+        if self.get(f"{path}/{resource}") is None:
+            self.make(path, self._object(SCORES, "AddOnPlacementScore", {"metadata": {"name": resource}}))
+        status: dict[str, Any] = {"scores": [{"name": name, "value": value} for name, value in scores.items()]}
+        if until is not None:
+            status["validUntil"] = until
+        self.patch(f"{path}/{resource}/status", {"status": status})
+
+    # -- placements ------------------------------------------------------------------------------------------
+
+    def placement(self, name: str, *, annotations: Mapping[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+        meta = {"name": name, "annotations": dict(annotations or {})}
+        return self.make(
+            f"{self._in(V1BETA1)}/placements", self._object(V1BETA1, "Placement", {"metadata": meta, "spec": spec})
+        )
+
+    def placement_path(self, name: str) -> str:
+        return f"{self._in(V1BETA1)}/placements/{name}"
+
+    @property
+    def decisions_path(self) -> str:
+        return f"{self._in(V1BETA1)}/placementdecisions"
+
+    def slices(self, placement: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.get(f"{self.decisions_path}?labelSelector={LABEL}%3D{placement}")["items"]
+        return sorted(found, key=lambda one: int(one["metadata"]["name"].rpartition("-")[2]))
+
+    def chosen(self, placement: str) -> list[str]:
+        """The chosen clusters by their short names, in the order of the slices."""
+        return [
+            self.short(one["clusterName"])
+            for decision in self.slices(placement)
+            for one in decision.get("status", {}).get("decisions", [])
+        ]
+
+    def status(self, placement: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.get(self.placement_path(placement)).get("status", {})
+        return found
+
+    def condition(self, placement: str, type: str = "PlacementSatisfied") -> tuple[str, str, str] | None:
+        for one in self.status(placement).get("conditions", []):
+            if one["type"] == type:
+                return one["status"], one["reason"], one["message"]
+        return None
+
+    def notes(self, placement: str) -> list[tuple[str, str]]:
+        """Reason and text of the events about a placement, oldest first."""
+        items = self.get(f"/apis/events.k8s.io/v1/namespaces/{self.namespace}/events")["items"]
+        own = [one for one in items if one["regarding"]["name"] == placement]
+        own.sort(key=lambda one: (one["eventTime"], int(one["metadata"]["resourceVersion"])))
+        return [(one["reason"], one["note"].replace(f"{self.namespace}-", "")) for one in own]
+
+    def clean(self) -> None:
+        for one in self.get(self.decisions_path)["items"]:
+            self.delete(f"{self.decisions_path}/{one['metadata']['name']}")
+        super().clean()
+        for one in self.get(self.decisions_path)["items"]:
+            self.delete(f"{self.decisions_path}/{one['metadata']['name']}")
+
+
+class LiveFleet:
+    """`with LiveFleet(hub) as live:`; at its end the placer is stopped cleanly, and must have ended with 0."""
+
+    def __init__(self, hub: Hub, *, user: str = "admin", **settings: Any) -> None:
+        chosen = {
+            "kubeconfig": str(hub.plane.kubeconfig(user)),
+            "leader_election": LeaderElection(enabled=False),
+            "http_address": "127.0.0.1:0",
+            "min_interval": 0.01,
+            **settings,
+        }
+        self.settings = FleetSettings(**chosen)
+        self.lines: list[dict[str, Any]] = []
+        log = RunLog("json", "debug", write=lambda line: self.lines.append(msgspec.json.decode(line)))
+        self.placer = FleetController(self.settings, find_connection(self.settings.kubeconfig), log)
+        self.requests: list[tuple[str, str]] = []
+        """Method and path of each request that wrote."""
+        self.exit_code: int | None = None
+        self._thread = threading.Thread(target=self._run, name="live-fleet", daemon=True)
+
+    def _run(self) -> None:
+        self.exit_code = asyncio.run(self.placer.run())
+
+    def __enter__(self) -> LiveFleet:
+        self._thread.start()
+        eventually(lambda: self.placer.ready.is_set() or not self._thread.is_alive(), "all kinds are listed")
+        if self._thread.is_alive():
+            counted = self.placer._queue.on_request
+
+            def listen(request: Any, answer: Any, seconds: float) -> None:
+                if request.method != "GET":
+                    self.requests.append((request.method, request.path))
+                if counted is not None:
+                    counted(request, answer, seconds)
+
+            self.placer._queue.on_request = listen
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+        if kind is None:
+            assert self.exit_code == 0, [line for line in self.lines if line["level"] == "error"]
+
+    def stop(self) -> None:
+        if self._thread.is_alive():
+            self.placer._sockets.call_soon_threadsafe(self.placer.stop)
+            self._thread.join(60)
+        assert not self._thread.is_alive()
+
+    def logged(self, message: str) -> list[dict[str, Any]]:
+        return [line for line in list(self.lines) if line["message"] == message]
+
+    def on_loop(self, call: Callable[[], Any]) -> Any:
+        """What a call gives on the deciding thread."""
+        found: list[Any] = []
+        done = threading.Event()
+
+        def hand_over() -> None:
+            found.append(call())
+            done.set()
+
+        self.placer._thread.hand_over(hand_over)
+        assert done.wait(60)
+        return found[0]
+
+    def settle(self) -> None:
+        """Until nothing is left to decide or to write."""
+
+        def is_quiet() -> bool:
+            loop = self.placer.loop
+            idle = self.on_loop(
+                lambda: (
+                    not loop._unwritten
+                    and not loop._foreign
+                    and not loop.store.is_dirty
+                    and not loop.state.affected(loop._timer.now())
+                    and all(desk.under_way is None for desk in loop._desks.values())
+                )
+            )
+            return bool(idle) and not self.placer._queue.unended()
+
+        eventually(is_quiet, "the placer is quiet")

@@ -1,0 +1,52 @@
+"""OCM's own definitions, read from its released Go module: nothing of it is kept in this repository."""
+
+from __future__ import annotations
+
+import functools
+import json
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairway.api.yaml_text import YamlReader
+
+MODULE = "open-cluster-management.io/ocm@v1.2.1"
+FOLDER = "manifests/cluster-manager/hub/crds"
+GROUP = "cluster.open-cluster-management.io"
+V1, V1BETA1, V1BETA2 = f"{GROUP}/v1", f"{GROUP}/v1beta1", f"{GROUP}/v1beta2"
+SCORES = f"{GROUP}/v1alpha1"
+
+
+@functools.cache
+def module_folder() -> Path:
+    """Where Go keeps the module; downloaded once."""
+    if shutil.which("go") is None:
+        pytest.skip("go is not installed: OCM's definitions come from its Go module")
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "go.mod").write_text("module definitions\n")
+        command = ["go", "mod", "download", "-json", MODULE]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
+    found = json.loads(done.stdout or "{}")
+    if "Dir" not in found:
+        pytest.skip(f"{MODULE} cannot be downloaded: {found.get('Error') or done.stderr}")
+    return Path(found["Dir"])
+
+
+@functools.cache
+def definitions() -> tuple[dict[str, Any], ...]:
+    """The CRDs of clusters, placements and ManifestWorks, as they are."""
+    files = [
+        *(module_folder() / FOLDER).glob("*_clusters.open-cluster-management.io_*.yaml"),
+        *(module_folder() / FOLDER).glob("*_manifestworks.crd.yaml"),
+    ]
+    found: list[dict[str, Any]] = []
+    for path in sorted(files):
+        documents = [document for document in YamlReader(path.read_text()).documents() if document]
+        assert len(documents) == 1
+        assert isinstance(documents[0], dict)
+        found.append(documents[0])
+    return tuple(found)

@@ -1,0 +1,220 @@
+"""Writing PlacementDecisions: whatever the server answers, and wherever it stops, no cluster that stays is ever in no
+slice, and the next try ends with what is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairway.api.fleet import ClusterDecision, Placement, PlacementDecision, PlacementDecisionStatus
+from fairway.api.meta import ObjectMeta, OwnerReference
+from fairway.fleet.names import GROUP_INDEX_LABEL, GROUP_NAME_LABEL, PLACEMENT_LABEL
+from fairway.fleet.slices import members
+from fairway.kube.exchange import NO_ANSWER, ApiAnswer, ApiRequest, Ending, WriteResult
+from fairway.kube.hub.decisions import Publication, Slices, are_same, as_published, in_order, owner_of
+
+VERSION = "cluster.open-cluster-management.io/v1beta1"
+PATH = f"/apis/{VERSION}/namespaces/ns/placementdecisions"
+PLACEMENT = Placement(ObjectMeta("p", "ns", "uid-p"))
+CLUSTERS = st.sets(st.sampled_from("abcdef"), max_size=6)
+
+
+def piece(
+    number: int, clusters: str, group: int = 0, *, reason: str = "r", score: int | None = None
+) -> PlacementDecision:
+    meta = ObjectMeta(
+        f"p-decision-{number}",
+        "ns",
+        labels={PLACEMENT_LABEL: "p", GROUP_NAME_LABEL: "", GROUP_INDEX_LABEL: str(group)},
+        owner_references=(OwnerReference("Placement", "p", "uid-p", True),),
+    )
+    chosen = tuple(ClusterDecision(name, reason, score) for name in sorted(clusters))
+    return PlacementDecision(meta, PlacementDecisionStatus(chosen))
+
+
+def slices(*pieces: PlacementDecision) -> Slices:
+    return {one.metadata.name: one for one in pieces}
+
+
+class FakeServer:
+    """What an API server does with PlacementDecisions, in a few lines. `chosen_now` is called after each change."""
+
+    def __init__(self, *pieces: PlacementDecision, chosen_now: Callable[[set[str]], None] = lambda names: None) -> None:
+        self.version = 0
+        self.objects: dict[str, dict[str, Any]] = {}
+        self.tell = chosen_now
+        for one in pieces:
+            self._keep(one.metadata.name, msgspec.to_builtins(one), f"uid-{one.metadata.name}")
+
+    def _keep(self, name: str, thing: dict[str, Any], uid: str) -> dict[str, Any]:
+        self.version += 1
+        thing["metadata"] = {**thing["metadata"], "namespace": "ns", "uid": uid, "resourceVersion": str(self.version)}
+        self.objects[name] = thing
+        return thing
+
+    @property
+    def slices(self) -> Slices:
+        return {name: msgspec.convert(one, PlacementDecision) for name, one in self.objects.items()}
+
+    @property
+    def chosen(self) -> set[str]:
+        return set().union(*(members(one) for one in self.slices.values()))
+
+    def __call__(self, request: ApiRequest) -> ApiAnswer:
+        answer = self._answer(request, {} if request.body is None else msgspec.json.decode(request.body))
+        self.tell(self.chosen)
+        return answer
+
+    def _answer(self, request: ApiRequest, body: dict[str, Any]) -> ApiAnswer:
+        name = request.path.removeprefix(PATH).strip("/").removesuffix("/status")
+        if request.method == "GET":
+            return _ok({"items": list(self.objects.values())})
+        if request.method == "POST":
+            name = body["metadata"]["name"]
+            if name in self.objects:
+                return ApiAnswer(409)
+            body.pop("status", None)
+            return _ok(self._keep(name, body, f"uid-{name}-{self.version}"))
+        known = self.objects.get(name)
+        if known is None:
+            return ApiAnswer(404)
+        if request.method == "DELETE":
+            if body["preconditions"]["uid"] != known["metadata"]["uid"]:
+                return ApiAnswer(409)
+            del self.objects[name]
+            return _ok({})
+        if body["metadata"]["resourceVersion"] != known["metadata"]["resourceVersion"]:
+            return ApiAnswer(409)
+        part = "status" if request.path.endswith("/status") else "metadata"
+        changed = {**known, part: _merge(known.get(part, {}), body.get(part, {}))}
+        return _ok(self._keep(name, changed, known["metadata"]["uid"]))
+
+
+def _merge(old: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    found = dict(old)
+    for name, value in patch.items():
+        if value is None:
+            found.pop(name, None)
+        elif isinstance(value, dict):
+            found[name] = _merge(found.get(name, {}), value)
+        else:
+            found[name] = value
+    return found
+
+
+def _ok(thing: dict[str, Any]) -> ApiAnswer:
+    return ApiAnswer(200, msgspec.json.encode(thing))
+
+
+def run(publication: Publication, server: Callable[[ApiRequest], ApiAnswer]) -> Ending:
+    script = publication.script()
+    try:
+        request = next(script)
+        while True:
+            request = script.send(server(request))
+    except StopIteration as end:
+        ending: Ending = end.value
+        return ending
+
+
+def divided(clusters: set[str], cut: int) -> list[PlacementDecision]:
+    names = "".join(sorted(clusters))
+    parts = [names[i : i + cut] for i in range(0, len(names), cut)] or [""]
+    return [piece(number, part) for number, part in enumerate(parts, 1)]
+
+
+@given(CLUSTERS, CLUSTERS, st.integers(1, 4), st.integers(1, 4), st.integers(0, 12), st.sampled_from(["lost", "done"]))
+def test_no_cluster_that_stays_is_ever_missing_and_a_lost_answer_is_made_good(
+    before: set[str], after: set[str], old: int, new: int, fails: int, how: str
+) -> None:
+    staying = before & after
+
+    def never_missing(chosen: set[str]) -> None:
+        assert staying <= chosen
+
+    server = FakeServer(*divided(before, old), chosen_now=never_missing)
+    wanted = slices(*divided(after, new))
+    publication = Publication(VERSION, PLACEMENT, server.slices, wanted)
+    count = 0
+
+    def flaky(request: ApiRequest) -> ApiAnswer:
+        nonlocal count
+        count += 1
+        if count - 1 == fails:
+            if how == "done":
+                server(request)
+            return NO_ANSWER
+        return server(request)
+
+    ending = run(publication, flaky)
+    if ending.result is WriteResult.AGAIN:
+        ending = run(publication, server)
+    assert ending.result is WriteResult.DONE
+    assert are_same(server.slices, wanted)
+    known = {**server.slices, **dict.fromkeys(before)}
+    assert all(one == known.get(name) for name, one in publication.results.items() if name in server.slices)
+
+
+def test_what_another_program_wrote_meanwhile_is_read_and_overruled() -> None:
+    server = FakeServer(piece(1, "ab"))
+    publication = Publication(VERSION, PLACEMENT, server.slices, slices(piece(1, "abc")))
+    server.objects["p-decision-1"]["metadata"]["resourceVersion"] = "99"
+    ending = run(publication, server)
+    assert (ending.result, ending.wait) == (WriteResult.AGAIN, 0.0)
+    assert run(publication, server).result is WriteResult.DONE
+    assert server.chosen == set("abc")
+
+
+def test_a_slice_that_another_program_made_under_the_name_is_taken_over() -> None:
+    server = FakeServer(piece(1, "z"))
+    publication = Publication(VERSION, PLACEMENT, {}, slices(piece(1, "a")))
+    assert run(publication, server).result is WriteResult.AGAIN
+    assert run(publication, server).result is WriteResult.DONE
+    assert server.chosen == {"a"}
+
+
+def test_decisions_of_other_placements_are_left_alone() -> None:
+    other = msgspec.structs.replace(
+        piece(1, "z"), metadata=ObjectMeta("q-decision-1", "ns", labels={PLACEMENT_LABEL: "q"})
+    )
+    server = FakeServer(piece(1, "a"), other)
+    publication = Publication(VERSION, PLACEMENT, {}, slices(piece(1, "b")))
+    run(publication, server)
+    run(publication, server)
+    assert server.chosen == {"b", "z"}
+
+
+def test_a_namespace_that_is_gone_is_not_asked_at_once_again() -> None:
+    ending = run(Publication(VERSION, PLACEMENT, {}, slices(piece(1, "a"))), lambda request: ApiAnswer(404))
+    assert ending.result is WriteResult.REFUSED
+    assert ending.wait > 0
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_server_in_trouble_is_asked_again(status: int) -> None:
+    publication = Publication(VERSION, PLACEMENT, {}, slices(piece(1, "a")))
+    assert run(publication, lambda request: ApiAnswer(status)).result is WriteResult.AGAIN
+
+
+def test_a_cluster_that_stays_keeps_its_reason_and_points_are_not_written() -> None:
+    found = as_published([piece(1, "ab", reason="new", score=7)], [piece(1, "a", reason="old")])
+    assert found["p-decision-1"].status.decisions == (ClusterDecision("a", "old"), ClusterDecision("b", "new"))
+
+
+def test_a_slice_belongs_to_the_placement_in_its_name_whatever_its_label_says() -> None:
+    moved = msgspec.structs.replace(
+        piece(1, "a"), metadata=ObjectMeta("p-decision-1", "ns", labels={PLACEMENT_LABEL: "q"})
+    )
+    assert owner_of(moved) == ("ns", "p")
+    named = msgspec.structs.replace(piece(1, "a"), metadata=ObjectMeta("other", "ns", labels={PLACEMENT_LABEL: "q"}))
+    assert owner_of(named) == ("ns", "q")
+
+
+def test_slices_are_in_the_order_of_their_numbers() -> None:
+    found = in_order(slices(*[piece(number, "a") for number in (10, 9, 2)]))
+    assert [one.metadata.name for one in found] == ["p-decision-2", "p-decision-9", "p-decision-10"]
