@@ -51,7 +51,7 @@ bench: $(READY)  ## run the benchmarks and print their ratios
 	$(BIN)/python -m benchmarks
 
 bench-live: $(READY)  ## measure fairway run on a real API server, beside a bare loop (needs Go)
-	PYTHONPATH=tests $(BIN)/python -m benchmarks.api_server
+	PYTHONPATH=tests $(BIN)/python -m benchmarks.on_server
 
 experiments: $(READY)  ## measure published results again (data from FAIRWAY_DATA)
 	$(BIN)/python -m experiments

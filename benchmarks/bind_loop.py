@@ -58,6 +58,7 @@ def _body(name: str, uid: str, node: str) -> bytes:
 
 
 async def main(kubeconfig: str, namespace: str, count: int) -> None:
+    sys.stderr.write("ready\n")
     client = ApiClient(find_connection(kubeconfig))
     pods, took, spent = await bind_all(client, namespace, [f"node-{index}" for index in range(count)])
     await client.close()

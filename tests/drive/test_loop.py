@@ -180,6 +180,16 @@ def test_reasons_come_at_their_own_rhythm_and_are_never_owed_for_long() -> None:
     assert len(given.world.cycles[-1].plan.pending) == 40
 
 
+def test_a_cycle_for_reasons_delays_no_event() -> None:
+    given = Loop(node("n1", cpu=9), pod("big", cpu=20))
+    given.clock.advance(100_000)
+    given.loop.seen(pod("another", cpu=20))  # decided without reasons, which follow at one second
+    given.clock.advance(SECOND + 10_000)
+    given.loop.seen(pod("small", cpu=1))
+    given.clock.advance(2 * SECOND)
+    assert given.times[:4] == [0, 100_000, SECOND, SECOND + 10_000]
+
+
 def test_a_plan_that_no_reader_holds_is_not_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reasons cost more than decisions: a plan whose reader has let go of it is forgotten, not frozen."""
     frozen: list[Plan] = []

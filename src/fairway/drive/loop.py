@@ -137,6 +137,8 @@ class SchedulerLoop:
         self._must_decide = True
         self._planned: _Planned | None = None
         self._last: _Last | None = None
+        self._answered: Micros | None = None
+        """When a cycle that something had started was last. One that only worked out reasons delays no other."""
         self._explained: Micros | None = None
         """When a plan had reasons last."""
         self._reservations = ReservationWriter()
@@ -192,8 +194,7 @@ class SchedulerLoop:
             self._wake()
 
     def _wake(self) -> None:
-        last = None if self._last is None else self._last.now
-        self._plan(self._rhythm.after_event(self._timer.now(), self._start, last))
+        self._plan(self._rhythm.after_event(self._timer.now(), self._start, self._answered))
 
     def _plan(self, at: Micros) -> None:
         """Have a cycle at a time, or earlier if one is planned earlier."""
@@ -231,6 +232,8 @@ class SchedulerLoop:
         if not self._leads or not (self._must_decide or self._is_due(now)):
             self._plan_next(now)
             return
+        if self._must_decide:
+            self._answered = now
         self._must_decide = False
         if self._reasons_due(now) or self._has_work():
             self._carry_out(self._decide(now))

@@ -120,8 +120,8 @@ class ControlPlane:
 
     def compact(self) -> None:
         """Forget the history up to now, so that a watch from an older version is answered with 410."""
-        status = self._etcd("/v3/maintenance/status", {})
-        self._etcd("/v3/kv/compaction", {"revision": status["header"]["revision"], "physical": True})
+        status = self.etcd("/v3/maintenance/status", {})
+        self.etcd("/v3/kv/compaction", {"revision": status["header"]["revision"], "physical": True})
 
     # -- for clients ---------------------------------------------------------------------------------------
 
@@ -186,7 +186,7 @@ class ControlPlane:
             "unsafe-no-fsync": "true",
         }
         self._run("etcd", flags)
-        self._wait_for("etcd", lambda: bool(self._etcd("/v3/maintenance/status", {})))
+        self._wait_for("etcd", lambda: bool(self.etcd("/v3/maintenance/status", {})))
 
     def _run(self, name: str, flags: Mapping[str, str]) -> None:
         command = [str(cache_folder() / name), *(f"--{flag}={text}" for flag, text in flags.items())]
@@ -215,7 +215,8 @@ class ControlPlane:
         except urllib.error.HTTPError:
             return False
 
-    def _etcd(self, path: str, body: object) -> Any:
+    def etcd(self, path: str, body: object) -> Any:
+        """One call of etcd's JSON gateway."""
         request = urllib.request.Request(f"http://127.0.0.1:{self._etcd_port}{path}", json.dumps(body).encode())
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(request, timeout=10) as answer:

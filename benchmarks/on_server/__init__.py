@@ -1,0 +1,1 @@
+"""Benchmarks of `fairway run` on a real API server."""

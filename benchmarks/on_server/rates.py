@@ -1,0 +1,76 @@
+"""How fast pods that wait are bound, and at what processor time: programs in turn on the same server."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from benchmarks.on_server import programs
+from benchmarks.on_server.cluster import KUBE_GROUP, NAMESPACE, VOLCANO_GROUP, BenchCluster
+from benchmarks.on_server.programs import Program
+from benchmarks.on_server.watching import PodWatch
+
+GANG = 10
+
+
+class Rate(NamedTuple):
+    rate: float
+    """Pods bound per second."""
+    cpu: float
+    """Milliseconds of own processor time per pod."""
+
+
+class Row(NamedTuple):
+    name: str
+    gang: int
+    start: Callable[[], Awaitable[Program]]
+    api: str = KUBE_GROUP
+
+
+async def measure(cluster: BenchCluster, nodes: int, pods: int, repeat: int, volcano: str) -> None:
+    plane = cluster.plane
+    rows = [
+        Row("bare loop", 1, lambda: programs.bind_loop(plane, nodes)),
+        Row("single pods, no events", 1, lambda: programs.fairway(plane, "--no-scheduled-events")),
+        Row("single pods, events", 1, lambda: programs.fairway(plane)),
+        Row(f"gangs of {GANG}", GANG, lambda: programs.fairway(plane)),
+        Row("kube-scheduler", 1, lambda: programs.kube_scheduler(plane)),
+    ]
+    if volcano:
+        rows.append(Row(f"Volcano, gangs of {GANG}", GANG, lambda: programs.volcano(plane, volcano), VOLCANO_GROUP))
+    await cluster.namespaces([NAMESPACE])
+    await cluster.nodes(nodes)
+    found: dict[str, list[Rate]] = {row.name: [] for row in rows}
+    for number in range(repeat):
+        for row in rows:
+            rate = await _once(cluster, row, pods)
+            found[row.name].append(rate)
+            sys.stderr.write(f"{number + 1}/{repeat} {row.name}: {rate.rate:.0f}/s, {rate.cpu:.2f} ms\n")
+    _report(found, nodes, pods)
+
+
+async def _once(cluster: BenchCluster, row: Row, pods: int) -> Rate:
+    await cluster.pods(pods, gang=row.gang, api=row.api)
+    watch = PodWatch(cluster.client)
+    await watch.start()
+    program = await row.start()
+    try:
+        await watch.wait_for(pods)
+        spent = program.cpu()
+    finally:
+        await program.stop()
+        await watch.stop()
+        await cluster.empty()
+    return Rate(watch.rate(), 1000 * spent / pods)
+
+
+def _report(found: dict[str, list[Rate]], nodes: int, pods: int) -> None:
+    bare, kube = (statistics.median(one.rate for one in found[name]) for name in ("bare loop", "kube-scheduler"))
+    print(f"{nodes:,} nodes, {pods:,} pods; median of {len(found['bare loop'])}")
+    print(f"{'':24} {'bound/s':>8} {'of bare':>8} {'of kube-scheduler':>18} {'own CPU, ms/pod':>16} {'least':>7}")
+    for name, rates in found.items():
+        rate, cpu = (statistics.median(values) for values in zip(*rates, strict=True))
+        least = min(one.cpu for one in rates)
+        print(f"{name:24} {rate:8.0f} {rate / bare:8.2f} {rate / kube:18.2f} {cpu:16.2f} {least:7.2f}")
