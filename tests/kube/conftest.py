@@ -12,12 +12,15 @@ import pytest
 
 from fairway.kube.install.bundle import objects
 from fairway.kube.install.options import InstallOptions
+from kube import audit
 from kube.access import grant, grant_in, may
 from kube.cluster import Cluster, eventually
 from kube.controlplane.build import missing
 from kube.controlplane.plane import ControlPlane, data_folder
 from kube.hub import Hub
 from kube.servers import apply
+
+pytest.register_assert_rewrite("kube.chaos")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -40,6 +43,7 @@ def a_control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Contro
     grant(plane)
     yield plane
     plane.stop()
+    assert audit.report(plane.audit_file.read_text().splitlines()).forbidden == []
     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -56,7 +56,6 @@ class Live:
         self.stop()
         if kind is None:
             assert self.exit_code == 0
-            assert [line for line in self.lines if "forbidden" in str(line)] == []
 
     def stop(self) -> None:
         if self._thread.is_alive():

@@ -33,6 +33,7 @@ ANSWERS = {
     "conflict": (409, {}, "Conflict"),
     "expired": (410, {}, "Expired"),
     "unauthorized": (401, {}, "Unauthorized"),
+    "no-streaming": (400, {}, "BadRequest"),
 }
 """Faults that are an answer of the proxy's own: nothing was done."""
 WRITE_FAULTS = (
@@ -78,6 +79,9 @@ class Asked(NamedTuple):
     method: str
     path: str
     is_watch: bool
+    is_list: bool = False
+    """By streaming: a watch that begins with all objects there are."""
+    token: str = ""
 
     @property
     def is_write(self) -> bool:
@@ -140,6 +144,10 @@ class FaultProxy:
         path.write_text(json.dumps(found))
         return path
 
+    def cut_watches(self) -> None:
+        """All that run now end without a word."""
+        self._era += 1
+
     def forget_held(self) -> None:
         """The process on the other side is dead, and what it had not sent yet with it."""
         self._era += 1
@@ -153,6 +161,7 @@ class FaultProxy:
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_until_complete(self._run())
+        self._loop.close()
 
     async def _run(self) -> None:
         context = ssl.create_default_context(cafile=str(self._plane.ca_file))
@@ -172,7 +181,13 @@ class FaultProxy:
             await runner.cleanup()
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
-        asked = Asked(request.method, request.path, "watch" in request.query)
+        asked = Asked(
+            request.method,
+            request.path,
+            "watch" in request.query,
+            "sendInitialEvents" in request.query,
+            request.headers.get("Authorization", "").removeprefix("Bearer "),
+        )
         self.asked.append((time.monotonic(), asked))
         try:
             await self._while_cut(request)

@@ -63,9 +63,9 @@ def shared_devices(history: History) -> list[str]:
     return found
 
 
-def half_bound(history: History, jobs: Mapping[str, TestJob]) -> dict[str, float]:
-    """By gang that was not complete before: the longest time that some of its pods, and too few, were on nodes."""
-    longest: dict[str, float] = defaultdict(float)
+def half_bound(history: History, jobs: Mapping[str, TestJob]) -> list[tuple[str, float, float]]:
+    """Gangs that were not complete before: from when to when some of their pods, and too few, were on nodes."""
+    found: list[tuple[str, float, float]] = []
     begun: dict[str, float] = {}
     on_nodes: dict[str, set[str]] = defaultdict(set)
     was_complete: set[str] = set()
@@ -79,12 +79,12 @@ def half_bound(history: History, jobs: Mapping[str, TestJob]) -> dict[str, float
         else:
             pods.discard(entry.uid)
         if job.name in begun and not 0 < len(pods) < job.minimum:
-            longest[job.name] = max(longest[job.name], entry.at - begun.pop(job.name))
+            found.append((job.name, begun.pop(job.name), entry.at))
         elif job.name not in begun and 0 < len(pods) < job.minimum:
             begun[job.name] = entry.at
         if len(pods) >= job.minimum:
             was_complete.add(job.name)
-    return dict(longest) | {name: float("inf") for name in begun}
+    return found + [(name, begin, float("inf")) for name, begin in begun.items()]
 
 
 def _is_on_a_node(entry: HistoryEntry) -> bool:
