@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairway.api.kinds import ApiObject
 from fairway.api.policy import Policy
+from fairway.app.live.settings import read_settings
+from fairway.cli.run import _given
+from fairway.errors import InputError
 from fairway.scheduler.decide import decide
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.paranoid import check
 from fairway.scheduler.placement.kernel import INFEASIBLE
 from fairway.scheduler.placement.node_view import SINGLES, KeptColumns
 from fairway.scheduler.plugins.installed import default_registry
-from fairway.state.cluster import ClusterState, Deleted, Event, Upserted
+from fairway.state.cluster import COLUMN_BYTES, ClusterState, Deleted, Event, Upserted
 from support import clusters
 from support import objects as make
 from support.effort import examples
@@ -93,6 +99,17 @@ def test_memory_is_bounded_inside_one_cycle() -> None:
     state.upsert([*(make.node(f"n{index}", cpu=8) for index in range(50)), *distinct(100, 2)])
     assert decide(state, make_policy(), make.NOW).placed == 200
     assert 0 < kept_bytes(state) <= 2_000
+
+
+def test_run_takes_the_bound_as_a_setting(tmp_path: Path) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text("apiVersion: fairway.dev/v1alpha1\nkind: FairwayConfiguration\ncolumnMemory: 64\n")
+    assert read_settings(None, {}).column_memory << 20 == COLUMN_BYTES
+    assert read_settings(str(path), {}).column_memory == 64
+    assert read_settings(str(path), _given({"column_memory": 8})).column_memory == 8
+    for wrong in (0, -1, 1 << 30, "much"):
+        with pytest.raises(InputError, match="columnMemory"):
+            read_settings(None, {"columnMemory": wrong})
 
 
 def test_single_pods_keep_few_columns() -> None:

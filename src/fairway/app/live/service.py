@@ -72,7 +72,7 @@ class LiveScheduler(KubeProgram):
 
     def _build(self, policy: Policy) -> None:
         settings = self._settings
-        state = ClusterState(settings.scheduler_names)
+        state = ClusterState(settings.scheduler_names, column_bytes=settings.column_memory << 20)
         self._observer = LoopObserver(self._log, self.metrics, dry_run=settings.dry_run)
         groups: dict[ObjectKey, str] = {}
         kube = KubeWorld(

@@ -15,6 +15,7 @@ from msgspec import Meta
 from fairway.api.pods import DEFAULT_SCHEDULER
 from fairway.api.yaml_text import YamlProblem, YamlReader
 from fairway.errors import InputError
+from fairway.state.cluster import COLUMN_BYTES
 
 API_VERSION = "fairway.dev/v1alpha1"
 KIND = "FairwayConfiguration"
@@ -56,6 +57,10 @@ class RunSettings(msgspec.Struct, rename="camel", frozen=True, forbid_unknown_fi
     max_in_flight_binds: Number = 2000
     connections: Annotated[int, Meta(ge=1, le=1000)] = 32
     """Requests that write at the same time."""
+    column_memory: Annotated[int, Meta(ge=1, le=1 << 20)] = COLUMN_BYTES >> 20
+    """MiB that scores of nodes, kept from cycle to cycle, take at most. It decides how much is computed again, and
+    nothing else.
+    """
     leader_election: LeaderElection = LeaderElection()
     gang_bind_timeout: Span = 60.0
     scheduled_events: bool = True
