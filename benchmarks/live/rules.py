@@ -54,12 +54,14 @@ def reservations() -> None:
 
     def scene(count: int) -> Scene:
         pods = (pod(f"run-{index}", "60", on=f"node-{index:05}") for index in range(nodes))
-        starving = (pod(f"starving-{index}", FULL) for index in range(count))
+        starving = (pod(f"starving-{index}", FULL, uid=f"uid-{index}") for index in range(count))
         actions = "enqueue, {name: reserve, arguments: {starvingJobTimeThreshold: 60}}, allocate, backfill"
         found = Scene([*_nodes(nodes), *pods, *starving], policy=_policy(actions))
         reserved = reservation_objects(decide(found.state, found.policy, NOW).reservations)
         assert len(reserved) == count
         found.state.upsert(reserved.values())
+        found.state.refresh()
+        assert len(found.state.waiting.with_reservations) == count  # they stand, and are not made again in each cycle
         found.event = pod("new")
         found.cycle()
         return found

@@ -39,7 +39,7 @@ def queue(name: str, parent: str = "") -> Queue:
 
 def pod(name: str, cpu: str = "1", *, queue: str = "", group: str = "", on: str = "", **more: Any) -> Pod:
     """A pod that waits, or runs `on` a node; `more` are fields of its metadata, spec or container."""
-    meta = {key: more.pop(key) for key in ("labels", "namespace", "creation_timestamp") if key in more}
+    meta = {key: more.pop(key) for key in ("labels", "namespace", "creation_timestamp", "uid") if key in more}
     annotations = {**({QUEUE: queue} if queue else {}), **({GROUP: group} if group else {}), **more.pop("notes", {})}
     ports, memory = more.pop("ports", ()), more.pop("memory", "1Gi")
     requests = ResourceRequirements(requests={"cpu": cpu, "memory": memory})

@@ -41,6 +41,8 @@ class RunHistory:
 
     def __init__(self) -> None:
         self._runs: dict[tuple[str, str, str], list[_PastRun]] = {}
+        self.generation = 0
+        """Counts what is remembered."""
 
     def note(self, pod: Pod, job: str, user: str = "") -> None:
         """A pod has succeeded: remember how long it ran, if its status says so."""
@@ -52,6 +54,7 @@ class RunHistory:
         """Remember a run."""
         if ended <= began:
             return
+        self.generation += 1
         key = (namespace, user, stem(job))
         runs = _with(self._runs.pop(key, []), _PastRun(ended, began, job))
         self._runs[key] = sorted(runs)[-KEPT:]

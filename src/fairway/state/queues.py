@@ -159,6 +159,8 @@ class QueueTree:
         self.top: set[str] = set()
         self.restricted: set[str] = set()
         """Queues that only some namespaces may use."""
+        self.never_evicted: set[str] = set()
+        """Queues whose objects say that their pods are never evicted."""
         self.get(DEFAULT_QUEUE)
 
     def __iter__(self) -> Iterator[QueueInfo]:
@@ -188,6 +190,10 @@ class QueueTree:
             self.restricted.discard(queue.name)
         else:
             self.restricted.add(queue.name)
+        if queue.never_evict:
+            self.never_evicted.add(queue.name)
+        else:
+            self.never_evicted.discard(queue.name)
         return queue
 
     def delete(self, name: str) -> None:
@@ -197,6 +203,7 @@ class QueueTree:
         self.generation += 1
         self._unlink(queue)
         self.restricted.discard(name)
+        self.never_evicted.discard(name)
         queue.forget()
         self._link(queue)
 

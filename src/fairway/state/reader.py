@@ -233,6 +233,8 @@ class Priorities:
         """What is named nowhere is worth."""
         self.named: dict[str, int] = {}
         """How many pods and groups name each class, known or not."""
+        self.generation = 0
+        """Counts changes of classes."""
 
     def name(self, name: str, by: int) -> None:
         """A pod or group that names a class came (by 1) or went (by -1)."""
@@ -242,10 +244,12 @@ class Priorities:
                 del self.named[name]
 
     def upsert(self, priority_class: PriorityClass) -> None:
+        self.generation += 1
         self._classes[priority_class.metadata.name] = priority_class
         self._choose_default()
 
     def delete(self, name: str) -> None:
+        self.generation += 1
         self._classes.pop(name, None)
         self._choose_default()
 

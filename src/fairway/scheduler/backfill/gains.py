@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +51,7 @@ class Gains:
         owners.append(owner)
         self._alive += 1
 
-    def take_back(self, changes: range) -> None:
+    def take_back(self, changes: Iterable[int]) -> None:
         """These changes, by the order in which they were added, do not happen."""
         kinds = self._columns[2]
         for change in changes:
@@ -85,3 +85,56 @@ class Gains:
                     amounts.setdefault(dimension, np.zeros(len(self._kinds), dtype=np.int64))[kind] = sign * amount
             self._amounts = list(amounts.items())
         return self._amounts
+
+
+KEPT = 32
+"""Moments whose amounts are kept; those that were asked for longest ago go."""
+
+
+class KeptGains(Gains):
+    """Changes that are kept for long and asked for again and again: what they come to at moments that were asked for
+    is changed with them.
+    """
+
+    def __init__(self, dimensions: int, size: int) -> None:
+        super().__init__(dimensions, size)
+        self._at: dict[Micros, NDArray[np.int64]] = {}
+
+    def put(self, moment: Micros, row: int, vector: Vector) -> int:
+        """Add a change; returns its number."""
+        self.add(moment, row, vector)
+        self._change(moment, row, vector, 1)
+        return len(self) - 1
+
+    def take_back(self, changes: Iterable[int]) -> None:
+        if self._at:
+            moments, rows, kinds, _ = self._columns
+            vectors = [*self._kinds]
+            for change in changes:
+                vector, sign = vectors[kinds[change]]
+                self._change(moments[change], rows[change], vector, -sign)
+        super().take_back(changes)
+
+    def _change(self, moment: Micros, row: int, vector: Vector, sign: int) -> None:
+        for known, amounts in self._at.items():
+            if moment <= known:
+                for dimension, amount in vector:
+                    amounts[dimension, row] += sign * amount
+
+    def known_moments(self) -> list[Micros]:
+        """The moments that cost nothing to ask for, in order."""
+        return sorted(self._at)
+
+    def at(self, moments: Sequence[Micros], before: int | None = None) -> AmountsOverTime:
+        """As in `Gains`; what it returns for a single moment is not to be written on, and changes with the next
+        change."""
+        if len(moments) != 1:
+            return super().at(moments, before)
+        (moment,) = moments
+        amounts = self._at.pop(moment, None)
+        if amounts is None:
+            amounts = super().at(moments)[0]
+            if len(self._at) >= KEPT:
+                del self._at[next(iter(self._at))]
+        self._at[moment] = amounts
+        return amounts[np.newaxis]

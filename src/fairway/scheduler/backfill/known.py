@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from fairway.api.arguments import AllocateArguments, BackfillArguments, ScaledEstimate
 from fairway.api.policy import Policy
+from fairway.scheduler.backfill.run_ends import run_ends
 from fairway.scheduler.backfill.runtimes import Runtimes
-from fairway.state.cluster import ClusterState
+from fairway.scheduler.framework.session import Session
 from fairway.state.jobs import FINISHED
 
 NO_RUN_TIMES = (
@@ -37,12 +38,14 @@ def backfill_warnings(policy: Policy) -> Iterator[str]:
         yield f"backfill {mode}: with `blocked: wait` of allocate nothing passes a job that cannot start"
 
 
-def without_run_times(policy: Policy, state: ClusterState) -> str:
+def without_run_times(session: Session) -> str:
     """A warning, if the policy plans by run times and no pod that waits or runs has one; else nothing."""
-    arguments = policy.backfill
+    arguments, state = session.policy.backfill, session.state
     if arguments is None or not arguments.needs_run_times:
         return ""
     runtimes = Runtimes(state, arguments)
+    if run_ends(state, runtimes, session.nodes.snapshot.idle.shape, session.now).known:
+        return ""
     tasks = [task for task in state.tasks.values() if task.state not in FINISHED and not task.shape.best_effort]
     if not tasks or any(runtimes.of(task) is not None for task in tasks):
         return ""

@@ -6,8 +6,8 @@ from heapq import heapify, heappop, heappush
 from typing import Protocol
 
 from fairway.clock import Micros
+from fairway.scheduler.backfill.run_ends import FOREVER
 from fairway.scheduler.backfill.runtimes import Runtimes
-from fairway.scheduler.backfill.timeline import FOREVER
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.order import Keys, Order
 from fairway.state.jobs import JobOrder

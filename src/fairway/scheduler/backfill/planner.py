@@ -62,7 +62,7 @@ def plan_reservations(session: Session) -> None:
     if not waiting:
         return
     runtimes = Runtimes(session.state, session.policy.backfill or BackfillArguments())
-    timeline = Timeline(session, runtimes, {reservation.row for reservation in waiting})
+    timeline = Timeline(session, runtimes)
     for job in sorted({reservation.job for reservation in waiting}, key=lambda job: job.job.identity):
         mine = [reservation for reservation in waiting if reservation.job is job]
         places = tuple((reservation.task, reservation.row) for reservation in mine)

@@ -95,8 +95,13 @@ class Runtimes:
         self._knows_truth = self._estimate == "clairvoyant" or isinstance(self._estimate, ScaledEstimate)
         self.evicts = arguments.mode != "besteffort" and arguments.overrun == "evict"
         """Whether runs that outlive their expected time are evicted."""
-        self._spared = {FOREIGN, *(queue.name for queue in state.queues if queue.never_evict)}
+        self._spared = {FOREIGN, *state.queues.never_evicted}
         """Queues whose pods are never evicted, or not by us."""
+
+    def basis(self) -> tuple[object, ...]:
+        """What answers rest on besides a task and its job: as long as it is the same, so are they."""
+        past = self._state.history.generation if self._asks_history else 0
+        return self._estimate, self.evicts, self._spared, self._state.priorities.generation, past
 
     def of(self, task: Task) -> Runtime | None:
         """None if nothing is known."""

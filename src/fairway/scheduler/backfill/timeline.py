@@ -10,32 +10,28 @@ of other schedulers, of the system, and those that request nothing) only keep th
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairway.clock import SECOND, Micros
+from fairway.clock import Micros
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.backfill.gains import AmountsOverTime, Gains
+from fairway.scheduler.backfill.run_ends import FOREVER, HORIZON, run_ends, stays
 from fairway.scheduler.backfill.runtimes import Runtime, Runtimes
-from fairway.scheduler.eviction.units import is_system
 from fairway.scheduler.framework.decisions import Places, PlannedStart
 from fairway.scheduler.framework.job_run import JobRun, TaskRun, grouped
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.placement.kernel import INFEASIBLE
 from fairway.scheduler.placement.pod_rules import one_per_node
 from fairway.scheduler.verdict import Reason
-from fairway.state.jobs import ON_NODE, Task, TaskState
+from fairway.state.jobs import Task, TaskState
 from fairway.state.shapes import Shape
 
-FOREVER: Micros = 1 << 62
-HORIZON: Micros = 1000 * 366 * 86_400 * SECOND
-"""What ends later than this from now is taken to stay for ever."""
-
 AT_ONCE = 64
-"""Moments looked at together."""
+"""Moments looked at together, at most."""
 
 FEW_ROOMS = 4096
 """So many moments times nodes are looked at together at once, without a search for the first that matters."""
@@ -52,14 +48,16 @@ class _Slot(NamedTuple):
 
 
 class Timeline:
-    """Ends and planned starts on the nodes of a session, or on some rows of it. What is free now the session knows."""
+    """Ends and planned starts on the nodes of a session. What is free now the session knows."""
 
-    def __init__(self, session: Session, runtimes: Runtimes, rows: Iterable[int] | None = None) -> None:
+    def __init__(self, session: Session, runtimes: Runtimes) -> None:
         self._session = session
         self._runtimes = runtimes
-        dimensions, size = session.nodes.snapshot.idle.shape
-        self._unknown: BoolColumn = np.zeros(size, dtype=np.bool_)
-        self._estimated: BoolColumn = np.zeros(size, dtype=np.bool_)
+        shape = dimensions, size = session.nodes.snapshot.idle.shape
+        self._kept = run_ends(session.state, runtimes, shape, session.now)
+        """What ran before this session; all else is what it adds."""
+        self._unknown: BoolColumn = self._kept.unknown > 0
+        self._estimated: BoolColumn = self._kept.estimated > 0
         self._ends = Gains(dimensions, size)
         self._taken = Gains(dimensions, size)
         """What planned starts take, and give back where their end is known."""
@@ -69,10 +67,8 @@ class Timeline:
         self._slots: dict[JobRun, _Slot] = {}
         self._known_least: dict[tuple[Starts, int | None], IntTable] = {}
         self._known_starts: tuple[list[Micros], list[Micros]] | None = None
-        self.runs = 0
+        self.runs = self._kept.runs
         """Pods of ours that are on nodes, those placed in this session too."""
-        for row in range(size) if rows is None else rows:
-            self._read(row)
         for reservation in session.reservations:
             if reservation.state is TaskState.PIPELINED:
                 self._unknown[reservation.row] = True  # what is being released there will be its own
@@ -81,14 +77,15 @@ class Timeline:
 
     # -- what is known ----------------------------------------------------------------------------------------------
 
-    def _read(self, row: int) -> None:
-        now = self._session.now
-        for task in self._session.state.nodes.tasks[row]:
-            if task.state is TaskState.RELEASING:
-                self.runs += 1
-                self._end(row, task, now, sure=True)
-            elif task.state in ON_NODE and task.state is not TaskState.ALLOCATED:
-                self._run(row, task, now if task.started is None else task.started)
+    def _ended(self, moments: Sequence[Micros]) -> AmountsOverTime:
+        """What runs have given back by each of these moments; not to be written on."""
+        kept = self._kept.ends.at(moments)
+        return kept + self._ends.at(moments) if self._ends else kept
+
+    def _gained(self, moments: Sequence[Micros], before: int | None = None) -> AmountsOverTime:
+        """The same, less what planned starts take: of jobs before a queue position only, if given."""
+        ended = self._ended(moments)
+        return ended + self._taken.at(moments, before) if self._taken else ended
 
     def start_now(self, tasks: list[Task], rows: list[int]) -> None:
         """Tasks were placed in this session: they end, too."""
@@ -99,20 +96,14 @@ class Timeline:
         self.runs += 1
         runtime = self._runtimes.of(task)
         if runtime is None:
-            self._unknown[row] |= not self._stays(task)
+            self._unknown[row] |= not stays(self._session.state, task)
             return
         self._estimated[row] |= runtime.estimated
         end = runtime.end(began, self._session.now)
-        self._end(row, task, end, sure=runtime.is_sure_at(began, end))
-
-    def _stays(self, task: Task) -> bool:
-        return task.shape.best_effort or is_system(task) or task.key not in self._session.state.tasks
-
-    def _end(self, row: int, task: Task, end: Micros, *, sure: bool) -> None:
         if end > self._session.now + HORIZON:
             return
         self._ends.add(end, row, task.shape.vector)
-        if not sure:
+        if not runtime.is_sure_at(began, end):
             self._unsure.add(end, row, task.shape.vector)
         self._moments.add(end)
         self._forget()
@@ -136,7 +127,7 @@ class Timeline:
         """The earliest start of all these tasks together, on the first nodes by name; None if none is in sight."""
         runs = [(run, self._may_plan(run.shape)) for run in grouped(tasks)]
         hard, soft = self._starts()
-        later = [self._ends.at(starts) + self._taken.at(starts) if starts else None for starts in (hard, soft)]
+        later = [self._gained(starts) if starts else None for starts in (hard, soft)]
         windows = (_sure_window(runtime), FOREVER if runtime is None else runtime.span)
         for moment, gains in self._moments_with(lambda gains: self._enough(runs, gains)):
             least = gains
@@ -210,16 +201,16 @@ class Timeline:
         starts = sorted({slot.planned.start for slot in self._slots.values()})
         if not starts:
             return set()
-        room = self._session.nodes.snapshot.idle + (self._ends.at(starts) + self._taken.at(starts)).min(axis=0)
+        room = self._session.nodes.snapshot.idle + self._gained(starts).min(axis=0)
         taken = {row for slot in self._slots.values() for _, row in slot.planned.places}
         short = (room < 0).any(axis=0)
         return {row for row in taken if short[row]}
 
     def is_sure(self, places: Places, start: Micros) -> bool:
         """Whether a planned start has its capacity even if nothing ends that is not sure to end."""
-        if not self._unsure:
+        if not self._unsure and not self._kept.unsure:
             return True
-        gains = self._ends.at([start]) + self._taken.at([start]) - self._unsure.at([start])
+        gains = self._gained([start]) - self._kept.unsure.at([start]) - self._unsure.at([start])
         room = self._session.nodes.snapshot.idle + gains[0]
         return all(room[dimension, row] >= 0 for task, row in places for dimension, _ in task.shape.vector)
 
@@ -228,14 +219,30 @@ class Timeline:
         before the first at which there would be enough without any planned start are passed over: until then it only
         grows.
         """
-        moments = sorted(self._moments)
+        moments = self._all_moments()
         few = len(moments) <= AT_ONCE and len(moments) * self._unknown.size <= FEW_ROOMS
-        first = 0 if few else bisect_left(moments, True, key=lambda at: bool(enough(self._ends.at([at]))[0]))
-        for begin in range(first, len(moments), AT_ONCE):
-            together = moments[begin : begin + AT_ONCE]
-            gains = self._ends.at(together) + self._taken.at(together)
+        begin = 0 if few else self._first(moments, lambda at: bool(enough(self._ended([at]))[0]))
+        count = AT_ONCE if few else 1
+        while begin < len(moments):
+            together = moments[begin : begin + count]
+            gains = self._gained(together)
             for place in np.flatnonzero(enough(gains)):
                 yield together[place], gains[place]
+            begin, count = begin + count, min(4 * count, AT_ONCE)
+
+    def _all_moments(self) -> list[Micros]:
+        kept = self._kept
+        own = [moment for moment in self._moments if not kept.ends_at(moment)]
+        return sorted(kept.moments + own) if own else kept.moments
+
+    def _first(self, moments: list[Micros], holds: Callable[[Micros], bool]) -> int:
+        """The place of the first moment at which something holds that holds ever after; asked first at moments that
+        cost nothing."""
+        known = self._kept.ends.known_moments()
+        place = bisect_left(known, True, key=holds)
+        low = bisect_right(moments, known[place - 1]) if place else 0
+        high = bisect_left(moments, known[place]) if place < len(known) else len(moments)
+        return bisect_left(moments, True, low, high, key=holds)
 
     def _may_plan(self, shape: Shape) -> BoolColumn:
         """Where every rule but that of free capacity holds now, and the future is known."""
@@ -266,7 +273,7 @@ class Timeline:
             rooms = np.minimum(self._rooms(room, run.shape), len(run.tasks)) * open_
             if rooms.sum() < len(run.tasks):
                 return None
-            by_name = np.argsort(self._session.nodes.snapshot.rank)
+            by_name = _first(np.flatnonzero(rooms), self._session.nodes.snapshot.rank, len(run.tasks))
             for task, row in zip(run.tasks, np.repeat(by_name, rooms[by_name]).tolist(), strict=False):
                 for dimension, amount in run.shape.vector:
                     room[dimension, row] -= amount
@@ -327,7 +334,7 @@ class Timeline:
         """The least that there will be, compared with now, where these planned starts begin."""
         key = (met, before)
         if key not in self._known_least:
-            self._known_least[key] = (self._ends.at(met) + self._taken.at(met, before)).min(axis=0)
+            self._known_least[key] = self._gained(met, before).min(axis=0)
         return self._known_least[key]
 
     def _rooms(self, room: NDArray[np.int64], shape: Shape) -> NDArray[np.int64]:
@@ -340,8 +347,17 @@ class Timeline:
 
     def spare(self, row: int, start: Micros) -> list[int]:
         """What is left on a row when all planned starts are kept that begin by then."""
-        gains = self._ends.at([start]) + self._taken.at([start])
+        gains = self._gained([start])
         return [int(amount) for amount in self._session.nodes.snapshot.idle[:, row] + gains[0, :, row]]
+
+
+def _first(rows: IntColumn, rank: IntColumn, count: int) -> IntColumn:
+    """The first so many rows by rank, in order."""
+    ranks = rank[rows]
+    if len(rows) > count:
+        near = np.argpartition(ranks, count - 1)[:count]
+        rows, ranks = rows[near], ranks[near]
+    return rows[np.argsort(ranks)]
 
 
 def _sure_window(runtime: Runtime | None) -> Micros:

@@ -25,6 +25,7 @@ from fairway.scheduler.plan import (
     Sources,
 )
 from fairway.scheduler.report.device_choice import NO_CHOICES, choices, class_standings, given
+from fairway.scheduler.report.pending import pending_jobs
 from fairway.scheduler.report.standings import Standings
 from fairway.scheduler.report.statuses import statuses
 from fairway.scheduler.report.waiting_jobs import WaitingJobs
@@ -142,7 +143,7 @@ def _warnings(session: Session) -> tuple[str, ...]:
     warnings = [
         *session.state.warnings(),
         *session.nodes.devices.ledger.warnings(),
-        *filter(None, [without_run_times(session.policy, session.state)]),
+        *filter(None, [without_run_times(session)]),
         *session.decisions.warnings,
         *session.plugins.failures.warnings(),
     ]
@@ -168,7 +169,7 @@ class _Report:
     def sources(self, bindings: Callable[[], list[Binding]]) -> Sources:
         return Sources(
             bindings=bindings,
-            pending=lambda: self.waiting.pending(),
+            pending=lambda: pending_jobs(self._session, self.waiting),
             queues=lambda: self.standings.queues(),
             namespaces=lambda: self.standings.namespaces(),
             resource_classes=lambda: class_standings(self._session.nodes.devices),

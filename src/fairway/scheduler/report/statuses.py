@@ -22,10 +22,13 @@ def statuses(session: Session, waiting: WaitingJobs) -> Status:
     rows: dict[Job, Row] = {}
     runs = dict(bound)
     pending: Counter[str] = Counter()
-    for run, row in waiting.standing():
-        runs.setdefault(run.job, run)
-        rows[run.job] = row
-        pending[run.queue.name] += 1
+    for block in waiting.blocks():
+        pending[waiting.run(block.row).queue.name] += len(block.jobs)
+        for each in block.jobs:
+            if each.job.group:
+                row = rows[each.job] = block.row._replace(pending_job=each)
+                if each.job not in runs:
+                    runs[each.job] = waiting.run(row)
     touched = sorted((run for job, run in runs.items() if job.group), key=lambda run: run.key)
     admitted = session.outcomes.admitted
     groups = tuple(_group_status(run, run.job in admitted, waiting, rows.get(run.job)) for run in touched)

@@ -44,6 +44,13 @@ class Row(NamedTuple):
     job_class: EquivalenceClass = _NO_CLASS
 
 
+class WaitingBlock(NamedTuple):
+    """Waiting jobs that are alike, in the order of the tie rule, and what is known of the first."""
+
+    row: Row
+    jobs: list[PendingJob]
+
+
 class WaitingJobs:
     """All jobs that wait after the plan. Reasons about nodes are worked out now, per template; rows on demand."""
 
@@ -145,22 +152,49 @@ class WaitingJobs:
                 known[key] = whys[job]
         return whys
 
-    def rows(self) -> Iterator[Row]:
-        """Jobs that wait, in no order yet."""
+    def blocks(self) -> Iterator[WaitingBlock]:
+        """Jobs that wait, in no order yet: those of a class, of which all but their names is the same, together."""
+        alike = self._session.order.can_group_equivalent_jobs
         for template, classes in self._captured:
             for job_class in classes.values():
-                verdict = self._verdicts.get(job_class)
-                kept_out = verdict is None and template in self._whys
-                for position, pending_job in enumerate(job_class.jobs):
-                    if kept_out and (not position or not self._session.order.can_group_equivalent_jobs):
-                        verdict = self._kept_out(pending_job, job_class)
-                    if pending_job.job in self._jobs:
-                        yield self._job_row(pending_job)
-                    elif pending_job.job not in self._bound:
-                        yield Row(pending_job, None, verdict, None if verdict else self._whys.get(template), job_class)
+                yield from (self._class_blocks if alike else self._single_blocks)(template, job_class)
         for pending_job in self._started:
-            yield self._job_row(pending_job)
-        yield from self._empty
+            yield WaitingBlock(self._job_row(pending_job), [pending_job])
+        for row in self._empty:
+            yield WaitingBlock(row, [row.pending_job])
+
+    def _class_blocks(self, template: GangTemplate, job_class: EquivalenceClass) -> Iterator[WaitingBlock]:
+        verdict, jobs = self._verdicts.get(job_class), job_class.jobs
+        if verdict is None and template in self._whys:
+            verdict = self._kept_out(jobs[0], job_class)
+        if self._jobs or self._bound:
+            for pending_job in jobs:
+                if pending_job.job in self._jobs:
+                    yield WaitingBlock(self._job_row(pending_job), [pending_job])
+            jobs = [each for each in jobs if each.job not in self._jobs and each.job not in self._bound]
+        if jobs:
+            yield WaitingBlock(
+                Row(jobs[0], None, verdict, None if verdict else self._whys.get(template), job_class), jobs
+            )
+
+    def _single_blocks(self, template: GangTemplate, job_class: EquivalenceClass) -> Iterator[WaitingBlock]:
+        """Where external plugins may tell jobs of one class apart each job is asked for by itself."""
+        verdict = self._verdicts.get(job_class)
+        kept_out = verdict is None and template in self._whys
+        for pending_job in job_class.jobs:
+            if kept_out:
+                verdict = self._kept_out(pending_job, job_class)
+            if pending_job.job in self._jobs:
+                yield WaitingBlock(self._job_row(pending_job), [pending_job])
+            elif pending_job.job not in self._bound:
+                why = None if verdict else self._whys.get(template)
+                yield WaitingBlock(Row(pending_job, None, verdict, why, job_class), [pending_job])
+
+    def rows(self) -> Iterator[Row]:
+        """Jobs that wait, one by one."""
+        for row, jobs in self.blocks():
+            for pending_job in jobs:
+                yield row._replace(pending_job=pending_job)
 
     def _job_row(self, pending_job: PendingJob) -> Row:
         run, verdict = self._jobs[pending_job.job]
@@ -179,40 +213,29 @@ class WaitingJobs:
     def ordered(self) -> list[tuple[Key, JobRun, Row]]:
         """Queue by queue, in order of consideration."""
         standing = [(self._session.order.job_key(run), run, row) for run, row in self.standing()]
-        heads: dict[NamespaceAccount, tuple[Key, Micros]] = {}
-        for key, run, _ in standing:
-            if run.account not in heads or key < heads[run.account][0]:
-                heads[run.account] = key, run.job.order[0]
-        for account, (_, created) in heads.items():
-            account.top_created = created
-        return sorted(((self._key(run, key), run, row) for key, run, row in standing), key=lambda found: found[0])
+        put_heads((key, run) for key, run, _ in standing)
+        keyed = (((run.queue.name, self.namespace_key(run), key), run, row) for key, run, row in standing)
+        return sorted(keyed, key=lambda found: found[0])
 
-    def pending(self) -> list[Pending]:
-        found: list[Pending] = []
-        position, queue = 0, None
-        for _, run, row in self.ordered():
-            position = position + 1 if run.queue is queue else 1
-            queue = run.queue
-            found.append(self._entry(run, row, position))
-        return found
-
-    def _key(self, run: JobRun, job_key: Key) -> Key:
+    def namespace_key(self, run: JobRun) -> Key:
         run.account.top_priority = run.priority
-        return run.queue.name, self._session.order.namespace_key(run.account), job_key
+        return self._session.order.namespace_key(run.account)
 
     def standing(self) -> Iterator[tuple[JobRun, Row]]:
         """The rows, each with the job as it stands after the plan."""
-        return ((row.run or self._run(row), row) for row in self.rows())
+        return ((self.run(row), row) for row in self.rows())
 
-    def _run(self, row: Row) -> JobRun:
-        """A job of a class as it was: what its class says counts, for the job itself may have changed since."""
+    def run(self, row: Row) -> JobRun:
+        """A job of a class is as its class says: nothing of it was placed."""
+        if row.run is not None:
+            return row.run
         key, template = row.job_class.key, row.job_class.template
         queue = self._session.accounts.queues[key.queue]
         run = JobRun(row.pending_job, queue, self._session.accounts.of(queue, key.namespace), template, row.job_class)
         run.priority, run.minimum, run.ready = key.priority, template.minimum, 0
         return run
 
-    def _entry(self, run: JobRun, row: Row, position: int) -> Pending:
+    def entry(self, run: JobRun, row: Row, position: int) -> Pending:
         reason, message, nodes = self.reason(row)
         return Pending(
             job=run.key,
@@ -226,11 +249,11 @@ class WaitingJobs:
             ready=run.ready,
             minimum=run.minimum,
             priority=run.priority,
-            starving=self._starves(run.job, run.ready),
+            starving=self.starves(run.job, run.ready),
             job_kind=run.job.kind,
         )
 
-    def _starves(self, job: Job, ready: int) -> bool:
+    def starves(self, job: Job, ready: int) -> bool:
         arguments = self._session.policy.reserve
         if arguments is None or ready >= job.minimum:
             return False
@@ -239,12 +262,19 @@ class WaitingJobs:
         return is_overdue(job, starvation_override(job), arguments, self._session.now)
 
     def reason(self, row: Row) -> tuple[Reason, str, dict[str, int]]:
-        reason, message, nodes = self._bare_reason(row)
-        kept = (self._session.outcomes.notes, self._places, self._gates)
-        notes = [texts.get(row.pending_job.job, "") for texts in kept]
-        return reason, "; ".join([message, *(note for note in notes if note and note not in message)]), nodes
+        reason, message, nodes = self.bare_reason(row)
+        return reason, self.with_notes(message, row.pending_job.job), nodes
 
-    def _bare_reason(self, row: Row) -> tuple[Reason, str, dict[str, int]]:
+    @property
+    def may_have_notes(self) -> bool:
+        """Whether more is said of some job than what it waits for."""
+        return bool(self._session.outcomes.notes or self._places or self._gates)
+
+    def with_notes(self, message: str, job: Job) -> str:
+        notes = [texts.get(job, "") for texts in (self._session.outcomes.notes, self._places, self._gates)]
+        return "; ".join([message, *(note for note in notes if note and note not in message)])
+
+    def bare_reason(self, row: Row) -> tuple[Reason, str, dict[str, int]]:
         if row.verdict is not None:
             return row.verdict.reason or Reason.PLUGIN_FAILED, row.verdict.detail, {}
         if row.why is None:
@@ -254,6 +284,16 @@ class WaitingJobs:
         tasks = row.run.waiting if row.run else row.pending_job.tasks
         member = tasks[row.why.member].key if tasks else ""
         return row.why.reason, row.why.message(member), row.why.report.causes
+
+
+def put_heads(jobs: Iterable[tuple[Key, JobRun]]) -> None:
+    """Tell namespaces when the job at their head was created."""
+    heads: dict[NamespaceAccount, tuple[Key, Micros]] = {}
+    for key, run in jobs:
+        if run.account not in heads or key < heads[run.account][0]:
+            heads[run.account] = key, run.job.order[0]
+    for account, (_, created) in heads.items():
+        account.top_created = created
 
 
 def _final(session: Session, job: JobRun, verdict: Verdict | None) -> Verdict | None:

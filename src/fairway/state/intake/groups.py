@@ -128,7 +128,10 @@ class GroupIntake:
     def read_reservations(self, job: Job) -> None:
         """The job, or its reservation, came, changed or went: its waiting pods keep what it says now."""
         known = self._state.reservations
+        overrun = job.overrun
         job.planned, job.overrun = known.planned(job), known.overrun(job)
+        if job.overrun != overrun:
+            self._ledger.mark(job)
         reservations = known.records(job)
         if reservations == (job.reservations or {}):
             return
