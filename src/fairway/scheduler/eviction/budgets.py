@@ -20,10 +20,12 @@ class DisruptionBudgets:
 
     def allow(self, tasks: Iterable[Task]) -> bool:
         """Whether all of these may be evicted together."""
-        return all(count <= self._known()[name] for name, count in self._touched(tasks).items())
+        return not self._state.budgets or all(
+            count <= self._known()[name] for name, count in self._touched(tasks).items()
+        )
 
     def spend(self, tasks: Iterable[Task], by: int = 1) -> None:
-        left = self._known()
+        left = self._known() if self._state.budgets else {}
         for name, count in self._touched(tasks).items():
             left[name] -= by * count
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from fairway.scheduler.framework.working_nodes import WorkingNodes
 from fairway.scheduler.placement.kernel import INFEASIBLE
 from fairway.state.jobs import Task
 from fairway.state.shapes import Shape
+
+UNLIMITED: Final = 1 << 40
+"""More tasks than any node takes."""
 
 
 class FitCounts:
@@ -26,7 +30,7 @@ class FitCounts:
         if kernel.domain is not None:
             self.open &= kernel.domain
         idle = nodes.snapshot.idle
-        counts = np.full(nodes.snapshot.size, 1 << 40, dtype=np.int64)
+        counts = np.full(nodes.snapshot.size, UNLIMITED, dtype=np.int64)
         for dimension, amount in shape.vector:
             np.minimum(counts, idle[dimension] // amount, out=counts)
         np.maximum(counts, 0, out=counts)
@@ -55,8 +59,11 @@ class FitCounts:
             here = back.setdefault(task.node, {})
             for dimension, amount in (*task.shape.vector, *self._nodes.devices.ledger.freed(task)):
                 here[dimension] = here.get(dimension, 0) + amount
-        lost = (int(self._counts[row]) - self._count(row, taken) for row, taken in back.items() if self.open[row])
-        return self.total - sum(lost)
+        total = self.total
+        for row, taken in back.items():
+            if self.open[row]:
+                total += self._count(row, taken) - int(self._counts[row])
+        return total
 
     @property
     def counts(self) -> bool:
@@ -66,5 +73,9 @@ class FitCounts:
     def _count(self, row: int, taken: Mapping[int, int]) -> int:
         if self._limited:
             return max(0, self._nodes.kernel.fit_count(self._shape, row))
-        idle = self._nodes.snapshot.idle
-        return max(0, min((int(idle[d, row]) - taken.get(d, 0)) // amount for d, amount in self._shape.vector))
+        idle, least = self._nodes.snapshot.idle, UNLIMITED
+        for dimension, amount in self._shape.vector:  # a loop: this is asked for each row that a unit is on
+            fits = (int(idle[dimension, row]) - taken.get(dimension, 0)) // amount
+            if fits < least:
+                least = fits
+        return least if least > 0 else 0

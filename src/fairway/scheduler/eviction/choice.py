@@ -30,12 +30,13 @@ def find_victims(claim: EvictionClaim) -> Found | None:
     found = choice.find()
     if found is None:
         return None
-    most = claim.entitlement.below(found.units, claim.nothing_taken())
+    taken = claim.nothing_taken()
+    most = claim.entitlement.below(found.units, taken)
     if not most:
         return found
     if len(units) <= MOST_UNITS:
         return least_set(claim, units, most) or found
-    for narrower in claim.entitlement.narrowed(found.units, claim.nothing_taken()):
+    for narrower in claim.entitlement.narrowed(taken):
         less = _Choice(replace(claim, entitlement=narrower)).find()
         if less is not None and claim.entitlement.below(less.units, claim.nothing_taken()) < most:
             return less
@@ -61,8 +62,6 @@ class _Choice:
     def find(self) -> Found | None:
         found = self._spared() if self._make_room() else None
         units = sorted(self._taken.units, key=lambda unit: unit.order)
-        for unit in units:
-            self._hunt.give_back(unit)
         self._hunt.restore_all()
         return (
             None if found is None or not units else Found(units, found, self._limits, self._session.nodes.kernel.domain)

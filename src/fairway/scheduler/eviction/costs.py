@@ -53,8 +53,9 @@ class Lead(NamedTuple):
 def cost_of(session: Session, units: list[Unit], taken: Taken, row: int, lead: Lead) -> Cost:
     """What it costs that these go, and those that go along and are not going already."""
     pods = begun = 0
+    going, evicted = taken.units, session.decisions.evicted
     for unit in with_surplus_units(units):
-        if unit not in taken.units and unit.tasks[0] not in session.decisions.evicted:
+        if unit not in going and unit.tasks[0] not in evicted:
             pods += len(unit.tasks)
             begun += unit.begun
     priority = max([unit.priority for unit in units])

@@ -38,15 +38,21 @@ class Entitlement(Protocol):
 
     def candidates(self, index: VictimIndex) -> BoolColumn: ...
     def allows(self, unit: Unit, taken: Taken) -> bool: ...
-    def allows_kind(self, unit: Unit, taken: Taken) -> bool | None:
-        """The answer for all units of its kind; None if each has to be asked."""
+    def alike(self, index: VictimIndex) -> IntColumn:
+        """By number of unit, a code that units have in common for which one answer may be enough."""
+
+    def allows_alike(self, unit: Unit, taken: Taken) -> bool | None:
+        """The answer for all units that are alike; None if each has to be asked."""
+
+    def touched(self, index: VictimIndex, units: Iterable[Unit]) -> BoolColumn | None:
+        """By number, the units that may get another answer once these are taken; None if all may."""
 
     def reason(self, unit: Unit) -> str: ...
     def lead(self, index: VictimIndex, taken: Taken) -> IntColumn | None:
         """By number of unit, what comes before priority and start in the order of units and nodes; None if nothing."""
 
-    def narrowed(self, units: Iterable[Unit], taken: Taken) -> Iterable[Entitlement]:
-        """Where these units are more than the claimant should take: entitlements to less, the best first."""
+    def narrowed(self, taken: Taken) -> Iterable[Entitlement]:
+        """Where what is taken is more than the claimant should take: entitlements to less, the best first."""
 
     def below(self, units: Iterable[Unit], taken: Taken) -> int:
         """How much too much these units are, once they are added to what is taken."""
@@ -76,6 +82,8 @@ class PreemptEntitlement:
         self._mine = self._weighted(claimant.account)
         self._mine_after = self._weighted(claimant.account, more=gang)
         self._allocated_by_job: dict[Job, Amounts] = {}
+        self._has_more: dict[str, bool] = {}
+        """By namespace, whether its share is higher than the claimant's, nothing taken."""
 
     def candidates(self, index: VictimIndex) -> BoolColumn:
         count = len(index.units)
@@ -97,13 +105,20 @@ class PreemptEntitlement:
         first = self._first_steps(unit, taken)
         return bool(self._job_step(unit, taken)) if first is None else first
 
-    def allows_kind(self, unit: Unit, taken: Taken) -> bool | None:
+    def alike(self, index: VictimIndex) -> IntColumn:
+        return index.kind
+
+    def allows_alike(self, unit: Unit, taken: Taken) -> bool | None:
         return self._first_steps(unit, taken)
+
+    def touched(self, index: VictimIndex, units: Iterable[Unit]) -> BoolColumn | None:
+        """What is taken counts against the namespace, and the job, that it is taken from."""
+        return np.isin(index.namespace[: len(index.units)], [index.code(unit.job.namespace) for unit in units])
 
     def lead(self, index: VictimIndex, taken: Taken) -> IntColumn | None:
         return None
 
-    def narrowed(self, units: Iterable[Unit], taken: Taken) -> Iterable[Entitlement]:
+    def narrowed(self, taken: Taken) -> Iterable[Entitlement]:
         return ()
 
     def below(self, units: Iterable[Unit], taken: Taken) -> int:
@@ -156,7 +171,9 @@ class PreemptEntitlement:
         gone = taken.of_namespace(unit.job.namespace)
         if self._mine_after > self._weighted(account, less=plus(gone, taken.held_by(unit))):
             return False
-        return True if self._mine < self._weighted(account) else None
+        if unit.job.namespace not in self._has_more:
+            self._has_more[unit.job.namespace] = self._mine < self._weighted(account)
+        return True if self._has_more[unit.job.namespace] else None
 
     def _priority_step(self, unit: Unit, taken: Taken) -> bool | None:
         if not self._by_priority or unit.priority == self._claimant.priority:
@@ -190,8 +207,14 @@ class PreemptEntitlement:
 
 def plus(allocated: Amounts, more: Amounts) -> Amounts:
     longer, shorter = (allocated, more) if len(allocated) >= len(more) else (more, allocated)
-    return [amount + (shorter[row] if row < len(shorter) else 0) for row, amount in enumerate(longer)]
+    summed = longer.copy()
+    for row, amount in enumerate(shorter):
+        summed[row] += amount
+    return summed
 
 
 def minus(allocated: Amounts, less: Amounts) -> Amounts:
-    return [amount - (less[row] if row < len(less) else 0) for row, amount in enumerate(allocated)]
+    left = allocated.copy()
+    for row, amount in enumerate(less[: len(left)]):
+        left[row] -= amount
+    return left

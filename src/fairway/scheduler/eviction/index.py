@@ -20,7 +20,7 @@ from fairway.state.jobs import Job
 from fairway.state.nodes import NameRanks
 
 _UNIT_COLUMNS = (
-    *("priority", "started", "youngest", "cooled", "begun", "pods", "queue", "namespace", "kind", "rank"),
+    *("priority", "started", "youngest", "cooled", "begun", "pods", "queue", "namespace", "kind", "load", "rank"),
     *("usable", "system", "surplus"),
 )
 
@@ -57,6 +57,8 @@ class VictimIndex:
         self.namespace = _column()
         self.kind = _column()
         """Units of one kind are of one queue, namespace and priority, and have the same."""
+        self.load = _column()
+        """Units of one load are of one queue, and have the same."""
         self.rank = _column()
         self.usable = np.zeros(0, dtype=np.bool_)
         self.system = np.zeros(0, dtype=np.bool_)
@@ -191,6 +193,7 @@ class VictimIndex:
             self.namespace[number] = self.code(job.namespace)
             held = tuple(unit.amounts), self._devices_of(unit)
             self.kind[number] = self.code((job.queue, job.namespace, job.priority, held))
+            self.load[number] = self.code((job.queue, held))
             self.usable[number] = not unit.protected
             self.system[number] = unit.system
             self.surplus[number] = unit.surplus

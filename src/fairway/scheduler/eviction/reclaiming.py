@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from math import prod
+from operator import ge
 
 import numpy as np
 
@@ -44,8 +45,8 @@ class ReclaimEntitlement:
         self._gang = gang
         self._reserved = reserved_amounts(reservations)
         self._whole: int | None = None
-        self._answered: tuple[Taken, int] | None = None
-        self._answers: dict[tuple[str, tuple[int, ...]], bool] = {}
+        self._open: dict[QueueAccount, bool] = {}
+        self._guaranteed: dict[QueueAccount, list[tuple[int, int]]] = {}
 
     def may_act(self) -> bool:
         """The claimant's queue stays within what it deserves, in every dimension it asks for."""
@@ -65,14 +66,15 @@ class ReclaimEntitlement:
         account = self._accounts.queues[unit.job.queue]
         return self._gives(account, taken) and self._keeps_guarantees(account, taken.held_by(unit), taken)
 
-    def allows_kind(self, unit: Unit, taken: Taken) -> bool:
-        """Only the queue and what a unit holds matter: one answer for all kinds that have both in common."""
-        if self._answered != (taken, taken.pods):
-            self._answered, self._answers = (taken, taken.pods), {}
-        key = unit.job.queue, tuple(taken.held_by(unit))
-        if key not in self._answers:
-            self._answers[key] = self.allows(unit, taken)
-        return self._answers[key]
+    def alike(self, index: VictimIndex) -> IntColumn:
+        """Only the queue of a unit and what it has matter."""
+        return index.load
+
+    def allows_alike(self, unit: Unit, taken: Taken) -> bool:
+        return self.allows(unit, taken)
+
+    def touched(self, index: VictimIndex, units: Iterable[Unit]) -> BoolColumn | None:
+        return None  # a guarantee counts what is taken from all queues below it
 
     def reason(self, unit: Unit) -> str:
         mine, theirs = self._claimant.queue.name, unit.job.queue
@@ -89,13 +91,12 @@ class ReclaimEntitlement:
             ranks[index.code(account.name)] = order.index((account.info.priority, -self._excess(account, taken)))
         return ranks[index.queue[: len(index.units)]]
 
-    def narrowed(self, units: Iterable[Unit], taken: Taken) -> Iterator[ReclaimEntitlement]:
-        """Where these units take a queue below what it deserves: entitlements to less than that."""
-        if self.below(units, taken):
-            queues = self._accounts.queues
-            yield _Narrowed(self, {name: self._floor(account) for name, account in queues.items()}, small=False)
-            lost = {name: taken.of_queue(name) for name in taken.queues()}
-            yield _Narrowed(self, {n: minus(self._allocated(queues[n]), lost[n]) for n in lost}, small=True)
+    def narrowed(self, taken: Taken) -> Iterator[ReclaimEntitlement]:
+        """Where what is taken brings a queue below what it deserves: entitlements to less than that."""
+        queues = self._accounts.queues
+        yield _Narrowed(self, {name: self._floor(account) for name, account in queues.items()}, small=False)
+        lost = {name: taken.of_queue(name) for name in taken.queues()}
+        yield _Narrowed(self, {n: minus(self._allocated(queues[n]), lost[n]) for n in lost}, small=True)
 
     def below(self, units: Iterable[Unit], taken: Taken) -> int:
         """How far these units would take queues below what they deserve: exactly, as a sum of parts of the cluster."""
@@ -137,8 +138,11 @@ class ReclaimEntitlement:
         """Above what it deserves in a dimension asked for, what is taken already taken off."""
         if account is self._claimant.queue or account.deserved is None or not self._may_be_taken_from(account):
             return False
-        left = minus(self._allocated(account), taken.of_queue(account.name))
-        return any(left[row] > account.deserved[row] for row in self._asked)
+        have, gone, deserved = self._allocated(account), taken.of_queue(account.name), account.deserved
+        for row in self._asked:  # noqa: SIM110 - asked once for each unit that may be taken
+            if have[row] - (gone[row] if row < len(gone) else 0) > deserved[row]:
+                return True
+        return False
 
     def _excess(self, account: QueueAccount, taken: Taken) -> int:
         """How far the queue is above its deserved, weighted, in the dimensions asked for."""
@@ -156,22 +160,34 @@ class ReclaimEntitlement:
 
     def _may_be_taken_from(self, account: QueueAccount) -> bool:
         """What a queue is marked with holds for those below it, too; `reclaimable` speaks to those outside of it."""
-        if any(above.info.never_evict for above in account.ancestry):
-            return False
-        return all(above.info.reclaimable for above in account.ancestry if above not in self._claimant.queue.ancestry)
+        if account not in self._open:
+            inside = self._claimant.queue.ancestry
+            self._open[account] = not any(above.info.never_evict for above in account.ancestry) and all(
+                above.info.reclaimable for above in account.ancestry if above not in inside
+            )
+        return self._open[account]
 
     def _keeps_guarantees(self, account: QueueAccount, more: Amounts, taken: Taken) -> bool:
         """Whether no guarantee is broken when so much more is taken of the queue."""
         for above in account.ancestry:
+            guaranteed = self._guarantees_of(above)
+            if not guaranteed:
+                continue
             lost = more
             for name in taken.queues():
                 if above in self._accounts.queues[name].ancestry:
                     lost = plus(lost, taken.of_queue(name))
             gained = self._gang if above in self._claimant.queue.ancestry else []
             left = plus(minus(self._allocated(above), lost), gained)
-            if any(amount and left[row] < above.guarantee[row] for row, amount in enumerate(lost)):
+            if any(row < len(lost) and lost[row] and left[row] < least for row, least in guaranteed):
                 return False
         return True
+
+    def _guarantees_of(self, account: QueueAccount) -> list[tuple[int, int]]:
+        """Of what, and how much. Where nothing is guaranteed nothing can be broken: no queue loses what it has not."""
+        if account not in self._guaranteed:
+            self._guaranteed[account] = [(row, least) for row, least in enumerate(account.guarantee) if least > 0]
+        return self._guaranteed[account]
 
 
 class _Narrowed(ReclaimEntitlement):
@@ -188,9 +204,10 @@ class _Narrowed(ReclaimEntitlement):
         account, floor = self._accounts.queues[unit.job.queue], self._floors.get(unit.job.queue)
         if floor is None or not (self._small or self._gives(account, taken)):
             return False
-        left = minus(self._allocated(account), plus(taken.of_queue(account.name), taken.held_by(unit)))
-        enough = all(left[row] >= least for row, least in enumerate(floor) if row != PODS)
-        return enough and self._keeps_guarantees(account, taken.held_by(unit), taken)
+        held = taken.held_by(unit)
+        left = minus(minus(self._allocated(account), taken.of_queue(account.name)), held)
+        left[PODS] = floor[PODS]  # what a queue deserves of pods is not counted
+        return all(map(ge, left, floor)) and self._keeps_guarantees(account, held, taken)
 
     def lead(self, index: VictimIndex, taken: Taken) -> IntColumn | None:
         if not self._small:
@@ -199,7 +216,7 @@ class _Narrowed(ReclaimEntitlement):
             self._sizes = index.sizes(self._asked, self._accounts.total)
         return self._sizes
 
-    def narrowed(self, units: Iterable[Unit], taken: Taken) -> Iterator[ReclaimEntitlement]:
+    def narrowed(self, taken: Taken) -> Iterator[ReclaimEntitlement]:
         return iter(())
 
 

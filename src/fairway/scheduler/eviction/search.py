@@ -8,6 +8,8 @@ node is taken, and only few are ever looked at one by one. `reference.py` beside
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from operator import add, sub
 
 import numpy as np
 
@@ -39,7 +41,9 @@ class VictimSearch:
         self._counted: dict[Job, set[int]] = {}
         """Rows whose cost was worked out with surplus_units of a gang of this job."""
         self._lead = Lead(None, adds=False)
-        self._entries = self._rows = claim.index.in_order()
+        self._entries = self._rows = self._numbers = claim.index.in_order()
+        self._bounds: list[int] = []
+        """Of each row, where its entries begin; they end where those of the next one begin."""
         self._asked_with = -1
         """How many units were taken when all were last asked whether they may go."""
         self._drop_refused()
@@ -144,22 +148,22 @@ class VictimSearch:
 
     def _units_on(self, shape: Shape, row: int, room: int) -> list[Unit] | None:
         """The units to take for one more task on a row than it has free capacity for; None if nothing helps."""
-        idle, missing = self._session.nodes.snapshot.idle, dict[int, int]()
-        for dimension, amount in shape.vector:
-            lacks = amount * (room + 1) - int(idle[dimension, row])
-            if lacks > 0:
-                missing[dimension] = lacks
-        if not missing:
+        idle, index = self._session.nodes.snapshot.idle, self._index
+        missing = [amount * (room + 1) - int(idle[dimension, row]) for dimension, amount in shape.vector]
+        short = [dimension for (dimension, _), lacks in zip(shape.vector, missing, strict=True) if lacks > 0]
+        if not short:
             return None
+        entries = self._entries_on(row)
+        given = zip(*[index.entry_amounts[dimension].take(entries).tolist() for dimension in short], strict=True)
         chosen: list[tuple[int, tuple[int, ...]]] = []
-        left = list(missing.values())
-        for number, gives in self._given_on(row, missing):
+        left = [lacks for lacks in missing if lacks > 0]
+        for number, gives in zip(index.entry_unit.take(entries).tolist(), given, strict=True):
             if not any(gives):
                 continue
             chosen.append((number, gives))
-            left = [lacks - amount for lacks, amount in zip(left, gives, strict=True)]
+            left = list(map(sub, left, gives))
             if max(left) <= 0:
-                return [self._index.unit(number) for number in _spared(chosen, left)]
+                return [index.unit(number) for number in _spared(chosen, left)]
         return None
 
     # -- where other pods matter too ----------------------------------------------------------------------------
@@ -233,8 +237,7 @@ class VictimSearch:
         """Entries in the order in which units go, as the entitlement sees it now."""
         entitlement = self._claim.entitlement
         self._lead = Lead(entitlement.lead(self._index, self._taken), entitlement.lead_adds)
-        self._entries = self._index.in_order(self._lead.column)
-        self._rows = self._index.entry_row[self._entries]
+        self._keep(self._index.in_order(self._lead.column))
         self._drop_ineligible()
 
     def _sort_again(self) -> bool:
@@ -247,36 +250,39 @@ class VictimSearch:
 
     def _drop_refused(self) -> None:
         """Units that may not go, beside those that are taken, are out: they count on no node."""
-        if self._asked_with == len(self._taken.units):
+        before, self._asked_with = self._asked_with, len(self._taken.units)
+        if before == self._asked_with:
             return
-        self._asked_with = len(self._taken.units)
-        index, entitlement, numbers = self._index, self._claim.entitlement, np.flatnonzero(self._eligible)
-        kinds = index.kind[numbers]
-        of_kind = np.full(index.codes, -1, dtype=np.int64)
-        of_kind[kinds] = numbers
+        index, entitlement, may_go = self._index, self._claim.entitlement, self._eligible
+        if before >= 0:
+            touched = entitlement.touched(index, islice(self._taken.units, before, None))
+            may_go = may_go if touched is None else may_go & touched
+        numbers = np.flatnonzero(may_go)
+        alike = entitlement.alike(index)[numbers]
+        one_of = np.full(index.codes, -1, dtype=np.int64)
+        one_of[alike] = numbers
         refused, unsure = np.zeros(index.codes, dtype=np.bool_), np.zeros(index.codes, dtype=np.bool_)
-        for kind in np.flatnonzero(of_kind >= 0).tolist():
-            answer = entitlement.allows_kind(index.unit(int(of_kind[kind])), self._taken)
-            refused[kind], unsure[kind] = answer is False, answer is None
-        self._eligible[numbers[refused[kinds]]] = False
-        for number in numbers[unsure[kinds]].tolist():
+        for code in np.flatnonzero(one_of >= 0).tolist():
+            answer = entitlement.allows_alike(index.unit(int(one_of[code])), self._taken)
+            refused[code], unsure[code] = answer is False, answer is None
+        self._eligible[numbers[refused[alike]]] = False
+        for number in numbers[unsure[alike]].tolist():
             self._eligible[number] = entitlement.allows(index.unit(number), self._taken)
 
     def _drop_ineligible(self) -> None:
-        still = self._eligible[self._index.entry_unit[self._entries]]
+        still = self._eligible[self._numbers]
         if not still.all():
-            self._entries, self._rows = self._entries[still], self._rows[still]
+            self._keep(self._entries[still])
+
+    def _keep(self, entries: IntColumn) -> None:
+        self._entries, self._rows = entries, self._index.entry_row[entries]
+        self._numbers = self._index.entry_unit[entries]
+        self._bounds = self._rows.searchsorted(np.arange(self._session.nodes.snapshot.size + 1)).tolist()
 
     def _entries_on(self, row: int) -> IntColumn:
         """The entries of units that are still eligible, in order."""
-        entries = self._entries[self._rows.searchsorted(row) : self._rows.searchsorted(row + 1)]
-        return entries[self._eligible[self._index.entry_unit[entries]]]
-
-    def _given_on(self, row: int, dimensions: Iterable[int]) -> Iterator[tuple[int, tuple[int, ...]]]:
-        """Eligible units with pods on a row, in order: their numbers, and what they have there."""
-        entries, index = self._entries_on(row), self._index
-        given = [index.entry_amounts[dimension].take(entries).tolist() for dimension in dimensions]
-        return zip(index.entry_unit[entries].tolist(), zip(*given, strict=True), strict=True)
+        there = slice(self._bounds[row], self._bounds[row + 1])
+        return self._entries[there][self._eligible[self._numbers[there]]]
 
     def eligible_units(self) -> Iterator[Unit]:
         """In order."""
@@ -321,7 +327,8 @@ class VictimSearch:
         self._evicted.take_back(self._entries_of.pop(unit))
 
     def restore_all(self) -> None:
-        """Nothing of it happened."""
+        """Nothing of it happened. What was taken stays noted, for it is what was found."""
+        self._claim.budgets.spend((task for unit in self._taken.units for task in unit.tasks), -1)
         self._evicted.rollback()
         self._entries_of.clear()
 
@@ -334,7 +341,7 @@ def _spared(chosen: list[tuple[int, tuple[int, ...]]], left: list[int]) -> list[
     """Which of the chosen are really needed. `left` is what is still missing, less than nothing where there is more."""
     kept: list[int] = []
     for number, gives in reversed(chosen):
-        without = [lacks + amount for lacks, amount in zip(left, gives, strict=True)]
+        without = list(map(add, left, gives))
         if max(without) <= 0:
             left = without
         else:

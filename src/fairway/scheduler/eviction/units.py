@@ -83,7 +83,11 @@ class Taken:
     def __init__(self, more: Callable[[Task], Vector] | None = None) -> None:
         """`more` tells what a pod has besides what it requests by name."""
         self._more = more
-        self._sums: dict[object, Amounts] = {}
+        self._of_job: dict[Job, Amounts] = {}
+        self._of_queue: dict[str, Amounts] = {}
+        self._of_namespace: dict[str, Amounts] = {}
+        self._in_queue: dict[str, int] = {}
+        """How many of the units are of each queue."""
         self.units: dict[Unit, None] = {}
         self.pods = 0
 
@@ -107,29 +111,41 @@ class Taken:
         return held
 
     def of_job(self, job: Job) -> Amounts:
-        return self._sums.get(job, [])
+        return self._of_job.get(job, [])
 
     def of_queue(self, name: str) -> Amounts:
-        return self._sums.get(("queue", name), [])
+        return self._of_queue.get(name, [])
 
     def of_namespace(self, name: str) -> Amounts:
-        return self._sums.get(("namespace", name), [])
+        return self._of_namespace.get(name, [])
 
-    def queues(self) -> set[str]:
-        return {unit.job.queue for unit in self.units}
+    def queues(self) -> list[str]:
+        """Of which something is taken."""
+        return [name for name, units in self._in_queue.items() if units]
 
     def _count(self, unit: Unit, by: int) -> None:
         self.pods += by * len(unit.tasks)
-        held = tuple(enumerate(self.held_by(unit)))
-        for key in (unit.job, ("queue", unit.job.queue), ("namespace", unit.job.namespace)):
-            add(self._sums.setdefault(key, []), held, by)
+        job, held = unit.job, self.held_by(unit)
+        self._in_queue[job.queue] = self._in_queue.get(job.queue, 0) + by
+        _add_all(self._of_job.setdefault(job, []), held, by)
+        _add_all(self._of_queue.setdefault(job.queue, []), held, by)
+        _add_all(self._of_namespace.setdefault(job.namespace, []), held, by)
+
+
+def _add_all(amounts: Amounts, more: Amounts, by: int) -> None:
+    if len(amounts) < len(more):
+        amounts.extend([0] * (len(more) - len(amounts)))
+    for row, amount in enumerate(more):
+        amounts[row] += by * amount
 
 
 def with_surplus_units(units: Iterable[Unit]) -> dict[Unit, None]:
     """The units and all that have to go along, surplus_units before their gang."""
     found: dict[Unit, None] = {}
     for unit in units:
-        found.update(dict.fromkeys((*unit.surplus_units, unit)))
+        for going in unit.surplus_units:
+            found[going] = None
+        found[unit] = None
     return found
 
 

@@ -64,7 +64,10 @@ class WorkingNodes:
 
     def displace(self, task: Task, sign: int) -> None:
         """Pretend that a pod which is on its node is gone (sign -1), or back (sign 1)."""
-        self.write_room(task.shape, [task.node], sign)
+        row, idle = task.node, self.snapshot.idle
+        self.snapshot.write(row)
+        for dimension, amount in task.shape.vector:
+            idle[dimension, row] -= sign * amount
         self.pods.displace(task, self.snapshot.size, sign)
         if self.devices.uses_devices(task.shape):
             self.devices.write(task.shape, [task], [task.node], sign)
