@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -15,6 +16,9 @@ from fairway.api.policy import Policy
 from fairway.drive.objects import bound
 from fairway.scheduler.decide import decide
 from fairway.scheduler.framework import candidates
+from fairway.scheduler.framework.plugin_set import Registry
+from fairway.scheduler.plugins import BUILT_IN
+from fairway.scheduler.verdict import Reason, Verdict
 from fairway.state.cluster import ClusterState, Deleted, Event, Upserted
 from support import clusters
 from support import objects as make
@@ -127,15 +131,55 @@ def test_a_pod_that_keeps_off_others_is_helped_on_nodes_where_nothing_changed() 
     assert [binding.node for binding in decide(state, policy, make.NOW).bindings] == ["m"]
 
 
+class Orders:
+    """An external plugin with a say on jobs and tasks, and none on nodes."""
+
+    name = "orders"
+
+    def __init__(self, arguments: object) -> None:
+        pass
+
+    def job_key(self, job: Any) -> str:
+        return str(job.key)[::-1]
+
+    def task_key(self, task: Any) -> str:
+        return str(task.key)[::-1]
+
+    def job_valid(self, job: Any) -> Verdict:
+        return Verdict(not str(job.key).endswith("1"), Reason.GANG_NOT_READY, detail="no job of this name")
+
+
+ORDERED = Registry(BUILT_IN, [Orders])
+
+
+@settings(max_examples=examples(30), suppress_health_check=list(HealthCheck))
+@given(clusters.clusters(), st.sampled_from(ACTIONS), st.data())
+def test_plans_are_those_without_parking_under_external_plugins_that_order_and_refuse(
+    objects: list[ApiObject], actions: str, data: st.DataObject
+) -> None:
+    policy = make_policy(actions=actions, registry=ORDERED, orders={})
+    world = World(objects)
+    for _ in range(data.draw(st.integers(1, 4))):
+        found = decide(world.state, policy, make.NOW, registry=ORDERED).document()
+        fresh = ClusterState()
+        fresh.upsert(world.objects.values())
+        with patch.object(candidates, "_may_park", return_value=False):
+            assert found == decide(fresh, policy, make.NOW, registry=ORDERED).document()
+        world.happen(make_policy(), data)
+
+
+@pytest.mark.parametrize("external", [False, True])
 @pytest.mark.parametrize("started", [False, True])
-def test_what_is_parked_is_not_looked_at(started: bool) -> None:
+def test_what_is_parked_is_not_looked_at(started: bool, external: bool) -> None:
+    registry = ORDERED if external else Registry(BUILT_IN)
     group = [make.group("g", minimum=1), make.pod("g-0", group="g", node="n", cpu=1)] if started else []
     waiting = make.pod("p", cpu=9, **({"group": "g"} if started else {}))
-    state, policy = state_of(make.node("n", cpu=4), make.node("m", cpu=4), *group, waiting), make_policy()
-    decide(state, policy, make.NOW)
+    state = state_of(make.node("n", cpu=4), make.node("m", cpu=4), *group, waiting)
+    policy = make_policy(registry=registry, orders={}) if external else make_policy(registry=registry)
+    decide(state, policy, make.NOW, registry=registry)
     state.upsert([make.pod("small", cpu=1)])
     with patch.object(candidates, "has_capacity", side_effect=candidates.has_capacity) as looked:
-        plan = decide(state, policy, make.NOW)
+        plan = decide(state, policy, make.NOW, registry=registry)
     assert [run.shape.vector[0] for (_, template), _ in looked.call_args_list for run in template.runs] == [(0, 1000)]
     assert [binding.pod for binding in plan.bindings] == ["default/small"]
     assert list(reasons(plan).values()) == ["InsufficientResources"]

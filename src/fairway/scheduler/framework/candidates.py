@@ -140,11 +140,11 @@ def candidates(session: Session) -> list[JobRun]:
 
 
 def _may_park(session: Session, template: GangTemplate) -> bool:
-    """Whether nothing but a change of a node can help a template that fits nowhere."""
+    """Whether nothing but a change of a node can help a template that fits nowhere. Hooks that order, refuse or count
+    jobs cannot, whoever wrote them; hooks about nodes must say what they rest on."""
     shapes = [run.shape for run in template.runs]
     return (
         bool(shapes)
-        and session.order.can_group_equivalent_jobs
         and session.plugins.keeps_columns()
         and not any(shape.best_effort or shape.has_pod_rules for shape in shapes)
         and not any(map(session.nodes.devices.uses_devices, shapes))

@@ -8,9 +8,9 @@
 | queues, quotas, priorities | nothing, for nodes are what is missing; the reason is worked out when it is read |
 | the policy, a plugin that failed, rows that moved | everything |
 
-Where more than the node itself decides, nothing is parked: rules between pods, devices, external plugins without
-`basis`. That a
-template is looked at again says nothing but that it may fit: the kernel decides, as it does for all that is not parked.
+Where more than the node itself decides, nothing is parked: rules between pods, devices, external plugins that have a
+say on nodes and no `basis`. That a template is looked at again says nothing but that it may fit: the kernel decides, as
+it does for all that is not parked.
 """
 
 from __future__ import annotations
