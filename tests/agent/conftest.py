@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.peers import build
 from agent.players import Looped, looped
 from agent.small_api import SmallApi
 
@@ -42,3 +43,10 @@ def a_folder_of_sockets() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="fw", dir="/tmp"))
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(name="peers", scope="session")
+def programs_in_go() -> None:
+    problem = build()
+    if problem:
+        pytest.skip(problem)
