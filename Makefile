@@ -25,7 +25,7 @@ test: $(READY)  ## run the tests
 
 kube-test: $(READY)  ## run the tests on a real API server, which is built once (needs Go)
 	@if PYTHONPATH=tests $(BIN)/python -m kube.controlplane.build; then \
-	  FAIRWAY_KUBE=1 $(BIN)/python -m pytest -q tests/kube; \
+	  FAIRWAY_KUBE=1 $(BIN)/python -m pytest -q tests/kube tests/agent; \
 	else [ $$? = 3 ] && echo "kube-test: skipped"; fi
 
 kube-chaos: $(READY)  ## random stories with 200 kill -9 and 2,000 injected faults on a real API server (needs Go)

@@ -241,13 +241,13 @@ class PlayedAgent:
                 **settings,
             }
         )
-        self._url = url
+        self.connection = Connection(url)
         self.lines: list[dict[str, Any]] = []
         self.status: int | None = None
 
     def __enter__(self) -> PlayedAgent:
         log = RunLog("json", "debug", write=lambda line: self.lines.append(json.loads(line)))
-        self.agent = NodeAgent(self.settings, Connection(self._url), log, interval=0.01)
+        self.agent = NodeAgent(self.settings, self.connection, log, interval=0.01, refresh=0.2)
         self._started = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()

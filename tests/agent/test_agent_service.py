@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -224,3 +226,60 @@ def test_what_a_plugin_answers_wrongly_is_said_to_the_kubelet(players, agent, ap
     one.edit = lambda answer: None
     assert isinstance(node.prepare(claim)["uid-c"], list)
     one.stop()
+
+
+def test_a_mapping_that_changes_is_used_and_one_with_a_mistake_is_not(players, host, api):
+    path = host / "map.yaml"
+    head = "apiVersion: fairway.dev/v1alpha1\nkind: DeviceMapping\n"
+    path.write_text(head + "resources: [{resource: example.com/gpu, attributes: {model: a}}]")
+    with PlayedAgent(host, api.url, mapping=path, discover=("numa",), sysfs=host / "sys") as agent:
+        one = plugin(players, agent).start()
+
+        def model():
+            return api.devices(POOL).get("g0", {}).get("attributes", {}).get("model")
+
+        eventually(lambda: model() == {"string": "a"})
+        path.write_text(head + "resources: 1")
+        line = eventually(lambda: agent.logged("mapping refused, the last good one stays in use"))[0]
+        assert "Expected `array`" in line["why"]
+        assert model() == {"string": "a"}
+        path.write_text(head + "resources: [{resource: example.com/gpu, attributes: {model: b}}]")
+        eventually(lambda: model() == {"string": "b"})
+        (host / "sys/devices/system/node/node0").mkdir(parents=True)
+        (host / "sys/devices/system/node/node0/cpulist").write_text("0-3")
+        found = eventually(lambda: api.devices("n1/numa"))["node0"]
+        assert found["capacity"] == {"cpus": {"value": "4"}}
+        node = kubelet(players, agent)
+        assert node.prepare(api.claim("c", ("r", "n1/numa", "node0")))["uid-c"][0][1] == "n1/numa/node0"
+        one.stop()
+
+
+def test_health_and_metrics(players, host, api):
+    with PlayedAgent(host, api.url, http_address="127.0.0.1:0") as agent:
+
+        def get(path):
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{agent.agent.health.port}{path}") as answer:
+                    return answer.status, answer.read().decode()
+            except urllib.error.HTTPError as error:
+                with error:
+                    return error.code, error.read().decode()
+
+        assert get("/healthz") == (200, "ok\n")
+        eventually(lambda: get("/readyz") == (503, "not registered with the kubelet yet\n"))
+        node = kubelet(players, agent)
+        eventually(lambda: get("/readyz") == (200, "ok\n"))
+        one = plugin(players, agent).start()
+        eventually(lambda: api.devices(POOL))
+        node.prepare(api.claim("c", ("r", POOL, "g0")), api.claim("d"))
+        text = get("/metrics")[1]
+        for line in (
+            'fairway_agent_devices{health="healthy",resource="example.com/gpu"} 2.0',
+            "fairway_agent_plugins 1.0",
+            "fairway_agent_prepared_claims 1.0",
+            "fairway_agent_registered 1.0",
+            'fairway_agent_claims_total{call="prepare",result="done"} 1.0',
+            'fairway_agent_claims_total{call="prepare",result="failed"} 1.0',
+        ):
+            assert line in text
+        one.stop()

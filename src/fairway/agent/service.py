@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import signal
 from collections.abc import Coroutine, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from fairway.agent.annotation import AnnotationPublisher, annotation_text
@@ -37,8 +38,8 @@ from fairway.kube.connection import Connection
 from fairway.kube.paths import object_path
 from fairway.kube.served import find_served
 
-REDISCOVER = 30.0
-"""Seconds between two looks at the host and at the labels of the node."""
+REFRESH = 30.0
+"""Seconds between two looks at the host, at the mapping and at the labels of the node."""
 FAILED = 70
 
 
@@ -46,14 +47,22 @@ class NodeAgent:
     """One run. `run` returns the exit code."""
 
     def __init__(
-        self, settings: AgentSettings, connection: Connection, log: RunLog, *, interval: float = INTERVAL
+        self,
+        settings: AgentSettings,
+        connection: Connection,
+        log: RunLog,
+        *,
+        interval: float = INTERVAL,
+        refresh: float = REFRESH,
     ) -> None:
         self._settings = settings
         self._client = ApiClient(connection)
         self._log = log
         self._interval = interval
+        self._refresh_every = refresh
         self.metrics = AgentMetrics()
         self._mapping = DeviceMapping() if settings.mapping is None else read_mapping(settings.mapping)
+        self._mapping_problem = ""
         self._labels: Mapping[str, str] = {}
         self._found: dict[str, Sequence[ListedDevice]] = {}
         self.pools: dict[str, DevicePool] = {}
@@ -216,11 +225,23 @@ class NodeAgent:
 
     async def _refresh(self) -> None:
         while True:
-            await asyncio.sleep(REDISCOVER)
+            await asyncio.sleep(self._refresh_every)
             if self._settings.mapping is not None:
+                self._read_mapping(self._settings.mapping)
                 with contextlib.suppress(ApiError):
                     await self._node()
             self._look()
+
+    def _read_mapping(self, path: Path) -> None:
+        """A file that cannot be used any more leaves what the last good one said."""
+        try:
+            self._mapping = read_mapping(path)
+        except InputError as error:
+            if str(error) != self._mapping_problem:
+                self._log.error("mapping refused, the last good one stays in use", why=str(error))
+            self._mapping_problem = str(error)
+        else:
+            self._mapping_problem = ""
 
     async def _forget_old(self, publisher: Publisher | None) -> None:
         """What an earlier process published stays until its plugins had the time to come back."""

@@ -39,6 +39,7 @@ Examples:
 )
 @click.option("--admission/--no-admission", default=True, help="Leave out the rules at the API server.")
 @click.option("--service-monitor", is_flag=True, help="A ServiceMonitor, for the Prometheus operator.")
+@click.option("--agent", is_flag=True, help="The node agent too: devices of plugins by class (docs/agent.md).")
 @click.option(
     "--default-for-label",
     metavar="KEY=VALUE",
@@ -64,6 +65,7 @@ def command(
     volcano_crds: bool,
     admission: bool,
     service_monitor: bool,
+    agent: bool,
     default_for_label: str,
     output: str,
     out: str | None,
@@ -93,6 +95,7 @@ def command(
         crds_only=crds_only,
         admission=admission,
         service_monitor=service_monitor,
+        agent=agent,
         default_for_label=default_for_label,
         policy=policy,
         **({"image": image} if image else {}),

@@ -6,6 +6,7 @@ from typing import Any
 
 from fairway.kube.install.access import cluster_rules, namespace_rules, rule, volcano_rules
 from fairway.kube.install.admission import default_scheduler, policies
+from fairway.kube.install.agent import agent
 from fairway.kube.install.crds import fairway_crds, volcano_crds
 from fairway.kube.install.options import InstallOptions
 from fairway.kube.install.workload import labels, workload
@@ -29,6 +30,8 @@ def files(options: InstallOptions) -> Files:
         found["access-volcano"] = volcano_access(options)
     if options.admission:
         found["admission"] = policies(options.identity)
+    if options.agent:
+        found["agent"] = agent(options)
     if options.default_for_label:
         found["default-scheduler"] = default_scheduler(options.default_for_label, options.scheduler_names[0])
     found["queue"] = [_default_queue()]

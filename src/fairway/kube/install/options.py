@@ -36,6 +36,7 @@ class InstallOptions:
     crds_only: bool = False
     admission: bool = True
     service_monitor: bool = False
+    agent: bool = False
     default_for_label: str = ""
     policy_config_map: str = "fairway-policy"
     policy: str = DEFAULT_POLICY

@@ -63,6 +63,8 @@ crds:
 # Rules at the API server: who may use classes and queues.
 admission: {admission}
 serviceMonitor: {service_monitor}
+# The node agent, in the namespace fairway-agent.
+agent: {agent}
 # A label (key=value) of namespaces whose pods get Fairway when they name no scheduler; "" for none.
 defaultForLabel: {default_for_label}
 policy: |
@@ -74,6 +76,7 @@ _MARKS = InstallOptions(
     scheduler_names=("@schedulers@",),
     policy="@policy@",
     service_monitor=True,
+    agent=True,
     default_for_label="@label-key@=@label-value@",
 )
 _PLACES = {
@@ -91,6 +94,7 @@ _CONDITIONS = {
     "crds-volcano": ".Values.crds.volcano",
     "access-volcano": "not .Values.crds.volcano",
     "admission": ".Values.admission",
+    "agent": ".Values.agent",
     "default-scheduler": ".Values.defaultForLabel",
     "service-monitor": ".Values.serviceMonitor",
 }
@@ -146,6 +150,7 @@ def _values(options: InstallOptions) -> str:
         volcano_crds=yes(options.volcano_crds),
         admission=yes(options.admission),
         service_monitor=yes(options.service_monitor),
+        agent=yes(options.agent),
         default_for_label=f'"{options.default_for_label}"',
         policy="".join(f"  {line}\n" for line in options.policy.splitlines()),
     )
