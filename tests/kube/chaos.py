@@ -31,6 +31,7 @@ NODES, CPUS, GPUS = 4, 4, 2
 GANG_TIME = 5
 SLACK = 30
 """Seconds beyond that time: a scheduler that was killed has to start first."""
+PATIENCE_AT_THE_END = 180
 LEASE = {"duration": 4, "renewDeadline": 2, "retry": 1}
 
 
@@ -198,13 +199,14 @@ class ChaosStory:
         self._has_faults = False
         self._calm_since = time.monotonic()
         self.workload.chores = [self._mend]
-        for number, run in enumerate(self.runs):
-            if not run.is_alive:
-                self.proxies[number].forget_held()
-                run.start()
-        end = time.monotonic() + 180
+        end = time.monotonic() + PATIENCE_AT_THE_END
         while not self.workload.is_idle:
             assert time.monotonic() < end, f"never ran: {self._why_not()}"
+            for number, run in enumerate(self.runs):  # a fault that was chosen before may still kill one
+                if not run.is_alive:
+                    assert run.was_killed, f"ended by itself: {run.lines[-3:]}"
+                    self.proxies[number].forget_held()
+                    run.start()
             time.sleep(0.1)
         eventually(lambda: not self.history.snapshot("Reservation"), "all reservations are released")
         for run in self.runs:
@@ -213,6 +215,7 @@ class ChaosStory:
     def _why_not(self) -> list[Any]:
         names = set(self.workload.unfinished)
         found: list[Any] = [self.workload.jobs[name] for name in sorted(names)]
+        found += [run.lines[-5:] for run in self.runs]
         for pod in self.history.snapshot("Pod"):
             waits = [one.get("message") for one in pod["status"].get("conditions", []) if one.get("status") == "False"]
             found.append((pod["metadata"]["name"], pod["spec"].get("nodeName"), pod["status"].get("phase"), waits))
