@@ -15,9 +15,11 @@ Examples:
   fairway install --crds-only | kubectl apply -f -     first the kinds
   fairway install | kubectl apply -f -                 then all that uses them
   fairway install --scheduler-names volcano --no-volcano-crds
+  fairway install fleet | kubectl apply -f -           the placer, on a hub
   fairway install -o helm --out chart/                 a chart
   fairway install -o kustomize --out base/"""
 )
+@click.argument("part", type=click.Choice(["scheduler", "fleet"]), default="scheduler")
 @click.option("--namespace", metavar="NAME", default="fairway-system", show_default=True, help="Of the scheduler.")
 @click.option(
     "--image", metavar="IMAGE", help="Of the scheduler, by tag or better by digest.  [default: fairway:VERSION]"
@@ -56,6 +58,7 @@ Examples:
 )
 @click.option("--out", metavar="FOLDER", help="Write files there; a base and a chart need it.")
 def command(
+    part: str,
     namespace: str,
     image: str | None,
     replicas: int,
@@ -70,7 +73,11 @@ def command(
     output: str,
     out: str | None,
 ) -> None:
-    """Print what a cluster needs to run Fairway: kinds, access, admission rules and the scheduler itself."""
+    """Print what a cluster needs to run Fairway: kinds, access, admission rules and the scheduler itself.
+
+    With `fleet` print what a hub with OCM's kinds needs: the placer and its access. Options about pods, policies and
+    kinds are not for it.
+    """
     from fairway.cli.inputs import read_policy, read_text
     from fairway.errors import InputError
     from fairway.kube.install import output as writing
@@ -87,7 +94,11 @@ def command(
     if policy_file is not None:
         read_policy(policy_file)  # a mistake is found here, not in the cluster
         policy = read_text(policy_file)
+    if part == "fleet" and (crds_only or policy_file or default_for_label or output == "helm"):
+        raise InputError("install fleet takes none of --crds-only, --policy, --default-for-label and -o helm")
     options = InstallOptions(
+        part=part,
+        name="fairway" if part == "scheduler" else "fairway-fleet",
         namespace=namespace,
         replicas=replicas,
         scheduler_names=names,

@@ -27,7 +27,13 @@ from kube.controlplane.build import cache_folder
 
 SCHEDULER = "system:serviceaccount:fairway-system:fairway"
 """The user of the token `scheduler`."""
-_USERS = {"admin": ("admin", "system:masters"), "scheduler": (SCHEDULER, "system:serviceaccounts")}
+PLACER = "system:serviceaccount:fairway-system:fairway-fleet"
+"""The user of the token `fleet`."""
+_USERS = {
+    "admin": ("admin", "system:masters"),
+    "scheduler": (SCHEDULER, "system:serviceaccounts"),
+    "fleet": (PLACER, "system:serviceaccounts"),
+}
 _AUDIT = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from fairway.api.kinds import Kind
-from fairway.kube.served import SCHEDULER_KINDS
+from fairway.kube.served import FLEET_KINDS, SCHEDULER_KINDS
 
 Manifest = dict[str, Any]
 
@@ -21,6 +21,17 @@ def plural(kind: str) -> str:
 def cluster_rules() -> list[Manifest]:
     """What is read of the whole cluster, then what is written, in the order of writes."""
     return [*_reading(SCHEDULER_KINDS), *_writing()]
+
+
+def fleet_rules() -> list[Manifest]:
+    """Of the placer on a hub."""
+    group = "cluster.open-cluster-management.io"
+    return [
+        *_reading(FLEET_KINDS),
+        rule(group, ["placementdecisions"], ["create", "patch", "delete"]),
+        rule(group, ["placementdecisions/status", "placements/status", "managedclusters/status"], ["patch"]),
+        rule("events.k8s.io", ["events"], ["create", "patch"]),
+    ]
 
 
 def volcano_rules() -> list[Manifest]:
@@ -53,7 +64,7 @@ def _writing() -> list[Manifest]:
     ]
 
 
-def namespace_rules(lease: str, policy_config_map: str) -> list[Manifest]:
+def namespace_rules(lease: str, policy_config_map: str = "") -> list[Manifest]:
     """In the scheduler's own namespace: the lease, and the policy."""
     rules = [
         rule("coordination.k8s.io", ["leases"], ["create"]),

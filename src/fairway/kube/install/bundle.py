@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairway.kube.install.access import cluster_rules, namespace_rules, rule, volcano_rules
+from fairway.kube.install.access import cluster_rules, fleet_rules, namespace_rules, rule, volcano_rules
 from fairway.kube.install.admission import default_scheduler, policies
 from fairway.kube.install.agent import agent
 from fairway.kube.install.crds import fairway_crds, volcano_crds
@@ -19,13 +19,16 @@ CLASS_USERS = "fairway-resource-class-user"
 
 def files(options: InstallOptions) -> Files:
     """Objects by file name. Those of one file belong together; the order of files is the order to apply."""
+    if options.part == "fleet":
+        return {"workload": workload(options), "access": access(options, fleet_rules(), namespace_rules(options.name))}
     found: Files = {"crds-fairway": fairway_crds()}
     if options.volcano_crds:
         found["crds-volcano"] = volcano_crds()
     if options.crds_only:
         return found
     found["workload"] = workload(options)
-    found["access"] = _access(options)
+    own = namespace_rules(options.name, options.policy_config_map)
+    found["access"] = [*access(options, cluster_rules(), own), _class_users(options)]
     if not options.volcano_crds:
         found["access-volcano"] = volcano_access(options)
     if options.admission:
@@ -42,15 +45,15 @@ def objects(options: InstallOptions) -> list[Manifest]:
     return [thing for things in files(options).values() for thing in things]
 
 
-def _access(options: InstallOptions) -> list[Manifest]:
+def access(options: InstallOptions, whole: list[Manifest], own: list[Manifest]) -> list[Manifest]:
+    """Rules for the whole cluster, and for the program's own namespace."""
     subject = {"kind": "ServiceAccount", "name": options.name, "namespace": options.namespace}
     group = "rbac.authorization.k8s.io"
     version = f"{group}/v1"
     meta = {"name": options.name, "labels": labels(options)}
     local = {**meta, "namespace": options.namespace}
-    users = {"name": CLASS_USERS, "labels": labels(options)}
     return [
-        {"apiVersion": version, "kind": "ClusterRole", "metadata": meta, "rules": cluster_rules()},
+        {"apiVersion": version, "kind": "ClusterRole", "metadata": meta, "rules": whole},
         {
             "apiVersion": version,
             "kind": "ClusterRoleBinding",
@@ -62,7 +65,7 @@ def _access(options: InstallOptions) -> list[Manifest]:
             "apiVersion": version,
             "kind": "Role",
             "metadata": local,
-            "rules": namespace_rules(options.name, options.policy_config_map),
+            "rules": own,
         },
         {
             "apiVersion": version,
@@ -71,14 +74,17 @@ def _access(options: InstallOptions) -> list[Manifest]:
             "roleRef": {"apiGroup": group, "kind": "Role", "name": options.name},
             "subjects": [subject],
         },
-        # To be bound by an administrator: whoever has it may ask for every ResourceClass.
-        {
-            "apiVersion": version,
-            "kind": "ClusterRole",
-            "metadata": users,
-            "rules": [rule("fairway.dev", ["resourceclasses"], ["use"])],
-        },
     ]
+
+
+def _class_users(options: InstallOptions) -> Manifest:
+    """To be bound by an administrator: whoever has it may ask for every ResourceClass."""
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": CLASS_USERS, "labels": labels(options)},
+        "rules": [rule("fairway.dev", ["resourceclasses"], ["use"])],
+    }
 
 
 def volcano_access(options: InstallOptions) -> list[Manifest]:

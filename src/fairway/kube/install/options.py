@@ -27,6 +27,8 @@ tiers:
 
 @dataclass(frozen=True, slots=True)
 class InstallOptions:
+    part: str = "scheduler"
+    """What is installed: the scheduler of a cluster, or the placer (`fleet`) of a hub."""
     name: str = "fairway"
     namespace: str = "fairway-system"
     image: str = f"fairway:{__version__}"

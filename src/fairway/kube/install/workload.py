@@ -1,4 +1,4 @@
-"""The scheduler itself: two replicas of which one decides, with nothing that it does not need."""
+"""The program itself: two replicas of which one decides, with nothing that it does not need."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fairway.kube.install.options import InstallOptions
 
 Manifest = dict[str, Any]
 
-PORT = 10259
+PORTS = {"scheduler": 10259, "fleet": 10260}
 """Of /healthz, /readyz and /metrics."""
 NOBODY = 65532
 """The user that containers without one run as."""
@@ -19,7 +19,7 @@ def workload(options: InstallOptions) -> list[Manifest]:
     found = [
         _namespace(options),
         _account(options),
-        _policy(options),
+        *([_policy(options)] if options.part == "scheduler" else []),
         _deployment(options),
         _budget(options),
         _service(options),
@@ -29,7 +29,7 @@ def workload(options: InstallOptions) -> list[Manifest]:
 
 
 def labels(options: InstallOptions) -> dict[str, str]:
-    return {"app.kubernetes.io/name": options.name, "app.kubernetes.io/component": "scheduler"}
+    return {"app.kubernetes.io/name": options.name, "app.kubernetes.io/component": options.part}
 
 
 def _object(options: InstallOptions, version: str, kind: str, **rest: Any) -> Manifest:
@@ -91,17 +91,15 @@ def _pod_spec(options: InstallOptions) -> Manifest:
 
 def _container(options: InstallOptions) -> Manifest:
     return {
-        "name": "scheduler",
+        "name": options.part,
         "image": options.image,
         "args": [
-            "run",
-            f"--scheduler-names={','.join(options.scheduler_names)}",
-            f"--policy-config-map={options.namespace}/{options.policy_config_map}",
+            *_arguments(options),
             f"--lease-namespace={options.namespace}",
             f"--lease-name={options.name}",
             "--log-format=json",
         ],
-        "ports": [{"name": "http", "containerPort": PORT}],
+        "ports": [{"name": "http", "containerPort": PORTS[options.part]}],
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "http"}, "periodSeconds": 10, "failureThreshold": 6},
         "readinessProbe": {"httpGet": {"path": "/readyz", "port": "http"}, "periodSeconds": 5},
         "resources": {"requests": {"cpu": "500m", "memory": "512Mi"}, "limits": {"memory": "4Gi"}},
@@ -113,6 +111,16 @@ def _container(options: InstallOptions) -> Manifest:
     }
 
 
+def _arguments(options: InstallOptions) -> list[str]:
+    if options.part == "fleet":
+        return ["fleet"]
+    return [
+        "run",
+        f"--scheduler-names={','.join(options.scheduler_names)}",
+        f"--policy-config-map={options.namespace}/{options.policy_config_map}",
+    ]
+
+
 def _budget(options: InstallOptions) -> Manifest:
     """A drain takes one replica at a time."""
     spec = {"maxUnavailable": 1, "selector": {"matchLabels": labels(options)}}
@@ -121,7 +129,7 @@ def _budget(options: InstallOptions) -> Manifest:
 
 def _service(options: InstallOptions) -> Manifest:
     """For metrics: one address for each replica."""
-    ports = [{"name": "http", "port": PORT, "targetPort": "http"}]
+    ports = [{"name": "http", "port": PORTS[options.part], "targetPort": "http"}]
     spec = {"clusterIP": "None", "selector": labels(options), "ports": ports, "publishNotReadyAddresses": True}
     return _object(options, "v1", "Service", spec=spec)
 
@@ -133,7 +141,7 @@ def _network_policy(options: InstallOptions) -> Manifest:
     spec = {
         "podSelector": {"matchLabels": labels(options)},
         "policyTypes": ["Ingress", "Egress"],
-        "ingress": [{"ports": [{"port": PORT, "protocol": "TCP"}]}],
+        "ingress": [{"ports": [{"port": PORTS[options.part], "protocol": "TCP"}]}],
         "egress": [
             {"ports": [{"port": port, "protocol": "TCP"} for port in (443, 6443)]},
             {"ports": [{"port": 53, "protocol": protocol} for protocol in ("UDP", "TCP")]},
