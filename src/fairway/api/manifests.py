@@ -131,15 +131,15 @@ class _Collector:
 
     def finish(self) -> Manifests:
         """ManifestError with all that is wrong, unless it is only with objects that may be set aside."""
-        error = ManifestError(self._problems, self._more)
-        if self._problems and (self._fatal or not self._skip_invalid or not self._objects):
+        error = ManifestError(self._problems, self._more) if self._problems else None
+        if error is not None and (self._fatal or not self._skip_invalid or not self._objects):
             raise error
         warnings = [_unread_warning(self._unread)] if self._unread else []
         warnings += self._ignored[:MAX_PROBLEMS]
         if len(self._ignored) > MAX_PROBLEMS:
             warnings.append(f"{len(self._ignored) - MAX_PROBLEMS} more fields are not honoured")
         warnings += [seen.text() for seen in self._unknown_seen.values()]
-        invalid = tuple(str(error).splitlines())
+        invalid = () if error is None else tuple(str(error).splitlines())
         return Manifests(self._objects, warnings, self._places, self._skip_invalid, invalid, self._set_aside)
 
     def unreadable(self, problems: list[Problem]) -> None:

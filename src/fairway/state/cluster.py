@@ -77,7 +77,7 @@ class ClusterState(ClusterTables):
             Pod: (self._pods.upsert, self._pods.delete),
             Node: (self.nodes.upsert, self._delete_node),
             PodGroup: (self._groups.upsert, self._groups.delete),
-            HyperNode: (self.hyper_nodes.upsert, self.hyper_nodes.delete),
+            HyperNode: (self._upsert_hyper_node, self._delete_hyper_node),
             Queue: (self._upsert_queue, self._delete_queue),
             Reservation: (self._upsert_reservation, self._delete_reservation),
             ResourceQuota: (self.namespaces.upsert_quota, self._delete_quota),
@@ -93,6 +93,12 @@ class ClusterState(ClusterTables):
                 (self._upsert_device_fact, self._delete_device_fact),
             ),
         }
+
+    def _upsert_hyper_node(self, thing: HyperNode) -> None:
+        self.hyper_nodes.upsert(thing)
+
+    def _delete_hyper_node(self, thing: HyperNode) -> None:
+        self.hyper_nodes.delete(thing)
 
     def apply(self, event: Event) -> None:
         """Take one event in. Objects of kinds that do not concern scheduling are passed over.

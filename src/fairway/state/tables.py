@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -76,8 +77,6 @@ class ClusterTables:
         self.reservations = ReservationObjects()
         self.gates: dict[str, tuple[str, ...]] = {}
         """The scheduling gates of pods that have some, by pod."""
-        self.hyper_nodes = HyperNodes()
-        self.history = RunHistory()
         self.annotation_problems = AnnotationProblems()
         self.aside = SetAside()
         """Objects that could not be taken in."""
@@ -86,6 +85,16 @@ class ClusterTables:
         self.derived = Derived()
         self.changed_jobs: Log[Job] = Log()
         """Jobs that changed, for indexes of them."""
+
+    @cached_property
+    def hyper_nodes(self) -> HyperNodes:
+        """Made when the first is seen, or a job asks for a topology."""
+        return HyperNodes()
+
+    @cached_property
+    def history(self) -> RunHistory:
+        """Made when the first run ends, or an estimate asks for past ones."""
+        return RunHistory()
 
     def pods(self) -> Iterator[Task]:
         """All pods that may be on a node, those of other schedulers too."""

@@ -7,6 +7,7 @@ rest of the scheduler is written back by `DeviceColumns`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from functools import cached_property
 from typing import Any
 
 from fairway.api.classes import ResourceClass
@@ -33,13 +34,17 @@ _KEPT = 1024
 """Answers that are kept though they may not be needed again."""
 
 
+_PARTS = ("aside", "classes", "_matcher", "_requests", "_locator", "_occupancy")
+
+
 class DeviceLedger:
-    """See the module. `nodes` has the rows that have devices."""
+    """See the module. `nodes` has the rows that have devices. Its parts are made when they are first asked for: where
+    no object is about devices there are none.
+    """
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
         self.nodes: dict[int, NodeDevices] = {}
-        self.columns = DeviceColumns(state)
         self._structures: dict[Hashable, int] = {}
         self._layouts: dict[Hashable, int] = {}
         self.generation = 0
@@ -99,16 +104,40 @@ class DeviceLedger:
             node.layout = -1
 
     def _forget(self) -> None:
-        facts = self._state.devices
-        self.classes = ClassTable()
-        self._matcher = ClaimMatcher(facts.device_classes, self.classes)
-        self.aside = SetAside()
-        """Slices, classes and claims that could not be taken in."""
-        self._requests = RequestResolver(self.classes, self._matcher, facts.claims, facts.templates)
-        self._locator = Locator(self._state)
-        self._occupancy = Occupancy(self._state, self.nodes, self.resolve)
+        for part in _PARTS:
+            self.__dict__.pop(part, None)
         self._facts = self._changed = self._reshaped = -1
         self._resolved: dict[tuple[DeviceRequests | None, Plain], ResolvedRequests] = {}
+
+    @cached_property
+    def columns(self) -> DeviceColumns:
+        return DeviceColumns(self._state)
+
+    @cached_property
+    def aside(self) -> SetAside:
+        """Slices, classes and claims that could not be taken in."""
+        return SetAside()
+
+    @cached_property
+    def classes(self) -> ClassTable:
+        return ClassTable()
+
+    @cached_property
+    def _matcher(self) -> ClaimMatcher:
+        return ClaimMatcher(self._state.devices.device_classes, self.classes)
+
+    @cached_property
+    def _requests(self) -> RequestResolver:
+        facts = self._state.devices
+        return RequestResolver(self.classes, self._matcher, facts.claims, facts.templates)
+
+    @cached_property
+    def _locator(self) -> Locator:
+        return Locator(self._state)
+
+    @cached_property
+    def _occupancy(self) -> Occupancy:
+        return Occupancy(self._state, self.nodes, self.resolve)
 
     def _retire(self) -> None:
         if self.enabled:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fairway.api.arguments import EvictionArguments
 from fairway.api.settings import Arguments
 from fairway.scheduler.eviction.evict import evict_for_claimants
-from fairway.scheduler.eviction.reclaiming import ReclaimEntitlement, above_deserved, below_deserved
+from fairway.scheduler.eviction.reclaiming import ReclaimEntitlement
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
 from fairway.state.queues import Amounts
@@ -14,11 +14,11 @@ from fairway.state.queues import Amounts
 def reclaim(session: Session, arguments: Arguments) -> None:
     assert isinstance(arguments, EvictionArguments)
     session.accounts.compute_deserved()
-    rich = [account for account in session.accounts.queues.values() if above_deserved(account)]
+    rich = [account for account in session.accounts.queues.values() if account.is_above_deserved()]
     poor = {
         account.name
         for account in session.accounts.queues.values()
-        if below_deserved(account) and rich not in ([], [account])
+        if account.is_below_deserved() and rich not in ([], [account])
     }
     if not poor:
         return  # no queue has more than it deserves, or none misses it

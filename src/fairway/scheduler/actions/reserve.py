@@ -23,8 +23,8 @@ from fairway.scheduler.framework.candidates import has_capacity
 from fairway.scheduler.framework.hooks import Key
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.order import Order
+from fairway.scheduler.framework.policy_parts import PolicyRules
 from fairway.scheduler.framework.reservations import Reservations
-from fairway.scheduler.framework.rules import PolicyRules
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.framework.statement import Statement
 from fairway.scheduler.framework.working_nodes import WorkingNodes

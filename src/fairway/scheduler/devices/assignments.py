@@ -10,6 +10,7 @@ business.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -44,12 +45,28 @@ class DeviceAssignments:
 
     def __init__(self, ledger: DeviceLedger, snapshot: WorkingCopy, chain: Chain = DEFAULT_CHAIN) -> None:
         self.ledger = ledger
-        self.requests = OpenDeviceRequests(ledger)
-        self.uses_devices = self.requests.uses_devices
-        self.capacity = FreeDevices(ledger, Losses(ledger, snapshot.state), chain)
         self._snapshot = snapshot
+        self._chain = chain
+        self._contested = ledger.columns.contested if ledger.enabled else frozenset[int]()
         self._given: dict[Task, Given] = {}
         self._let_go: dict[Task, Given] = {}
+
+    def uses_devices(self, shape: Shape) -> bool:
+        """Whether placing the shape has anything to do with devices."""
+        if shape.devices is not None:
+            return self.ledger.enabled
+        contested = self._contested
+        return bool(contested) and any(place in contested for place, _ in shape.vector)
+
+    @cached_property
+    def requests(self) -> OpenDeviceRequests:
+        """Made when the first pod requests devices."""
+        return OpenDeviceRequests(self.ledger)
+
+    @cached_property
+    def capacity(self) -> FreeDevices:
+        """Made when the first pod is to have devices, or had some."""
+        return FreeDevices(self.ledger, Losses(self.ledger, self._snapshot.state), self._chain)
 
     # -- questions --------------------------------------------------------------------------------------------
 
@@ -81,7 +98,7 @@ class DeviceAssignments:
 
     def changed(self) -> list[tuple[NodeDevices, FreeSlots, FreeSlots]]:
         """Nodes of which devices were given or taken back, as they were and as they are."""
-        return self.capacity.changed()
+        return self.capacity.changed() if self.ledger.enabled else []
 
     def is_served(self, task: Task) -> bool:
         """Whether a task that was placed in this session was given the devices that it needs."""

@@ -53,13 +53,6 @@ class OpenDeviceRequests:
         self.claimed: dict[str, int] = {}
         """Claims that were allocated in this session, and on which row."""
 
-    def uses_devices(self, shape: Shape) -> bool:
-        """Whether placing the shape has anything to do with devices."""
-        if shape.devices is not None:
-            return self._ledger.enabled
-        contested = self._contested
-        return bool(contested) and any(place in contested for place, _ in shape.vector)
-
     def of(self, shape: Shape) -> PreparedRequest:
         known = self._known.get(shape)
         if known is None or known[0] != len(self.claimed):

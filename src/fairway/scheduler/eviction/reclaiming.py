@@ -228,19 +228,3 @@ def reserved_amounts(reservations: Reservations) -> dict[str, Amounts]:
             for account in reservation.job.queue.ancestry:
                 add(found.setdefault(account.name, []), reservation.task.shape.vector)
     return found
-
-
-def above_deserved(account: QueueAccount) -> bool:
-    """Whether a queue has more than it deserves of anything."""
-    deserved = account.deserved
-    return deserved is not None and any(
-        allocated > deserved[row] for row, allocated in enumerate(account.allocated) if row != PODS
-    )
-
-
-def below_deserved(account: QueueAccount) -> bool:
-    """Whether a queue has less than it deserves of anything."""
-    deserved = account.deserved
-    return deserved is not None and any(
-        allocated < deserved[row] for row, allocated in enumerate(account.allocated) if row != PODS
-    )

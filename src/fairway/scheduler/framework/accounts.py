@@ -12,6 +12,7 @@ from fairway.clock import Micros
 from fairway.resources.columns import Vector
 from fairway.state.queue_totals import QueueTotals
 from fairway.state.queues import Amounts, QueueInfo, add
+from fairway.state.tables import PODS
 
 UNLIMITED = 1 << 100
 """An amount that no sum reaches: what is missing from a capability."""
@@ -97,6 +98,20 @@ class QueueAccount:
             allocated = _copy(known.allocated if known else [], len(self.allocated))
             account = self._accounts[namespace] = NamespaceAccount(namespace, self, allocated, weight_of(namespace))
         return account
+
+    def is_above_deserved(self) -> bool:
+        """Whether it has more than it deserves of anything."""
+        deserved = self.deserved
+        return deserved is not None and any(
+            allocated > deserved[row] for row, allocated in enumerate(self.allocated) if row != PODS
+        )
+
+    def is_below_deserved(self) -> bool:
+        """Whether it has less than it deserves of anything."""
+        deserved = self.deserved
+        return deserved is not None and any(
+            allocated < deserved[row] for row, allocated in enumerate(self.allocated) if row != PODS
+        )
 
     def charge(self, vector: Vector, count: int) -> None:
         """The queue's tasks have this much more (or, with a negative count, less)."""

@@ -12,8 +12,8 @@ A plan that is read late still asks the plugins it was made with: no two session
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache
 from typing import Any
 
 from fairway.api.catalog import FLAGS, Catalog, catalog_of_actions
@@ -139,15 +139,6 @@ class Registry:
     def plugin_class(self, name: str) -> type[Any]:
         return self._classes[name]
 
-    def build(self, config: PluginConfig, failures: Failures) -> Any:
-        """A fresh plugin for one cycle. The class stands in for one that cannot be made: it still has the hooks."""
-        plugin = self._classes[config.name]
-        if config.name in self._built_in:
-            return plugin(config.arguments)
-        made: list[Any] = []
-        failures.attempt(config.name, lambda: made.append(plugin(config.arguments)))
-        return made[0] if made else plugin
-
 
 def _meaning(plugin: type[Any]) -> str:
     return (plugin.__doc__ or "").strip().split("\n")[0] or "No description."
@@ -211,15 +202,33 @@ class PluginSet:
     """The plugins of one cycle."""
 
     def __init__(self, policy: Policy, registry: Registry, dropped: Dropped) -> None:
-        self.failures = Failures(registry.stopwatch, dropped)
+        self._stopwatch = registry.stopwatch
         self._dropped = dropped
         self._layout = layout_of(_Key(policy), registry)
-        self._plugins = [registry.build(config, self.failures) for config in self._layout.configs]
+        self._plugins = [self._build(config, registry) for config in self._layout.configs]
         self.has_external = not self._layout.only_built_in
         self._as_they_are = not dropped and not self.has_external
         self.only_built_in_have = self._layout.only_built_in_have
         self.identity = (policy.tiers, dropped, self._layout.external_classes)
         """What tells apart two sets whose answers may differ."""
+
+    def _build(self, config: PluginConfig, registry: Registry) -> Any:
+        """A fresh plugin for one cycle. The class stands in for one that cannot be made: it still has the hooks."""
+        plugin = registry.plugin_class(config.name)
+        if registry.is_built_in(config.name):
+            return plugin(config.arguments)
+        made: list[Any] = []
+        self.failures.attempt(config.name, lambda: made.append(plugin(config.arguments)))
+        return made[0] if made else plugin
+
+    @cached_property
+    def failures(self) -> Failures:
+        """Of external plugins: an error of a built-in one is not caught."""
+        return Failures(self._stopwatch, self._dropped)
+
+    def failed(self) -> Collection[object]:
+        """What has failed so far; it fills as the cycle goes on."""
+        return self.failures.texts if self.has_external else ()
 
     def open(self, session: Any) -> None:
         """A cycle begins."""

@@ -14,11 +14,9 @@ from fairway.devices.model.device import WHOLE
 from fairway.devices.select.requests import Option, ResolvedRequest
 from fairway.devices.select.selector_requests import ByClass, ByKind, DeviceSelector, label
 from fairway.devices.track.columns import kind_place
-from fairway.devices.track.ledger import DeviceLedger
 from fairway.devices.track.node import NodeDevices
 from fairway.resources.columns import Vector
 from fairway.scheduler.devices.assignments import DeviceAssignments
-from fairway.scheduler.devices.requests import OpenDeviceRequests
 from fairway.scheduler.framework.accounts import NamespaceAccount, OpenAccounts, QueueAccount
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.state.cluster import ClusterState
@@ -36,9 +34,9 @@ AccountOf = Callable[[QueueAccount, str], NamespaceAccount]
 class DeviceQueues:
     """Answers for one session."""
 
-    def __init__(self, ledger: DeviceLedger, requests: OpenDeviceRequests) -> None:
-        self._ledger = ledger
-        self._requests = requests
+    def __init__(self, devices: DeviceAssignments) -> None:
+        self._ledger = devices.ledger
+        self._devices = devices
         self._named: dict[tuple[Shape, int], Vector] = {}
         self._requested: dict[tuple[Shape, int], Vector] = {}
         self._kinds: dict[DeviceSelector, int | None] = {}
@@ -50,7 +48,7 @@ class DeviceQueues:
         """
         if shape.devices is None or not shape.devices.claims:
             return shape.vector
-        requests = self._requests.of(shape)
+        requests = self._devices.requests.of(shape)
         found = self._named.get((shape, requests.number))
         if found is None:
             amounts = Counter(dict(shape.vector))
@@ -63,7 +61,7 @@ class DeviceQueues:
         """What a shape counts for in its queue while it waits."""
         if shape.devices is None:
             return shape.vector
-        requests = self._requests.of(shape)
+        requests = self._devices.requests.of(shape)
         found = self._requested.get((shape, requests.number))
         if found is None:
             amounts = Counter(dict(self.named(shape)))
@@ -154,7 +152,7 @@ class SessionAccounts:
         self.total = total
         self.share_total = [0 if names[row].startswith(CLASS_PREFIX) else amount for row, amount in enumerate(total)]
         """What shares are parts of: devices count by kind, not by every class that could take them."""
-        self.device_queues = DeviceQueues(devices.ledger, devices.requests)
+        self.device_queues = DeviceQueues(devices)
         self._devices = devices
         self._deserved = deserved
         self._weight = state.namespaces.weight
@@ -195,7 +193,7 @@ class SessionAccounts:
 
 def charge_devices(job: JobRun, devices: DeviceAssignments) -> None:
     """What a job that has started has of devices, by kind."""
-    accounts = devices.ledger.columns.accounts
-    if accounts and job.job_class is None:
+    if devices.ledger.enabled and job.job_class is None:
+        accounts = devices.ledger.columns.accounts
         owner = (job.job.queue, job.job.namespace, job.job.identity)
         add(job.allocated, tuple(accounts.get(owner, {}).items()))

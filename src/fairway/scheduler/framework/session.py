@@ -69,7 +69,7 @@ class Session:
             share_total=accounts.share_total,
             queues=accounts.queues,
             devices=nodes.devices,
-            device_fit=nodes.device_fit,
+            find_device_fit=lambda: nodes.device_fit,
             device_queues=accounts.device_queues,
             lends=rules.lends,
             is_lending=lambda: rules.lending,

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from fairway.resources.columns import IntColumn
 from fairway.scheduler.framework.decisions import Decisions
 from fairway.scheduler.framework.job_run import JobRun, TaskRun
+from fairway.scheduler.framework.policy_parts import PolicyRules
 from fairway.scheduler.framework.queue_accounts import SessionAccounts
 from fairway.scheduler.framework.reservations import Reservations, TaskReservation
-from fairway.scheduler.framework.rules import PolicyRules
 from fairway.scheduler.framework.working_nodes import WorkingNodes
 from fairway.state.jobs import Task, TaskState
 from fairway.state.shapes import Shape

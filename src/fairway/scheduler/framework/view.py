@@ -30,8 +30,7 @@ class SessionView:
     """What is allocated to each queue, requested in it and guaranteed to it."""
     devices: DeviceAssignments
     """Which devices pods have and are given."""
-    device_fit: DeviceFit
-    """Where devices can be given."""
+    find_device_fit: Callable[[], DeviceFit]
     device_queues: DeviceQueues
     """How devices count in queues."""
     lends: Callable[[], bool]
@@ -41,6 +40,11 @@ class SessionView:
     """How much of a resource is reserved or nominated for jobs of a queue, and not allocated yet."""
     warnings: list[str]
     """What the plan warns of."""
+
+    @property
+    def device_fit(self) -> DeviceFit:
+        """Where devices can be given."""
+        return self.find_device_fit()
 
     @property
     def lending(self) -> bool:

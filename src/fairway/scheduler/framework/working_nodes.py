@@ -7,6 +7,7 @@ its hooks read the same parts, so that what is tried out is what the next choice
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 
@@ -35,15 +36,19 @@ class WorkingNodes:
         self.snapshot = WorkingCopy(snapshot_of(state))
         self.pods = PodCounts(state.terms, state.volume_use)
         self.devices = DeviceAssignments(book, self.snapshot, parts.device_strategies())
-        self.device_fit = DeviceFit(self.devices, self.snapshot)
         self.kernel = Kernel(self.snapshot, parts.node_hooks, self._columns(state, parts), self.pods)
         self.caps_for: Callable[[JobRun], CapFor] | None = None
         """Where starts are planned: what those of other jobs leave to a job; answers that mean the same are equal."""
 
+    @cached_property
+    def device_fit(self) -> DeviceFit:
+        """Where devices can be given."""
+        return DeviceFit(self.devices, self.snapshot)
+
     def _columns(self, state: ClusterState, parts: PolicyParts) -> Columns:
         """Kept columns fit one policy, one set of working plugins, and what these say that their answers rest on."""
         kept = state.derived.of(KeptColumns, lambda: KeptColumns(state.column_bytes))
-        columns = kept.under(parts.basis(state), parts.plugins.failures.texts)
+        columns = kept.under(parts.basis(state), parts.plugins.failed())
         generation = self.devices.ledger.generation
         if columns.device_generation != generation:
             columns.drop(lambda shape: shape.devices is not None or bool(self.devices.ledger.plain(shape)))

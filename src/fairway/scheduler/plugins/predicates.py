@@ -40,13 +40,14 @@ class Predicates:
     def feasible_static(self, shape: Shape, nodes: NodeView) -> Iterable[Check]:
         table, size = nodes.snapshot.state.nodes, nodes.snapshot.size
         yield Check(nodes.picked(table.ready[:size]), texts.NOT_READY_TEXT)
-        if not matching.tolerates(shape.tolerations, _CORDON):
+        if not shape.tolerations or not matching.tolerates(shape.tolerations, _CORDON):
             yield Check(nodes.picked(table.schedulable[:size]), texts.UNSCHEDULABLE_TEXT)
         if shape.node_selector:
             yield Check(nodes.picked(matching.selector_column(shape, nodes.snapshot)), texts.NODE_SELECTOR_TEXT)
-        required = matching.required_affinity_column(shape, nodes.snapshot)
-        if required is not None:
-            yield Check(nodes.picked(required), texts.NODE_AFFINITY_TEXT)
+        if shape.node_affinity is not None:
+            required = matching.required_affinity_column(shape, nodes.snapshot)
+            if required is not None:
+                yield Check(nodes.picked(required), texts.NODE_AFFINITY_TEXT)
         yield from self._taints(shape, nodes)
         for selector in shape.volumes.selectors:
             yield Check(nodes.picked(matching.any_term_column(selector, nodes.snapshot)), texts.VOLUME_TEXT)

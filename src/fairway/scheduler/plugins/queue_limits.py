@@ -10,7 +10,7 @@ from fairway.scheduler.framework.accounts import SHARE_BITS, QueueAccount, queue
 from fairway.scheduler.framework.hooks import KeyText, OrderedBy
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.view import SessionView
-from fairway.scheduler.plugins.guarantees import KeptShares, kept_shares
+from fairway.scheduler.plugins.share_tree import KeptShares, kept_shares
 from fairway.scheduler.verdict import YES, Reason, Verdict
 from fairway.state.queues import Amounts, add
 from fairway.state.shapes import Shape
