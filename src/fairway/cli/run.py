@@ -47,6 +47,9 @@ Examples:
     "--scheduled-events/--no-scheduled-events", default=None, help="An event for each lone pod that is bound."
 )
 @click.option("--http-address", metavar="HOST:PORT", help="Of /healthz, /readyz and /metrics.  [default: :10259]")
+@click.option("--report-to", metavar="FILE", help="The kubeconfig of a hub that is told what is free here.")
+@click.option("--report-as", metavar="NAME", help="The name of this cluster's ManagedCluster there.")
+@click.option("--report-lifetime", type=float, metavar="SECONDS", help="How long a report counts.  [default: 120]")
 @click.option("--log-format", type=click.Choice(["text", "json"]), help="Of lines on standard error.  [default: text]")
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="[default: info]")
 def command(config: str | None, **flags: Any) -> None:

@@ -116,6 +116,10 @@ class KubeProgram(ABC):
         """What goes on beside reading and writing."""
         return ()
 
+    async def _close(self) -> None:
+        """Connections; the last thing that is done."""
+        await self._client.close()
+
     def _scheduler_names(self) -> frozenset[str]:
         """Whose pods are kept that have no node yet."""
         return frozenset()
@@ -162,7 +166,7 @@ class KubeProgram(ABC):
             await asyncio.to_thread(thread.join, 10)
             await self._queue.stop()
             await self.health.close()
-            await self._client.close()
+            await self._close()
         return self._exit_code()
 
     def stop(self) -> None:

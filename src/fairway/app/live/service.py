@@ -17,20 +17,24 @@ from fairway.app.live.metrics import RunMetrics
 from fairway.app.live.observing import LoopObserver
 from fairway.app.live.policies import ConfigMapText, FileText, PolicySource, PolicyText
 from fairway.app.live.program import KubeProgram
+from fairway.app.live.reporting import INTERVAL, HubReporter
 from fairway.app.live.settings import RunSettings
 from fairway.app.live.shadow import ShadowPolicy
 from fairway.app.live.status_timer import StatusTimer
-from fairway.clock import SECOND
+from fairway.clock import SECOND, wall_clock
 from fairway.drive.change import Change, Evict
 from fairway.drive.loop import Rhythm, SchedulerLoop
 from fairway.kube.budgets import hold_budgets, withdrawals
 from fairway.kube.claim_guard import ClaimGuard
+from fairway.kube.client import ApiClient
+from fairway.kube.configuration import find_connection
 from fairway.kube.connection import Connection
 from fairway.kube.event_requests import EventMaker, Regarding
 from fairway.kube.events import EventWriter
 from fairway.kube.exchange import LONG_PAUSE, Ending, WriteResult
 from fairway.kube.feed import Feed
 from fairway.kube.gangs import GangGuard
+from fairway.kube.hub.member import PlacementPods, report
 from fairway.kube.outbox import Outbox
 from fairway.kube.paths import LEASES
 from fairway.kube.served import SCHEDULER_KINDS
@@ -53,14 +57,20 @@ class LiveScheduler(KubeProgram):
         self.metrics = RunMetrics()
         super().__init__(settings, connection, log, self.metrics, random)
 
+        self._reporter: HubReporter | None = None
+        self._placement_pods = PlacementPods()
+
     # -- parts -----------------------------------------------------------------------------------------------
 
     async def _prepare(self) -> None:
         self._source = PolicySource(self._policy_text(), self)
         self._build(await self._source.first())
+        if self._settings.report_to and not self._settings.dry_run:
+            await self._report_to(find_connection(self._settings.report_to))
 
     def _tasks(self) -> Sequence[Coroutine[Any, Any, None]]:
-        return [self._source.watch(self._use, self._settings.policy_interval)]
+        tasks = [self._source.watch(self._use, self._settings.policy_interval)]
+        return tasks if self._reporter is None else [*tasks, self._reporter.run()]
 
     def _scheduler_names(self) -> frozenset[str]:
         return frozenset(self._settings.scheduler_names)
@@ -131,6 +141,36 @@ class LiveScheduler(KubeProgram):
 
     def _use(self, policy: Policy) -> None:
         self._thread.hand_over(partial(self._scheduler.use, policy))
+
+    # -- reports to a hub --------------------------------------------------------------------------------------
+
+    async def _report_to(self, hub: Connection) -> None:
+        self._hub = ApiClient(hub)
+        await self._hub.check()
+        self._reporter = HubReporter(
+            self._hub,
+            self._settings.report_as,
+            self._settings.report_lifetime,
+            self._log,
+            may_write=self._may_write,
+            clock=wall_clock,
+            interval=INTERVAL,
+        )
+        self._scheduler.listeners.append(self._placement_pods)
+        self._thread.hand_over(self._report)
+
+    def _report(self) -> None:
+        """Now and then, on the loop's thread, while this replica leads."""
+        now = self._thread.now()
+        if self._reporter is not None and self._complete and self._leads:
+            made = report(self._scheduler.state, self._placement_pods, now)
+            self._sockets.call_soon_threadsafe(self._reporter.offer, made)
+        self._thread.call_at(now + int(INTERVAL * SECOND), self._report)
+
+    async def _close(self) -> None:
+        await super()._close()
+        if self._reporter is not None:
+            await self._hub.close()
 
     # -- on the loop's thread ----------------------------------------------------------------------------------
 

@@ -67,6 +67,12 @@ class RunSettings(msgspec.Struct, rename="camel", frozen=True, forbid_unknown_fi
     """An event for each lone pod that is bound."""
     http_address: str = ":10259"
     """Of /healthz, /readyz and /metrics, as `host:port`; "" serves none."""
+    report_to: str | None = None
+    """The kubeconfig of a hub that is told what is free here."""
+    report_as: str = ""
+    """The name of this cluster's ManagedCluster there."""
+    report_lifetime: Annotated[float, Meta(ge=30, le=86400)] = 120.0
+    """How long a report counts. Half of it after the last one, it is written again though nothing changed."""
     log_format: Literal["text", "json"] = "text"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
@@ -95,6 +101,8 @@ def _check(settings: RunSettings) -> None:
         raise InputError(
             f"policyConfigMap is {settings.policy_config_map!r}, expected namespace/name or namespace/name/key"
         )
+    if bool(settings.report_to) != bool(settings.report_as):
+        raise InputError("reportTo and reportAs go together: the kubeconfig of a hub, and this cluster's name there")
     if not settings.scheduler_names or not all(settings.scheduler_names):
         raise InputError("schedulerNames is empty, expected at least one name")
 

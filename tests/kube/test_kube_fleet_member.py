@@ -1,0 +1,57 @@
+"""Both sides on a real API server: a cluster's scheduler reports what is free and used, the hub's placer acts on it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from fairway.app.live import service
+from kube.cluster import Cluster, eventually
+from kube.hub import Hub, LiveFleet
+from kube.live import Live
+
+
+def notes(hub: Hub, name: str) -> dict[str, Any]:
+    found = hub.get(hub.path(name))["metadata"].get("annotations", {})
+    return {key: found[key] if key.endswith("until") else json.loads(found[key]) for key in found if "fairway" in key}
+
+
+def test_capacity_is_reserved_consumed_and_returned(hub: Hub, cluster: Cluster, monkeypatch: Any) -> None:
+    monkeypatch.setattr(service, "INTERVAL", 0.2)
+    hub.managed("m")
+    cluster.node("n", cpu=10)
+    with (
+        Live(cluster, report_to=str(hub.plane.kubeconfig()), report_as=hub.full("m")),
+        LiveFleet(hub) as placer,
+    ):
+        eventually(lambda: notes(hub, "m").get("fairway.dev/free", {}).get("cpu"))
+        free = int(notes(hub, "m")["fairway.dev/free"]["cpu"])
+        assert free >= 10
+        assert notes(hub, "m")["fairway.dev/report-until"]
+
+        need = json.dumps({"cpu": str(free - 4)})
+        hub.placement("train", annotations={"fairway.dev/requirements": need})
+        eventually(lambda: hub.chosen("train") == ["m"])
+        hub.placement("late", annotations={"fairway.dev/requirements": '{"cpu": "5"}'})
+        found = eventually(lambda: hub.condition("late"))
+        assert "InsufficientFree: cpu: 4 available, 5 required" in found[2]
+
+        labels = {"fairway.dev/placement-namespace": hub.namespace, "fairway.dev/placement-name": "train"}
+        cluster.pod("work", cpu="6", metadata={"labels": labels})
+        key = f"{hub.namespace}/train"
+        eventually(lambda: notes(hub, "m")["fairway.dev/placement-usage"].get(key, {}).get("cpu") == "6")
+        eventually(lambda: notes(hub, "m")["fairway.dev/free"]["cpu"] == str(free - 6))
+        placer.settle()
+        assert hub.chosen("late") == []  # what was reserved was used, not freed
+        books = placer.on_loop(
+            lambda: [
+                e for s in placer.placer.loop.state.ledger.slots() for e in placer.placer.loop.state.ledger.entries(s)
+            ]
+        )
+        assert [(entry.placement, entry.consumed.format(), entry.remaining.format()) for entry in books] == [
+            (key, {"cpu": "6"}, {"cpu": str(free - 10)})
+        ]
+
+        hub.delete(hub.placement_path("train"), grace=None)
+        cluster.delete(f"{cluster.pods}/work")
+        eventually(lambda: hub.chosen("late") == ["m"])

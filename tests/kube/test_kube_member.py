@@ -1,0 +1,215 @@
+"""What a member cluster reports to its hub, and when."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairway.app.live.logs import RunLog
+from fairway.app.live.reporting import HubReporter
+from fairway.app.live.settings import read_settings
+from fairway.clock import SECOND
+from fairway.errors import InputError
+from fairway.fleet.names import FREE, SHAPES, USAGE, WAITS
+from fairway.kube.exchange import NO_ANSWER, ApiAnswer, ApiRequest
+from fairway.kube.hub.member import PlacementPods, report
+from fairway.state.cluster import ClusterState, Deleted, Upserted
+from support.objects import node, pod, queue
+
+OWNED = {"fairway.dev/placement-namespace": "ns", "fairway.dev/placement-name": "p"}
+
+
+class Member:
+    """A state and its listener, told the same."""
+
+    def __init__(self, *things: Any) -> None:
+        self.state = ClusterState(None)
+        self.pods = PlacementPods()
+        for thing in things:
+            self.see(thing)
+
+    def see(self, thing: Any) -> None:
+        self.state.apply(Upserted(thing))
+        self.pods.applied([Upserted(thing)])
+
+    def gone(self, thing: Any) -> None:
+        self.state.apply(Deleted(thing))
+        self.pods.applied([Deleted(thing)])
+
+    def says(self, name: str, now: int = 0) -> Any:
+        self.state.refresh()
+        return json.loads(report(self.state, self.pods, now)[name])
+
+
+def test_free_is_what_nodes_that_take_pods_can_still_take() -> None:
+    member = Member(
+        node("n1", cpu=8, memory="16Gi", **{"nvidia.com/gpu": 8}),
+        node("n2", cpu=4, memory="8Gi"),
+        node("cordoned", cpu=100, unschedulable=True),
+        node("lost", cpu=100, ready=False),
+        pod("a", cpu=3, node="n1", phase="Running", **{"nvidia.com/gpu": 8}),
+    )
+    free = member.says(FREE)
+    assert (free["cpu"], free["memory"], free["nvidia.com/gpu"]) == ("9", "24Gi", "0")
+
+
+def test_more_used_than_there_is_leaves_nothing_free_and_takes_nothing_from_other_nodes() -> None:
+    member = Member(node("n1", cpu=1), node("n2", cpu=4), pod("a", cpu=3, node="n1", phase="Running"))
+    assert member.says(FREE)["cpu"] == "4"
+
+
+def test_how_many_more_pods_of_the_sizes_that_are_asked_for_fit_at_once() -> None:
+    gpu = "nvidia.com/gpu"
+    member = Member(
+        *[node(f"n{number}", cpu=64, **{gpu: 8}) for number in range(4)],
+        pod("runs", cpu=1, node="n0", phase="Running", **{gpu: 5}),
+        pod("whole", cpu=1, **{gpu: 8}),
+        *[pod(f"small{number}", cpu=1, **{gpu: 1}) for number in range(3)],
+    )
+    found = {shape["request"].get(gpu): shape["fits"] for shape in member.says(SHAPES)}
+    assert (found["8"], found["1"]) == (3, 27)
+
+
+def test_a_size_that_no_node_has_fits_nowhere() -> None:
+    member = Member(node("n", cpu=4), pod("a", cpu=1, **{"example.com/tpu": 1}))
+    assert [shape["fits"] for shape in member.says(SHAPES)] == [0]
+
+
+def test_usage_is_of_pods_on_nodes_with_both_labels_whoever_scheduled_them() -> None:
+    member = Member(
+        node("n", cpu=20),
+        pod("a", cpu=3, node="n", phase="Running", labels=OWNED),
+        pod("b", cpu=2, node="n", phase="Running", labels=OWNED, spec={"schedulerName": "another"}),
+        pod("waits", cpu=5, labels=OWNED),
+        pod("other", cpu=4, node="n", phase="Running", labels={"fairway.dev/placement-name": "p"}),
+    )
+    assert member.says(USAGE)["ns/p"]["cpu"] == "5"
+    member.gone(pod("a", cpu=3, node="n", phase="Running", labels=OWNED))
+    assert member.says(USAGE)["ns/p"]["cpu"] == "2"
+    member.see(pod("b", cpu=2, node="n", phase="Running", spec={"schedulerName": "another"}))
+    assert member.says(USAGE) == {}
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 4), st.booleans(), st.booleans()), max_size=20))
+def test_what_is_used_and_what_is_free_are_always_the_whole(history: list[tuple[int, int, bool, bool]]) -> None:
+    member = Member(node("n", cpu=100))
+    there: dict[int, Any] = {}
+    for number, cpu, owned, runs in history:
+        if number in there:
+            member.gone(there.pop(number))
+            continue
+        there[number] = pod(
+            f"p{number}",
+            cpu=cpu,
+            node="n" if runs else "",
+            phase="Running" if runs else "",
+            labels=OWNED if owned else {},
+        )
+        member.see(there[number])
+    used = sum(int(task.shape.amounts[0]) for task in member.state.tasks.values() if task.node >= 0) // 1000
+    assert int(member.says(FREE)["cpu"]) == 100 - used
+    assert int(member.says(USAGE).get("ns/p", {}).get("cpu", "0")) <= used
+
+
+def test_waits_are_told_by_queue_and_class_in_steps() -> None:
+    member = Member(
+        queue("q"),
+        node("n", cpu=1),
+        pod("a", cpu=9, queue="q", created=0),
+        pod("b", cpu=9, queue="q", created=100),
+    )
+    begin = member.state.tasks["default/a"].created or 0
+    assert member.says(WAITS, begin + 30 * SECOND) == {"q": {"": {"jobs": 2, "longestSeconds": 0}}}
+    assert member.says(WAITS, begin + 400 * SECOND) == {"q": {"": {"jobs": 2, "longestSeconds": 300}}}
+
+
+class HubAnswers:
+    """A hub that counts, and may refuse."""
+
+    def __init__(self) -> None:
+        self.requests: list[ApiRequest] = []
+        self.answer = ApiAnswer(200)
+
+    async def send(self, request: ApiRequest) -> ApiAnswer:
+        self.requests.append(request)
+        return self.answer
+
+
+class Reporting:
+    """A reporter, its hub and its clock; seconds are turns of the event loop."""
+
+    def __init__(self) -> None:
+        self.hub = HubAnswers()
+        self.now = 0
+        self.leads = True
+        self.lines: list[str] = []
+        log = RunLog("text", "info", write=self.lines.append, clock=lambda: 0)
+        hub: Any = self.hub
+        self.reporter = HubReporter(
+            hub, "c1", 120, log, may_write=lambda: self.leads, clock=lambda: self.now, interval=0
+        )
+
+    async def offer(self, *reports: dict[str, str]) -> None:
+        task = asyncio.create_task(self.reporter.run())
+        for one in reports:
+            self.reporter.offer(one)
+            for _ in range(5):
+                await asyncio.sleep(0)
+        task.cancel()
+
+
+def test_a_report_is_written_on_change_and_again_before_it_ends() -> None:
+    async def story() -> None:
+        stage = Reporting()
+        await stage.offer({FREE: "a"}, {FREE: "a"})
+        assert len(stage.hub.requests) == 1
+        request = stage.hub.requests[0]
+        assert request.path == "/apis/cluster.open-cluster-management.io/v1/managedclusters/c1"
+        assert json.loads(request.body or b"") == {
+            "metadata": {"annotations": {FREE: "a", "fairway.dev/report-until": "1970-01-01T00:02:00Z"}}
+        }
+        await stage.offer({FREE: "b"})
+        assert len(stage.hub.requests) == 2
+        stage.now = 61 * SECOND
+        await stage.offer({FREE: "b"})
+        assert len(stage.hub.requests) == 3
+        stage.leads = False
+        await stage.offer({FREE: "c"})
+        assert len(stage.hub.requests) == 3
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("answer", [NO_ANSWER, ApiAnswer(404), ApiAnswer(403)])
+def test_a_hub_that_refuses_is_told_of_once_and_asked_again(answer: ApiAnswer) -> None:
+    async def story() -> None:
+        stage = Reporting()
+        stage.hub.answer = answer
+        await stage.offer({FREE: "a"}, {FREE: "a"})
+        assert len(stage.hub.requests) == 2
+        assert len(stage.lines) == 1
+        stage.hub.answer = ApiAnswer(200)
+        await stage.offer({FREE: "a"})
+        assert stage.lines[1:] == ["1970-01-01T00:00:00Z INFO the hub takes reports again cluster=c1"]
+
+    asyncio.run(story())
+
+
+def test_a_report_that_no_hub_takes_is_not_sent() -> None:
+    async def story() -> None:
+        stage = Reporting()
+        await stage.offer({FREE: "x" * (1 << 20)})
+        assert stage.hub.requests == []
+        assert "bytes" in stage.lines[0]
+
+    asyncio.run(story())
+
+
+def test_a_hub_needs_a_name_for_this_cluster() -> None:
+    with pytest.raises(InputError, match="reportTo and reportAs go together"):
+        read_settings(None, {"reportTo": "hub.yaml"})
