@@ -1,4 +1,8 @@
-"""Recordings on disk: a folder with `policy.json` and `events.jsonl.gz` (the lines of `drive.recording`)."""
+"""Recordings on disk: a folder with `policy.json` and `events.jsonl.gz` (the lines of `drive.recording`).
+
+A recording of a live scheduler is a folder of such folders, its *parts*, each named after its first cycle; their lines
+are not compressed, so that they can be read while they are written, and after a crash.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,7 @@ from fairway.sim.report.files import OutputFiles
 from fairway.sim.traces.text import read_lines
 
 EVENTS = "events.jsonl.gz"
+OPEN_EVENTS = "events.jsonl"
 POLICY = "policy.json"
 
 
@@ -31,9 +36,30 @@ def recording_to(folder: Path, policy: Policy, scheduler_names: Iterable[str] | 
             yield Recorder(file.write, scheduler_names)
 
 
+def is_part(folder: Path) -> bool:
+    """Whether a folder is a part of a live recording, by its name."""
+    return len(folder.name) == 8 and folder.name.isascii() and folder.name.isdecimal()
+
+
+def part_of(folder: Path, number: int) -> Path:
+    """The folder that has a cycle: a part of a live recording, else the recording itself."""
+    try:
+        parts = sorted(one for one in folder.iterdir() if is_part(one))
+    except OSError:
+        return folder
+    if not parts:
+        return folder
+    early = [part for part in parts if int(part.name) <= number]
+    if not early:
+        raise InputError(f"{folder}: there is no cycle {number}, its first is {int(parts[0].name)}")
+    return early[-1]
+
+
 def read_cycle(folder: Path, number: int) -> RecordedCycle:
     """The inputs of one cycle of a recording."""
     path = folder / EVENTS
+    if not path.exists() and (folder / OPEN_EVENTS).exists():
+        path = folder / OPEN_EVENTS
     return recording.read_cycle(read_lines(path), number, str(path))
 
 

@@ -15,6 +15,7 @@ MAX_LINES = 20
 Examples:
   fairway simulate day.yaml --record log/
   fairway replay log/ --at 17                    the plan of cycle 17 again
+  fairway run --record live/                     of a cluster; replay likewise
   fairway replay log/ --at 17 --policy new.yaml  by another policy"""
 )
 @click.argument("folder", metavar="DIR")
@@ -28,17 +29,17 @@ def command(folder: str, number: int, policy_file: str | None, output: str) -> N
     """
     from pathlib import Path
 
-    from fairway.app.recordings import read_cycle, read_recorded_policy
+    from fairway.app.recordings import part_of, read_cycle, read_recorded_policy
     from fairway.drive.recording import digest
     from fairway.scheduler.decide import decide
     from fairway.scheduler.plugins.installed import default_registry
 
-    path = Path(folder)
+    path = part_of(Path(folder), number)
     logged_policy = read_recorded_policy(path, default_registry().catalog)
     policy = logged_policy if policy_file is None else inputs.read_policy(policy_file)
     logged = read_cycle(path, number)
     plan = decide(logged.state, policy, logged.now)
-    same = digest(plan) == logged.digest
+    same = digest(plan, reasons=logged.has_reasons) == logged.digest
     if output == "table":
         from fairway.cli.plan_table import print_plan
 

@@ -46,7 +46,9 @@ Examples:
 @click.option(
     "--scheduled-events/--no-scheduled-events", default=None, help="An event for each lone pod that is bound."
 )
-@click.option("--http-address", metavar="HOST:PORT", help="Of /healthz, /readyz and /metrics.  [default: :10259]")
+@click.option("--record", metavar="DIR", help="Record every cycle there, for `fairway replay`.")
+@click.option("--record-megabytes", type=int, metavar="N", help="Of the recording, at most.  [default: 1024]")
+@click.option("--http-address", metavar="HOST:PORT", help="Of health, metrics and /debug.  [default: :10259]")
 @click.option("--report-to", metavar="FILE", help="The kubeconfig of a hub that is told what is free here.")
 @click.option("--report-as", metavar="NAME", help="The name of this cluster's ManagedCluster there.")
 @click.option("--report-lifetime", type=float, metavar="SECONDS", help="How long a report counts.  [default: 120]")

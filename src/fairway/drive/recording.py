@@ -6,7 +6,7 @@ come from is the caller's business.
 
     {"schedulerNames": ["fairway"]}          at the beginning, where not every pod is scheduled
     {"upsert": "Pod", "object": {...}}       {"delete": "Pod", "object": {...}}
-    {"cycle": 17, "now": "2026-01-01T00:00:05Z", "plan": "<sha256>"}
+    {"cycle": 17, "now": "2026-01-01T00:00:05Z", "plan": "<sha256>"}      with "reasons": false where it had none
 """
 
 from __future__ import annotations
@@ -34,12 +34,16 @@ def plan_text(plan: Plan) -> bytes:
     return msgspec.json.encode(plan.document())
 
 
-def digest(plan: Plan) -> str:
-    return hashlib.sha256(plan_text(plan)).hexdigest()
+def digest(plan: Plan, *, reasons: bool = True) -> str:
+    """Of all that a plan says; without `reasons` of what it does, for one that was decided without them."""
+    if reasons:
+        return hashlib.sha256(plan_text(plan)).hexdigest()
+    done = (plan.bindings, plan.evictions, plan.reservations, plan.nominations, plan.released, plan.overruns)
+    return hashlib.sha256(msgspec.json.encode((*done, plan.recheck_at))).hexdigest()
 
 
 class Recorder:
-    """A listener that writes a recording. Every cycle must have reasons: they are part of the plan."""
+    """A listener that writes a recording. Reasons are part of a plan: a cycle without them says so."""
 
     def __init__(self, write: Callable[[bytes], object], scheduler_names: Iterable[str] | None = None) -> None:
         self._write = write
@@ -55,7 +59,9 @@ class Recorder:
                     self._line({"delete": _NAMES[type(thing)], "object": thing})
 
     def decided(self, cycle: Cycle) -> None:
-        self._line({"cycle": cycle.number, "now": format_rfc3339(cycle.now), "plan": digest(cycle.plan)})
+        found = digest(cycle.plan, reasons=cycle.has_reasons)
+        line = {"cycle": cycle.number, "now": format_rfc3339(cycle.now), "plan": found}
+        self._line(line if cycle.has_reasons else line | {"reasons": False})
 
     def refused(self, change: Change, why: str) -> None:
         """What became of a change shows in the objects."""
@@ -71,11 +77,12 @@ class RecordedCycle(NamedTuple):
     now: Micros
     digest: str
     state: ClusterState
+    has_reasons: bool = True
 
 
 def read_cycle(lines: Iterable[str], number: int, source: str) -> RecordedCycle:
     """The inputs of one cycle of a recording; `source` names it in errors."""
-    state, last = ClusterState(), -1
+    state, first, last = ClusterState(), -1, -1
     for count, text in enumerate(lines, 1):
         place = f"{source}:{count}"
         line = _decoded(place, text)
@@ -90,8 +97,9 @@ def read_cycle(lines: Iterable[str], number: int, source: str) -> RecordedCycle:
         except (KeyError, TypeError, ValueError, InputError) as error:
             raise InputError(f"{place}: not a cycle of a recording: {error}") from None
         if last == number:
-            return RecordedCycle(last, now, found, state)
-    cycles = f"its cycles are 0 to {last}" if last >= 0 else "it has no cycle"
+            return RecordedCycle(last, now, found, state, line.get("reasons", True) is not False)
+        first = last if first < 0 else first
+    cycles = f"its cycles are {first} to {last}" if last >= 0 else "it has no cycle"
     raise InputError(f"{source}: there is no cycle {number}, {cycles}")
 
 

@@ -86,6 +86,14 @@ class ObjectStore:
             for _, thing in self.of_kind(kind):
                 yield thing
 
+    def counts(self) -> dict[str, int]:
+        """How many objects were seen, by kind."""
+        return {kind: len(things) for kind, things in sorted(self._seen.items()) if things}
+
+    def told(self) -> list[ApiObject]:
+        """All objects as the state counts with them."""
+        return list(self._told.values())
+
     def under_way(self) -> Iterator[Change]:
         """Changes that were sent, and neither seen nor refused yet."""
         for changes in self._sent.values():

@@ -1,8 +1,8 @@
-"""`/healthz`, `/readyz` and `/metrics`, on the event loop that sockets live on."""
+"""`/healthz`, `/readyz`, `/metrics` and guarded pages, on the event loop that sockets live on."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from aiohttp import web
 
@@ -10,6 +10,10 @@ from fairway.errors import InputError
 
 Answer = Callable[[], tuple[bool, str]]
 """Whether all is well, and what to say."""
+Page = Callable[[Mapping[str, str]], Awaitable[bytes]]
+"""JSON, for the query of a request; InputError for one that is wrong."""
+Guard = Callable[[str, str, str | None], str]
+"""Why a request may not have a page, by its peer, host and origin; "" if it may."""
 
 
 class HealthServer:
@@ -20,8 +24,13 @@ class HealthServer:
         self._ready = ready
         self._metrics = metrics
         self._runner: web.AppRunner | None = None
+        self._pages: dict[str, tuple[Page, Guard]] = {}
         self.port = 0
         """Where it listens."""
+
+    def add(self, path: str, page: Page, guard: Guard) -> None:
+        """Before it starts: a page that not every client may see."""
+        self._pages[path] = (page, guard)
 
     async def start(self, address: str) -> None:
         """`host:port`; no host means all of them. InputError where that is no address, or is taken."""
@@ -33,6 +42,8 @@ class HealthServer:
         app.router.add_get("/livez", self._answering(self._healthy))
         app.router.add_get("/readyz", self._answering(self._ready))
         app.router.add_get("/metrics", self._show_metrics)
+        for path, (page, guard) in self._pages.items():
+            app.router.add_get(path, self._guarded(page, guard))
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         await self._runner.setup()
         try:
@@ -51,6 +62,21 @@ class HealthServer:
         async def handle(request: web.Request) -> web.Response:
             well, text = answer()
             return web.Response(text=text + "\n", status=200 if well else 503)
+
+        return handle
+
+    @staticmethod
+    def _guarded(page: Page, guard: Guard) -> Callable[[web.Request], Awaitable[web.Response]]:
+        async def handle(request: web.Request) -> web.Response:
+            why = guard(request.remote or "", request.headers.get("Host", ""), request.headers.get("Origin"))
+            if why:
+                return web.json_response({"error": why}, status=403)
+            try:
+                return web.Response(body=await page(request.query), content_type="application/json")
+            except InputError as error:
+                return web.json_response({"error": str(error)}, status=400)
+            except TimeoutError:
+                return web.json_response({"error": "the deciding thread is busy; try again"}, status=503)
 
         return handle
 

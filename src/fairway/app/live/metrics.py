@@ -50,6 +50,11 @@ class RunMetrics(ProgramMetrics):
         self.attempts = counter(
             "scheduler_schedule_attempts", "Pods bound (scheduled), or refused by the server (error).", "result"
         )
+        self.attempt_seconds = histogram(
+            "scheduler_scheduling_attempt_duration_seconds",
+            "From a decision to the answer to its binding.",
+            _REQUEST_SECONDS,
+        )
         self.victims = counter("scheduler_preemption_victims", "Pods evicted for others.")
         # ours
         self.cycles = counter("fairway_cycles", "Decisions.")

@@ -9,6 +9,7 @@ from prometheus_client import Counter
 from fairway.api.kinds import Kind
 from fairway.app.live.logs import RunLog
 from fairway.app.live.metrics import ProgramMetrics, RunMetrics
+from fairway.clock import SECOND, wall_clock
 from fairway.drive.change import Bind, Change, Evict
 from fairway.drive.loop import Cycle
 from fairway.drive.world import title
@@ -85,6 +86,8 @@ class LoopObserver:
             counters = self._settled[type(change)] = self._counters_of(change)
         for counter in counters:
             counter.inc()
+        if isinstance(change, Bind):
+            self._metrics.attempt_seconds.observe(max(0, wall_clock() - change.at) / SECOND)
 
     def _counters_of(self, change: Change) -> list[Counter]:
         """Looked up once per kind: each look costs as much as all the counting."""

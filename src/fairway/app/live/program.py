@@ -130,6 +130,7 @@ class KubeProgram(ABC):
     # -- life ------------------------------------------------------------------------------------------------
 
     async def run(self) -> int:
+        gc.set_threshold(YOUNG, 20, 100)
         self._stop = asyncio.Event()
         self._sockets = asyncio.get_running_loop()
         await self._client.check()
@@ -276,9 +277,7 @@ class KubeProgram(ABC):
         """All kinds were listed once: decisions may begin."""
         self._complete = True
         self._catch_up()
-        gc.collect()
         gc.freeze()
-        gc.set_threshold(YOUNG, 20, 100)
         self._program_metrics.ready.set(1)
         self.ready.set()
         self._lead_if_complete()

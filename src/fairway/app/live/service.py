@@ -5,18 +5,22 @@ from __future__ import annotations
 import socket
 from collections.abc import Coroutine, Sequence
 from functools import partial
+from pathlib import Path
 from random import Random
 from typing import Any
 from uuid import uuid4
 
 from fairway.api.kinds import ObjectKey
 from fairway.api.policy import Policy, load_policy
+from fairway.app.live.debugging import DebugPages, refusal
 from fairway.app.live.dry import DryWorld
 from fairway.app.live.logs import RunLog
 from fairway.app.live.metrics import RunMetrics
 from fairway.app.live.observing import LoopObserver
+from fairway.app.live.pending import PendingPods
 from fairway.app.live.policies import ConfigMapText, FileText, PolicySource, PolicyText
 from fairway.app.live.program import KubeProgram
+from fairway.app.live.recorder import LiveRecorder
 from fairway.app.live.reporting import INTERVAL, HubReporter
 from fairway.app.live.settings import RunSettings
 from fairway.app.live.shadow import ShadowPolicy
@@ -55,10 +59,17 @@ class LiveScheduler(KubeProgram):
     ) -> None:
         self._settings = settings
         self.metrics = RunMetrics()
+        self._recorder: LiveRecorder | None = None
         super().__init__(settings, connection, log, self.metrics, random)
-
         self._reporter: HubReporter | None = None
         self._placement_pods = PlacementPods()
+
+    async def run(self) -> int:
+        try:
+            return await super().run()
+        finally:
+            if self._recorder is not None:
+                self._recorder.close()
 
     # -- parts -----------------------------------------------------------------------------------------------
 
@@ -118,11 +129,22 @@ class LiveScheduler(KubeProgram):
             self._add_writers(state, groups)
         kube.reports = self
         self._feed = Feed(SCHEDULER_KINDS, self._scheduler, self._scheduler.store, self._listed, groups)
+        self._pending = PendingPods(settings.scheduler_names)
+        debug = DebugPages(self._thread, self._scheduler, self._facts)
+        self._scheduler.listeners += [self._pending, debug]
+        self.health.add("/debug/state", debug.state, refusal)
+        self.health.add("/debug/plan", debug.plan, refusal)
         if settings.shadow_policy:
             shadow = load_policy(settings.shadow_policy, default_registry().catalog)
-            self._scheduler.listeners.append(
-                ShadowPolicy(shadow, state, settings.shadow_every, self._log, self.metrics)
+            debug.shadow = ShadowPolicy(shadow, state, settings.shadow_every, self._log, self.metrics)
+            self._scheduler.listeners.append(debug.shadow)
+        if settings.record:
+            folder = Path(settings.record)
+            names = settings.scheduler_names
+            self._recorder = LiveRecorder(
+                folder, settings.record_megabytes, self._scheduler, names, self._recording_failed
             )
+            self._scheduler.listeners.append(self._recorder)
 
     def _add_writers(self, state: ClusterState, groups: dict[ObjectKey, str]) -> None:
         """Statuses and events: listeners of the loop."""
@@ -138,6 +160,19 @@ class LiveScheduler(KubeProgram):
         self._statuses = StatusWriter(state, store, groups, outbox.statuses)
         self._events = EventWriter(state, store, groups, maker, outbox.event, lone_pods=self._settings.scheduled_events)
         self._scheduler.listeners += [self._statuses, self._events, StatusTimer(self._statuses, self._thread)]
+
+    def _recording_failed(self, why: str) -> None:
+        self._log.error("recording ended; scheduling goes on", why=why)
+
+    def _facts(self) -> dict[str, Any]:
+        """What `/debug/state` says of this replica. On the loop's thread."""
+        return {
+            "leads": self._leads,
+            "isComplete": self._complete,
+            "unanswered": self._world.unanswered,
+            "waitingJobs": len(self._scheduler.state.waiting),
+            "policy": self._scheduler.policy.source,
+        }
 
     def _use(self, policy: Policy) -> None:
         self._thread.hand_over(partial(self._scheduler.use, policy))
@@ -244,5 +279,6 @@ class LiveScheduler(KubeProgram):
     def _metrics_text(self) -> bytes:
         if not self._settings.dry_run:
             self.metrics.events_dropped.set(self._events.dropped)
+        self._pending.show(self.metrics.pending_pods)
         self.metrics.unanswered.set(self._world.unanswered)
         return self.metrics.text()

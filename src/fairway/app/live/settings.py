@@ -66,13 +66,17 @@ class RunSettings(msgspec.Struct, rename="camel", frozen=True, forbid_unknown_fi
     scheduled_events: bool = True
     """An event for each lone pod that is bound."""
     http_address: str = ":10259"
-    """Of /healthz, /readyz and /metrics, as `host:port`; "" serves none."""
+    """Of /healthz, /readyz, /metrics and /debug, as `host:port`; "" serves none."""
     report_to: str | None = None
     """The kubeconfig of a hub that is told what is free here."""
     report_as: str = ""
     """The name of this cluster's ManagedCluster there."""
     report_lifetime: Annotated[float, Meta(ge=30, le=86400)] = 120.0
     """How long a report counts. Half of it after the last one, it is written again though nothing changed."""
+    record: str | None = None
+    """A folder that every cycle is recorded in, for `fairway replay`."""
+    record_megabytes: Number = 1024
+    """How large the recording may become; the oldest cycles go first."""
     log_format: Literal["text", "json"] = "text"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from fairway.api.policy import Policy
 from fairway.app.live.logs import RunLog
 from fairway.app.live.metrics import RunMetrics
+from fairway.clock import format_rfc3339
 from fairway.drive.change import Change
 from fairway.drive.loop import Cycle
 from fairway.scheduler.decide import decide
@@ -26,6 +28,8 @@ class ShadowPolicy:
         self._every = every
         self._log = log
         self._metrics = metrics
+        self.last: dict[str, Any] | None = None
+        """The last cycle in which both were decided, and what differed."""
 
     def applied(self, events: Sequence[Event]) -> None: ...
 
@@ -36,6 +40,7 @@ class ShadowPolicy:
             return
         other = decide(self._state, self._policy, cycle.now, reasons=False)
         found = differences(cycle.plan, other)
+        self.last = {"cycle": cycle.number, "now": format_rfc3339(cycle.now), "differences": found}
         for kind, names in found.items():
             self._metrics.shadow.labels(kind).inc(len(names))
         if found:

@@ -1,0 +1,169 @@
+"""`/debug/state` and `/debug/plan`: what the scheduler counts with, and what it would decide now.
+
+Both are worked out on the loop's thread when they are asked for, and cost nothing before. They show names, requests and
+placements of all tenants, so they are answered to this machine only, as the page of the sandbox is: a connection from
+the loopback address, under a loopback name, and of no foreign page. `kubectl port-forward` makes such a connection, and
+the RBAC of the cluster says who may use it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from fairway.api import kinds
+from fairway.app.cluster_record import without_free_text
+from fairway.app.live.shadow import ShadowPolicy
+from fairway.app.records import written
+from fairway.clock import format_rfc3339
+from fairway.drive.change import Change
+from fairway.drive.loop import Cycle, SchedulerLoop
+from fairway.drive.world import title
+from fairway.errors import InputError
+from fairway.kube.loop_thread import LoopThread
+from fairway.scheduler.decide import decide
+from fairway.state.cluster import Event
+
+PATIENCE = 30.0
+"""Seconds for the loop's thread to answer."""
+MOST = 500
+"""Objects or changes in one answer, where the question does not say otherwise."""
+LIMIT = 100_000
+
+Query = Mapping[str, str]
+
+
+class DebugPages:
+    """A listener of the loop, for the figures of its last cycle."""
+
+    def __init__(self, thread: LoopThread, scheduler: SchedulerLoop, facts: Callable[[], dict[str, Any]]) -> None:
+        """`facts` are what else a program says of itself."""
+        self._thread = thread
+        self._scheduler = scheduler
+        self._facts = facts
+        self._last: dict[str, Any] | None = None
+        self.shadow: ShadowPolicy | None = None
+
+    # -- the listener ------------------------------------------------------------------------------------------
+
+    def applied(self, events: Sequence[Event]) -> None: ...
+
+    def refused(self, change: Change, why: str) -> None: ...
+
+    def decided(self, cycle: Cycle) -> None:
+        """Figures only: a plan that is held has to be worked out to its end."""
+        self._last = {
+            "number": cycle.number,
+            "now": format_rfc3339(cycle.now),
+            "milliseconds": round(cycle.nanoseconds / 1e6, 3),
+            "hasReasons": cycle.has_reasons,
+            "changes": len(cycle.changes),
+        }
+
+    # -- pages, on the event loop's thread -----------------------------------------------------------------------
+
+    async def state(self, query: Query) -> bytes:
+        """Counts and what is under way; with `kind` the objects of a kind, as they count."""
+        limit = _limit(query)
+        kind = query.get("kind", "")
+        if kind:
+            if kind not in {known.name for known in kinds.KINDS}:
+                raise InputError(f"kind is {kind!r}, expected a kind that is read, such as Pod")
+            return await self._asked(lambda: self._objects(kind, query.get("namespace", ""), limit))
+        return await self._asked(lambda: self._summary(limit))
+
+    async def plan(self, query: Query) -> bytes:
+        """The last cycle in figures, and the plan of a cycle that is decided now and not carried out."""
+        return await self._asked(self._plan)
+
+    async def _asked(self, call: Callable[[], bytes]) -> bytes:
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[bytes] = loop.create_future()
+
+        def work() -> None:
+            try:
+                found = call()
+            except Exception as error:  # a page must not end the scheduler
+                loop.call_soon_threadsafe(_settle, answer, error)
+            else:
+                loop.call_soon_threadsafe(_settle, answer, found)
+
+        self._thread.hand_over(work)
+        async with asyncio.timeout(PATIENCE):
+            return await answer
+
+    # -- on the loop's thread ------------------------------------------------------------------------------------
+
+    def _summary(self, limit: int) -> bytes:
+        store = self._scheduler.store
+        under_way = [f"{type(change).__name__} {title(change.key)}" for change in store.under_way()]
+        found = {
+            **self._facts(),
+            "objects": store.counts(),
+            "underWay": under_way[:limit],
+            "underWayCount": len(under_way),
+            "nominated": [title(key) for key in sorted(store.nominated)[:limit]],
+            "lastCycle": self._last,
+        }
+        return msgspec.json.encode(found)
+
+    def _objects(self, kind: str, namespace: str, limit: int) -> bytes:
+        found: list[msgspec.Raw] = []
+        for key, thing in self._scheduler.store.of_kind(kind):
+            if not namespace or key[1] == namespace:
+                found.append(written(without_free_text(thing)))
+                if len(found) == limit:
+                    break
+        return msgspec.json.encode({"kind": "List", "apiVersion": "v1", "items": found})
+
+    def _plan(self) -> bytes:
+        scheduler = self._scheduler
+        scheduler.catch_up()
+        plan = decide(scheduler.state, scheduler.policy, self._thread.now())
+        found: dict[str, Any] = {"lastCycle": self._last, "plan": plan.document()}
+        if self.shadow is not None:
+            found["shadow"] = self.shadow.last
+        return msgspec.json.encode(found)
+
+
+def _settle(answer: asyncio.Future[bytes], found: bytes | Exception) -> None:
+    if answer.done():
+        return
+    if isinstance(found, bytes):
+        answer.set_result(found)
+    else:
+        answer.set_exception(found)
+
+
+def _limit(query: Query) -> int:
+    text = query.get("limit", str(MOST))
+    if not text.isascii() or not text.isdecimal() or not 1 <= int(text[:9]) <= LIMIT:
+        raise InputError(f"limit is {text!r}, expected a number from 1 to {LIMIT}")
+    return int(text)
+
+
+def refusal(peer: str, host: str, origin: str | None) -> str:
+    """Why a request may not see these pages; "" if it may."""
+    if not _is_loopback(peer):
+        return "answered on the loopback address only: use kubectl port-forward"
+    if not _is_loopback(urlsplit(f"//{host}").hostname or ""):
+        return "requested under another host name, expected the loopback address"
+    if origin is not None and not _is_loopback(urlsplit(origin).hostname or ""):
+        return "requested by a page of another origin"
+    return ""
+
+
+def _is_loopback(name: str) -> bool:
+    if name == "localhost":
+        return True
+    try:
+        found = ip_address(name.split("%", 1)[0])
+    except ValueError:
+        return False
+    mapped = getattr(found, "ipv4_mapped", None)
+    return bool((mapped or found).is_loopback)

@@ -1,0 +1,33 @@
+"""What the documents and the code say of metrics and settings is the same."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+import msgspec
+
+from fairway.app.live.metrics import RunMetrics
+from fairway.app.live.settings import LeaderElection, RunSettings
+from fairway.cli.run import command
+
+DOCS = Path(__file__).parents[2] / "docs"
+NOT_FLAGS = {"policy_interval", "leader_election"}
+"""Settings of the file alone; those of the election are flags of their own names."""
+
+
+def test_every_metric_of_the_documents_is_there() -> None:
+    text = "".join(path.read_text() for path in (DOCS / "kubernetes.md", DOCS / "security.md"))
+    named = set(re.findall(r"`((?:fairway|scheduler)_[a-z_]+)", text))
+    known = {metric.name for metric in RunMetrics().registry.collect()}
+    assert named
+    assert {name.removesuffix("_total") for name in named} <= {name.removesuffix("_total") for name in known}
+
+
+def test_every_setting_of_the_file_has_a_flag_and_every_flag_a_setting() -> None:
+    flags = {option.name for option in command.params if isinstance(option, click.Option)}
+    fields = {field.name for field in msgspec.structs.fields(RunSettings)} - NOT_FLAGS
+    elected = {"leader_elect": "enabled", "lease_namespace": "namespace", "lease_name": "name"}
+    assert set(elected.values()) <= {field.name for field in msgspec.structs.fields(LeaderElection)}
+    assert flags - elected.keys() - {"config"} == fields
