@@ -10,6 +10,7 @@ from typing import NamedTuple
 from benchmarks.on_server import programs
 from benchmarks.on_server.cluster import KUBE_GROUP, NAMESPACE, VOLCANO_GROUP, BenchCluster
 from benchmarks.on_server.programs import Program
+from benchmarks.on_server.volcano import install
 from benchmarks.on_server.watching import PodWatch
 
 GANG = 10
@@ -39,6 +40,7 @@ async def measure(cluster: BenchCluster, nodes: int, pods: int, repeat: int, vol
         Row("kube-scheduler", 1, lambda: programs.kube_scheduler(plane)),
     ]
     if volcano:
+        await install(cluster)
         rows.append(Row(f"Volcano, gangs of {GANG}", GANG, lambda: programs.volcano(plane, volcano), VOLCANO_GROUP))
     await cluster.namespaces([NAMESPACE])
     await cluster.nodes(nodes)
