@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 from fairway.fleet.names import REPLICAS, REQUIREMENTS
 from kube.cluster import eventually
 from kube.hub import LABEL, Hub, LiveFleet
 from kube.ocm import GROUP, V1BETA1
+from support.cli import invoke
 
 MEMORY = {
     "mode": "Exact",
@@ -190,3 +193,20 @@ def test_dry_run_decides_and_writes_nothing(hub: Hub) -> None:
         eventually(lambda: live.logged("joins"))
         assert hub.slices("p") == []
         assert live.requests == []
+
+
+def test_commands_that_ask_the_hub(hub: Hub) -> None:
+    hub.managed("a", annotations={"fairway.dev/free": '{"cpu": "4"}'})
+    hub.managed("b", taints=[{"key": "down", "effect": "NoSelect"}])
+    hub.placement("p")
+    there = ("--kubeconfig", str(hub.plane.kubeconfig()), "-o", "json")
+    placed = invoke("place", *there)
+    assert placed.code == 0, placed.err
+    name = f"{hub.namespace}/p"
+    own = next(one for one in json.loads(placed.out)["placements"] if one["placement"] == name)
+    assert [one["cluster"] for one in own["decisions"]] == [hub.full("a")]
+    told = json.loads(invoke("explain", "placement", name, "--cluster", hub.full("b"), *there).out)
+    assert told["advice"]["steps"] == ["tolerate down:NoSelect, or remove the taint"]
+    found = {one["name"]: one for one in json.loads(invoke("clusters", *there).out)["clusters"]}
+    assert found[hub.full("a")]["free"] == {"cpu": "4"}
+    assert found[hub.full("b")]["taints"] == ["down:NoSelect"]

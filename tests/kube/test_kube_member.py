@@ -171,7 +171,13 @@ def test_a_report_is_written_on_change_and_again_before_it_ends() -> None:
         request = stage.hub.requests[0]
         assert request.path == "/apis/cluster.open-cluster-management.io/v1/managedclusters/c1"
         assert json.loads(request.body or b"") == {
-            "metadata": {"annotations": {FREE: "a", "fairway.dev/report-until": "1970-01-01T00:02:00Z"}}
+            "metadata": {
+                "annotations": {
+                    FREE: "a",
+                    "fairway.dev/reported-at": "1970-01-01T00:00:00Z",
+                    "fairway.dev/report-until": "1970-01-01T00:02:00Z",
+                }
+            }
         }
         await stage.offer({FREE: "b"})
         assert len(stage.hub.requests) == 2

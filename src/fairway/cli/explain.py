@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import click
 
+from fairway.cli import inputs
 from fairway.cli.cluster_options import GivenCluster, cluster_options
-from fairway.cli.output import output_option, print_structured, warn
+from fairway.cli.output import console, output_option, print_structured, warn
+from fairway.cli.place_table import print_outcome
+
+if TYPE_CHECKING:
+    from fairway.fleet.advice import Advice
 
 
 @click.command(
@@ -13,17 +21,27 @@ from fairway.cli.output import output_option, print_structured, warn
 Examples:
   fairway explain team-vision/sweep -f cluster/
   fairway explain sweep -f cluster/ --policy policy.yaml -o json
-  fairway explain train-7                  a job of the sandbox that runs"""
+  fairway explain train-7                  a job of the sandbox that runs
+  fairway explain placement shop/storefront --cluster warsaw -f fleet/"""
 )
-@click.argument("job", metavar="JOB")
+@click.argument("what", metavar="[placement] NAME", nargs=-1, required=True)
 @cluster_options
+@click.option("--cluster", metavar="NAME", help="Of a placement: what would bring this cluster in.")
 @output_option
-def command(job: str, given: GivenCluster, output: str) -> None:
-    """Print why JOB waits, which smallest change would start it now, and when it will start.
+def command(what: tuple[str, ...], given: GivenCluster, cluster: str | None, output: str) -> None:
+    """Print why a job waits, which smallest change would start it now, and when it will start.
 
-    JOB is namespace/name, or a name alone where only one job has it. The cluster is that of the manifests, else that
-    of the sandbox that runs. Every answer is confirmed by deciding on a copy; nothing is changed.
+    NAME is the job's namespace/name, or a name alone where only one job has it. The cluster is that of the manifests,
+    else that of the sandbox that runs. Every answer is confirmed by deciding on a copy; nothing is changed.
+
+    With `placement`: why these clusters of a fleet and not others, score by score.
     """
+    if len(what) == 2 and what[0] == "placement":
+        _explain_placement(what[1], given, cluster, output)
+        return
+    if len(what) != 1 or cluster is not None:
+        raise click.UsageError("expected the name of one job, or placement and its name; --cluster is for a placement")
+    (job,) = what
     from fairway.app.explain import explain
 
     said = explain(given.situation(), job) if given.files else given.client().explain(job)
@@ -35,3 +53,60 @@ def command(job: str, given: GivenCluster, output: str) -> None:
         print_structured(said, output)
     for warning in said.warnings:
         warn(warning)
+
+
+def _explain_placement(name: str, given: GivenCluster, cluster: str | None, output: str) -> None:
+    from fairway.errors import InputError
+    from fairway.fleet.advice import advise, outcome_of
+    from fairway.fleet.plan import placement_document
+    from fairway.fleet.reports import as_trusted
+
+    if not given.files:
+        raise click.UsageError("expected -f, --context or --kubeconfig: where the fleet is")
+    now = inputs.read_time(given.now)
+    manifests = inputs.read_fleet(given.files)
+    for warning in manifests.warnings:
+        warn(warning)
+    objects = as_trusted(manifests.objects, now)
+    key = _placement_key(name, objects)
+    outcome = outcome_of(objects, key, now)
+    if outcome is None:
+        raise InputError(f"placement {name} is being deleted")
+    advice = None if cluster is None else advise(objects, key, cluster, now)
+    if output != "table":
+        document = placement_document(outcome)
+        if advice is not None:
+            document["advice"] = advice._asdict()
+        print_structured(document, output)
+        return
+    out = console()
+    print_outcome(out, outcome)
+    if advice is not None:
+        out.print()
+        for line in _advice_lines(advice):
+            out.print(line)
+
+
+def _placement_key(name: str, objects: Sequence[object]) -> tuple[str, str]:
+    from fairway.api.fleet import Placement
+    from fairway.errors import InputError
+
+    keys = {(one.metadata.namespace, one.metadata.name) for one in objects if isinstance(one, Placement)}
+    namespace, slash, short = name.rpartition("/")
+    found = sorted(key for key in keys if key[1] == short and (not slash or key[0] == namespace))
+    if len(found) != 1:
+        names = ", ".join("/".join(key) for key in sorted(keys)[:5]) or "none"
+        why = "is not there" if not found else "is the name of several"
+        raise InputError(f"placement {name} {why}; there are: {names}")
+    return found[0]
+
+
+def _advice_lines(advice: Advice) -> list[str]:
+    if advice.is_chosen:
+        return [f"{advice.cluster} is chosen."]
+    lines = [f"What would bring {advice.cluster} in:"] if advice.steps else []
+    lines += [f"{number}. {step}" for number, step in enumerate(advice.steps, 1)]
+    if advice.obstacle:
+        then = " after that" if advice.steps else ""
+        lines.append(f"No step is known{then}: {advice.obstacle}")
+    return lines

@@ -261,18 +261,25 @@ def read_manifests(
     return manifests
 
 
-def live_manifests() -> Manifests:
+def read_fleet(files: Sequence[str]) -> Manifests:
+    """The objects of a fleet: of manifests, or of a live hub, of which nothing else is read."""
+    return live_manifests(of_fleet=True) if tuple(files) == (CLUSTER,) else read_manifests(files)
+
+
+def live_manifests(*, of_fleet: bool = False) -> Manifests:
     """The objects of the live cluster that the options name."""
     from fairway.api.manifests import Manifests
     from fairway.errors import InputError
 
     try:
         from fairway.kube.configuration import find_connection
-        from fairway.kube.whole_cluster import read_cluster
+        from fairway.kube.served import FLEET_KINDS
+        from fairway.kube.whole_cluster import ALL_KINDS, read_cluster
     except ModuleNotFoundError as error:
         raise InputError(f"{error.name} is not installed, expected: pip install 'fairway[kube]'") from None
     options = click.get_current_context().ensure_object(Options)
-    reading = read_cluster(find_connection(options.kubeconfig, options.context))
+    wanted = FLEET_KINDS if of_fleet else ALL_KINDS
+    reading = read_cluster(find_connection(options.kubeconfig, options.context), wanted)
     return Manifests(reading.objects, [f"left out: {text}" for text in reading.left_out], {})
 
 

@@ -24,6 +24,7 @@ COMMANDS = {
     "queues": "the shares of queues and namespaces after one cycle",
     "classes": "the devices that classes select, and the pods that use them",
     "place": "choose clusters for placements, and say why",
+    "clusters": "the clusters of a fleet: free capacity, taints, age of reports",
     "run": "the scheduler of a cluster: watch, decide, bind",
     "agent": "the node side of devices: plugins, slices, claims",
     "fleet": "the placer of a hub: watch, choose clusters, write decisions",

@@ -42,6 +42,8 @@ REPLICA_STRATEGY: Final = "fairway.dev/replica-strategy"
 """Placement annotation: `spec.replicaStrategy` as JSON, likewise."""
 REPORTED_UNTIL: Final = "fairway.dev/report-until"
 """ManagedCluster annotation: until when the report of what is free there counts, RFC 3339; absent: always."""
+REPORTED_AT: Final = "fairway.dev/reported-at"
+"""ManagedCluster annotation: when it was written."""
 
 AVAILABLE_CONDITION: Final = "ManagedClusterConditionAvailable"
 REPORT_CONDITION: Final = "FairwayReportAccepted"

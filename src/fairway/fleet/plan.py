@@ -82,14 +82,15 @@ class FleetPlan:
 def _document(plan: FleetPlan) -> dict[str, Any]:
     recheck = {} if plan.recheck_at is None else {"recheckAt": format_rfc3339(plan.recheck_at)}
     return {
-        "placements": [_placement(outcome) for outcome in plan.outcomes],
+        "placements": [placement_document(outcome) for outcome in plan.outcomes],
         **recheck,
         "placementDecisions": [objects.document(item) for outcome in plan.outcomes for item in outcome.slices],
         "warnings": list(plan.warnings),
     }
 
 
-def _placement(outcome: Outcome) -> dict[str, Any]:
+def placement_document(outcome: Outcome) -> dict[str, Any]:
+    """One placement as plain data."""
     return {
         "placement": outcome.name,
         "decisions": [_decision(item) for item in outcome.decisions],

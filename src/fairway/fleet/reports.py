@@ -6,6 +6,8 @@ free is unknown. What its workloads use stays as it was, so that nothing is rese
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
 from fairway.api.fleet import ManagedCluster
@@ -23,6 +25,11 @@ def ends_at(cluster: ManagedCluster) -> Micros | None:
         return parse_rfc3339(text)
     except InputError:
         return 0
+
+
+def as_trusted(objects: Iterable[object], now: Micros) -> list[object]:
+    """All objects, clusters among them with what counts of their reports."""
+    return [trusted(one, now) if isinstance(one, ManagedCluster) else one for one in objects]
 
 
 def trusted(cluster: ManagedCluster, now: Micros) -> ManagedCluster:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from fairway.app.live.logs import RunLog
 from fairway.clock import SECOND, Clock, Micros, format_rfc3339
-from fairway.fleet.names import REPORTED_UNTIL
+from fairway.fleet.names import REPORTED_AT, REPORTED_UNTIL
 from fairway.kube.client import ApiClient
 from fairway.kube.exchange import MERGE_PATCH, ApiAnswer, ApiRequest, encoded, explained
 from fairway.kube.hub.member import MemberReport
@@ -79,8 +79,9 @@ class HubReporter:
         if size > MOST_BYTES:
             self._complain(f"the report has {size} bytes, a hub takes {MOST_BYTES}")
             return
-        until = self._clock() + self._lifetime
-        notes = {**report, REPORTED_UNTIL: format_rfc3339(until)}
+        now = self._clock()
+        until = now + self._lifetime
+        notes = {**report, REPORTED_AT: format_rfc3339(now), REPORTED_UNTIL: format_rfc3339(until)}
         path = object_path(CLUSTERS, "managedclusters", ("ManagedCluster", "", self._cluster))
         answer = await self._client.send(
             ApiRequest("PATCH", path, encoded({"metadata": {"annotations": notes}}), MERGE_PATCH)
