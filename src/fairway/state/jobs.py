@@ -281,7 +281,8 @@ class Job:
 
     def waiting(self) -> list[Task]:
         """The tasks without a place, in task order: priority, then name."""
-        return _in_order([task for task in self.tasks if task.state is TaskState.PENDING])
+        tasks = [task for task in self.tasks if task.state is TaskState.PENDING]
+        return tasks if len(tasks) <= 1 else _in_order(tasks)
 
     def reserved_tasks(self) -> list[Task]:
         """The tasks with a reservation somewhere, in task order."""
@@ -320,7 +321,7 @@ def _by_role(tasks: Iterable[Task]) -> dict[str, int]:
 
 def is_valid(job: Job) -> bool:
     """Whether the job has an object, and it has the members that its minimum, and each role's, asks for."""
-    if not job.is_made or job.members() < job.minimum:
+    if not (job.alone or job.group or job.implicit) or job.members() < job.minimum:
         return False
     if not job.role_minimums:
         return True

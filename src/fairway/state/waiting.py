@@ -128,10 +128,11 @@ class EquivalenceClass:
         self.jobs: list[PendingJob] = []
         self._orders: list[JobOrder] = []
 
-    def add(self, pending_job: PendingJob) -> None:
-        order = pending_job.job.order
-        position = bisect_left(self._orders, order)
-        self._orders.insert(position, order)
+    def add(self, pending_job: PendingJob, order: JobOrder) -> None:
+        """Put a job where its order says; jobs mostly come in that order."""
+        orders = self._orders
+        position = len(orders) if not orders or orders[-1] < order else bisect_left(orders, order)
+        orders.insert(position, order)
         self.jobs.insert(position, pending_job)
 
     def remove(self, order: JobOrder) -> None:
@@ -263,18 +264,21 @@ class WaitingIndex:
 
     def refresh(self, job: Job, queue: str, *, valid: bool, fresh: bool) -> None:
         """Something of a job is pending."""
-        self.discard(job)
+        if job in self._positions:
+            self.discard(job)
         self.empty.pop(job, None)
         self.gated.pop(job, None)
         pending_job = PendingJob(job, job.waiting())
         template = self._template(pending_job)
         template.users += 1
-        key = ClassKey(queue, job.namespace, job.priority, not job.alone, job.phase, valid, starvation_override(job))
-        self._positions[job] = IndexPosition(template, key, job.order)
+        override = starvation_override(job) if job.annotations else None
+        key = ClassKey(queue, job.namespace, job.priority, not job.alone, job.phase, valid, override)
+        order = job.order
+        self._positions[job] = IndexPosition(template, key, order)
         not_admitted = key.valid and key.phase not in ADMITTED_PHASES
         self.changed.add(template)
         if fresh:
-            template.job_class(key).add(pending_job)
+            template.job_class(key).add(pending_job, order)
             if key.group and not_admitted:
                 self.not_admitted[template, key] = None
         else:
@@ -284,7 +288,8 @@ class WaitingIndex:
                 self.started_not_admitted[job] = None
             if len(pending_job.tasks) < job.pending:
                 self.with_reservations[job] = None
-        self._note_age(job, key)
+        if job.ready < job.minimum:
+            self._note_age(job, override)
         info = self._queues.get(queue)
         if valid:
             info.request(template.total, 1)
@@ -314,10 +319,10 @@ class WaitingIndex:
             del self._templates[template.key]
             self.best_effort.pop(template, None)
 
-    def _note_age(self, job: Job, key: ClassKey) -> None:
+    def _note_age(self, job: Job, override: Micros | None) -> None:
         since = job.waits_since
-        if since is not None and job.ready < job.minimum:
-            if key.starvation_override is None:
+        if since is not None:
+            if override is None:
                 self.ages.add(job, since)
             else:
                 self.with_own_threshold[job] = None

@@ -37,7 +37,13 @@ def _told(hooks: Hooks) -> Callable[..., None]:
     return tell
 
 
-def _in_order(hooks: Hooks) -> Callable[..., list[Key]]:
+def _in_order(hooks: Hooks) -> Callable[..., Sequence[Key]]:
+    """Asked after every step: the usual numbers of plugins are spelled out."""
+    if not hooks:
+        return lambda what: ()
+    if len(hooks) == 1:
+        only = hooks[0]
+        return lambda what: (only(what),)
     return lambda what: [key(what) for key in hooks]
 
 
@@ -64,14 +70,18 @@ def _least(hooks: Hooks) -> Callable[..., int]:
             count = min(count, hook(*about, count))
         return int(count)
 
-    return ask
+    return (lambda *arguments: arguments[-1]) if not hooks else ask
 
 
 def _each_allows(hooks: Hooks) -> Callable[..., Verdict]:
     """The refusal that stands first in the table of reasons."""
 
     def ask(*arguments: Any) -> Verdict:
-        refusals = [verdict for verdict in (hook(*arguments) for hook in hooks) if not verdict.ok]
+        refusals: list[Verdict] = []
+        for hook in hooks:
+            verdict = hook(*arguments)
+            if not verdict.ok:
+                refusals.append(verdict)
         return min(refusals, key=lambda verdict: STAGE[verdict.reason or Reason.PLUGIN_FAILED]) if refusals else YES
 
     return ask

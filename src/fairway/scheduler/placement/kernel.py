@@ -338,7 +338,10 @@ class Kernel:
     def _short(self, shape: Shape, idle: NDArray[np.int64]) -> BoolColumn:
         """Where something that is asked for is missing: one look at a small table, else only at what is asked for."""
         if len(idle) <= _SMALL_TABLE:
-            found: BoolColumn = np.logical_or.reduce(idle < self._request_column(shape), axis=0)
+            missing = idle < self._request_column(shape)
+            found: BoolColumn = missing[0]
+            for another in missing[1:]:  # cheaper than to reduce along the short side
+                found |= another
             return found
         short: BoolColumn = np.zeros(idle.shape[1], dtype=np.bool_)
         for row, amount in shape.vector:

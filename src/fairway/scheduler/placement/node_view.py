@@ -58,7 +58,7 @@ class NodeView:
 
     def percent(self, resource: int) -> NDArray[np.float64]:
         column: NDArray[np.float64] = self._snapshot.percent[resource]
-        return column if self.rows is None else column.take(self.rows, mode="clip")
+        return column if self.rows is None else column[self.rows]
 
     @property
     def allocatable(self) -> NDArray[np.int64]:
