@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -103,6 +104,8 @@ def test_a_shadow_policy_is_compared_and_not_carried_out(cluster: Cluster, tmp_p
         said = eventually(lambda: live.logged("the shadow policy would do otherwise"))
         assert said[0]["bindings"] == f"{cluster.namespace}/p"
         assert b'fairway_shadow_differences_total{kind="bindings"} 1.0' in live.scheduler.metrics.text()
+        shown = json.loads(answer(live, "/debug/plan")[1])["shadow"]
+        assert shown["differences"] == {"bindings": [f"{cluster.namespace}/p"]}
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -29,7 +29,7 @@ class ShadowPolicy:
         self._log = log
         self._metrics = metrics
         self.last: dict[str, Any] | None = None
-        """The last cycle in which both were decided, and what differed."""
+        """The last cycle in which the two differed, and in what."""
 
     def applied(self, events: Sequence[Event]) -> None: ...
 
@@ -40,10 +40,10 @@ class ShadowPolicy:
             return
         other = decide(self._state, self._policy, cycle.now, reasons=False)
         found = differences(cycle.plan, other)
-        self.last = {"cycle": cycle.number, "now": format_rfc3339(cycle.now), "differences": found}
         for kind, names in found.items():
             self._metrics.shadow.labels(kind).inc(len(names))
         if found:
+            self.last = {"cycle": cycle.number, "now": format_rfc3339(cycle.now), "differences": found}
             fields = {kind: _some(names) for kind, names in found.items()}
             self._log.info("the shadow policy would do otherwise", cycle=cycle.number, **fields)
 

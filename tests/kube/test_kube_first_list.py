@@ -1,0 +1,107 @@
+"""The first list is told as it comes; every later one only as a whole, for then the difference counts (K1)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from random import Random
+from typing import Any
+
+import msgspec
+
+from fairway.api import kinds
+from fairway.errors import ApiError
+from fairway.kube.reflector import Delivery, Gone, Reflector
+from fairway.kube.slim import Sharing
+
+NODES = next(kind for kind in kinds.KINDS if kind.name == "Node")
+
+
+def line(type_: str, name: str = "", version: int = 1, **meta: Any) -> bytes:
+    body = {"kind": "Node", "metadata": {"name": name, "resourceVersion": str(version), **meta}}
+    return json.dumps({"type": type_, "object": body}).encode() + b"\n"
+
+
+END = line("BOOKMARK", version=9, annotations={"k8s.io/initial-events-end": "true"})
+
+
+class Body:
+    def __init__(self, chunks: list[bytes]) -> None:
+        self._chunks = chunks
+
+    async def iter_any(self) -> AsyncIterator[bytes]:
+        for chunk in self._chunks:
+            yield chunk
+            await asyncio.sleep(0)
+
+
+class Server:
+    """Answers each watch with the next of its bodies, and then no more."""
+
+    def __init__(self, *bodies: list[bytes]) -> None:
+        self._bodies = list(bodies)
+        self.done = asyncio.Event()
+
+    async def read(self, path: str, form: Any, query: Any = None) -> Any:
+        found = [{"name": "nodes", "kind": "Node", "verbs": ["list", "watch"]}]
+        return msgspec.convert({"resources": found}, form)
+
+    @asynccontextmanager
+    async def stream(self, path: str, query: Any, *, silence: float) -> AsyncIterator[Body]:
+        if not self._bodies:
+            self.done.set()
+            await asyncio.sleep(3600)
+        yield Body(self._bodies.pop(0))
+
+
+class Silent:
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: None
+
+
+def deliveries(*bodies: list[bytes]) -> list[tuple[bool, list[str]]]:
+    """Whether each is a list, and the names in it; of what is gone with a minus."""
+    found: list[Delivery] = []
+
+    async def story() -> None:
+        server: Any = Server(*bodies)
+        reflector = Reflector(
+            server, NODES, found.append, Silent(), scheduler_names=(), sharing=Sharing(), random=Random(0)
+        )
+        task = asyncio.create_task(reflector.run())
+        await asyncio.wait_for(server.done.wait(), 20)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError, ApiError):
+            await task
+
+    asyncio.run(story())
+    return [(one.is_list, [_name(item) for item in one.items]) for one in found]
+
+
+def _name(item: Any) -> str:
+    return f"-{item.last.metadata.name}" if isinstance(item, Gone) else item.metadata.name
+
+
+def test_what_has_come_of_the_first_list_is_told_at_once_and_then_all_of_it() -> None:
+    first = [line("ADDED", "a"), line("ADDED", "b"), END, line("ADDED", "c", 10)]
+    assert deliveries(first) == [(False, ["a"]), (False, ["b"]), (True, ["a", "b"]), (False, ["c"])]
+
+
+def test_a_first_list_that_breaks_off_is_made_again_and_what_went_meanwhile_is_not_in_it() -> None:
+    broken = [line("ADDED", "a"), line("ADDED", "b")]
+    assert deliveries(broken, [line("ADDED", "b", 2), END]) == [
+        (False, ["a"]),
+        (False, ["b"]),
+        (False, ["b"]),
+        (True, ["b"]),
+    ]
+
+
+def test_a_later_list_is_told_as_a_whole_only() -> None:
+    gone = b'{"type":"ERROR","object":{"code":410,"reason":"Expired","message":"too old"}}\n'
+    again = [line("ADDED", "b", 2), line("ADDED", "d", 3), END]
+    told = deliveries([line("ADDED", "a"), END, gone], again)
+    assert told == [(False, ["a"]), (True, ["a"]), (True, ["b", "d"])]
