@@ -2,9 +2,13 @@
 
 Where a submission is checked (`CI` is set) the examples are the same in every run: a new example that fails there would
 stop somebody whose change has nothing to do with it. Everywhere else they are drawn anew.
+
+A shell starts what runs in the background with SIGINT ignored, and programs inherit that: tests that press Ctrl-C would
+wait forever.
 """
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -18,3 +22,6 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("fairway")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -76,7 +76,7 @@ def _wrong(command: Documented) -> str:
 def test_blocks_that_are_not_run_are_few_and_say_why() -> None:
     marked = {str(command): command.not_run for page in PAGES for command in documented(page) if command.not_run}
     assert all(len(reason) > 10 for reason in marked.values())
-    assert len(marked) <= 8, "\n".join(marked)
+    assert len(marked) <= 16, "\n".join(marked)
 
 
 def test_no_page_shows_a_command_in_a_way_that_this_test_does_not_see() -> None:
