@@ -8,6 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
+from support import objects as make
+from support.contention import DAY, running
+from support.contention import reserved as reserves
+from support.contention import waiting as waits
+
 Fairway = Callable[..., Any]
 CLUSTER = """
 apiVersion: v1
@@ -137,3 +142,35 @@ def test_without_files_a_sandbox_is_asked(fairway: Fairway, monkeypatch: pytest.
     result = fairway("explain", "x", "--now", "2026-01-01T00:00:00Z")
     assert result.code == 2
     assert "--policy, --now, --scheduler-name and --all-pods go with -f" in result.err
+
+
+@pytest.mark.parametrize(
+    ("state", "limit", "reserved", "waiting"),
+    [("reserved", 100, 2, 0), ("allocated", 100, 2, 0), ("allocated", 30, 0, 2)],
+)
+def test_pods_that_are_allocated_reserved_and_waiting_are_counted_apart(
+    fairway: Fairway, tmp_path: Path, state: str, limit: int, reserved: int, waiting: int
+) -> None:
+    """Of a gang of three one runs and one has a place reserved; with a limit of no node that is given up."""
+    group = make.group("big", minimum=3, created=0, phase="Running")
+    pods = [running("big-0", "n0", group="big", cpu=2), *(waits(f"big-{i}", group="big", cpu=2) for i in (1, 2))]
+    nodes = [make.node(f"n{i}", cpu=2) for i in range(3)]
+    others = [running("a", "n2", cpu=2), *([running("b", "n1", cpu=2)] if state == "reserved" else [])]
+    path = tmp_path / "gang.yaml"
+    things = [*nodes, *others, *reserves(group, ("big-1", "n1", state)), *pods]
+    path.write_text(yaml.safe_dump_all(make.manifest(thing) for thing in things))
+    policy = tmp_path / "policy.yaml"
+    arguments = {"starvingJobTimeThreshold": 1, "reservedNodePercent": limit}
+    actions = [{"name": "reserve", "arguments": arguments}, {"name": "allocate"}]
+    policy.write_text(
+        json.dumps({"actions": actions, "tiers": [{"plugins": [{"name": "gang"}, {"name": "predicates"}]}]})
+    )
+    given = ("explain", "big", "-f", str(path), "--policy", str(policy), "--now", make.at(DAY), "--all-pods")
+    shown = fairway(*given)
+    assert (shown.code, shown.err) == (0, "")
+    kept = f"{reserved} reserved, " if reserved else ""
+    assert f"  pods                    1 allocated, {kept}{waiting} waiting, needs 3 at once" in shown.out
+    assert "big-0 on n0" in shown.out
+    assert "big-1 on" not in shown.out
+    found = json.loads(fairway(*given, "-o", "json").out)
+    assert (found["allocated"], found["reserved"], found["waiting"], found["minimum"]) == (1, reserved, waiting, 3)

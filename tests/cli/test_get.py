@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -177,3 +178,55 @@ def test_ages(seconds: int, text: str) -> None:
 )  # fmt: skip
 def test_amounts(name: str, text: str, shown: str) -> None:
     assert readable(name, text) == shown
+
+
+# -- of manifests ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> str:
+    things = [
+        make.node("n1", cpu=4),
+        make.queue("research"),
+        make.pod("web", cpu=1, namespace="team", node="n1", labels={"app": "web"}, queue="research", created=0),
+        make.pod("big", cpu=64, namespace="other", queue="research", created=5),
+        make.pod("small", cpu=1, namespace="other", queue="research", created=6),
+    ]
+    path = tmp_path / "cluster.yaml"
+    path.write_text(yaml.safe_dump_all(make.manifest(thing) for thing in things))
+    return str(path)
+
+
+def test_manifests_are_listed_as_the_next_cycle_would_leave_them(fairway: Fairway, files: str) -> None:
+    found = {row[0]: row[1:4] for row in rows(fairway("get", "jobs", "-f", files, "--all-pods").out)[1:]}
+    assert found == {
+        "other/big": ["research", "waiting", "1"],
+        "other/small": ["research", "starting", "1"],
+        "team/web": ["research", "running", "1/1"],
+    }
+    assert names(fairway("get", "pods", "-f", files, "-n", "other", "-o", "name")) == ["pod/other/small"]
+    (node,) = json.loads(fairway("get", "node", "n1", "-f", files, "--all-pods", "-o", "json").out)["items"]
+    assert (node["name"], node["used"]["cpu"]) == ("n1", "1")
+    (queue,) = rows(fairway("get", "q", "research", "-f", files, "--all-pods").out)[1:]
+    assert queue[:3] == ["research", "1", "Open"]
+
+
+def test_what_manifests_cannot_tell_is_an_error(fairway: Fairway, files: str) -> None:
+    watched = fairway("get", "jobs", "-w", "-f", files)
+    assert (watched.code, watched.out) == (2, "")
+    assert "-w goes with the sandbox" in watched.err
+    events = fairway("get", "events", "-f", files)
+    assert (events.code, events.out) == (2, "")
+    assert "events are kept by the sandbox" in events.err
+    missing = fairway("get", "queue", "nosuch", "-f", files)
+    assert (missing.code, missing.err) == (1, "Error: there is no Queue nosuch\n")
+    both = fairway("get", "jobs", "-f", files, "--context", "x")
+    assert (both.code, both.out) == (2, "")
+
+
+def test_queues_of_the_sandbox_have_the_shares_that_it_shows(fairway: Fairway) -> None:
+    found = json.loads(fairway("queues", "-o", "json").out)
+    listed = {row["name"]: row for row in json.loads(fairway("get", "queues", "-o", "json").out)["items"]}
+    assert {row["name"]: row for row in found["queues"]} == listed
+    assert [(row["queue"], row["namespace"]) for row in found["namespaces"]]
+    assert "research" in fairway("queues").out

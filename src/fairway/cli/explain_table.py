@@ -52,7 +52,8 @@ def _standing(said: Explanation) -> Iterator[tuple[str, str]]:
         yield "queue position", f"{said.position} of {said.line} in its queue, priority {said.priority}"
     needs = "" if said.minimum <= 1 else f", needs {said.minimum} at once"
     starts = len(said.places) if said.standing is JobStanding.STARTING else 0
-    count = f"{starts} start" if starts else f"{said.ready} ready, {said.waiting} waiting"
+    reserved = f"{said.reserved} reserved, " if said.reserved else ""
+    count = f"{starts} start" if starts else f"{said.allocated} allocated, {reserved}{said.waiting} waiting"
     yield "pods", f"{count}{needs}"
     if said.since:
         yield "created", re.sub(r"\.\d+Z$", "Z", said.since)

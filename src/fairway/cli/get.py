@@ -1,4 +1,4 @@
-"""`fairway get`: what is in the sandbox that runs."""
+"""`fairway get`: what is in the sandbox that runs, in manifests, or in a live cluster."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fairway.cli.cluster_options import sandbox_option
+from fairway.cli.cluster_options import GivenCluster, cluster_options
 from fairway.cli.output import console, echo, print_structured, table
 
 if TYPE_CHECKING:
-    from fairway.cli.listing import ListedObject
+    from fairway.cli.listing import ListedCluster, ListedObject
 
 EVENTS = 30
 FINISHED = 10
@@ -31,7 +31,9 @@ Examples:
   fairway get podgroup language/pretrain -o yaml
   fairway get jobs -w                  again whenever one changes
   fairway get reservations             nodes kept for starving jobs
-  fairway get events"""
+  fairway get events
+  fairway get jobs -f cluster/         also queues, nodes, pods, ...
+  fairway get q --context staging      of a live cluster; nothing is changed"""
 )
 @click.argument("kind", default="jobs")
 @click.argument("name", required=False, metavar="[[NAMESPACE/]NAME]")
@@ -40,7 +42,7 @@ Examples:
 @click.option("-l", "--selector", metavar="LABELS", help="Only what has these labels, as app=web,tier!=cache.")
 @click.option("--sort-by", metavar="COLUMN", help="By a column of the table, or by a field as .metadata.name.")
 @click.option("-w", "--watch", is_flag=True, help="Go on, and print what is new or has changed; Ctrl-C ends it.")
-@sandbox_option
+@cluster_options
 @click.option(
     "-o",
     "--output",
@@ -57,11 +59,13 @@ def command(
     selector: str | None,
     sort_by: str | None,
     watch: bool,
-    sandbox: str | None,
+    given: GivenCluster,
     output: str,
 ) -> None:
-    """List jobs, queues, nodes, events, or objects of a KIND, of the sandbox."""
-    from fairway.app.sandbox.client import Client
+    """List jobs, queues, nodes, events, or objects of a KIND: of manifests, of a live cluster, or of the sandbox.
+
+    Of jobs that wait it says what the next cycle would say. Only objects that scheduling reads are listed.
+    """
     from fairway.cli.listing import entries, is_meant
     from fairway.cli.selecting import label_selector, ordered
 
@@ -71,7 +75,9 @@ def command(
     has_labels = None if selector is None else label_selector(selector)
     if has_labels is not None and word == "Event":
         raise click.UsageError("-l: events have no labels")
-    client = Client.find(sandbox)
+    if watch and given.files:
+        raise click.UsageError("-w goes with the sandbox: what was read once does not change")
+    client = _source(given)
 
     def ask() -> list[ListedObject]:
         found = [entry for entry in entries(client, word) if is_meant(entry.key, name, namespace)]
@@ -89,6 +95,14 @@ def command(
         _watch(word, found, ask, output)
     else:
         _print(word, found, output)
+
+
+def _source(given: GivenCluster) -> ListedCluster:
+    if not given.files:
+        return given.client()
+    from fairway.app.view.given import GivenObjects
+
+    return GivenObjects(given.situation())
 
 
 def _kind(word: str) -> str:

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fairway.cli.amounts import age, readable
 from fairway.cli.output import amount_text
 
 if TYPE_CHECKING:
-    from fairway.app.sandbox.client import Client
-    from fairway.app.view.frame import NodeUse
+    from fairway.app.records import SandboxEvent
+    from fairway.app.view.frame import Frame, NodeUse
     from fairway.app.view.jobs import JobRow
 
 ROWS = ("Job", "Event")
 """What is listed and is no kind of object."""
+
+
+class ListedCluster(Protocol):
+    """Where the entries come from: a sandbox that runs, or objects that were read."""
+
+    def frame(self) -> Frame: ...
+    def jobs(self) -> list[JobRow]: ...
+    def nodes(self) -> list[NodeUse]: ...
+    def events(self) -> list[SandboxEvent]: ...
+    def objects(self, kind: str) -> list[dict[str, Any]]: ...
 
 
 @dataclass(frozen=True)
@@ -32,7 +42,7 @@ class ListedObject:
     created: str = ""
 
 
-def entries(client: Client, kind: str) -> list[ListedObject]:
+def entries(client: ListedCluster, kind: str) -> list[ListedObject]:
     """All there are of a kind."""
     if kind == "Event":
         return list(_events(client))
@@ -55,7 +65,7 @@ def is_meant(key: str, name: str | None, namespace: str | None) -> bool:
     return name is None or name in (key, own_name)
 
 
-def _jobs(client: Client, now: str) -> Iterator[ListedObject]:
+def _jobs(client: ListedCluster, now: str) -> Iterator[ListedObject]:
     labels = _job_labels(client)
     for job in client.jobs():
         pods = str(job.pods) if job.phase != "running" else f"{job.placed}/{job.pods}"
@@ -70,13 +80,13 @@ def _why(job: JobRow) -> str:
     return f"{job.reason}{mark}" if job.phase == "waiting" else ", ".join(job.nodes)
 
 
-def _job_labels(client: Client) -> dict[str, Mapping[str, str]]:
+def _job_labels(client: ListedCluster) -> dict[str, Mapping[str, str]]:
     """Those of its group, else of the pod that is the job."""
     things = [*client.objects("Pod"), *client.objects("PodGroup")]
     return {_key(thing): thing["metadata"].get("labels", {}) for thing in things}
 
 
-def _queues(client: Client, objects: Sequence[dict[str, Any]], now: str) -> Iterator[ListedObject]:
+def _queues(client: ListedCluster, objects: Sequence[dict[str, Any]], now: str) -> Iterator[ListedObject]:
     known = {thing["metadata"]["name"]: thing["metadata"] for thing in objects}
     for queue in client.frame().queues:
         meta = known.get(queue.name, {})
@@ -116,7 +126,7 @@ def _nodes(nodes: Sequence[NodeUse], objects: Sequence[dict[str, Any]], now: str
         )
 
 
-def _events(client: Client) -> Iterator[ListedObject]:
+def _events(client: ListedCluster) -> Iterator[ListedObject]:
     from fairway.clock import format_rfc3339
 
     for event in client.events():

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 
 from fairway.cli.amounts import readable
 from fairway.cli.output import amount_text, console, table
 from fairway.devices.model.locating import KIND_PREFIX
-from fairway.scheduler.plan import Pending, Plan, Reservation
+from fairway.scheduler.plan import NamespaceStanding, Pending, Plan, QueueStanding, Reservation
 from fairway.state.device_requests import CLASS_PREFIX
 
 BAR = 12
@@ -28,11 +28,11 @@ def print_plan(plan: Plan) -> None:
     _print_bindings(out, plan)
     _print_changes(out, plan)
     _print_pending(out, plan.pending)
-    _print_shares(out, plan)
+    _print_shares(out, plan.queues, plan.namespaces)
 
 
-def print_shares(plan: Plan) -> None:
-    _print_shares(console(), plan)
+def print_shares(queues: Sequence[QueueStanding], namespaces: Sequence[NamespaceStanding]) -> None:
+    _print_shares(console(), queues, namespaces)
 
 
 def _print_bindings(out: Console, plan: Plan) -> None:
@@ -114,24 +114,24 @@ def _kind(job: Pending) -> tuple[str, ...]:
     return bare, job.queue, job.reason, re.sub(r"\S*/\S+:", "", job.message), str(job.starving)
 
 
-def _print_shares(out: Console, plan: Plan) -> None:
+def _print_shares(out: Console, queues: Sequence[QueueStanding], namespaces: Sequence[NamespaceStanding]) -> None:
     out.print("Queues: allocated of deserved, and share of the cluster")
     rows = table("queue", "weight", "allocated", "share", "", numbers=("weight", "share"))
-    for queue in plan.queues:
+    for queue in queues:
         allocated = _lines(queue.allocated, queue.reserved, queue.deserved)
         share = queue.dominant_share
         rows.add_row(queue.name, str(queue.weight), allocated, percent(share), bar(share))
     out.print(rows)
     out.print()
-    if not plan.namespaces:
+    if not namespaces:
         return
-    counted = " with what is reserved" if any(set(one.reserved.values()) - {"0"} for one in plan.namespaces) else ""
+    counted = " with what is reserved" if any(set(one.reserved.values()) - {"0"} for one in namespaces) else ""
     out.print(f"Namespaces: share of the cluster{counted}, and the same divided by weight")
-    most = max((namespace.weighted_share for namespace in plan.namespaces), default=0.0)
+    most = max((namespace.weighted_share for namespace in namespaces), default=0.0)
     pictures = [""] if out.width >= WIDE else []
     numbers = ("share", "weight", "by weight")
     rows = table("queue", "namespace", "allocated", *numbers, *pictures, numbers=numbers)
-    for namespace in plan.namespaces[:MOST_ROWS]:
+    for namespace in namespaces[:MOST_ROWS]:
         rows.add_row(
             namespace.queue,
             namespace.namespace,
@@ -142,7 +142,7 @@ def _print_shares(out: Console, plan: Plan) -> None:
             *(bar(namespace.weighted_share / most if most else 0.0) for _ in pictures),
         )
     out.print(rows)
-    _print_rest(out, len(plan.namespaces))
+    _print_rest(out, len(namespaces))
 
 
 def _print_rest(out: Console, rows: int) -> None:

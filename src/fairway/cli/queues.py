@@ -2,31 +2,51 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from fairway.cli import inputs
-from fairway.cli.cluster_options import GivenCluster, manifests_options
+from fairway.cli.cluster_options import GivenCluster, cluster_options
 from fairway.cli.output import output_option, print_structured
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fairway.scheduler.plan import NamespaceStanding, QueueStanding
 
 
 @click.command(
     epilog="""\b
 Examples:
   fairway queues -f cluster/
-  fairway queues -f cluster/ --policy policy.yaml -o json"""
+  fairway queues -f cluster/ --policy policy.yaml -o json
+  fairway queues                           the sandbox that runs"""
 )
-@manifests_options
+@cluster_options
 @output_option
 def command(given: GivenCluster, output: str) -> None:
     """Show what queues deserve, and what queues and namespaces have allocated, after one cycle."""
+    queues, namespaces = _of_files(given) if given.files else _of_sandbox(given)
+    if output == "table":
+        from fairway.cli.plan_table import print_shares
+
+        print_shares(queues, namespaces)
+    else:
+        print_structured({"queues": list(queues), "namespaces": list(namespaces)}, output)
+
+
+Standings = tuple["Sequence[QueueStanding]", "Sequence[NamespaceStanding]"]
+
+
+def _of_files(given: GivenCluster) -> Standings:
     from fairway.scheduler.decide import decide
 
     policy, moment = given.policy_and_time()
     plan = decide(inputs.read_state(given.files, given.own_schedulers()), policy, moment)
-    if output == "table":
-        from fairway.cli.plan_table import print_shares
+    return plan.queues, plan.namespaces
 
-        print_shares(plan)
-    else:
-        document = plan.document()
-        print_structured({"queues": document["queues"], "namespaces": document["namespaces"]}, output)
+
+def _of_sandbox(given: GivenCluster) -> Standings:
+    frame = given.client().frame()
+    return frame.queues, frame.namespaces

@@ -13,7 +13,10 @@ from fairway.app.explain.model import Explanation, JobStanding
 from fairway.app.explain.situation import Situation
 from fairway.clock import format_rfc3339
 from fairway.scheduler.plan import Binding, Pending, Plan
-from fairway.state.jobs import READY, Job
+from fairway.state.jobs import READY, Job, TaskState
+
+_ON_NODES = READY - {TaskState.ALLOCATED}
+"""States of pods that are bound; one with capacity that is kept for it still waits for its gang."""
 
 __all__ = ["Explanation", "JobStanding", "Situation", "explain"]
 
@@ -29,6 +32,7 @@ def explain(situation: Situation, name: str) -> Explanation:
     evicted = tuple(eviction.pod for eviction in plan.evictions if eviction.for_ == key)
     standing = _standing(plan, job, pending, evicted)
     waits = standing in (JobStanding.WAITING, JobStanding.EVICTING)
+    reserved = _reserved(plan, job)
     return Explanation(
         job=key,
         now=format_rfc3339(situation.now),
@@ -38,8 +42,9 @@ def explain(situation: Situation, name: str) -> Explanation:
         nodes=pending.nodes if pending else {},
         queue=next((queue for queue in plan.queues if queue.name == job.queue), None),
         namespace=next((n for n in plan.namespaces if (n.queue, n.namespace) == (job.queue, job.namespace)), None),
-        waiting=pending.waiting if pending else 0,
-        ready=sum(task.state in READY for task in job.tasks),
+        waiting=max(0, pending.waiting - reserved) if pending else 0,
+        allocated=sum(task.state in _ON_NODES for task in job.tasks),
+        reserved=reserved,
         minimum=job.minimum,
         priority=job.priority,
         position=pending.position if pending else 0,
@@ -55,6 +60,13 @@ def explain(situation: Situation, name: str) -> Explanation:
     )
 
 
+def _reserved(plan: Plan, job: Job) -> int:
+    """Of how many pods that wait a place is reserved or nominated; a planned start keeps no node."""
+    kept = {reservation.pod for reservation in plan.reservations if not reservation.anew}
+    kept |= {nomination.pod for nomination in plan.nominations}
+    return sum(task.key in kept for task in job.tasks)
+
+
 def _standing(plan: Plan, job: Job, pending: Pending | None, evicted: tuple[str, ...]) -> JobStanding:
     if any(binding.job == job.key for binding in plan.bindings):
         return JobStanding.STARTING
@@ -68,6 +80,6 @@ def _places(situation: Situation, plan: Plan, job: Job) -> tuple[Binding, ...]:
     there = [
         Binding(pod=task.key, node=names[task.node], job=job.key)
         for task in sorted(job.tasks, key=lambda task: task.key)
-        if task.state in READY and task.node >= 0
+        if task.state in _ON_NODES and task.node >= 0
     ]
     return (*there, *(binding for binding in plan.bindings if binding.job == job.key))

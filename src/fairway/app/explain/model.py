@@ -96,7 +96,11 @@ class Explanation(ExplanationStruct, frozen=True):
     queue: QueueStanding | None
     namespace: NamespaceStanding | None
     waiting: int
-    ready: int
+    """Pods without a place."""
+    allocated: int
+    """Pods that are on nodes."""
+    reserved: int
+    """Pods that wait with a place reserved or nominated for them."""
     minimum: int
     priority: int
     position: int = 0
