@@ -16,6 +16,7 @@ ROWS = {
     "stream": "tenants.stream",
     "hopeless": "hopeless.distinct",
     "elastic": "hopeless.elastic",
+    "actions": "hopeless.every_action",
     "trees": "trees.trees",
     "distinct": "shapes.distinct_requests",
     "claims": "hopeless.claims",

@@ -1,4 +1,4 @@
-"""The two policies that benchmarks run under: the same but for the score."""
+"""The policies that benchmarks run under: two that differ in the score, and one with every action."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ SCORES = {"binpack": "binpack", "least": "nodeorder"}
 """Best-fit, and least-allocated (with balance, as `nodeorder` has it by default)."""
 
 
-def policy_for(score: str) -> Policy:
+EVERY_ACTION = "enqueue, allocate, reserve, backfill, reclaim, preempt"
+
+
+def policy_for(score: str, actions: str = "enqueue, allocate, backfill") -> Policy:
     text = f"""
-actions: "enqueue, allocate, backfill"
+actions: "{actions}"
 tiers:
 - plugins: [{{name: priority}}, {{name: gang}}]
 - plugins: [{{name: drf}}, {{name: predicates}}, {{name: proportion}}, {{name: {SCORES[score]}}}]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from benchmarks.live.scene import Scene, group, growth, node, pod
+from benchmarks.live.tenants import small_cycles
+from benchmarks.policies import EVERY_ACTION, policy_for
 from fairway.api.kinds import ApiObject
 from fairway.api.meta import ObjectMeta
 from fairway.api.pods import ClaimVolume, Volume
@@ -18,12 +20,19 @@ def _nodes() -> Iterator[ApiObject]:
     return (node(index) for index in range(NODES))
 
 
-def distinct() -> None:
+def every_action() -> None:
+    """Tenants, and pods that fit nowhere, under a policy with all actions."""
+    small_cycles(EVERY_ACTION)
+    distinct(EVERY_ACTION)
+
+
+def distinct(actions: str = "enqueue, allocate, backfill") -> None:
     """One new pod among n pods that fit nowhere, no two of one request."""
+    policy = policy_for("binpack", actions)
 
     def scene(waiting: int) -> Scene:
         pods = (pod(f"large-{index}", f"{100_000 + index}m") for index in range(waiting))
-        return Scene([*_nodes(), *pods], pod("new"))
+        return Scene([*_nodes(), *pods], pod("new"), policy)
 
     growth("hopeless distinct pods", scene, [250, 500, 1_000, 2_000, 4_000], step=STEP, over_none=OVER_NONE)
 

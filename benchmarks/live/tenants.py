@@ -29,10 +29,10 @@ def tenant(index: int, queues: int, namespaces: int) -> dict[str, str]:
     return {"queue": f"queue-{namespace % queues:04}", "namespace": f"team-{namespace:04}"}
 
 
-def small_cycles() -> None:
+def small_cycles(actions: str = "enqueue, allocate, backfill") -> None:
     """An empty cycle, and one with a new pod."""
-    sizes = [(1, 1), (100, 1_000), (1_000, 1_000)]
-    scenes = [Scene(cluster(*size), event) for event in (None, pod("new", **tenant(7, 1, 1))) for size in sizes]
+    sizes, policy = [(1, 1), (100, 1_000), (1_000, 1_000)], policy_for("binpack", actions)
+    scenes = [Scene(cluster(*size), event, policy) for event in (None, pod("new", **tenant(7, 1, 1))) for size in sizes]
     with quiet():
         times = medians([scene.cycle for scene in scenes], 25)
     for title, base in (("an empty cycle", 0), ("one new pod", 3)):

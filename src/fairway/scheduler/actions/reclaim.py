@@ -5,6 +5,7 @@ from __future__ import annotations
 from fairway.api.arguments import EvictionArguments
 from fairway.api.settings import Arguments
 from fairway.scheduler.eviction.evict import evict_for_claimants
+from fairway.scheduler.eviction.hopeless import Hopeless
 from fairway.scheduler.eviction.reclaiming import ReclaimEntitlement
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
@@ -14,6 +15,8 @@ from fairway.state.queues import Amounts
 def reclaim(session: Session, arguments: Arguments) -> None:
     assert isinstance(arguments, EvictionArguments)
     session.accounts.compute_deserved()
+    if Hopeless(session, arguments).is_all():
+        return
     rich = [account for account in session.accounts.queues.values() if account.is_above_deserved()]
     poor = {
         account.name

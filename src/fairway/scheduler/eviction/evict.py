@@ -14,6 +14,7 @@ from fairway.scheduler.eviction.budgets import DisruptionBudgets
 from fairway.scheduler.eviction.claim import EvictionClaim, Found, Settled
 from fairway.scheduler.eviction.claimants import Claimants, claimed_tasks
 from fairway.scheduler.eviction.entitlement import Entitlement
+from fairway.scheduler.eviction.hopeless import Hopeless
 from fairway.scheduler.eviction.index import VictimIndex, victim_index
 from fairway.scheduler.eviction.settlement import settle
 from fairway.scheduler.eviction.terminating import TerminatingCapacity
@@ -41,7 +42,10 @@ def evict_for_claimants(
     """Let every waiting job (of these queues), in order, make the capacity that it is entitled to."""
     session.accounts.compute_deserved()
     resume(session)
-    evictor = _Evictor(session, arguments, entitlement)
+    hopeless = Hopeless(session, arguments)
+    if hopeless.is_all():
+        return
+    evictor = _Evictor(session, arguments, entitlement, hopeless)
     claimants = Claimants(session, arguments, queues)
     order = Order(session.order, list(claimants))
     while order:
@@ -62,8 +66,11 @@ def evict_for_claimants(
 class _Evictor:
     """Makes capacity for one claimant after the other."""
 
-    def __init__(self, session: Session, arguments: EvictionArguments, entitlement: EntitlementFor) -> None:
+    def __init__(
+        self, session: Session, arguments: EvictionArguments, entitlement: EntitlementFor, hopeless: Hopeless
+    ) -> None:
         self._session = session
+        self._hopeless = hopeless
         self._arguments = arguments
         self._entitlement = entitlement
         self._budgets = DisruptionBudgets(session.state)
@@ -76,6 +83,8 @@ class _Evictor:
             return False  # it has just lost what it had
         tasks = claimed_tasks(self._session, job)
         if not tasks or not self._is_worth_it(job, tasks):
+            return False
+        if any(self._hopeless.exceeds(task.shape) for task in tasks) and self._hopeless.are_silent:
             return False
         gang = [0] * len(job.queue.allocated)
         for task in tasks:

@@ -80,6 +80,10 @@ class Parking:
             self._new_row(template, shape) for shape in {run.shape: None for run in template.runs}
         ]
 
+    def all_exceed(self, amounts: list[int]) -> bool:
+        """Whether each task of all that is parked requests more of something than this."""
+        return bool((self._needs > np.array(amounts, dtype=np.int64)).any(axis=1).all())
+
     def _begin(self, waiting: WaitingIndex, dimensions: int) -> None:
         """Look at everything again."""
         self.active = dict.fromkeys(waiting.templates_in_use())
