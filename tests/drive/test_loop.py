@@ -190,6 +190,25 @@ def test_a_cycle_for_reasons_delays_no_event() -> None:
     assert given.times[:4] == [0, 100_000, SECOND, SECOND + 10_000]
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_a_world_that_answers_later_gets_the_changes_before_listeners_work(first: bool) -> None:
+    told: list[str] = []
+
+    class Telling(Collecting):
+        def carry_out(self, changes: Sequence[Change]) -> None:
+            told.append("written")
+
+        def decided(self, cycle: Cycle) -> None:
+            told.append("told")
+
+    clock, world = Clock(), Telling()
+    loop = SchedulerLoop(world, clock, policy(), listeners=[world], writes_first=first)
+    loop.seen(node("n1", cpu=1))
+    loop.seen(pod("a", cpu=1))
+    clock.advance(0)
+    assert told == (["written", "told"] if first else ["told", "written"])
+
+
 def test_a_plan_that_no_reader_holds_is_not_worked_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reasons cost more than decisions: a plan whose reader has let go of it is forgotten, not frozen."""
     frozen: list[Plan] = []

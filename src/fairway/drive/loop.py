@@ -34,7 +34,7 @@ Stopwatch = Callable[[], int]
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """One decision, as listeners are told of it before it is carried out."""
+    """One decision, as listeners are told of it."""
 
     number: int
     now: Micros
@@ -51,7 +51,7 @@ class Listener(Protocol):
         """The state was told these events."""
 
     def decided(self, cycle: Cycle) -> None:
-        """A plan was made and is about to be carried out."""
+        """A plan was made. The state is still the one that it was decided on."""
 
     def refused(self, change: Change, why: str) -> None:
         """The world did not make a change."""
@@ -118,7 +118,11 @@ class SchedulerLoop:
         listeners: Iterable[Listener] = (),
         stopwatch: Stopwatch = time.perf_counter_ns,
         makes_claims: bool = True,
+        writes_first: bool = False,
     ) -> None:
+        """With `writes_first` a plan is carried out before listeners are told of it, so that they delay no binding:
+        for a world that answers later only.
+        """
         self.store = ObjectStore()
         self.state = ClusterState() if state is None else state
         self.policy = policy
@@ -132,6 +136,7 @@ class SchedulerLoop:
         self._registry = registry
         self._stopwatch = stopwatch
         self._makes_claims = makes_claims
+        self._writes_first = writes_first
         self._start = timer.now()
         self._leads = True
         self._must_decide = True
@@ -267,9 +272,11 @@ class SchedulerLoop:
         if cycle.has_reasons:
             self._explained = cycle.now
         self.store.sent(cycle.changes)
+        if cycle.changes and self._writes_first:
+            self._world.carry_out(cycle.changes)
         for listener in self.listeners:
             listener.decided(cycle)
-        if cycle.changes:
+        if cycle.changes and not self._writes_first:
             self._world.carry_out(cycle.changes)
 
     def _plan_next(self, now: Micros) -> None:

@@ -113,6 +113,7 @@ class LiveScheduler(KubeProgram):
             rhythm=Rhythm(min_interval=int(settings.min_interval * SECOND)),
             listeners=[self._observer],
             makes_claims=False,
+            writes_first=True,
         )
         self._scheduler.lead(False)
         self._gangs = GangGuard(
