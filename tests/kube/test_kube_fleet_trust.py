@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -15,6 +11,7 @@ from fairway.app.live.settings import LeaderElection
 from fairway.kube.install.bundle import objects
 from fairway.kube.install.options import InstallOptions
 from kube.cluster import eventually
+from kube.fleet_process import FleetProcess
 from kube.history import DirectClient, History
 from kube.hub import Hub, LiveFleet
 from kube.ocm import GROUP
@@ -60,24 +57,6 @@ def test_a_requirement_that_no_cluster_reports_says_so(hub: Hub) -> None:
         found = eventually(lambda: hub.condition("p"))
         assert found[:2] == ("False", "NoManagedClusterMatched")
         assert "InsufficientFree: example.com/quantum: 0 available, 1 required" in found[2]
-
-
-class FleetProcess:
-    """`fairway fleet` as operators start it."""
-
-    def __init__(self, hub: Hub) -> None:
-        self._command = [sys.executable, "-m", "fairway.cli.main", "fleet", "--no-leader-elect", "--http-address", ""]
-        self._command += ["--kubeconfig", str(hub.plane.kubeconfig()), "--min-interval", "0.01"]
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> None:
-        quiet = subprocess.DEVNULL
-        self._process = subprocess.Popen(self._command, stdin=quiet, stdout=quiet, stderr=quiet)
-
-    def kill(self) -> None:
-        if self._process is not None and self._process.poll() is None:
-            os.kill(self._process.pid, signal.SIGKILL)
-            self._process.wait(30)
 
 
 def test_kill_9_while_clusters_move_between_slices_leaves_no_gap_and_the_next_start_ends_it(hub: Hub) -> None:
