@@ -24,6 +24,7 @@ from fairway.api.kinds import ApiObject, Kind, ObjectKey
 from fairway.api.pods import Pod
 from fairway.api.scheduling import MAX_QUEUE_DEPTH, Queue
 from fairway.api.shape import Finding, Path, describe, fit, path_text
+from fairway.api.sharing import SharedParts
 from fairway.api.sources import read_sources
 from fairway.api.templates import expand, is_expanded, is_template
 from fairway.api.unknown_fields import unknown_fields
@@ -119,6 +120,7 @@ class _Collector:
         self._strict = strict
         self._unknown_seen: dict[tuple[str, str], _UnknownField] = {}
         self._objects: list[ApiObject] = []
+        self._parts = SharedParts()
         self._places: dict[ObjectKey, tuple[Document, Path]] = {}
         self._unread: Counter[tuple[str, str]] = Counter()
         self._expanded = 0
@@ -278,7 +280,7 @@ class _Collector:
         here = document, path
         place = self._places.setdefault(key, here)
         if place is here:
-            self._objects.append(obj)
+            self._objects.append(self._parts.pod(obj) if isinstance(obj, Pod) else obj)
         else:
             self._problem(document, (*path, "metadata", "name"), _repeated(key, *place))
 
