@@ -161,6 +161,8 @@ steps = st.one_of(
     st.tuples(st.just("edit"), owners, st.lists(names, max_size=2, unique=True)),
     st.tuples(st.just("lose"), st.integers(0, 6)),
     st.tuples(st.just("crash")),
+    st.tuples(st.just("depose")),
+    st.tuples(st.just("elect")),
     st.tuples(st.just("cut")),
     st.tuples(st.just("heal")),
     st.tuples(st.just("work")),
@@ -188,6 +190,10 @@ def play(hub: HubStage, step: tuple[Any, ...]) -> None:
         case ("crash",):
             if not hub.cut:
                 hub.start()
+        case ("depose",):
+            hub.loop.lead(False)
+        case ("elect",):
+            hub.loop.lead(True)
         case ("cut",):
             hub.cut = True
         case ("heal",):
@@ -204,6 +210,7 @@ def test_the_books_balance_after_any_history(story: list[tuple[Any, ...]]) -> No
         play(hub, step)
         hub.loop.state.check()
     hub.fails_at = None
+    hub.loop.lead(True)
     hub.heal()
     hub.settle()
     state = hub.loop.state
@@ -247,3 +254,19 @@ def recorded(server: FakeServer) -> dict[tuple[str, str], str]:
         for chosen, entry in json.loads(one.metadata.annotations.get(LEDGER, "{}")).items():
             found[chosen, owner] = entry["cpu"]
     return found
+
+
+def test_what_was_decided_before_the_lease_was_lost_is_not_written_after_it() -> None:
+    hub = HubStage()
+    hub.put(cluster("c0", {"cpu": "20"}))
+    hub.put(placement("p0", numberOfClusters=1))
+    hub.cut = True
+    hub.work()  # decided, and no answer came
+    assert hub.waiting
+    hub.loop.lead(False)
+    hub.cut = False
+    hub.work()
+    assert hub.server.objects == {}
+    hub.loop.lead(True)
+    hub.settle()
+    assert hub.server.chosen == {"c0"}

@@ -132,3 +132,20 @@ def test_a_slice_belongs_to_the_placement_in_its_name_whatever_its_label_says() 
 def test_slices_are_in_the_order_of_their_numbers() -> None:
     found = in_order(slices(*[piece(number, "a") for number in (10, 9, 2)]))
     assert [one.metadata.name for one in found] == ["p-decision-2", "p-decision-9", "p-decision-10"]
+
+
+def test_a_publication_that_was_withdrawn_writes_nothing_more() -> None:
+    server = FakeServer(piece(1, "a"))
+    publication = Publication(VERSION, PLACEMENT, server.slices, slices(piece(1, "b"), piece(2, "c")))
+    asked = []
+
+    def losing_the_lease(request: ApiRequest) -> ApiAnswer:
+        asked.append(request.method)
+        publication.withdraw()
+        return server(request)
+
+    assert run(publication, losing_the_lease).result is WriteResult.REFUSED
+    count = len(asked)
+    assert run(publication, losing_the_lease).result is WriteResult.REFUSED
+    assert len(asked) == count
+    assert "b" not in server.chosen  # its write came after the lease was lost

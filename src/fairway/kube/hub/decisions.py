@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -94,8 +95,19 @@ class Publication:
         self._placement = placement
         self._seen = seen
         self._tried = False
+        self._withdrawn = threading.Event()
+
+    def withdraw(self) -> None:
+        """Write nothing more: another leader may have decided meanwhile. Any thread may call it."""
+        self._withdrawn.set()
+
+    @property
+    def is_withdrawn(self) -> bool:
+        return self._withdrawn.is_set()
 
     def script(self) -> Script:
+        if self._withdrawn.is_set():
+            return refused("withdrawn")
         before = dict(self._seen)
         if self._tried:
             listed = yield from self._list()
@@ -104,6 +116,8 @@ class Publication:
             before = listed
         self._tried = True
         for write in writes(before, tuple(self.wanted.values()), self._placement):
+            if self._withdrawn.is_set():
+                return refused("withdrawn")
             ending = yield from self._one(write, before.get(write.name))
             if ending is not DONE:
                 return ending

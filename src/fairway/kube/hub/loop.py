@@ -127,6 +127,8 @@ class FleetLoop:
             self._reports.look_at_all(self.state)
             self._wake()
             return
+        for desk in self._desks.values():
+            _withdraw(desk)
         self._desks.clear()
         self._foreign.clear()
         self._unwritten.clear()
@@ -210,7 +212,7 @@ class FleetLoop:
                 return
         if isinstance(thing, Placement):
             key = (thing.metadata.namespace, thing.metadata.name)
-            self._desks.pop(key, None)
+            _withdraw(self._desks.pop(key, None))
             self._throttle.forget(("Placement", *key))
         if isinstance(thing, ManagedCluster):
             self._reports.gone(thing)
@@ -294,7 +296,8 @@ class FleetLoop:
                 self.store.seen(thing)
             elif last is not None:
                 self.store.gone(last)
-        self._observer.published(key, ending)
+        if not publication.is_withdrawn:
+            self._observer.published(key, ending)
         desk = self._desks.get(key)
         if desk is not None and desk.under_way is publication:
             desk.under_way = None
@@ -314,3 +317,9 @@ class FleetLoop:
 
     def _version_of(self, kind: str) -> str:
         return self._versions.get(kind) or PLACEMENTS
+
+
+def _withdraw(desk: PlacementDesk | None) -> None:
+    """What was decided no longer counts: a try that still waits must not write it over what others decide."""
+    if desk is not None and desk.under_way is not None:
+        desk.under_way.withdraw()
