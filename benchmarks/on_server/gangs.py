@@ -33,7 +33,7 @@ async def measure(cluster: BenchCluster, nodes: int, pods: int) -> None:
     await watch.start()
     program = await programs.fairway(cluster.plane)
     try:
-        await watch.wait_for(pods)
+        await program.until(watch.wait_for(pods))
         spent = program.cpu()
         wanted = await _requested(cluster)
         shown = await _shown(cluster, wanted)

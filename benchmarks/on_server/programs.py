@@ -7,9 +7,11 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from benchmarks.on_server.cluster import NAMESPACE, SCHEDULER
 from kube.controlplane.build import cache_folder
@@ -22,9 +24,11 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 class Program:
     """A process that is running."""
 
-    def __init__(self, process: asyncio.subprocess.Process, drain: asyncio.Task[None]) -> None:
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stderr is not None
         self._process = process
-        self._drain = drain
+        self._last: deque[bytes] = deque(maxlen=20)
+        self._drain = asyncio.create_task(self._read(process.stderr))
         self.first = 0.0
         """Seconds of processor time when it was ready to begin: its imports."""
         self.first_memory = 0
@@ -41,6 +45,21 @@ class Program:
         """Bytes that are resident."""
         return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * _PAGE
 
+    async def until(self, done: Coroutine[Any, Any, None]) -> None:
+        """Wait for something that the program does; RuntimeError if it ends in between, and not well."""
+        work, end = asyncio.create_task(done), asyncio.create_task(self._process.wait())
+        await asyncio.wait({work, end}, return_when=asyncio.FIRST_COMPLETED)
+        if not work.done() and self._process.returncode:
+            work.cancel()
+            await self._drain
+            raise RuntimeError(f"it ended with {self._process.returncode}:\n" + b"".join(self._last).decode())
+        await work
+        end.cancel()
+
+    async def _read(self, stream: asyncio.StreamReader) -> None:
+        while line := await stream.readline():
+            self._last.append(line)
+
     async def stop(self) -> None:
         with suppress(ProcessLookupError):
             self._process.terminate()
@@ -49,23 +68,18 @@ class Program:
 
 
 async def start(command: Sequence[str], *, waits_for_line: bool = False) -> Program:
-    """What it writes to standard error goes nowhere; with `waits_for_line` it is ready when it has written a line."""
+    """With `waits_for_line` it is ready when it has written a line to standard error."""
     process = await asyncio.create_subprocess_exec(
-        *command, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE
+        *command, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE, limit=1 << 20
     )
     assert process.stderr is not None
     if waits_for_line:
         await process.stderr.readline()
-    program = Program(process, asyncio.create_task(_drained(process.stderr)))
+    program = Program(process)
     if waits_for_line:
         program.first = cpu_of(process.pid)
         program.first_memory = program.memory()
     return program
-
-
-async def _drained(stream: asyncio.StreamReader) -> None:
-    while await stream.read(1 << 16):
-        pass
 
 
 async def fairway(plane: ControlPlane, *flags: str, scheduler: str = SCHEDULER) -> Program:

@@ -59,7 +59,7 @@ async def _once(cluster: BenchCluster, row: Row, pods: int) -> Rate:
     await watch.start()
     program = await row.start()
     try:
-        await watch.wait_for(pods)
+        await program.until(watch.wait_for(pods))
         spent = program.cpu()
     finally:
         await program.stop()
