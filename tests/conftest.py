@@ -1,7 +1,7 @@
 """What holds for all tests: `support` is importable from every folder, and no property test looks at the clock.
 
 Where a submission is checked (`CI` is set) the examples are the same in every run: a new example that fails there would
-stop somebody whose change has nothing to do with it. Everywhere else they are drawn anew.
+stop a change that has nothing to do with it. Everywhere else they are drawn anew.
 
 A shell starts what runs in the background with SIGINT ignored, and programs inherit that: tests that press Ctrl-C would
 wait forever.

@@ -67,7 +67,7 @@ def test_a_run_that_cannot_be_spared_has_no_known_end() -> None:
     assert texts(said, "ends") == ["wait for the end of default/other (its end is not known)"]
 
 
-def test_those_who_start_with_the_next_cycle_count_as_running() -> None:
+def test_those_that_start_with_the_next_cycle_count_as_running() -> None:
     """Two wait for the room of one: the end of the first would let the second start."""
     waiting = [pod("first", created=0, cpu=4), pod("second", created=1, cpu=4)]
     said = explained("second", node("n", cpu=4), waiting)

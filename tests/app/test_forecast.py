@@ -1,4 +1,4 @@
-"""When a job starts, by rolling decide forward: with known ends, behind others, and where nobody knows."""
+"""When a job starts, by rolling decide forward: with known ends, behind others, and where no end is known."""
 
 from typing import Any
 
@@ -51,7 +51,7 @@ def test_it_starts_when_enough_has_ended() -> None:
     assert found.text == f"starts at {after(40)} (in 40m) if nothing else arrives"
 
 
-def test_an_expected_run_time_that_nobody_enforces_makes_it_an_estimate() -> None:
+def test_an_expected_run_time_that_is_not_enforced_makes_it_an_estimate() -> None:
     there = since(pod("a", node="n", cpu=4, annotations=lasting("30m")), 600)
     found = foreseen("w", node("n", cpu=4), there, pod("w", cpu=4))
     assert (found.start, found.estimate) == (after(20), True)

@@ -114,7 +114,7 @@ def test_a_pod_that_is_made_anew_has_only_what_it_is_given_now() -> None:
     assert held(sandbox.state) == {"m/h0": [("a", 1)]}
 
 
-def test_explain_names_those_who_were_given_what_is_needed() -> None:
+def test_explain_names_those_that_were_given_what_is_needed() -> None:
     pods = [claiming("a-first", BY_TEMPLATE, created=0), claiming("b-second", BY_TEMPLATE, created=1)]
     said = explained("z", world(), pods, claiming("z", BY_NAME, created=2), with_policy=POLICY)
     assert [text.split(" (")[0] for text in texts(said, "ends")] == ["wait for the end of default/b-second"]

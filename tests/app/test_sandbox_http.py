@@ -1,4 +1,4 @@
-"""The sandbox's door: what it answers, and whom and what it turns away."""
+"""The sandbox's door: what it answers, and what it refuses."""
 
 import http.client
 import json

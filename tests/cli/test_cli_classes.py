@@ -37,7 +37,7 @@ def test_the_seeds_classes_load_as_they_stand_and_are_listed() -> None:
     assert "40GBPS is read as bits per second" in result.err
 
 
-def test_the_table_shows_classes_and_who_holds_their_devices(tmp_path: Path) -> None:
+def test_the_table_shows_classes_and_which_pods_have_their_devices(tmp_path: Path) -> None:
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",

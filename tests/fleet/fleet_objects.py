@@ -124,13 +124,13 @@ def chosen(plan: FleetPlan) -> dict[str, list[str]]:
 
 
 def scores(outcome: Outcome) -> dict[str, int | None]:
-    """The points of everybody who was scored."""
+    """The points of every cluster that was scored."""
     scored = {item.cluster: item.score for item in outcome.decisions}
     return scored | {item.cluster: item.score for item in outcome.filtered if item.score is not None}
 
 
 def reasons(outcome: Outcome) -> dict[str, tuple[str, str]]:
-    """Filter and reason of everybody who was not chosen."""
+    """Filter and reason of every cluster that was not chosen."""
     return {item.cluster: (item.filter, item.reason) for item in outcome.filtered}
 
 

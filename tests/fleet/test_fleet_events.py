@@ -85,7 +85,7 @@ def test_only_those_an_event_can_concern_are_decided_again(
     assert affected(state) == set()
 
 
-def test_a_label_that_brings_a_cluster_in_concerns_those_who_select_it(state: FleetState) -> None:
+def test_a_label_that_brings_a_cluster_in_concerns_those_that_select_it(state: FleetState) -> None:
     state.upsert(cluster("b", {"cpu": "2", "memory": "2Gi"}, labels={"env": "prod"}))
     assert chosen(run(state)) == {"ns/prod": ["a", "b"]}
 
@@ -97,7 +97,7 @@ def test_a_cluster_that_is_not_selected_does_not_concern(state: FleetState) -> N
     assert affected(state) == {"cpu"}
 
 
-def test_another_decision_concerns_those_who_weigh_balance() -> None:
+def test_another_decision_concerns_those_that_weigh_balance() -> None:
     state = fleet(
         *map(cluster, "ab"),
         placement("balanced", prioritizerPolicy=exact("Balance"), numberOfClusters=1),
@@ -202,7 +202,7 @@ changes = st.lists(
 @settings(max_examples=60)
 @given(changes)
 def test_deciding_the_affected_is_as_good_as_deciding_all(events: list[tuple[str, str, int]]) -> None:
-    """Nobody who was not affected would have been decided otherwise."""
+    """No placement that was not affected would have been decided otherwise."""
     specs: dict[str, dict[str, Any]] = {
         "cpu": {"prioritizerPolicy": exact("ResourceAllocatableCPU", "Steady"), "numberOfClusters": 1},
         "label": {"prioritizerPolicy": STATIC, "predicates": selecting(on="1")},
@@ -256,7 +256,7 @@ def test_an_expression_looks_at_everything() -> None:
     assert chosen(run(state)) == {"ns/p": ["a"]}
 
 
-def test_usage_concerns_those_who_divide_by_room() -> None:
+def test_usage_concerns_those_that_divide_by_room() -> None:
     free = {"type": "Free", "perReplica": {"cpu": "1"}}
     state = fleet(
         *(cluster(name, free={"cpu": "2"}) for name in "ab"),
@@ -268,7 +268,7 @@ def test_usage_concerns_those_who_divide_by_room() -> None:
     assert {item.cluster: item.replicas for item in outcome.decisions} == {"a": 3, "b": 1}
 
 
-def test_a_cluster_that_begins_to_report_concerns_those_who_need_room() -> None:
+def test_a_cluster_that_begins_to_report_concerns_those_that_need_room() -> None:
     """That nothing is free is another answer than that nothing is known."""
     state = fleet(cluster("a"), placement(prioritizerPolicy=STATIC, requirements={"cpu": "1"}))
     unknown = reasons(run(state).outcomes[0])["a"][1]
@@ -279,7 +279,7 @@ def test_a_cluster_that_begins_to_report_concerns_those_who_need_room() -> None:
     assert reasons(run(state).outcomes[0])["a"][1] == unknown
 
 
-def test_room_that_is_returned_concerns_those_who_need_it() -> None:
+def test_room_that_is_returned_concerns_those_that_need_it() -> None:
     needs = {"prioritizerPolicy": STATIC, "numberOfClusters": 1, "requirements": {"cpu": "3"}}
     state = fleet(cluster("a", free={"cpu": "4"}), placement("first", **needs), placement("second", **needs))
     assert chosen(run(state)) == {"ns/first": ["a"], "ns/second": []}
@@ -297,7 +297,7 @@ def test_room_that_is_returned_is_there_for_the_rest_of_the_run() -> None:
     assert chosen(run(state)) == {"ns/first": ["a"], "ns/second": ["a"]}
 
 
-def test_the_most_used_cluster_concerns_all_who_weigh_balance() -> None:
+def test_the_most_used_cluster_concerns_all_that_weigh_balance() -> None:
     """Balance is relative to the most used cluster, wherever that is."""
     state = fleet(
         cluster("a", labels={"on": "1"}),

@@ -60,7 +60,7 @@ class Books(RuleBasedStateMachine):
                 self.state.delete(self.objects.pop(key))
 
     @rule(name=placements, chosen=st.lists(clusters, unique=True))
-    def somebody_writes_a_decision(self, name: str, chosen: list[str]) -> None:
+    def another_client_writes_a_decision(self, name: str, chosen: list[str]) -> None:
         self._put("slice", decision(name, chosen))
 
     @rule()

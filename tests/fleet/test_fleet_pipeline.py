@@ -98,7 +98,7 @@ def test_placements_are_decided_in_order_each_seeing_the_earlier() -> None:
     assert list(chosen(plan).items()) == [("a/y", ["1"]), ("a/z", ["2"]), ("b/x", ["3"])]
 
 
-def test_balance_is_at_rest_once_everybody_has_seen_everybody() -> None:
+def test_balance_is_at_rest_once_every_placement_has_seen_the_others() -> None:
     state = fleet(*map(cluster, "12"), *(placement(name, numberOfClusters=1) for name in "abcd"))
     first = chosen(run(state))
     assert first == {"ns/a": ["1"], "ns/b": ["2"], "ns/c": ["1"], "ns/d": ["2"]}

@@ -81,7 +81,7 @@ def test_requirements_dropped_or_lowered_are_returned_too() -> None:
     assert entries(state) == {}
 
 
-def test_room_taken_by_others_is_told_and_nobody_is_moved() -> None:
+def test_room_taken_by_others_is_told_and_no_placement_is_moved() -> None:
     state = fleet(roomy("one"), roomy("two"), placement(numberOfClusters=1, **NEEDS))
     assert chosen(run(state)) == {"ns/p": ["one"]}
     state.upsert(roomy("one", cpu="3"))

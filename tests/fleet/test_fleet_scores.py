@@ -169,7 +169,7 @@ def test_a_score_is_between_worst_and_best(given: list[int], data: st.DataObject
     st.integers(0, 4),
     st.permutations(range(9)),
 )
-def test_who_is_chosen_is_who_the_slow_cut_chooses(
+def test_the_chosen_are_those_that_the_slow_cut_chooses(
     points: list[int], before: set[int], count: int | None, gain: int, names: list[int]
 ) -> None:
     """Names in another order than slots; not all clusters have passed."""

@@ -26,7 +26,7 @@ def labels(slice: PlacementDecision) -> tuple[str, str, str]:
     )
 
 
-def test_nobody_chosen_is_one_empty_slice() -> None:
+def test_no_chosen_cluster_is_one_empty_slice() -> None:
     [slice] = decide(placement()).slices
     assert (slice.metadata.name, slice.metadata.namespace) == ("p-decision-1", "ns")
     assert slice.status.decisions == ()

@@ -53,7 +53,7 @@ def collection(thing: dict[str, Any]) -> str:
 def ask(
     plane: ControlPlane, method: str, path: str, body: Any = None, *, user: str = "", kind: str = "application/json"
 ) -> Any:
-    """As an administrator, or as a user whom the administrator plays (`system:serviceaccount:...` with its groups)."""
+    """As an administrator, or as a user that the administrator plays (`system:serviceaccount:...` with its groups)."""
     headers = {"Authorization": f"Bearer {plane.tokens['admin']}", "Content-Type": kind}
     request = urllib.request.Request(
         plane.url + path, None if body is None else json.dumps(body).encode(), headers, method=method

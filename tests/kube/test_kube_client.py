@@ -55,7 +55,7 @@ async def error_of(client: ApiClient) -> ApiError:
     return caught.value
 
 
-def test_a_request_carries_its_body_its_type_and_who_asks() -> None:
+def test_a_request_carries_its_body_its_type_and_the_user_agent() -> None:
     seen: list[tuple[str, str, str, str, bytes]] = []
 
     async def handle(request: web.Request) -> web.Response:

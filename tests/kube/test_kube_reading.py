@@ -183,7 +183,7 @@ def test_K1_a_watch_goes_on_from_where_it_broke_off(cluster: Cluster) -> None:
 
 
 def test_K1_a_version_that_is_too_old_is_listed_again_and_the_difference_counts(cluster: Cluster) -> None:
-    """410 Gone: objects that went while nobody watched are gone, those that came are there."""
+    """410 Gone: objects that went while there was no watch are gone, those that came are there."""
     for name in ("stays", "goes"):
         cluster.pod(name)
     with Reading(cluster, kind_of("Pod")) as reading:

@@ -137,7 +137,7 @@ def test_a_recorded_cluster_is_decided_alike_and_holds_no_secret(config: str, tm
     assert "secret.json" not in {path.name for path in (out / "objects").iterdir()}
 
 
-def test_a_user_whom_the_server_does_not_know_is_told(plane: ControlPlane, config: str) -> None:
+def test_a_user_that_the_server_does_not_know_is_told(plane: ControlPlane, config: str) -> None:
     found = json.loads(Path(config).read_text())
     found["users"][0]["user"] = {"token": "not-a-token"}
     path = plane.folder / "unknown.kubeconfig"

@@ -192,7 +192,7 @@ def evict(made: Pod, uid: str = "") -> Evict:
     return Evict(("Pod", SPACE, name), uid or made.metadata.uid, eviction, NOW)
 
 
-def test_a_victim_says_for_whom_and_by_which_rule(sent: Sent) -> None:
+def test_a_victim_says_for_which_job_and_by_which_rule(sent: Sent) -> None:
     made = running(sent, "victim")
     assert sent.carry_out(evict(made)).result == WriteResult.DONE
     found = stored(sent, "pods", "victim")

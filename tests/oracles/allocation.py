@@ -60,7 +60,7 @@ class Allocation:
     # -- the loop ---------------------------------------------------------------------------------------------
 
     def _pass(self, jobs: list[Job], *, lending: bool) -> list[Job]:
-        """Steps until nobody can take one; returns those who only were not allowed to."""
+        """Steps until no job can take one; returns those that only were not allowed to."""
         next_in_class, deferred = list(jobs), []
         while next_in_class:
             job = min(next_in_class, key=lambda job: self.key(job, next_in_class))

@@ -139,13 +139,13 @@ class Places:
             return all(self._means(task, term, other) for term in terms)
 
         everywhere = self._cluster.nodes.values()
-        anybody = any(
+        exists = any(
             is_meant(other)
             for term in terms
             for somewhere in everywhere
             for other in self._in_domain(somewhere, term.topology_key)
         )
-        if is_meant(task) and not anybody:
+        if is_meant(task) and not exists:
             return True
         return all(any(map(is_meant, self._in_domain(node, term.topology_key))) for term in terms)
 

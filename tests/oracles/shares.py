@@ -19,7 +19,7 @@ class Share(NamedTuple):
 
 
 def divide(total: int, shares: list[Share]) -> dict[str, int]:
-    """Whole units for everybody: floors, then one each by largest remainder, then name."""
+    """Whole units for each: floors, then one each by largest remainder, then name."""
     exact = _exact(total, shares)
     floors = {name: int(amount) for name, amount in exact.items()}
     left = min(total, int(sum(exact.values()))) - sum(floors.values())

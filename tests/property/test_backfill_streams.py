@@ -80,7 +80,7 @@ def first_in_line(found: Stream, jobs: Sequence[Work], now: int) -> str | None:
 
 @settings(max_examples=examples(60), deadline=None)
 @given(nodes(), works(exact=False, unknown=True), st.sampled_from(["evict", "allow"]))
-def test_nobody_who_runs_ahead_makes_the_start_of_the_head_later(
+def test_no_job_that_runs_ahead_makes_the_start_of_the_head_later(
     sizes: list[int], jobs: list[Work], overrun: str
 ) -> None:
     found = stream(sizes, planning("easy", overrun=overrun), jobs)

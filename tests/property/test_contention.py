@@ -1,7 +1,7 @@
 """The promises of preempt, reclaim and reserve on random full clusters, one cycle at a time.
 
-No node is over-committed; victims are minimal, entitled by protections, and each is evicted for somebody who then gets
-the room; guarantees and disruption budgets are kept; reserved nodes take nobody new, and nothing is reserved while a
+No node is over-committed; victims are minimal, entitled by protections, and each is evicted for a claimant that gets
+the room; guarantees and disruption budgets are kept; reserved nodes take no new pod, and nothing is reserved while a
 more important job could run.
 """
 
@@ -210,8 +210,8 @@ def test_jobs_lose_their_surplus_or_everything(objects, policy):
 
 @some
 @given(contended(), evicting_policies())
-def test_every_eviction_has_somebody_who_gets_the_room(objects, policy):
-    """Victims are gone in the next cycle: then every claimant is bound, and nobody came between."""
+def test_every_eviction_has_a_claimant_that_gets_the_room(objects, policy):
+    """Victims are gone in the next cycle: then every claimant is bound, and no pod came between."""
     state = state_of(objects)
     plan = cycle(state, policy)
     assume(plan.evictions)
@@ -301,8 +301,8 @@ def _drf(policy: Any) -> dict[str, Any]:
 
 @some
 @given(contended(), all_actions(), st.data())
-def test_a_reserved_node_takes_nobody_new_but_its_own(objects, policy, data):
-    """One waiting pod has a node reserved; whatever the actions do, nobody else who asks for something comes there."""
+def test_a_reserved_node_takes_no_new_pod_but_its_own(objects, policy, data):
+    """One waiting pod has a node reserved; whatever the actions do, no other pod with requests comes there."""
     lone = [thing for thing in objects if isinstance(thing, Pod) and job_of(thing) == key_of(thing)]
     pending = [pod for pod in lone if not pod.spec.node_name]
     assume(pending)

@@ -1,5 +1,5 @@
 """The promises that hold for every cycle, on random full clusters where jobs reserve, preempt and reclaim: queues stay
-within their capability, gangs are whole, the bytes are the same in any order, and everybody who waits is told why.
+within their capability, gangs are whole, the bytes are the same in any order, and every job that waits is told why.
 """
 
 import json
@@ -100,7 +100,7 @@ def test_equal_inputs_give_equal_bytes_in_any_order_and_again(objects, policy, r
 
 @some
 @given(contended(), policies())
-def test_everybody_who_waits_is_told_why(objects, policy):
+def test_every_job_that_waits_is_told_why(objects, policy):
     state = state_of(objects)
     plan = cycle(state, policy)
     bound = {binding.pod for binding in plan.bindings}

@@ -114,7 +114,7 @@ def test_room_that_others_leave_is_the_claimants_until_it_is_bound(objects, poli
         for pod in nominees:
             since.setdefault(pod, second)
         note(f"{second}: {since}")
-        assert since.keys() == nominees, "somebody lost the room that was made for it"
+        assert since.keys() == nominees, "a nominee lost the room that was made for it"
         assert all(second <= begun + world.grace + 1 for begun in since.values())
 
 

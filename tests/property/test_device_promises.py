@@ -1,4 +1,4 @@
-"""Whatever the cluster, the classes and the pods: nothing is given twice, nobody waits who could be served, and the
+"""Whatever the cluster, the classes and the pods: nothing is given twice, no pod waits that could be served, and the
 order in which objects come makes no difference."""
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ POLICIES = [
 
 @settings(max_examples=60)
 @given(crowds(), st.permutations(NAMES), st.sampled_from(POLICIES))
-def test_renaming_never_changes_who_gets_what(objects: list[ApiObject], names: list[str], chosen: Policy):
+def test_renaming_never_changes_what_each_gets(objects: list[ApiObject], names: list[str], chosen: Policy):
     new = dict(zip(TEAMS, names, strict=True))
     back = {name: team for team, name in new.items()}
     before = decide(state_of(objects), chosen, NOW)

@@ -1,5 +1,5 @@
 """What the engine promises, on random clusters: nothing is over-committed, gangs are whole, the bytes are the same,
-everybody who waits is told why, and nothing is left idle that somebody could use.
+every job that waits is told why, and nothing is left idle that a job could use.
 """
 
 import json
@@ -100,7 +100,7 @@ def test_equal_inputs_give_equal_bytes_in_any_order_and_again(objects, policy, r
 
 @modest
 @given(clusters(), policies())
-def test_everybody_who_waits_has_a_reason_and_a_place_in_line(objects, policy):
+def test_every_job_that_waits_has_a_reason_and_a_place_in_line(objects, policy):
     state = state_of(objects)
     plan = decided(state, policy)
     bound = {binding.pod for binding in plan.bindings}
@@ -136,7 +136,7 @@ def test_what_queues_deserve_is_at_most_the_cluster_and_children_at_most_their_p
 
 @modest
 @given(clusters())
-def test_with_lending_nobody_waits_while_a_whole_task_would_fit(objects):
+def test_with_lending_no_job_waits_while_a_whole_task_would_fit(objects):
     lending = policy()
     plan = decided(state_of(objects), lending)
     after = carried_out(objects, plan)

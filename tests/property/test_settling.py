@@ -22,7 +22,7 @@ some = settings(
 
 
 def settle(objects: list[Any], policy: Policy) -> None:
-    """What was just bound may be somebody's victim: where there is eviction, the next look is another matter."""
+    """What was just bound may be a victim: where there is eviction, the next look is another matter."""
     evicts = any(policy.action(name) is not None for name in ("preempt", "reclaim"))
     world = World(objects, policy=policy)
     for second in (0, 1, 40, 41, 90):

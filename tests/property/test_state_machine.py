@@ -67,7 +67,7 @@ class StateHistory(RuleBasedStateMachine):
         narrow=clusters.sometimes,
     )
     def begin(self, node: ApiObject, kind: dict[str, Any], policy: Policy, narrow: bool) -> None:
-        """With `narrow` the scheduler has a name of its own, and most pods are somebody else's."""
+        """With `narrow` the scheduler has a name of its own, and most pods are another scheduler's."""
         self.policy = policy
         self.kinds = [kind]
         self.names = ["fairway"] if narrow else None

@@ -5,7 +5,7 @@ import pytest
 from fairway.state.cluster import Deleted, Upserted
 from support import objects as make
 from support.engine import bound, carry_out_bindings, decided, order, plan, policy, reasons, state_of, waiting
-from support.scenario import Scenario, nobody_waits, nothing_placed, only, placed, scenarios, waits
+from support.scenario import Scenario, nothing_placed, nothing_waits, only, placed, scenarios, waits
 
 NONE = policy(proportion={"lending": "none"})
 CAPACITY = policy(plugins=("priority", "gang", "drf", "predicates", "capacity", "nodeorder"))
@@ -152,7 +152,7 @@ SCENARIOS = (
         nodes=[make.node("n1", cpu=4)],
         queues=[make.queue("q1", deserved={"cpu": 1})],
         jobs=make.pods("a", 4, queue="q1", cpu=1),
-        expect=[nobody_waits, lambda plan: _warned(plan, "queue q1: spec.deserved is not used by proportion")],
+        expect=[nothing_waits, lambda plan: _warned(plan, "queue q1: spec.deserved is not used by proportion")],
     ),
     Scenario(
         "a queue of higher priority goes first",
@@ -275,10 +275,10 @@ SCENARIOS = (
         "a node without a pod count has no pod limit",
         nodes=[make.node("n1", cpu=1)],
         jobs=make.pods("p", 300),
-        expect=nobody_waits,
+        expect=nothing_waits,
     ),
     Scenario(
-        "what nobody has fits nowhere",
+        "what no node has fits nowhere",
         nodes=[make.node("n1", cpu=4)],
         jobs=[make.pod("p", cpu=1, gpu=1), make.pod("q", cpu=1)],
         expect=[only("q"), waits("p", "InsufficientResources", "0/1 nodes fit: 1 insufficient nvidia.com/gpu")],

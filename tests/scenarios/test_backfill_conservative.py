@@ -1,4 +1,4 @@
-"""backfill `conservative`: every waiting job is promised a start, and nobody behind makes it later."""
+"""backfill `conservative`: every waiting job is promised a start, and no job behind makes it later."""
 
 from support import engine
 from support.contention import DAY, notes, plan, waiting, waiting_gang
@@ -36,7 +36,7 @@ def test_promises_fill_the_gaps_that_earlier_ones_leave():
     }
 
 
-def test_nobody_may_delay_the_second_in_line_either():
+def test_no_job_may_delay_the_second_in_line_either():
     """Ten seconds of a cpu would not delay the head, but the one behind it. With easy that counts for nothing."""
     cluster = [node("n1", cpu=2), node("n2", cpu=2), busy("a", "n1", 30), busy("b", "n2", 20, cpu=1)]
     on_n1 = {"activeDeadlineSeconds": 99, "nodeSelector": {HOST: "n1"}}
@@ -59,7 +59,7 @@ def test_those_ahead_are_not_said_to_wait_for_those_behind():
     assert engine.waiting(found)["j1"].nodes == {"node(s) resource was(were) reserved": 1}
 
 
-def test_nor_those_who_have_no_start_in_sight_for_those_behind_them():
+def test_nor_those_that_have_no_start_in_sight_for_those_behind_them():
     cluster = [node("n1", cpu=2), node("n2", cpu=2), busy("a", "n1", 30), busy("b", "n2", 20, cpu=1)]
     on_n1 = {"activeDeadlineSeconds": 99, "nodeSelector": {HOST: "n1"}}
     jobs = [
@@ -89,7 +89,7 @@ def test_what_rests_on_a_soft_promise_is_soft():
 
 
 def test_a_run_that_may_go_on_is_promised_nothing_in_front_of_others():
-    """By its run time it would be gone before the head comes: nobody vouches for that."""
+    """By its run time it would be gone before the head comes: that is not sure."""
     policy = planning("conservative", overrun="allow")
     cluster = [node("n1", cpu=2), node("n2", cpu=2), busy("a", "n1", 30), busy("b", "n2", 10)]
     jobs = [waiting_gang("head", 2, cpu=2, **limited(50)), waiting("maybe", created=1, cpu=2, **lasting(5))]
@@ -97,7 +97,7 @@ def test_a_run_that_may_go_on_is_promised_nothing_in_front_of_others():
     assert found["maybe"].planned_start == at(DAY + 80)
 
 
-def test_through_time_everybody_starts_when_it_was_first_promised():
+def test_through_time_every_job_starts_when_it_was_first_promised():
     works = [
         Work("a", 0, run=10, stated=10, cpu=2),
         Work("b", 1, run=5, stated=5, cpu=4),

@@ -64,7 +64,7 @@ def test_a_short_job_may_use_promised_nodes_until_the_promise(run: int, starts: 
 
 
 def test_a_long_job_may_use_what_the_promise_does_not_need():
-    """n1 has four cpus, the head needs three of them later: one is nobody's."""
+    """n1 has four cpus, the head needs three of them later: one is free."""
     jobs = [
         head(cpu=3),
         waiting("long", created=1, cpu=1, **limited(9999)),
@@ -293,7 +293,7 @@ def test_a_rule_between_pods_that_is_broken_now_keeps_a_node_from_being_promised
 
 
 def test_a_head_that_its_share_does_not_allow_is_not_passed_by():
-    """With shares lent, the head is refused within its share first; nobody behind it may use the node meanwhile."""
+    """With shares lent, the head is refused within its share first; no job behind it may use the node meanwhile."""
     lent = planning("easy", plugins=("gang", "predicates", "proportion"))
     found = plan(
         node("n1", cpu=3),

@@ -146,7 +146,7 @@ def test_shortest_first_tries_those_behind_the_head_by_their_run_time():
     assert engine.bound(plan(cluster, jobs, policy=planning("easy", order="shortest"))) == {"j2": "n1"}
 
 
-def test_shortest_first_does_not_change_who_is_the_head():
+def test_shortest_first_does_not_change_which_job_is_the_head():
     jobs = [waiting("long", cpu=3, **limited(90)), waiting("short", created=1, cpu=3, **limited(5))]
     found = plan(node("n1", cpu=3), busy("r", "n1", 30), jobs, policy=planning("easy", order="shortest"))
     assert set(promises(found)) == {"long"}

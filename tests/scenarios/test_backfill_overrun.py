@@ -42,7 +42,7 @@ def test_what_it_held_is_no_longer_counted_to_its_queue():
     assert next(q for q in found.queues if q.name == "q").allocated["cpu"] == "0"
 
 
-def test_it_may_go_on_where_nobody_waits_for_its_room():
+def test_it_may_go_on_where_no_job_waits_for_its_room():
     cluster = [node("n1", cpu=2), node("n2", cpu=2), overdue(), busy("r", "n2", 30)]
     assert evicted(plan(cluster, policy=EASY)) == []
     elsewhere = head(spec={"activeDeadlineSeconds": 9, "nodeSelector": {"kubernetes.io/hostname": "n2"}})
@@ -97,7 +97,7 @@ def test_those_marked_never_to_be_evicted_stay():
     for mark in ({"fairway.dev/never-evict": "true"}, {"volcano.sh/preemptable": "false"}):
         found = plan(node("n1", cpu=2), overdue(annotations={**notes, **mark}), head(), policy=EASY)
         assert evicted(found) == []
-        assert promises(found)["head"].soft, "nobody sees to its end"
+        assert promises(found)["head"].soft, "its end is not enforced"
     guarded = annotated(queue("safe"), never_evict="true")
     found = plan(guarded, node("n1", cpu=2), overdue(queue="safe"), head(), policy=EASY)
     assert evicted(found) == []
@@ -142,7 +142,7 @@ def test_with_overrun_allow_a_deadline_still_ends_it():
     assert promises(found)["head"].planned_start == at(DAY + 10)
 
 
-def test_without_planning_ahead_nobody_is_evicted():
+def test_without_planning_ahead_no_pod_is_evicted():
     found = plan(node("n1", cpu=2), overdue(), head(), policy=planning("besteffort"))
     assert evicted(found) == []
 

@@ -64,7 +64,7 @@ def test_the_promise_of_a_gang_is_when_all_of_it_has_room():
     }
 
 
-def test_where_nobody_sees_to_the_end_of_runs_the_promise_is_soft():
+def test_where_runs_are_not_ended_in_time_the_promise_is_soft():
     run = running("a", "n1", started=DAY - 10, cpu=3, **lasting(40))
     soft = {
         mode: promises(plan(node("n1", cpu=3), run, starving(), policy=reserving(mode)))["big"].soft
@@ -90,7 +90,7 @@ def test_without_run_times_nothing_new_goes_on_a_reserved_node(mode: str):
         (limited(31), False),
         ({}, False),
     ],
-    ids=["ends for sure before it", "is evicted before it", "ends after it", "nobody knows"],
+    ids=["ends for sure before it", "is evicted before it", "ends after it", "has no known end"],
 )
 def test_a_short_job_may_use_a_reserved_node_until_the_promise(job: dict[str, Any], starts: bool):
     small = waiting("small", created=DAY, cpu=1, **job)
@@ -134,7 +134,7 @@ def test_a_promise_to_the_head_stays_clear_of_reservations():
     assert promises(found)["head"].planned_start == at(DAY + 30)
 
 
-def test_those_who_evict_do_not_take_a_reserved_node_that_has_a_promise():
+def test_those_that_evict_do_not_take_a_reserved_node_that_has_a_promise():
     policy = planning(
         "easy", RESERVE, ("preempt", {}), plugins=("priority", "gang", "conformance", "drf", "predicates")
     )

@@ -142,7 +142,7 @@ def test_a_weight_that_is_none_counts_as_one_with_a_warning(tmp_path):
     assert "resourcequota a/quota: volcano.sh/namespace.weight 'many' is not a whole number from 1 to" in result.err
 
 
-def test_a_pod_on_a_node_that_nobody_knows_holds_its_share_and_harms_nobody():
+def test_a_pod_on_a_node_that_is_not_known_holds_its_share_and_harms_nothing_else():
     made = plan(make.node("n1", cpu=2), make.pod("r", "a", node="ghost", cpu=1), make.pods("p", 2, cpu=1))
     assert len(made.bindings) == 2
     assert {row.namespace: row.allocated["cpu"] for row in made.namespaces} == {"a": "1", "default": "2"}

@@ -57,7 +57,7 @@ def test_a_budget_that_is_exceeded_only_on_some_devices_is_named_too() -> None:
 
 
 @pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
-def test_a_device_class_fails_for_those_alone_who_ask_for_it(bomb: str) -> None:
+def test_a_device_class_fails_for_those_alone_that_ask_for_it(bomb: str) -> None:
     hostile = made("DeviceClass", "bad", spec={"selectors": [{"cel": {"expression": bomb}}]})
     request = {"name": "r", "exactly": {"deviceClassName": "bad"}}
     found = plan(

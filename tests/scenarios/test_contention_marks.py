@@ -1,5 +1,5 @@
 """Marks on objects that decide who starves, who is evicted and what is reserved: what they may say, and what is said
-where nobody can understand them."""
+where they cannot be read."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def test_a_group_that_says_so_is_never_evicted(name, text):
 
 @pytest.mark.parametrize("name", ["fairway.dev/never-evict", PREEMPTABLE])
 @pytest.mark.parametrize("text", ["yes", "True", "", "0"])
-def test_a_mark_that_is_neither_true_nor_false_protects_nobody_and_is_reported(name, text):
+def test_a_mark_that_is_neither_true_nor_false_protects_no_pod_and_is_reported(name, text):
     found = plan(contended(marked(running("low", "n1", cpu=1), name, text)), policy=POLICY)
     assert evicted(found) == ["low"]
     assert found.warnings == (f"pod default/low: {name} {text!r} protects no pod, expected 'true' or 'false'",)

@@ -119,7 +119,7 @@ def test_boards_are_judged_apart() -> None:
     assert given(plan(on_node(*devices, counters=counters), two)) == {"p": ["a", "b"]}
 
 
-def test_what_is_allocated_already_decides_for_those_who_come_later() -> None:
+def test_what_is_allocated_already_decides_for_those_that_come_later() -> None:
     devices = [partition("a", "mig"), partition("b", "vgpu"), partition("c", "mig")]
     taken = claim("held", exactly(), status=allocated("held", "n1", "a"))
     later = [template("t", exactly()), [claiming(f"p{i}", template="t", created=i) for i in range(2)]]

@@ -140,7 +140,7 @@ def test_constraints_over_attributes() -> None:
     assert given(plan(node, apart, claiming("p", "c"))) == {"p": [("x", "a"), ("y", "b")]}
 
 
-def test_taints_keep_away_those_who_do_not_tolerate_them() -> None:
+def test_taints_keep_away_those_that_do_not_tolerate_them() -> None:
     tainted = {**gpu("a"), "taints": [{"key": "broken", "value": "fan", "effect": "NoExecute"}]}
     node = [device_node("n1"), resource_slice("s1", "n1", tainted)]
     assert reasons(plan(node, claim("c", exactly()), claiming("p", "c"))) == {"p": "DeviceUnavailable"}
@@ -319,7 +319,7 @@ def test_a_claim_may_have_two_parts_of_one_device() -> None:
     assert device_ledger(state).nodes[0].free.shares == {}
 
 
-# -- claims among those who wait and those who hold ------------------------------------------------------
+# -- claims among those that wait and those that hold ------------------------------------------------------
 
 
 URGENT = [made("PriorityClass", "urgent", value=100)]
@@ -437,7 +437,7 @@ def test_an_extended_resource_name_is_said_not_to_be_served() -> None:
 
 
 def test_who_has_alternatives_of_different_kinds_does_not_lose_its_place_in_line() -> None:
-    """As long as nobody knows which kind it will be, it counts as none: two do not ask for more than there is."""
+    """As long as it is not known which kind it will be, it counts as none: two do not ask for more than there is."""
     kinds = ("little", "large")
     found = decided(
         state_of(

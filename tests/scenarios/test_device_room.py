@@ -54,7 +54,7 @@ def test_whoever_wants_a_member_evicts_the_pod_on_the_pair_if_that_is_the_only_w
     assert evicted(found) == ["a"]
 
 
-def test_a_plain_request_evicts_who_holds_the_hardware_by_class() -> None:
+def test_a_plain_request_evicts_the_pod_that_has_the_hardware_by_class() -> None:
     gpus = kind_class("gpus", "nvidia.com/gpu")
     holder = asking("a", node="n1", classes={"gpus": 2}, record={"gpus_nvidia.com_x2fgpu": 2})
     claimant = pod("p", gpu=2, spec=URGENT)
@@ -62,7 +62,7 @@ def test_a_plain_request_evicts_who_holds_the_hardware_by_class() -> None:
     assert evicted(found) == ["a"]
 
 
-def test_nobody_is_evicted_for_a_device_that_nobody_holds() -> None:
+def test_no_pod_is_evicted_for_a_device_that_is_free() -> None:
     pods = [running("a", "small")]
     node = device_node("n1", gpu("small", memory="8G"))
     claimant = asking("p", classes={"high": 1}, spec=URGENT)
@@ -96,7 +96,7 @@ def test_a_class_that_comes_late_is_counted_in_what_running_pods_hold(waits_befo
 
 
 def test_the_room_of_victims_is_not_given_away_while_they_leave() -> None:
-    """The nominee waits for its device; a newcomer gets the one that is free, nobody the one that is being freed."""
+    """The nominee waits for its device; a newcomer gets the one that is free, no pod the one that is being freed."""
     node = device_node("n1", gpu("a", memory="32G"), gpu("b", memory="8G"))
     leaving = running("v", "a", leaving=True)
     nominee = asking("p", classes={"high": 1}, spec=URGENT)
@@ -174,7 +174,7 @@ def test_two_reservations_on_a_node_are_for_different_devices() -> None:
 
 
 def test_a_held_device_stays_held_until_the_gang_is_ready() -> None:
-    """One member has room and keeps its device; nobody else is given it in the next cycle."""
+    """One member has room and keeps its device; no other pod is given it in the next cycle."""
     nodes = [device_node("n1", gpu("a")), device_node("n2", gpu("a"))]
     asked = {"cpu": 1, f"{PREFIX}any": 1}
     state = [ANY, nodes, running("u", "a", node="n2"), gang("g", members=2, created=0, **asked)]

@@ -165,7 +165,7 @@ def test_a_gang_gets_devices_whole_or_not_at_all() -> None:
 
 
 def test_overlapping_classes_on_many_nodes() -> None:
-    """The small class is left for those who need it only where first-fit finds it so; nothing is given twice."""
+    """The small class is left for those that need it only where first-fit finds it so; nothing is given twice."""
     nodes = [device_node(f"n{i}", gpu("a", memory="8G"), gpu("b", memory="32G")) for i in range(3)]
     pods = [asking(f"any{i}", classes={"any": 1}) for i in range(3)] + [
         asking(f"high{i}", classes={"high": 1}) for i in range(4)
@@ -276,7 +276,7 @@ def test_a_device_name_that_is_not_unique_is_recorded_with_its_pool() -> None:
     ) == {"q": [("any", "p1.d", 1)]}
 
 
-def test_without_the_plugin_nobody_is_given_devices() -> None:
+def test_without_the_plugin_no_pod_is_given_devices() -> None:
     found = plan(ANY, device_node("n1", gpu("a")), asking("p", classes={"any": 1}), policy_=make_policy())
     assert reasons(found) == {"p": "DeviceUnavailable"}
 

@@ -204,7 +204,7 @@ class TestGates:
         assert seen.reason == "SchedulingGated"
         assert seen.message == "has 1 of the 3 pods it needs at least; 2 pods have scheduling gates: hold"
 
-    def test_gates_above_the_minimum_hold_nobody_up(self):
+    def test_gates_above_the_minimum_hold_no_job_up(self):
         members = [pod(f"g-{i}", group="g", cpu=1, gates=["hold"] * (i > 1)) for i in range(3)]
         found = plan(ROOM, group("g", minimum=2), members)
         assert set(bound(found)) == {"g-0", "g-1"}

@@ -38,7 +38,7 @@ def claimant(node: str = "n1", **rest):
     return nominated(waiting("mine", **{"cpu": 1, "priority": 10, **rest}), node, since=since)
 
 
-def test_the_room_is_nobody_elses_while_the_victim_leaves_and_the_claimant_gets_it_then():
+def test_the_room_is_no_others_while_the_victim_leaves_and_the_claimant_gets_it_then():
     state = state_of(make.node("n1", cpu=1), leaving("victim"), claimant(), waiting("other", cpu=1, priority=99))
     found = cycle(state, acting("enqueue", "allocate"))
     assert (bound(found), nominations(found)) == ({}, {"mine": "n1"})
@@ -61,7 +61,7 @@ def test_what_the_claimant_does_not_need_is_free_for_others():
     assert bound(found) == {"mine": "n1", "o1": "n1"}
 
 
-def test_a_gang_waits_until_all_of_it_has_room_and_nobody_gets_between():
+def test_a_gang_waits_until_all_of_it_has_room_and_no_pod_gets_between():
     group, *pods = waiting_gang("g", 2, cpu=1, priority=10)
     named = [nominated(pods[0], "n1"), nominated(pods[1], "n2")]
     nodes = [make.node("n1", cpu=1), make.node("n2", cpu=1)]
@@ -172,7 +172,7 @@ def test_the_policy_may_say_how_long():
     assert nominations(plan(cluster, policy=preempting(nominationTimeout=31))) == {"mine": "n1"}
 
 
-def test_a_nomination_of_which_nobody_says_when_it_was_made_begins_now():
+def test_a_nomination_without_the_time_it_was_made_begins_now():
     found = plan(make.node("n1", cpu=1), leaving("victim"), claimant(since=None), policy=POLICY)
     assert found.nominations[0].since == make.at(DAY)
 
@@ -184,7 +184,7 @@ def test_nominated_amounts_count_for_queue_and_namespace():
 
 
 def test_no_node_with_a_nomination_is_reserved():
-    """Somebody is about to start there: the node would take a task that it is not reserved for."""
+    """A pod is about to start there: the node would take a task that it is not reserved for."""
     cluster = [make.node("n1", cpu=4), leaving("victim", cpu=3), claimant(cpu=2)]
     starving = waiting("big", cpu=4)
     assert reservations(plan(cluster, starving, policy=reserving())) == {}
@@ -213,7 +213,7 @@ def test_a_waiting_claimant_says_what_it_waits_for():
 
 
 def test_a_ready_job_waits_for_the_room_that_is_made_for_more_of_it():
-    """Its victim still leaves: until then nobody else gets the room, and the nomination stands."""
+    """Its victim still leaves: until then no other pod gets the room, and the nomination stands."""
     group = make.group("g", minimum=1, created=0)
     runs = running("g-0", "n1", group="g", cpu=1, priority=10)
     more = nominated(waiting("g-1", group="g", cpu=1, priority=10), "n1")

@@ -7,7 +7,7 @@ import pytest
 from support import objects as make
 from support.engine import bound, decided, plan, policy, state_of, waiting
 from support.objects import expression
-from support.scenario import Scenario, nobody_waits, only, placed, scenarios, waits
+from support.scenario import Scenario, nothing_waits, only, placed, scenarios, waits
 
 ZONES = [
     make.node("n1", cpu=8, labels={"zone": "a", "gen": "7", "disk": "ssd"}),
@@ -113,10 +113,10 @@ SCENARIOS = (
         "who tolerates everything goes everywhere, cordoned nodes too",
         nodes=[*TAINTED, make.node("n3", cpu=1, unschedulable=True)],
         jobs=make.gang("g", members=3, cpu=1, spec=tolerations(EXISTS)),
-        expect=nobody_waits,
+        expect=nothing_waits,
     ),
     Scenario(
-        "PreferNoSchedule keeps nobody off, but others go first",
+        "PreferNoSchedule keeps no pod off, but others go first",
         nodes=[make.node("n1", cpu=1, taints=["old:PreferNoSchedule"]), make.node("n2", cpu=1)],
         jobs=make.pods("p", 2, cpu=1),
         expect=placed(p_0="n2", p_1="n1"),
@@ -215,7 +215,7 @@ SCENARIOS = (
         expect=lambda made: _on(made, {"n2", "n3"}),
     ),
     Scenario(
-        "affinity to nobody waits",
+        "affinity to no pod waits",
         nodes=ZONES,
         jobs=[make.pod("p", cpu=1, spec=make.affinity("zone", app="db"))],
         expect=waits("p", "PredicateFailed", pod_affinity=4),
@@ -227,13 +227,13 @@ SCENARIOS = (
         expect=lambda made: _on(made, {"n1"}),
     ),
     Scenario(
-        "a pod on a node that is gone is nobody to be near to",
+        "a pod on a node that is gone is no pod to be near to",
         nodes=ZONES,
         jobs=[
             make.pod("lost", cpu=1, node="gone", labels={"app": "g"}),
             make.pod("p", cpu=1, labels={"app": "g"}, spec=make.affinity("zone", app="g")),
         ],
-        expect=nobody_waits,
+        expect=nothing_waits,
     ),
     Scenario(
         "a leaving pod's anti-affinity still counts",
@@ -284,10 +284,10 @@ SCENARIOS = (
         expect=placed(p="b1"),
     ),
     Scenario(
-        "soft spread keeps nobody waiting",
+        "soft spread keeps no pod waiting",
         nodes=[make.node("a1", cpu=2, labels={"zone": "a"}), make.node("b1", cpu=1, labels={"zone": "b"})],
         jobs=make.gang("g", members=3, cpu=1, labels={"app": "g"}, spec=make.spread("zone", hard=False, app="g")),
-        expect=nobody_waits,
+        expect=nothing_waits,
     ),
 )
 
@@ -377,7 +377,7 @@ class TestVolumes:
 
 
 def test_a_zone_rule_that_comes_later_is_minded_by_columns_kept_from_before():
-    """Pods that nobody repelled so far are kept off a whole zone by a newcomer's rule."""
+    """Pods that no pod repelled so far are kept off a whole zone by a newcomer's rule."""
     web = {"app": "web"}
     state = state_of(
         [make.node(f"n{i}", cpu=8, labels={"zone": "a"}) for i in range(5)],

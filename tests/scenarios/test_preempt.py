@@ -32,7 +32,7 @@ def test_in_a_namespace_the_claimant_must_have_a_strictly_higher_priority(priori
     assert bound(found) == {}
 
 
-def test_the_plan_says_who_goes_for_whom_and_why():
+def test_the_plan_says_which_pod_goes_for_which_job_and_why():
     found = plan(one_node(), low("a"), high(), policy=POLICY)
     (eviction,) = found.document()["evictions"]
     assert eviction == {
@@ -156,11 +156,11 @@ def test_only_inside_the_queue():
     assert evicted(plan(one_node(), queues, low("a", queue="a"), high(queue="a"), policy=POLICY)) == ["a"]
 
 
-def test_nobody_is_evicted_without_the_action():
+def test_no_pod_is_evicted_without_the_action():
     assert evicted(plan(one_node(), low("a"), high(), policy=acting("enqueue", "allocate", "backfill"))) == []
 
 
-def test_nobody_is_evicted_where_there_is_room():
+def test_no_pod_is_evicted_where_there_is_room():
     found = plan(one_node(2), low("a"), high(), policy=POLICY)
     assert (evicted(found), bound(found)) == ([], {"high": "n1"})
 
@@ -176,7 +176,7 @@ def test_several_claimants_share_out_what_a_job_has_above_its_share():
 # -- options --------------------------------------------------------------------------------------------------------
 
 
-def test_a_pod_whose_preemption_policy_is_never_evicts_nobody():
+def test_a_pod_whose_preemption_policy_is_never_evicts_no_pod():
     meek = high(spec={"preemptionPolicy": "Never"})
     assert evicted(plan(one_node(), low("a"), meek, policy=POLICY)) == []
     by_class = make.made("PriorityClass", "meek", value=10, preemptionPolicy="Never")
@@ -290,7 +290,7 @@ def test_a_job_that_has_just_been_evicted_claims_nothing_in_that_cycle():
     assert (evicted(found), nominations(found)) == (["a"], {"high": "n2"})
 
 
-def test_a_job_for_which_others_go_is_nobodys_victim():
+def test_a_job_for_which_others_go_is_no_victim():
     """mid takes a's room for one more pod of it; the next claimant leaves mid alone then."""
     mid = running_gang("mid", ["n1", "n1"], minimum=1, cpu=1, priority=5)
     more = waiting("mid-2", group="mid", cpu=1, priority=5, created=0)

@@ -209,25 +209,25 @@ def test_a_budget_is_spent_by_preempt_and_reclaim_together():
     assert len(evicted(found)) == 1
 
 
-def test_those_who_leave_already_are_no_victims():
+def test_those_that_leave_already_are_no_victims():
     leaving = low("a", leaving=True)
     found = plan(one_node(), leaving, high(), policy=POLICY)
     assert evicted(found) == []
     assert reasons(found)["high"] == "WaitingForRelease"
 
 
-def test_nobody_goes_for_whom_those_who_leave_already_make_enough_room():
+def test_no_victim_goes_where_terminating_pods_make_enough_room():
     found = plan(one_node(2), low("a", leaving=True), low("b"), high(), policy=POLICY)
     assert (evicted(found), reasons(found)["high"]) == ([], "WaitingForRelease")
 
 
-def test_a_gang_evicts_only_for_what_those_who_leave_already_do_not_make():
+def test_a_gang_evicts_only_for_what_those_that_leave_already_do_not_make():
     pods = [low("a", leaving=True), low("b"), low("c")]
     found = plan(one_node(3), pods, waiting_gang("high", 2, priority=20, cpu=1), policy=POLICY)
     assert (evicted(found), nominations(found)) == (["b"], {"high-0": "n1", "high-1": "n1"})
 
 
-def test_room_that_is_being_left_for_somebody_is_nobody_elses():
+def test_room_that_is_being_left_for_a_pod_is_no_others():
     waits = nominated(high("first"), "n1")
     found = plan(one_node(2), low("a", leaving=True), low("b"), waits, high("second"), policy=POLICY)
     assert (evicted(found), nominations(found)) == (["b"], {"first": "n1", "second": "n1"})
@@ -241,7 +241,7 @@ def test_what_a_victim_leaves_beyond_the_need_of_one_claimant_does_for_the_next(
     assert evicted(plan(one_node(4), pods, third, policy=POLICY)) == ["a"], "one waits for a cycle more"
 
 
-def test_room_that_victims_leave_is_given_to_nobody_before_they_are_gone():
+def test_room_that_victims_leave_is_given_to_no_pod_before_they_are_gone():
     """preempt before allocate: what the victim leaves beyond the need is not there yet."""
     early = acting("enqueue", "preempt", "allocate")
     found = plan(one_node(2), low("a", cpu=2), high(), waiting("small", cpu=1, created=DAY), policy=early)

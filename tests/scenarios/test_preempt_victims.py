@@ -40,7 +40,7 @@ def test_whoever_turns_out_not_to_be_needed_is_spared():
     assert evicted(plan(one_node(4), pods, high(cpu=3), policy=POLICY)) == ["large"]
 
 
-def test_nobody_is_evicted_if_the_gang_does_not_fit_even_then():
+def test_no_pod_is_evicted_if_the_gang_does_not_fit_even_then():
     cluster = [make.node(name, cpu=2) for name in ("n1", "n2")]
     pods = [low("a", "n1", cpu=2), low("b", "n2", cpu=2, priority=99)]
     assert evicted(plan(cluster, pods, waiting_gang("g", 2, cpu=2, priority=10), policy=POLICY)) == []
@@ -145,7 +145,7 @@ def test_who_goes_first_follows_pods_that_come_and_go_between_cycles():
     assert evicted(cycle(state, POLICY)) == ["n"]
 
 
-def test_a_claimant_evicts_nobody_who_holds_nothing_of_what_it_is_short_of():
+def test_a_claimant_evicts_no_pod_that_has_nothing_of_what_it_is_short_of():
     gpus = [low(f"g{i}", cpu=1, gpu=1, started=1) for i in range(2)]
     others = [low(f"c{i}", cpu=1, started=100) for i in range(4)]
     cluster = make.node("n1", cpu=16, gpu=2)
@@ -247,11 +247,11 @@ def test_a_port_is_wanted_and_room_too():
     assert evicted(found) == ["web"]
 
 
-def test_a_victim_may_have_ports_that_nobody_wants():
+def test_a_victim_may_have_ports_that_no_pod_wants():
     assert evicted(plan(one_node(), low("web", ports=[80]), high(), policy=POLICY)) == ["web"]
 
 
-def test_ports_of_those_who_leave_are_not_given_away_before_they_are_gone():
+def test_ports_of_those_that_leave_are_not_given_away_before_they_are_gone():
     pods = [low("web", ports=[80]), waiting("idle", ports=[80])]
     found = plan(one_node(), pods, high(), policy=POLICY)
     assert (evicted(found), bound(found)) == (["web"], {})
@@ -305,7 +305,7 @@ def test_a_gang_that_keeps_to_itself_gets_a_node_each():
     assert set(nominations(found).values()) == {"n1", "n2"}
 
 
-def test_the_pods_whom_the_claimant_wants_to_be_near_are_spared():
+def test_the_pods_that_the_claimant_wants_to_be_near_are_spared():
     cluster = nodes("n1", "n2", cpu=2)
     pods = [low("friend", "n1", labels={"app": "f"}, started=90), low("a", "n1"), low("b", "n2", cpu=2)]
     found = plan(cluster, pods, high(spec=make.affinity(app="f")), policy=POLICY)

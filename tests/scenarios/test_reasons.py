@@ -43,7 +43,7 @@ SCENARIOS = (
         expect=waits("p", "InsufficientResources", "the cluster has no nodes"),
     ),
     Scenario(
-        "a queue that nobody made",
+        "a queue that does not exist",
         nodes=FIVE,
         jobs=[make.pod("p", queue="nope", cpu=1), make.gang("g", members=1, queue="nope", cpu=99)],
         expect=[
@@ -67,7 +67,7 @@ SCENARIOS = (
         expect=[nothing_placed, waits("p", "QueueNotLeaf", "queue q has children (a, b)")],
     ),
     Scenario(
-        "a parent that nobody made",
+        "a parent that does not exist",
         nodes=FIVE,
         queues=[make.queue("q", parent="gone")],
         jobs=[make.pod("p", queue="q", cpu=1)],
@@ -111,7 +111,7 @@ SCENARIOS = (
         expect=waits("g", "GangTooFewPods", "has 0 of the 1 pods it needs at least in role 'driver'"),
     ),
     Scenario(
-        "pods that name a group which nobody made",
+        "pods that name a group that does not exist",
         nodes=FIVE,
         jobs=[make.pod("a", group="g", cpu=1)],
         expect=[nothing_placed, waits("g", "NotEnqueued", "its PodGroup default/g does not exist")],

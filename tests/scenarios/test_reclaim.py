@@ -241,7 +241,7 @@ def test_children_take_back_from_the_children_of_other_queues():
     assert evicted(found) == ["r10"]
 
 
-def test_what_is_lent_is_taken_back_on_demand_and_without_lending_nobody_has_more():
+def test_what_is_lent_is_taken_back_on_demand_and_without_lending_no_queue_has_more():
     found = plan(cluster(), make.pods("b", 4, queue="b", cpu=1), policy=POLICY)
     assert len(bound(found)) == 4
     strict = reclaiming(proportion={"lending": "none"})
@@ -249,7 +249,7 @@ def test_what_is_lent_is_taken_back_on_demand_and_without_lending_nobody_has_mor
     assert len(bound(found)) == 2
 
 
-def test_a_whole_gang_gets_its_room_or_nobody_is_evicted():
+def test_a_whole_gang_gets_its_room_or_no_pod_is_evicted():
     assert len(evicted(plan(cluster(), borrowed(4), waiting_gang("g", 2, cpu=1, queue="a"), policy=POLICY))) == 2
     assert evicted(plan(cluster(), borrowed(4), waiting_gang("g", 3, cpu=1, queue="a"), policy=POLICY)) == []
 

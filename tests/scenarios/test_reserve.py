@@ -100,7 +100,7 @@ def test_a_job_that_raised_its_threshold_waits_that_long():
     assert reservations(plan(full(), job, policy=policy, at=DAY + 51)) == {"big": ("n1", "reserved")}
 
 
-def test_a_job_nobody_knows_the_age_of_does_not_starve():
+def test_a_job_of_unknown_age_does_not_starve():
     assert reservations(plan(full(), make.pod("big", cpu=4), policy=reserving())) == {}
 
 

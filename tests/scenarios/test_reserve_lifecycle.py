@@ -64,7 +64,7 @@ def test_without_reserve_the_large_pod_of_the_seed_starts_last():
     assert started == {"pod-1": 0, "pod-2": 0, "pod-3": 0, "pod-5": 2, "pod-6": 4, "pod-7": 4, "pod-4": 8}
 
 
-def test_with_reserve_it_starts_as_soon_as_those_who_ran_are_gone():
+def test_with_reserve_it_starts_as_soon_as_those_that_ran_are_gone():
     started = seed_world(("reserve", {"starvingJobTimeThreshold": 3}), "allocate").started
     assert started == {"pod-1": 0, "pod-2": 0, "pod-3": 0, "pod-5": 2, "pod-4": 6, "pod-6": 8, "pod-7": 8}
 
@@ -215,7 +215,7 @@ def test_a_place_whose_room_was_taken_waits_again_and_holds_nothing_more_than_th
 
 
 def test_a_rule_that_came_after_the_reservation_is_minded():
-    """Somebody came to the node who keeps off pods like the reserved one."""
+    """A pod came to the node that keeps off pods like the reserved one."""
     state = state_of(full(), reserved(waiting("big", cpu=3, labels={"app": "a"}), ("big", "n1", "reserved")))
     state.apply(Upserted(running("keeper", "n1", cpu=1, spec=make.anti_affinity(app="a"))))
     state.apply(Deleted(running("on-n1", "n1", cpu=3)))
@@ -317,7 +317,7 @@ def test_a_policy_without_reserve_releases_all():
     assert len(bound(found)) == 5
 
 
-def test_a_reservation_on_a_node_that_nobody_knows_is_released():
+def test_a_reservation_on_a_node_that_is_not_known_is_released():
     found = plan(full(), big("nowhere"), policy=POLICY)
     assert released(found) == {"big": "its node is gone"}
     assert reservations(found) == {"big": ("n1", "reserved")}

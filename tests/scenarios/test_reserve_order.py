@@ -138,7 +138,7 @@ def test_nodes_are_left_for_a_guarantee_that_is_not_met():
     found = plan(cluster, queues, wants, old, policy=reserving())
     assert reservations(found) == {}
     assert "guaranteed" in notes(found, "old")
-    assert set(reservations(plan(cluster, queues, old, policy=reserving()))) == {"old"}, "nobody asks for it"
+    assert set(reservations(plan(cluster, queues, old, policy=reserving()))) == {"old"}, "no job asks for it"
     more = full("n3", cpu=8)
     assert set(reservations(plan(cluster, more, queues, wants, old, policy=reserving()))) == {"old"}
 

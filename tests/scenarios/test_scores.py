@@ -80,7 +80,7 @@ def test_soft_spread_prefers_the_zone_with_fewer():
     assert bound(plan(nodes, there, pod)) == {"p": "b"}
 
 
-def test_an_avoided_taint_that_comes_later_moves_nobody_else():
+def test_an_avoided_taint_that_comes_later_moves_no_other_pod():
     """The kept scores of nodes without a taint stay right when another node gets one."""
     nodes = [make.node(f"n{i}", cpu=8) for i in range(5)]
     state = state_of(nodes, make.pod("p", cpu=1))

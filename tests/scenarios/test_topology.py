@@ -78,7 +78,7 @@ class TestHard:
         ],
         ids=["kubernetes", "v1alpha2", "volcano", "kueue"],
     )
-    def test_all_who_ask_mean_one_domain(self, job: list[ApiObject]) -> None:
+    def test_all_that_ask_mean_one_domain(self, job: list[ApiObject]) -> None:
         assert racks(plan(cluster(a1=2, a2=3, b1=4), job, policy=policy()), "g") == ["a2"], "the tightest that takes it"
         seen = waiting(plan(cluster(a1=2, a2=2, b1=2), job, policy=policy()))["g"]
         assert seen.reason == "GangNotReady"

@@ -25,7 +25,7 @@ def test_the_integers_are_those_of_the_definition(total, given_claims):
 
 
 @given(st.integers(0, 10**6), claims())
-def test_nothing_is_left_while_somebody_wants_it(total, given_claims):
+def test_nothing_is_left_while_a_queue_wants_it(total, given_claims):
     got = fill(total, given_claims)
     assert sum(got) == min(
         total, max(total if sum(c.low for c in given_claims) > total else 0, sum(c.high for c in given_claims))

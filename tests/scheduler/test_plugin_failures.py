@@ -1,4 +1,4 @@
-"""A plugin of somebody else that raises or answers nonsense: the cycle goes on, and says what happened.
+"""An external plugin that raises or answers nonsense: the cycle goes on, and says what happened.
 
 Order and score hooks drop out; hooks that say what may be done fail closed.
 """
@@ -258,7 +258,7 @@ def test_a_stranger_may_say_that_a_job_is_not_worth_an_eviction():
 
 
 @pytest.mark.parametrize("answer", [boom, lambda *_: None])
-def test_nobody_is_evicted_through_a_hook_that_fails(answer):
+def test_no_pod_is_evicted_through_a_hook_that_fails(answer):
     made = preempting(job_pipelined=answer)
     assert made.evictions == ()
     assert any("plugin odd failed in job_pipelined: " in warning for warning in made.warnings)

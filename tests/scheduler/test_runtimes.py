@@ -75,7 +75,7 @@ def test_several_take_as_long_as_the_longest_and_are_as_sure_as_the_least_sure()
     ],
     ids=["preemptable false", "never evict", "queue", "system"],
 )
-def test_nobody_sees_to_the_end_of_what_may_not_be_evicted(protected: object) -> None:
+def test_the_end_of_what_may_not_be_evicted_is_not_sure(protected: object) -> None:
     state = state_of(annotated(queue("safe"), never_evict="true"), protected)
     assert runtime_of(state, EVICT) == Runtime(9 * SECOND, None)
 

@@ -196,7 +196,7 @@ FRACTIONS = [OpenbPod(f"f{milli}", cpu, 512, 1, milli) for milli in (100, 300, 4
     st.permutations(range(len(LIKE))),
 )
 def test_the_engine_puts_every_pod_where_the_reference_does(rows: list[OpenbPod], order: list[int]) -> None:
-    """The same node and the same GPUs, or nowhere. Random throws other dice. Somebody asks for any GPU."""
+    """The same node and the same GPUs, or nowhere. Random throws other dice. One pod asks for any GPU."""
     rows = [PODS[1], *rows]
     for name in ("FGD", "BestFit", "DotProd"):
         fleet = Fleet(LIKE, order)

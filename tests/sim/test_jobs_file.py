@@ -86,7 +86,7 @@ def test_the_report_says_how_many_planned_starts_were_kept(tmp_path: Path) -> No
     ],
 )
 @pytest.mark.parametrize("by", ["flag", "scenario"])
-def test_an_estimate_decides_who_may_pass(estimate: str | None, start: str, by: str, tmp_path: Path) -> None:
+def test_an_estimate_decides_which_job_may_pass(estimate: str | None, start: str, by: str, tmp_path: Path) -> None:
     """The small job requests 100 s and runs for 5; only where that is known it runs ahead of the gang."""
     long_limits = SCENARIO.replace("run: 7s, limit: 7s", "run: 5s, limit: 100s").replace("limit: 10s", "limit: 30s")
     written = estimate if estimate is None or estimate.isalpha() else f"{{scale: {estimate}}}"

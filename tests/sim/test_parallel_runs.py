@@ -1,4 +1,4 @@
-"""Many runs at once: in order, and without waiting for those that nobody wants any more."""
+"""Many runs at once: in order, and without waiting for those that are not needed any more."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ def test_who_leaves_early_does_not_wait_for_the_other_runs(tmp_path: Path) -> No
     ended: set[object] = set()
     while sentinels - ended:
         now = wait(list(sentinels - ended), timeout=60)
-        assert now, "a run goes on though nobody wants it any more"
+        assert now, "a run goes on though it is not needed any more"
         ended |= set(now)

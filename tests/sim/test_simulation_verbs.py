@@ -110,7 +110,7 @@ def test_the_files_of_a_report(scenario: str, tmp_path: Path, capsys: pytest.Cap
     assert "http" not in page
 
 
-def test_diff_says_who_gains(scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_diff_says_which_jobs_gain(scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     policy = tmp_path / "p.yaml"
     policy.write_text("actions: [enqueue, allocate]\n")
     arguments = ("diff", scenario, "--policy", "default", "--policy", str(policy), "--seeds", "2", "--workers", "1")

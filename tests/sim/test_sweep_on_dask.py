@@ -58,7 +58,7 @@ def test_a_fault_that_a_worker_finds_is_said_as_it_is(
 
 
 @needs_dask
-def test_an_address_where_nobody_answers(scenario: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_address_where_no_scheduler_answers(scenario: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(fairway, ["sweep", str(scenario), *SWEEP, "--dask", "nonsense:here"]) == 2
     assert "--dask nonsense:here: no Dask scheduler answers there" in capsys.readouterr().err
 

@@ -174,7 +174,7 @@ def test_a_gated_pod_waits_and_a_terminating_one_without_a_node_does_not(state):
 
 
 class TestTerms:
-    """Selectors over pods find everybody they mean, whoever came first."""
+    """Selectors over pods find all pods they mean, whichever came first."""
 
     def test_a_new_term_finds_running_pods(self, state):
         state.upsert([make.node("n1", cpu=4), make.pod("a", node="n1", cpu=1, labels=WEB)])
@@ -189,7 +189,7 @@ class TestTerms:
         assert len(state.terms) == 0
         assert state.terms.owners == {}
 
-    def test_namespace_labels_decide_whom_a_term_means(self, state):
+    def test_namespace_labels_decide_which_pods_a_term_means(self, state):
         term = {
             "topologyKey": make.HOST,
             "labelSelector": {"matchLabels": WEB},

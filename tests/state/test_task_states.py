@@ -15,7 +15,7 @@ from fairway.state.jobs import (
 from fairway.state.namespaces import weight_of
 
 
-def test_who_takes_room_who_holds_and_who_waits():
+def test_which_states_take_room_count_and_wait():
     assert RESERVATION_STATES < WAITING
     assert TaskState.RELEASING in ON_NODE - ACCOUNTED
     assert {TaskState.SUCCEEDED} == READY - ACCOUNTED

@@ -1,4 +1,4 @@
-"""Random small clusters that are full, or nearly: jobs that run, jobs that want their room, and what protects whom."""
+"""Random small clusters that are full, or nearly: jobs that run, jobs that want their room, and protections."""
 
 from typing import Any
 

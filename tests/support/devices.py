@@ -1,4 +1,4 @@
-"""Short ways to make devices, classes and those who ask for them."""
+"""Short ways to make devices, classes and those that ask for them."""
 
 import json
 from collections.abc import Mapping, Sequence

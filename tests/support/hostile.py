@@ -101,7 +101,7 @@ def _object(kind: Kind, info: inspect.Type, path: Path, value: Any, name: str) -
 
 
 def decoded(attack: Attack) -> msgspec.Struct | None:
-    """The object as if no one had checked it; None if it does not have the struct's types."""
+    """The object as if it had not been checked; None if it does not have the struct's types."""
     try:
         return msgspec.convert(attack.data, attack.kind.struct)
     except (msgspec.ValidationError, OverflowError, UnicodeError):

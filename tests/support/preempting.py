@@ -1,4 +1,4 @@
-"""What the scenarios of preempt have in common: one node full of unimportant pods, and somebody important."""
+"""What the scenarios of preempt have in common: one node full of unimportant pods, and an important one."""
 
 from typing import Any
 

@@ -82,5 +82,5 @@ def waits(job: str, reason: str, message: str | None = None, **nodes: int) -> Ex
     return check
 
 
-def nobody_waits(plan: Plan) -> None:
+def nothing_waits(plan: Plan) -> None:
     assert engine.reasons(plan) == {}

@@ -23,7 +23,7 @@ SCROLL_BAR = "▁▂▃▄▅▆▇█"
 
 
 class HeldPace:
-    """A pace that nobody follows."""
+    """A pace that is not followed."""
 
     def __init__(self) -> None:
         self.speed = Fraction(60)

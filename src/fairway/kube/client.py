@@ -7,8 +7,8 @@
 
 `request`, `read` and `stream` raise `ApiError` with what the server's Status object said where the answer is not a
 success, and `NoAnswerError` where none came in time. Nothing is tried again here, but for one new try with fresh
-credentials after a 401: who asks knows whether asking twice is harmless. A client belongs to the thread of one event
-loop. No text that it makes has a secret in it.
+credentials after a 401: only the caller can tell whether a second request is harmless. A client belongs to the thread
+of one event loop. No text that it makes has a secret in it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""How a server is reached and by whom: what a kubeconfig or a pod's own files come down to.
+"""How a server is reached, and with which identity: what a kubeconfig or a pod's own files come down to.
 
 Connection
 ├── server, namespace, proxy
 ├── Trust            which certificate the server must show
-└── Credentials      who we are; may change while we run (tokens and plugins expire)
+└── Credentials      the identity; may change while the process runs (tokens and plugins expire)
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who we are for one request. Its text never shows a secret."""
+    """The identity for one request. Its text never shows a secret."""
 
     authorization: str = field(default="", repr=False)
     """The value of the header; "" sends none."""

@@ -1,4 +1,4 @@
-"""Who decides: one Lease that one replica holds at a time (rules K12, K13). No socket and no clock of its own.
+"""Which replica decides: one Lease that one replica holds at a time (rules K12, K13). No socket, no clock of its own.
 
 A replica may write for `renew_deadline` after it *sent* the last renewal that succeeded; the others wait `duration`
 after they *saw* the record change. Nothing is seen before it is sent, so the holder stops at least
@@ -101,7 +101,7 @@ class Elector:
 
     @property
     def holder(self) -> str:
-        """Who holds the lease, as far as was seen."""
+        """The holder of the lease, as far as was seen."""
         return "" if self._known is None else self._known.spec.holder_identity or ""
 
     @property
@@ -143,7 +143,7 @@ class Elector:
         return 0.0
 
     def _pause(self) -> Seconds:
-        """Until the next renewal, or the next look; a record that nobody renews is taken as soon as it may be."""
+        """Until the next renewal, or the next look; a record that no replica renews is taken as soon as it may be."""
         if self.may_write():
             return self.settings.retry
         left = self._seen_at + self.settings.duration - self._monotonic()

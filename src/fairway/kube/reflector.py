@@ -69,7 +69,7 @@ class ReadObserver(Protocol):
     def not_installed(self, kind: Kind) -> None: ...
 
     def left_out(self, kind: Kind, unreadable: UnreadableObject) -> None:
-        """Called each time; who logs names each object once."""
+        """Called each time; a log names each object once."""
 
     def failed(self, kind: Kind, error: ApiError, wait: float) -> None:
         """Reading failed, and is tried again after so many seconds."""

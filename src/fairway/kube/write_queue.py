@@ -49,7 +49,7 @@ class WriteRank(IntEnum):
 
 
 class QueuedWrite:
-    """One write: how to make its script anew for each try, and whom to tell how it ended."""
+    """One write: how to make its script anew for each try, and what is called when it has ended."""
 
     __slots__ = ("ended", "is_overtaken", "lane", "last_sent", "rank", "script", "tries")
 

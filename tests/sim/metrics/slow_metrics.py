@@ -38,7 +38,7 @@ def share(amounts: Vector) -> Fraction:
 
 
 def slow_fill(room: Vector, claims: Sequence[tuple[int, Vector]]) -> list[Fraction]:
-    """Raise the level of all, in exact fractions, until nobody can rise."""
+    """Raise the level of all, in exact fractions, until none can rise."""
     level = Fraction(0)
     granted = [Fraction(1)] * len(claims)
     rising = {i for i, (_, demand) in enumerate(claims) if share(demand) > 0}

@@ -3,7 +3,7 @@
 Both are worked out on the loop's thread when they are asked for, and cost nothing before. They show names, requests and
 placements of all tenants, so they are answered to this machine only, as the page of the sandbox is: a connection from
 the loopback address, under a loopback name, and of no foreign page. `kubectl port-forward` makes such a connection, and
-the RBAC of the cluster says who may use it.
+the RBAC of the cluster says which users may use it.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class CustomKind(NamedTuple):
     short: tuple[str, ...]
     namespaced: bool
     has_status: bool
-    """Whether status is a subresource: written on its own, and not by those who may write the rest."""
+    """Whether status is a subresource: written on its own, and not with the right to write the rest."""
     columns: tuple[PrinterColumn, ...]
     schema: Schema
 

@@ -60,7 +60,7 @@ schedulerNames: [{scheduler_names}]
 crds:
   # false where Volcano's own are installed
   volcano: {volcano_crds}
-# Rules at the API server: who may use classes and queues.
+# Rules at the API server: which users may use classes and queues.
 admission: {admission}
 serviceMonitor: {service_monitor}
 # The node agent, in the namespace fairway-agent.

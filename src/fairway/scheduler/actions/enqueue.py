@@ -81,10 +81,10 @@ def _admit_class(session: Session, job_class: EquivalenceClass) -> None:
         _admit(session, session.job_run(pending_job, job_class.template, job_class, position), pending_job.job, 1)
 
 
-def _admit(session: Session, job: JobRun, whom: Job | EquivalenceClass, alike: int) -> None:
+def _admit(session: Session, job: JobRun, refused: Job | EquivalenceClass, alike: int) -> None:
     verdict = session.rules.enqueueable(job)
     if verdict.ok:
         return
-    session.outcomes.refused[whom] = verdict
+    session.outcomes.refused[refused] = verdict
     for account in job.queue.ancestry:
         add(account.requested, job.template.total, -alike)

@@ -46,7 +46,7 @@ class Parking:
         self._free: list[int] = []
 
     def parked(self) -> dict[GangTemplate, list[int]]:
-        """Those that fit on no node, as they are now for good: who changes them later makes a copy first."""
+        """Those that fit on no node, as they are now for good: a later change is made on a copy."""
         self._is_shared = True
         return self._parked
 

@@ -98,14 +98,14 @@ def _together(shape: Shape, nodes: NodeView) -> BoolColumn:
     size = nodes.snapshot.size
     found = np.ones(size, dtype=np.bool_)
     labelled = np.ones(size, dtype=np.bool_)
-    anybody = False
+    exists = False
     for term, key in shape.rules.affinity:
         near = _everywhere(nodes.pods.present(term, size), key, nodes.snapshot) > 0
-        anybody = anybody or bool(near.any())
+        exists = exists or bool(near.any())
         found &= near
         labelled &= _codes(key, nodes.snapshot) != ABSENT
     wants_itself = all(term in shape.matched for term, _ in shape.rules.affinity)
-    passes = labelled if wants_itself and not anybody else found & labelled
+    passes = labelled if wants_itself and not exists else found & labelled
     return nodes.picked(passes)
 
 
