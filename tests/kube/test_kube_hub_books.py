@@ -270,3 +270,18 @@ def test_what_was_decided_before_the_lease_was_lost_is_not_written_after_it() ->
     hub.loop.lead(True)
     hub.settle()
     assert hub.server.chosen == {"c0"}
+
+
+def test_a_hub_that_has_the_older_version_is_written_in_it() -> None:
+    hub = HubStage()
+    old = "cluster.open-cluster-management.io/v1alpha1"
+    hub.loop._versions = {"Placement": old, "PlacementDecision": old}
+    hub.put(cluster("c0", {"cpu": "20"}))
+    hub.put(placement("p0", version=old, numberOfClusters=1))
+    hub.clock.move(0.1)
+    (_, publication), *_ = hub.waiting
+    request = next(publication.script())
+    assert request.path == f"/apis/{old}/namespaces/ns/placementdecisions"
+    body = json.loads(request.body or b"")
+    assert body["apiVersion"] == body["metadata"]["ownerReferences"][0]["apiVersion"] == old
+    assert hub.events[0].about.version == old
