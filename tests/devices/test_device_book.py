@@ -269,6 +269,14 @@ CLAIMS = [
     made("ResourceClaim", "c", "default", spec=claim_spec(1)),
     made("ResourceClaim", "c", "default", spec=claim_spec(1), **allocation(("far", "f0"))),
     made("ResourceClaim", "c", "default", spec=claim_spec(2), **allocation(("p", "d0"), ("far", "f1"))),
+    made(
+        "ResourceClaim",
+        "special",
+        "default",
+        metadata={"ownerReferences": [{"kind": "Pod", "name": "a", "uid": "u", "controller": True}]},
+        spec=claim_spec(1),
+        **allocation(("p", "d0")),
+    ),
     made("ResourceClaimTemplate", "t", "default", spec={"spec": claim_spec(1)}),
     made("DeviceClass", "driver", spec={}),
 ]

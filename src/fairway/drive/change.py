@@ -2,6 +2,7 @@
 
     Change
     ├── AllocateClaim        a ResourceClaim gets its devices and its pod; before the pod is bound
+    ├── MakeClassClaim       a pod gets the claim that tells a kubelet its devices by class; before it is bound
     ├── ReleaseClaim         a ResourceClaim gives its devices back; its pod was never bound
     ├── Bind                 a pod gets its node, and the record of its devices
     ├── Evict                a pod is asked to leave its node
@@ -26,6 +27,7 @@ from fairway.api.pods import Pod, PodClaimStatus
 from fairway.api.reservations import Reservation
 from fairway.clock import Micros
 from fairway.drive import objects
+from fairway.drive.class_claims import RequestMapping
 from fairway.scheduler.plan import Binding, Eviction
 
 
@@ -100,6 +102,33 @@ class AllocateClaim(Change):
             isinstance(thing, ResourceClaim)
             and thing.status.allocation is not None
             and set(self.claim.status.reserved_for) <= set(thing.status.reserved_for)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MakeClassClaim(Change):
+    """`uid` is that of no claim: there is none yet, or one of an earlier attempt that the server names."""
+
+    claim: ResourceClaim
+    pod: str
+    """The pod that it is made for, as `namespace/name`."""
+    pod_uid: str
+    mappings: tuple[RequestMapping, ...]
+
+    @property
+    def pod_key(self) -> ObjectKey:
+        namespace, _, name = self.pod.partition("/")
+        return "Pod", namespace, name
+
+    def onto(self, thing: ApiObject | None) -> ApiObject | None:
+        return self.claim
+
+    def shown_by(self, thing: ApiObject) -> bool:
+        return (
+            isinstance(thing, ResourceClaim)
+            and thing.status.allocation is not None
+            and self.claim.status.allocation is not None
+            and thing.status.allocation.devices.results == self.claim.status.allocation.devices.results
         )
 
 

@@ -15,8 +15,18 @@ from fairway.api.kinds import ObjectKey
 from fairway.api.pods import Pod
 from fairway.api.reservations import Reservation
 from fairway.clock import SECOND, Micros
-from fairway.drive.change import AllocateClaim, Bind, Change, DeleteReservation, Evict, Nominate, WriteReservation
+from fairway.drive.change import (
+    AllocateClaim,
+    Bind,
+    Change,
+    DeleteReservation,
+    Evict,
+    MakeClassClaim,
+    Nominate,
+    WriteReservation,
+)
 from fairway.drive.claims import allocate
+from fairway.drive.class_claims import class_claim
 from fairway.drive.store import ObjectStore
 from fairway.scheduler.plan import Plan
 from fairway.scheduler.reservations.objects import ReservationWriter
@@ -33,14 +43,16 @@ def changes_of(
     writer: ReservationWriter | None = None,
     *,
     makes_claims: bool = True,
+    class_claims: bool = False,
 ) -> list[Change]:
     """What has to be written for the plan, claims before their pods. A driver that carries out one plan after the
     other gives its `writer`, so that reservations which stay as they are are not made again. Without `makes_claims`
-    another controller makes the claims that pods have from templates: a job waits until they are there.
+    another controller makes the claims that pods have from templates: a job waits until they are there. With
+    `class_claims` devices chosen by class are told to the kubelet by a claim too.
     """
     found: list[Change] = []
     if plan.placed:
-        found += _bindings(plan, _DeviceObjects(store, makes_claims), store, now)
+        found += _bindings(plan, _DeviceObjects(store, makes_claims), store, now, class_claims)
     if plan.evictions:
         found += _evictions(plan, store, now)
     found += _reservations(plan, store, ReservationWriter() if writer is None else writer)
@@ -87,7 +99,7 @@ class _DeviceObjects:
         self.device_classes = _Lookup(store, DeviceClass)
 
 
-def _bindings(plan: Plan, known: _DeviceObjects, store: ObjectStore, now: Micros) -> list[Change]:
+def _bindings(plan: Plan, known: _DeviceObjects, store: ObjectStore, now: Micros, class_claims: bool) -> list[Change]:
     """A job of which one pod cannot be bound after all is left out whole: the next plan knows more."""
     found: list[Change] = []
     blocked: set[str] = set()
@@ -107,6 +119,11 @@ def _bindings(plan: Plan, known: _DeviceObjects, store: ObjectStore, now: Micros
                 key = ("ResourceClaim", claim.metadata.namespace, claim.metadata.name)
                 if store.get(key) != claim:
                     found.append(AllocateClaim(key, claim.metadata.uid, claim, binding.pod))
+        own = class_claim(pod, binding, now) if class_claims and binding.devices else None
+        if own is not None:
+            claim, mappings = own
+            key = ("ResourceClaim", claim.metadata.namespace, claim.metadata.name)
+            found.append(MakeClassClaim(key, "", claim, binding.pod, pod.metadata.uid, mappings))
         found.append(Bind(pod_key(binding.pod), pod.metadata.uid, binding, now, statuses))
     return _without(found, blocked, plan) if blocked else found
 
@@ -116,7 +133,7 @@ def _without(changes: list[Change], jobs: set[str], plan: Plan) -> list[Change]:
     return [
         change
         for change in changes
-        if not (isinstance(change, AllocateClaim) and change.pod in pods)
+        if not (isinstance(change, AllocateClaim | MakeClassClaim) and change.pod in pods)
         and not (isinstance(change, Bind) and change.binding.pod in pods)
     ]
 

@@ -119,6 +119,7 @@ class SchedulerLoop:
         stopwatch: Stopwatch = time.perf_counter_ns,
         makes_claims: bool = True,
         writes_first: bool = False,
+        class_claims: bool = False,
     ) -> None:
         """With `writes_first` a plan is carried out before listeners are told of it, so that they delay no binding:
         for a world that answers later only.
@@ -137,6 +138,7 @@ class SchedulerLoop:
         self._stopwatch = stopwatch
         self._makes_claims = makes_claims
         self._writes_first = writes_first
+        self.class_claims = class_claims
         self._start = timer.now()
         self._leads = True
         self._must_decide = True
@@ -263,7 +265,14 @@ class SchedulerLoop:
         spent = self._stopwatch() - begin
         if self.paranoid:
             check(self.state, self.policy, now, registry=self._registry)
-        changes = changes_of(plan, self.store, now, self._reservations, makes_claims=self._makes_claims)
+        changes = changes_of(
+            plan,
+            self.store,
+            now,
+            self._reservations,
+            makes_claims=self._makes_claims,
+            class_claims=self.class_claims,
+        )
         return Cycle(self.cycles, now, plan, changes, reasons, spent)
 
     def _carry_out(self, cycle: Cycle) -> None:

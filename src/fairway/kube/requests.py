@@ -13,11 +13,13 @@ from fairway.drive.change import (
     Change,
     DeleteReservation,
     Evict,
+    MakeClassClaim,
     Nominate,
     ReleaseClaim,
     WriteReservation,
 )
 from fairway.kube.claim_requests import allocate_claim, release_claim
+from fairway.kube.class_claim_requests import make_class_claim
 from fairway.kube.exchange import Script
 from fairway.kube.pod_requests import bind, evict, nominate
 from fairway.kube.reservation_requests import GroupVersions, delete_reservation, write_reservation
@@ -32,6 +34,8 @@ def script_of(change: Change, groups: GroupVersions = NO_VERSIONS) -> Script:
             return bind(change)
         case AllocateClaim():
             return allocate_claim(change)
+        case MakeClassClaim():
+            return make_class_claim(change)
         case ReleaseClaim():
             return release_claim(change)
         case Evict():

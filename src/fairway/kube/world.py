@@ -13,7 +13,7 @@ from functools import partial
 from typing import Protocol
 
 from fairway.api.kinds import ObjectKey
-from fairway.drive.change import AllocateClaim, Bind, Change, Evict
+from fairway.drive.change import AllocateClaim, Bind, Change, Evict, MakeClassClaim
 from fairway.drive.changes import pod_key
 from fairway.kube.exchange import Ending, WriteResult
 from fairway.kube.requests import script_of
@@ -69,7 +69,7 @@ class KubeWorld:
 
     def _take(self, changes: Sequence[Change]) -> None:
         for change in changes:
-            if isinstance(change, AllocateClaim):
+            if isinstance(change, AllocateClaim | MakeClassClaim):
                 awaited = self._waiting.setdefault(pod_key(change.pod), _AwaitedClaims())
                 awaited.open += 1
                 self._add(change, WriteRank.BIND, partial(self._claim_ended, awaited))

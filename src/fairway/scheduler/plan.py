@@ -21,7 +21,9 @@ class PlanStruct(msgspec.Struct, rename="camel", frozen=True):
 
 
 class DeviceChoice(PlanStruct, frozen=True, omit_defaults=True):
-    """`claim` and what follows is there only for devices that were claimed: what its allocation has to say."""
+    """`claim`, `request` and `consumed` are there only for devices that were claimed, `driver` and `pool` for those
+    that a driver publishes: what an allocation has to say.
+    """
 
     class_: str = msgspec.field(name="class")
     device: str

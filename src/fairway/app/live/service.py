@@ -42,6 +42,7 @@ from fairway.kube.hub.member import PlacementPods, report
 from fairway.kube.outbox import Outbox
 from fairway.kube.paths import LEASES
 from fairway.kube.served import SCHEDULER_KINDS
+from fairway.kube.server_version import serves_class_claims
 from fairway.kube.status import StatusWriter
 from fairway.kube.world import KubeWorld
 from fairway.scheduler.plugins.installed import default_registry
@@ -58,6 +59,7 @@ class LiveScheduler(KubeProgram):
         self, settings: RunSettings, connection: Connection, log: RunLog, *, random: Random | None = None
     ) -> None:
         self._settings = settings
+        self._knows_version = False
         self.metrics = RunMetrics()
         self._recorder: LiveRecorder | None = None
         super().__init__(settings, connection, log, self.metrics, random)
@@ -80,8 +82,19 @@ class LiveScheduler(KubeProgram):
             await self._report_to(find_connection(self._settings.report_to))
 
     def _tasks(self) -> Sequence[Coroutine[Any, Any, None]]:
-        tasks = [self._source.watch(self._use, self._settings.policy_interval)]
+        tasks = [self._source.watch(self._use, self._settings.policy_interval), self._learn_version()]
         return tasks if self._reporter is None else [*tasks, self._reporter.run()]
+
+    async def _learn_version(self) -> None:
+        """No cycle before it is known: where kubelets honour them, devices by class are told by claims too."""
+        class_claims = await serves_class_claims(self._client, self._random)
+
+        def learnt() -> None:
+            self._scheduler.class_claims = class_claims
+            self._knows_version = True
+            self._lead_if_complete()
+
+        self._thread.hand_over(learnt)
 
     def _scheduler_names(self) -> frozenset[str]:
         return frozenset(self._settings.scheduler_names)
@@ -214,7 +227,7 @@ class LiveScheduler(KubeProgram):
         self._scheduler.catch_up()
 
     def _lead_if_complete(self) -> None:
-        leads = self._complete and self._leads
+        leads = self._complete and self._leads and self._knows_version
         self._scheduler.lead(leads)
         self._gangs.lead(leads)
 

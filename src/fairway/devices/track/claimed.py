@@ -25,6 +25,8 @@ class ClaimedDevice(NamedTuple):
     claim: str
     class_name: str
     result: DeviceResult
+    owner: str = ""
+    """The pod that the claim was made for, as `namespace/name`."""
 
 
 class ClaimedDevices:
@@ -42,11 +44,11 @@ class ClaimedDevices:
         key = fact_key(claim)
         self.delete(key)
         allocation = claim.status.allocation
-        classes = _classes(claim)
+        classes, owner = _classes(claim), _owner(claim)
         for result in allocation.devices.results if allocation else ():
             if not result.admin_access:
                 device = (result.driver, result.pool, result.device)
-                claimed_device = ClaimedDevice(key, classes.get(result.request, ""), result)
+                claimed_device = ClaimedDevice(key, classes.get(result.request, ""), result, owner)
                 self._by_device.setdefault(device, {}).setdefault(key, []).append(claimed_device)
                 self._devices[key] = (*self._devices.get(key, ()), device)
                 self._changed.add(device)
@@ -71,6 +73,13 @@ class ClaimedDevices:
             device = slot.device
             claims = self._by_device.get((device.driver, device.pool, device.name), {})
             yield from ((claimed_device, index) for claim in sorted(claims) for claimed_device in claims[claim])
+
+
+def _owner(claim: ResourceClaim) -> str:
+    for owner in claim.metadata.owner_references:
+        if owner.kind == "Pod" and owner.controller:
+            return f"{claim.metadata.namespace}/{owner.name}"
+    return ""
 
 
 def _classes(claim: ResourceClaim) -> dict[str, str]:

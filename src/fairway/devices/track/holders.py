@@ -17,10 +17,17 @@ from fairway.state.jobs import ACCOUNTED, Task
 
 
 def restore(node: NodeDevices, tasks: Sequence[Task], claimed: ClaimedDevices) -> None:
-    """Take what the records of tasks and the allocations of claims say. A claim's devices are its first user's."""
+    """Take what the records of tasks and the allocations of claims say. A claim's devices are its first user's.
+
+    A device that a pod's record names and that a claim made for this pod has too is in use once: the claim tells the
+    kubelet what the record says.
+    """
     node.restore((task.key, entry) for task in tasks for entry in read(dict(task.record)))
     users = {claim.claim: task.key for task in reversed(tasks) for claim in _claims(task)}
+    recorded = {(allocation.holder, allocation.slot) for allocation in node.allocations} if claimed else set()
     for claimed_device, slot in claimed.of(node.inventory):
+        if (claimed_device.owner, slot) in recorded:
+            continue
         node.restore_claim(users.get(claimed_device.claim, f"claim {claimed_device.claim}"), claimed_device, slot)
 
 

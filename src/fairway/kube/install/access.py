@@ -56,7 +56,7 @@ def _writing() -> list[Manifest]:
         rule("", ["pods/status"], ["patch"]),
         rule("fairway.dev", ["reservations"], ["get", "create", "patch", "delete"]),
         rule("fairway.dev", ["resourceclasses/status"], ["patch"]),
-        rule("resource.k8s.io", ["resourceclaims"], ["get", "patch"]),
+        rule("resource.k8s.io", ["resourceclaims"], ["get", "create", "patch", "delete"]),
         rule("resource.k8s.io", ["resourceclaims/status", "resourceclaims/binding"], ["patch"]),
         rule("scheduling.volcano.sh", ["podgroups/status", "queues/status"], ["patch"]),
         rule("scheduling.k8s.io", ["podgroups/status"], ["patch"]),

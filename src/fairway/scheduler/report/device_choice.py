@@ -61,8 +61,8 @@ def _choice(node: NodeDevices, allocation: SlotAllocation) -> DeviceChoice:
         quantity=units(_milli(node, allocation)),
         claim=allocation.claim,
         request=allocation.request,
-        driver=device.driver if claimed else "",
-        pool=device.pool if claimed else "",
+        driver=device.driver,
+        pool=device.pool,
         consumed=_consumed(node, allocation) if claimed else {},
         admin_access=allocation.portion.looks,
     )
