@@ -79,10 +79,20 @@ def test_reservations_and_classes_have_useful_columns(kubectl: Kubectl) -> None:
     head, line = rows(kubectl("get", "rsv", "train"))
     assert head == ["NAME", "KIND", "JOB", "AGE"]
     assert line[:3] == ["train", "PodGroup", "train"]
-    named = {"apiVersion": "fairway.dev/v1alpha1", "kind": "ResourceClass", "metadata": {"name": "columns"}, "spec": {}}
+    terms = [{"key": "Kind", "operator": "In", "values": ["gpu"]}, {"key": "memory", "operator": "Exists"}]
+    spec = {"resourceSelector": [{"matchExpressions": terms}]}
+    named = {
+        "apiVersion": "fairway.dev/v1alpha1",
+        "kind": "ResourceClass",
+        "metadata": {"name": "columns"},
+        "spec": spec,
+    }
     create(kubectl.plane, named)
     kubectl.status("/apis/fairway.dev/v1alpha1/resourceclasses/columns", {"allocatable": 8, "requested": 3})
-    assert rows(kubectl("get", "rclass", "columns"))[1][:3] == ["columns", "8", "3"]
+    head, line = rows(kubectl("get", "resclass", "columns"))
+    assert head == ["NAME", "ALLOCATABLE", "REQUESTED", "AGE"]
+    assert line[:3] == ["columns", "8", "3"]
+    assert '"key":"memory","operator":"Exists"' in kubectl("get", "resclass", "columns", "-o", "wide")
 
 
 def test_kubectl_waits_for_a_condition(kubectl: Kubectl) -> None:

@@ -114,9 +114,18 @@ def _resource_class() -> CustomKind:
     columns = (
         PrinterColumn("Allocatable", ".status.allocatable", "number"),
         PrinterColumn("Requested", ".status.requested", "number"),
+        PrinterColumn("Selector", ".spec.resourceSelector", wide=True),
     )
     return CustomKind(
-        "fairway.dev", "v1alpha1", "ResourceClass", "resourceclasses", ("rclass",), False, True, columns, schema
+        "fairway.dev",
+        "v1alpha1",
+        "ResourceClass",
+        "resourceclasses",
+        ("resclass", "rclass"),
+        False,
+        True,
+        columns,
+        schema,
     )
 
 
