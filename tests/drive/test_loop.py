@@ -180,6 +180,21 @@ def test_reasons_come_at_their_own_rhythm_and_are_never_owed_for_long() -> None:
     assert len(given.world.cycles[-1].plan.pending) == 40
 
 
+def test_what_queues_have_is_said_although_no_pod_waits() -> None:
+    """A pod that ends just after a plan with reasons, with no pod left to decide about: queues must not stay as they
+    were until something else happens.
+    """
+    given = Loop(node("n1", cpu=4), pod("a", cpu=1, node="n1"), pod("b", cpu=2, node="n1"))
+    given.clock.advance(0)
+    assert given.world.cycles[-1].plan.queues[0].allocated["cpu"] == "3"
+    given.clock.advance(100_000)
+    given.loop.gone(pod("b", cpu=2, node="n1"))
+    given.clock.advance(10 * SECOND)
+    assert given.world.cycles[-1].has_reasons
+    assert given.world.cycles[-1].plan.queues[0].allocated["cpu"] == "1"
+    assert len(given.world.cycles) == 2
+
+
 def test_a_cycle_for_reasons_delays_no_event() -> None:
     given = Loop(node("n1", cpu=9), pod("big", cpu=20))
     given.clock.advance(100_000)

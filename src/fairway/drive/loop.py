@@ -244,6 +244,8 @@ class SchedulerLoop:
         self._must_decide = False
         if self._reasons_due(now) or self._has_work():
             self._carry_out(self._decide(now))
+        elif self._last is not None:
+            self._last = self._last._replace(has_reasons=False)  # what queues and classes have is still to be said
         self._plan_next(now)
 
     def _has_work(self) -> bool:
