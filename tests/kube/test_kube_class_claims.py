@@ -67,7 +67,9 @@ def test_containers_that_run_together_have_different_devices():
     exactly = claim.spec.devices.requests[2].exactly
     assert (exactly.device_class_name, exactly.count) == ("g", 2)
     assert claim.status.reserved_for[0].uid == claim.metadata.owner_references[0].uid == "u1"
-    assert class_claim(pod([{"g": "1"}]), binding, BEGIN)[0].metadata.name == claim.metadata.name
+    again = class_claim(pod([{"g": "1"}]), binding, BEGIN)
+    assert again is not None
+    assert again[0].metadata.name == claim.metadata.name
 
 
 def test_a_sidecar_keeps_its_device_while_others_run():
