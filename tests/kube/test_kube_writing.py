@@ -23,10 +23,13 @@ tiers:
 """
 
 
+Fault = Callable[[ApiRequest, Send], Awaitable[ApiAnswer | None]]
+
+
 class Faults:
     """Between the scheduler and the server. `fault` is asked about each request that writes, and may answer it."""
 
-    def __init__(self, fault: Callable[[ApiRequest, Send], Awaitable[ApiAnswer | None]]) -> None:
+    def __init__(self, fault: Fault) -> None:
         self._fault = fault
         self.requests: list[ApiRequest] = []
 
@@ -309,7 +312,8 @@ def test_a_gang_of_which_some_have_finished_replaces_one_that_was_lost(cluster: 
         eventually(lambda: cluster.places() == {"g0": "n", "g2": "n"})
 
 
-def test_K8_a_gang_whose_bind_was_refused_for_good_is_completed_by_a_new_pod(cluster: Cluster) -> None:
+def gone_at_its_bind(cluster: Cluster) -> Fault:
+    """The second pod of the gang is deleted when it is about to be bound, once."""
     once = [True]
 
     async def fault(request: ApiRequest, send: Send) -> ApiAnswer | None:
@@ -318,9 +322,13 @@ def test_K8_a_gang_whose_bind_was_refused_for_good_is_completed_by_a_new_pod(clu
             await asyncio.to_thread(cluster.delete, f"{cluster.pods}/g1")
         return None
 
+    return fault
+
+
+def test_K8_a_gang_whose_bind_was_refused_for_good_is_completed_by_a_new_pod(cluster: Cluster) -> None:
     cluster.node("n", cpu=4)
     gang(cluster, "g", 2)
-    with Live(cluster, prepare=Faults(fault).install) as live:
+    with Live(cluster, prepare=Faults(gone_at_its_bind(cluster)).install) as live:
         member(cluster, "g0", "g")
         member(cluster, "g1", "g")
         eventually(lambda: live.logged("refused"))
@@ -331,17 +339,9 @@ def test_K8_a_gang_whose_bind_was_refused_for_good_is_completed_by_a_new_pod(clu
 
 
 def test_K8_a_gang_that_cannot_be_completed_is_evicted_and_the_event_says_so(cluster: Cluster) -> None:
-    once = [True]
-
-    async def fault(request: ApiRequest, send: Send) -> ApiAnswer | None:
-        if request.path.endswith("/g1/binding") and once[0]:
-            once[0] = False
-            await asyncio.to_thread(cluster.delete, f"{cluster.pods}/g1")
-        return None
-
     cluster.node("n", cpu=4)
     gang(cluster, "g", 2)
-    with Live(cluster, prepare=Faults(fault).install, gang_bind_timeout=3) as live:
+    with Live(cluster, prepare=Faults(gone_at_its_bind(cluster)).install, gang_bind_timeout=3) as live:
         member(cluster, "g0", "g")
         member(cluster, "g1", "g")
         eventually(lambda: live.logged("refused"))

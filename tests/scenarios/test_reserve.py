@@ -1,7 +1,5 @@
 """reserve: which jobs starve, what is reserved for them, and against which others (the rules 6.1 to 6.3)."""
 
-from typing import Any
-
 import pytest
 from msgspec.structs import replace
 
@@ -12,6 +10,8 @@ from support.contention import (
     DAY,
     acting,
     annotated,
+    full,
+    many,
     notes,
     plan,
     reservations,
@@ -25,16 +25,6 @@ from support.contention import (
 from support.engine import bound, reasons
 from support.engine import waiting as pending
 from support.objects import BEGIN
-
-
-def full(name: str = "n1", cpu: int = 4) -> list[Any]:
-    """A node with a pod that leaves one cpu free."""
-    return [make.node(name, cpu=cpu, pods=10), running(f"on-{name}", name, cpu=cpu - 1)]
-
-
-def many(*names: str) -> list[Any]:
-    return [full(name) for name in names]
-
 
 # -- who starves ------------------------------------------------------------------------------------------------
 

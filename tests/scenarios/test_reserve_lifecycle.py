@@ -14,6 +14,7 @@ from support.contention import (
     acting,
     annotated,
     cycle,
+    full,
     notes,
     plan,
     released,
@@ -31,10 +32,6 @@ from support.objects import BEGIN
 from support.world import World
 
 POLICY = reserving()
-
-
-def full(name: str = "n1", cpu: int = 4) -> list[Any]:
-    return [make.node(name, cpu=cpu, pods=10), running(f"on-{name}", name, cpu=cpu - 1)]
 
 
 def big(node: str = "n1", state: str = "reserved", **rest) -> list[Any]:

@@ -9,6 +9,8 @@ from support import objects as make
 from support.contention import (
     DAY,
     acting,
+    full,
+    many,
     nominated,
     notes,
     plan,
@@ -23,16 +25,6 @@ from support.contention import (
 from support.engine import bound
 from support.engine import waiting as pending
 from support.objects import BEGIN
-
-
-def full(name: str = "n1", cpu: int = 4) -> list[Any]:
-    """A node with a pod that leaves one cpu free."""
-    return [make.node(name, cpu=cpu, pods=10), running(f"on-{name}", name, cpu=cpu - 1)]
-
-
-def many(*names: str) -> list[Any]:
-    return [full(name) for name in names]
-
 
 # -- which nodes --------------------------------------------------------------------------------------------------
 

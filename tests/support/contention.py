@@ -62,6 +62,15 @@ def waiting(name: str, *, priority: int = 0, created: int = 0, **rest: Any) -> P
     return found
 
 
+def full(name: str = "n1", cpu: int = 4) -> list[Any]:
+    """A node with a pod that leaves one cpu free."""
+    return [make.node(name, cpu=cpu, pods=10), running(f"on-{name}", name, cpu=cpu - 1)]
+
+
+def many(*names: str) -> list[Any]:
+    return [full(name) for name in names]
+
+
 def running_gang(name: str, nodes: Iterable[str], *, minimum: int | None = None, **rest: Any) -> list[ApiObject]:
     """A group with one running pod on each of these nodes."""
     places = list(nodes)

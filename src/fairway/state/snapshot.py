@@ -22,7 +22,37 @@ _FEW = 4
 """So few rows are restored one by one."""
 
 
-class Snapshot:
+class _OverNodes:
+    """What a snapshot and the copies of it have in common."""
+
+    state: ClusterState
+    idle: NDArray[np.int64]
+    size: int
+    touched: RowLog
+    _max_idle: list[int]
+    _max_idle_read: int
+
+    @property
+    def names(self) -> list[str]:
+        return self.state.nodes.names
+
+    @property
+    def allocatable(self) -> NDArray[np.int64]:
+        return self.state.nodes.allocatable.data[:, : self.size]
+
+    @property
+    def alive(self) -> BoolColumn:
+        return self.state.nodes.alive[: self.size]
+
+    def max_idle(self) -> list[int]:
+        """Of every resource, the most that any one node has free: a request for more fits nowhere."""
+        if self._max_idle_read != self.touched.end or len(self._max_idle) != len(self.idle):
+            self._max_idle_read = self.touched.end
+            self._max_idle = _max_of(self.idle)
+        return self._max_idle
+
+
+class Snapshot(_OverNodes):
     """Columns over node rows, all of one length; ghosts and free rows are there, but not `alive`."""
 
     def __init__(self, state: ClusterState) -> None:
@@ -43,25 +73,6 @@ class Snapshot:
         """Rows that working copies have changed since the last `sync`."""
         self._max_idle: list[int] = []
         self._max_idle_read = -1
-
-    @property
-    def names(self) -> list[str]:
-        return self.state.nodes.names
-
-    @property
-    def allocatable(self) -> NDArray[np.int64]:
-        return self.state.nodes.allocatable.data[:, : self.size]
-
-    @property
-    def alive(self) -> BoolColumn:
-        return self.state.nodes.alive[: self.size]
-
-    def max_idle(self) -> list[int]:
-        """Of every resource, the most that any one node has free: a request for more fits nowhere."""
-        if self._max_idle_read != self.touched.end or len(self._max_idle) != len(self.idle):
-            self._max_idle_read = self.touched.end
-            self._max_idle = _max_of(self.idle)
-        return self._max_idle
 
     def written(self, row: int) -> None:
         """A working copy says something else of a row than it did, or than another copy does."""
@@ -163,7 +174,7 @@ class Snapshot:
         self.total = [(int(above) << 32) + int(below) for above, below in sums]
 
 
-class WorkingCopy:
+class WorkingCopy(_OverNodes):
     """A session's own copy of what is free on the nodes, to write on. All else is the snapshot's, to read."""
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -179,25 +190,6 @@ class WorkingCopy:
         self.reshaped = snapshot.reshaped
         self._written: set[int] = set()
         self._max_idle, self._max_idle_read = snapshot._max_idle, snapshot._max_idle_read
-
-    @property
-    def names(self) -> list[str]:
-        return self.state.nodes.names
-
-    @property
-    def allocatable(self) -> NDArray[np.int64]:
-        return self.state.nodes.allocatable.data[:, : self.size]
-
-    @property
-    def alive(self) -> BoolColumn:
-        return self.state.nodes.alive[: self.size]
-
-    def max_idle(self) -> list[int]:
-        """As the snapshot's."""
-        if self._max_idle_read != self.touched.end:
-            self._max_idle_read = self.touched.end
-            self._max_idle = _max_of(self.idle)
-        return self._max_idle
 
     def write(self, row: int) -> None:
         """Amounts of this row are about to be written."""
