@@ -6,8 +6,7 @@
          +--(404)------------------------ +
 
 The list comes by streaming where the server can do that (the initial events of a watch), else in pages. What is
-delivered of a list is all of it at once: the other side takes the difference to what it knows. Of the very first list
-there is no difference: what has come is delivered as news at once, so that it is read in while the rest is still sent.
+delivered of a list is all of it at once: the other side takes the difference to what it knows.
 """
 
 from __future__ import annotations
@@ -104,7 +103,6 @@ class Reflector:
         self._random = random
         self._backoff = Backoff(random)
         self._can_stream = True
-        self._was_listed = False
         self._version = ""
         """Where the watch goes on; "" where there has to be a list first."""
         self._served: ServedKind | None = None
@@ -184,7 +182,6 @@ class Reflector:
     def _listed(self, things: list[ApiObject], version: str, begin: float) -> None:
         assert self._served is not None
         self._version = version
-        self._was_listed = True
         self._backoff.reset()
         self._deliver(Delivery(self._kind, self._served.api_version, things, is_list=True))
         self._observer.listed(self._kind, len(things), time.monotonic() - begin)
@@ -229,10 +226,7 @@ class Reflector:
                     if initial is None:
                         self._version = event.version
                 elif initial is not None:
-                    kept = self._kept(event)
-                    initial.take(event, kept)
-                    if kept is not None and not self._was_listed:
-                        items.append(kept)
+                    initial.take(event, self._kept(event))
                 else:
                     self._version = event.version or self._version
                     item = self._item(event)
@@ -240,8 +234,7 @@ class Reflector:
                         items.append(item)
             if items:
                 assert self._served is not None
-                if initial is None:
-                    self._backoff.reset()
+                self._backoff.reset()
                 self._deliver(Delivery(self._kind, self._served.api_version, items))
 
     def _event(self, line: bytes) -> WatchEvent:
