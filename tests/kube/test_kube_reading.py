@@ -316,7 +316,7 @@ def test_K3_no_cycle_runs_before_every_kind_was_listed(cluster: Cluster) -> None
     eventually(
         lambda: len(live.logged("listed")) + len(live.logged("not installed, looked for again every minute")) >= 20
     )
-    assert live.scheduler._is_ready() == (False, "not listed yet: Namespace (v1)")
+    eventually(lambda: live.scheduler._is_ready() == (False, "not listed yet: Namespace (v1)"))
     assert live.cycles == 0
     held.set()
     eventually(lambda: cluster.places() == {"p": "n"})
