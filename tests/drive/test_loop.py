@@ -17,7 +17,7 @@ from fairway.scheduler.plan import Plan
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.state.cluster import Event
 from support.engine import policy
-from support.objects import NOW, node, pod
+from support.objects import NOW, group, node, pod
 
 
 class Clock:
@@ -193,6 +193,16 @@ def test_what_queues_have_is_said_although_no_pod_waits() -> None:
     assert given.world.cycles[-1].has_reasons
     assert given.world.cycles[-1].plan.queues[0].allocated["cpu"] == "1"
     assert len(given.world.cycles) == 2
+
+
+def test_a_group_without_pods_that_comes_shortly_after_a_cycle_is_let_in() -> None:
+    """No pod waits, so nothing has to be decided at once; but a controller waits for the group before it makes pods."""
+    given = Loop(node("n1", cpu=9))
+    given.clock.advance(100_000)
+    given.loop.seen(group("g", minimum=2))
+    given.clock.advance(3 * SECOND)
+    assert given.times == [0, SECOND]
+    assert [status.phase for status in given.world.cycles[-1].plan.status.pod_groups] == ["Inqueue"]
 
 
 def test_a_cycle_for_reasons_delays_no_event() -> None:

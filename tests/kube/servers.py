@@ -9,7 +9,7 @@ import urllib.error
 import urllib.request
 from typing import Any
 
-from kube.controlplane.plane import ControlPlane
+from kube.controlplane.plane import SCHEDULER, ControlPlane
 
 PLURALS = {
     "NetworkPolicy": "networkpolicies",
@@ -53,12 +53,15 @@ def collection(thing: dict[str, Any]) -> str:
 def ask(
     plane: ControlPlane, method: str, path: str, body: Any = None, *, user: str = "", kind: str = "application/json"
 ) -> Any:
-    """As an administrator, or as a user that the administrator plays (`system:serviceaccount:...` with its groups)."""
-    headers = {"Authorization": f"Bearer {plane.tokens['admin']}", "Content-Type": kind}
+    """As an administrator, as the scheduler with its own token (so that the server's audit log has it), or as a user
+    that the administrator plays (`system:serviceaccount:...` with its groups).
+    """
+    token = plane.tokens["scheduler" if user == SCHEDULER else "admin"]
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": kind}
     request = urllib.request.Request(
         plane.url + path, None if body is None else json.dumps(body).encode(), headers, method=method
     )
-    if user:
+    if user and user != SCHEDULER:
         request.add_header("Impersonate-User", user)
         group = "system:serviceaccounts" if user.startswith("system:serviceaccount:") else "system:authenticated"
         request.add_header("Impersonate-Group", group)

@@ -14,7 +14,7 @@ import pytest
 from fairway.kube import reflector
 from fairway.kube.install.bundle import objects
 from fairway.kube.install.options import InstallOptions
-from kube.cluster import Cluster, eventually
+from kube.cluster import Cluster, crd, eventually
 from kube.controlplane.plane import SCHEDULER, ControlPlane
 from kube.live import Live
 from kube.proxy import Asked, FaultProxy
@@ -115,7 +115,12 @@ def test_a_token_that_expires_during_a_watch_is_read_again(cluster: Cluster, pro
 def test_a_server_without_lists_by_streaming_is_read_by_pages(
     cluster: Cluster, proxy: FaultProxy, tmp_path: Path, installed: ControlPlane
 ) -> None:
+    """With every kind that it reads, those of others too."""
     proxy.choose = lambda asked: "no-streaming" if asked.is_list else ""
+    for group, kind in (("topology.volcano.sh", "HyperNode"), ("scheduling.x-k8s.io", "PodGroup")):
+        if cluster.get(f"{CRDS}/{kind.lower()}s.{group}") is None:
+            cluster.make(CRDS, crd(group, "v1alpha1", kind, f"{kind.lower()}s", namespaced=kind == "PodGroup"))
+        eventually(lambda: cluster.get(f"/apis/{group}/v1alpha1/{kind.lower()}s"))  # noqa: B023 - called at once
     cluster.node("n", cpu=20)
     cluster.pod("p1")
     with Live(cluster, kubeconfig=str(proxy.kubeconfig(tmp_path))):

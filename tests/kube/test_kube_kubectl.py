@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from typing import Any
 
 import pytest
@@ -11,23 +9,15 @@ import pytest
 from fairway.kube.install.bundle import objects
 from fairway.kube.install.options import InstallOptions
 from kube.controlplane.plane import SCHEDULER, ControlPlane
+from kube.kubectl import Kubectl
 from kube.servers import apply, ask, create, eventually, namespace, pod
 
-pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="needs kubectl")
 SPACE = "kubectl"
 VOLCANO = "scheduling.volcano.sh/v1beta1"
 
 
-class Kubectl:
-    def __init__(self, plane: ControlPlane) -> None:
-        self.plane = plane
-        self._config = str(plane.kubeconfig("admin"))
-
-    def __call__(self, *arguments: str) -> str:
-        command = ["kubectl", "--kubeconfig", self._config, "-n", SPACE, *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+class KubectlUser(Kubectl):
+    """Who also plays the scheduler."""
 
     def status(self, path: str, status: dict[str, Any]) -> None:
         kind = "application/merge-patch+json"
@@ -35,17 +25,17 @@ class Kubectl:
 
 
 @pytest.fixture(name="kubectl", scope="module")
-def a_user_of_kubectl(plane: ControlPlane) -> Kubectl:
+def a_user_of_kubectl(plane: ControlPlane) -> KubectlUser:
     apply(plane, objects(InstallOptions()))
     namespace(plane, SPACE)
-    return Kubectl(plane)
+    return KubectlUser(plane, SPACE)
 
 
 def rows(text: str) -> list[list[str]]:
     return [line.split() for line in text.splitlines()]
 
 
-def test_queues_and_groups_have_useful_columns(kubectl: Kubectl) -> None:
+def test_queues_and_groups_have_useful_columns(kubectl: KubectlUser) -> None:
     queue = {"apiVersion": VOLCANO, "kind": "Queue", "metadata": {"name": "columns"}, "spec": {"weight": 3}}
     meta = {"name": "g", "namespace": SPACE}
     group = {"apiVersion": VOLCANO, "kind": "PodGroup", "metadata": meta, "spec": {"minMember": 2, "queue": "columns"}}
@@ -67,7 +57,7 @@ def test_queues_and_groups_have_useful_columns(kubectl: Kubectl) -> None:
     assert "0/1 nodes fit" in kubectl("describe", "podgroups.scheduling.volcano.sh", "g")
 
 
-def test_reservations_and_classes_have_useful_columns(kubectl: Kubectl) -> None:
+def test_reservations_and_classes_have_useful_columns(kubectl: KubectlUser) -> None:
     reference = {"kind": "PodGroup", "name": "train", "uid": "u1"}
     thing = {
         "apiVersion": "fairway.dev/v1alpha1",
@@ -95,7 +85,7 @@ def test_reservations_and_classes_have_useful_columns(kubectl: Kubectl) -> None:
     assert '"key":"memory","operator":"Exists"' in kubectl("get", "resclass", "columns", "-o", "wide")
 
 
-def test_kubectl_waits_for_a_condition(kubectl: Kubectl) -> None:
+def test_kubectl_waits_for_a_condition(kubectl: KubectlUser) -> None:
     meta = {"name": "w", "namespace": SPACE}
     create(kubectl.plane, {"apiVersion": VOLCANO, "kind": "PodGroup", "metadata": meta, "spec": {"minMember": 1}})
     placed = {"type": "Scheduled", "status": "True", "reason": "GangReady", "message": ""}
@@ -104,12 +94,12 @@ def test_kubectl_waits_for_a_condition(kubectl: Kubectl) -> None:
     assert "condition met" in said
 
 
-def test_kubectl_explains_fields(kubectl: Kubectl) -> None:
+def test_kubectl_explains_fields(kubectl: KubectlUser) -> None:
     said = eventually(lambda: kubectl("explain", "reservations.spec.places.state"))
     assert "has free capacity there" in said
 
 
-def test_a_pod_shows_its_event(kubectl: Kubectl) -> None:
+def test_a_pod_shows_its_event(kubectl: KubectlUser) -> None:
     made = create(kubectl.plane, pod("shown", SPACE))
     event = {
         "apiVersion": "events.k8s.io/v1",

@@ -230,6 +230,20 @@ def test_a_queue_says_what_is_allocated_and_how_many_jobs_it_has() -> None:
     assert stage.taken()["Queue q"]["status"]["allocated"]["cpu"] == "4"
 
 
+def test_a_queue_counts_a_job_that_came_last_though_nothing_happens_any_more() -> None:
+    stage = Stage(node("n1", cpu=2), queue("q"))
+    stage.taken()
+    stage.clock.move(1)
+    stage.see(group("g", queue="q"))  # counted a second ago: not yet
+    assert "Queue q" not in stage.taken()
+    again = stage.statuses.look_again(stage.clock.now())
+    assert again is not None
+    while again is not None:  # as the timer of a driver does
+        stage.clock.move((again - stage.clock.now()) / SECOND)
+        again = stage.statuses.look_again(stage.clock.now())
+    assert stage.taken()["Queue q"]["status"]["inqueue"] == 1
+
+
 def test_a_closed_queue_says_so_at_once() -> None:
     stage = Stage(node("n1", cpu=2), queue("q"))
     stage.taken()

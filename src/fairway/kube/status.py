@@ -205,6 +205,8 @@ class StatusWriter:
     def _queues(self, plan: Plan, now: Micros) -> Iterable[StatusWrite]:
         if self._counted is None or now >= self._counted[0] + INTERVAL:
             self._counted = (now, count_jobs(self._state, plan))
+        else:
+            self._look_at(self._counted[0] + INTERVAL)  # jobs that came since are not counted yet
         counts = self._counted[1]
         for standing in plan.queues:
             key = ("Queue", "", standing.name)
