@@ -25,9 +25,13 @@ def test_every_metric_of_the_documents_is_there() -> None:
     assert {name.removesuffix("_total") for name in named} <= {name.removesuffix("_total") for name in known}
 
 
+OF_ALL = {"verbose", "no_color"}
+"""Options that every command gets once the whole command line is loaded."""
+
+
 def test_every_setting_of_the_file_has_a_flag_and_every_flag_a_setting() -> None:
     flags = {option.name for option in command.params if isinstance(option, click.Option)}
     fields = {field.name for field in msgspec.structs.fields(RunSettings)} - NOT_FLAGS
     elected = {"leader_elect": "enabled", "lease_namespace": "namespace", "lease_name": "name"}
     assert set(elected.values()) <= {field.name for field in msgspec.structs.fields(LeaderElection)}
-    assert flags - elected.keys() - {"config"} == fields
+    assert flags - elected.keys() - {"config"} - OF_ALL == fields

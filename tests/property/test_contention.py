@@ -23,10 +23,11 @@ from fairway.state.cluster import ClusterState, Deleted, Upserted
 from fairway.state.jobs import ON_NODE, TaskState
 from support.contended import contended, evicting_policies
 from support.contention import acting, cycle, nominated, reserved
+from support.effort import examples
 from support.engine import flat, policy, state_of
 
 some = settings(
-    max_examples=60,
+    max_examples=examples(40),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
 )

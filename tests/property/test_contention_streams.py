@@ -12,10 +12,11 @@ from fairway.state.jobs import ON_NODE, RESERVATION_STATES
 from support import objects as make
 from support.contended import contended, evicting_policies
 from support.contention import acting
+from support.effort import examples
 from support.world import World
 
 some = settings(
-    max_examples=40,
+    max_examples=examples(24),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
