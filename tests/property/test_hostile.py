@@ -16,6 +16,7 @@ import pytest
 from fairway.api import kinds
 from fairway.api.kinds import ApiObject
 from fairway.api.manifests import parse_object
+from fairway.api.scheduling import Queue
 from fairway.errors import ManifestError
 from fairway.fleet import FleetState, place
 from fairway.scheduler.decide import decide
@@ -159,7 +160,11 @@ def batches(*, unchecked: bool) -> Iterator[tuple[list[str], list[Any]]]:
 
 
 def _is_own(attack: Attack, thing: Any) -> bool:
-    """Whether RBAC lets a tenant write it: nothing in another's namespace, no name that another's object has."""
+    """Whether RBAC lets a tenant write it: nothing in another's namespace, no name that another's object has, no queue
+    below that of another, which jobs could not use then.
+    """
+    if isinstance(thing, Queue) and thing.spec.parent == GOOD:
+        return False
     namespace, name = thing.metadata.namespace, thing.metadata.name
     return namespace in ("", EVIL) and (name.startswith(EVIL) or not name) if attack.path[0] == "metadata" else True
 
