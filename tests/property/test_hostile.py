@@ -16,7 +16,7 @@ import pytest
 from fairway.api import kinds
 from fairway.api.kinds import ApiObject
 from fairway.api.manifests import parse_object
-from fairway.api.scheduling import Queue
+from fairway.api.scheduling import PodGroup, Queue
 from fairway.errors import ManifestError
 from fairway.fleet import FleetState, place
 from fairway.scheduler.decide import decide
@@ -161,9 +161,11 @@ def batches(*, unchecked: bool) -> Iterator[tuple[list[str], list[Any]]]:
 
 def _is_own(attack: Attack, thing: Any) -> bool:
     """Whether RBAC lets a tenant write it: nothing in another's namespace, no name that another's object has, no queue
-    below that of another, which jobs could not use then.
+    below that of another, which jobs could not use then, no job in the queue of another, whose amounts it would change.
     """
     if isinstance(thing, Queue) and thing.spec.parent == GOOD:
+        return False
+    if isinstance(thing, PodGroup) and thing.spec.queue == GOOD:
         return False
     namespace, name = thing.metadata.namespace, thing.metadata.name
     return namespace in ("", EVIL) and (name.startswith(EVIL) or not name) if attack.path[0] == "metadata" else True
@@ -194,13 +196,22 @@ def test_hostile_objects_change_nothing_for_the_others(unchecked: bool) -> None:
         assert said(decide(after, POLICY, make.NOW)) == expected, names
 
 
+ALONE: dict[str, Any] = {
+    "prioritizerPolicy": {
+        "mode": "Exact",
+        "configurations": [{"scoreCoordinate": {"type": "BuiltIn", "builtIn": "Steady"}, "weight": 1}],
+    }
+}
+"""Prioritizers that do not look at other placements, as Balance does."""
+
+
 def fleet() -> list[ApiObject]:
     everywhere = {"clusterSelector": {"selectorType": "LabelSelector", "labelSelector": {}}}
     return [
         *(make.made("ManagedCluster", name, metadata={"labels": {"1": "5"}}) for name in ("c1", "c2")),
         make.made("ManagedClusterSet", "global", spec=everywhere),
         *(make.made("ManagedClusterSetBinding", "global", ns, spec={"clusterSet": "global"}) for ns in (GOOD, EVIL)),
-        make.made("Placement", GOOD, GOOD, spec={"clusterSets": ["global"], "numberOfClusters": 1}),
+        make.made("Placement", GOOD, GOOD, spec={**ALONE, "clusterSets": ["global"], "numberOfClusters": 1}),
     ]
 
 
