@@ -16,6 +16,7 @@ import pytest
 from fairway.api import kinds
 from fairway.api.kinds import ApiObject
 from fairway.api.manifests import parse_object
+from fairway.api.meta import ObjectMeta
 from fairway.api.scheduling import PodGroup, Queue
 from fairway.errors import ManifestError
 from fairway.fleet import FleetState, place
@@ -232,3 +233,10 @@ def test_hostile_objects_change_nothing_for_other_placements(unchecked: bool) ->
         others = [thing for thing in objects if kinds.key(thing)[0] not in tenants]
         FleetState(others)
         place(FleetState([*others, *fleet()]), make.NOW).document()
+
+
+def test_a_queue_without_a_name_is_above_no_other() -> None:
+    """No API server takes one; its name is how the top of all queues is written, and it must not be above itself."""
+    state = ClusterState()
+    state.upsert([*innocents(), Queue(metadata=ObjectMeta(name=""))])
+    assert len(said(decide(state, POLICY, make.NOW))["bindings"]) == 7

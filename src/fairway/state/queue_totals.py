@@ -81,7 +81,7 @@ class QueueTotals:
                 queues[name],
                 parents[name],
                 tuple(queue.name for queue in queues.ancestors(name)),
-                tuple(below.get(name, ())),
+                tuple(below.get(name, ()) if name else ()),  # without a name it would be above the top, and itself
                 *(zeros.copy() for _ in range(4)),
             )
             for name in sorted(parents)
