@@ -27,7 +27,7 @@ from support.effort import examples
 from support.engine import flat, policy, state_of
 
 some = settings(
-    max_examples=examples(40),
+    max_examples=examples(26),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
 )

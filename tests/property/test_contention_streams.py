@@ -16,7 +16,7 @@ from support.effort import examples
 from support.world import World
 
 some = settings(
-    max_examples=examples(24),
+    max_examples=examples(14),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )

@@ -21,7 +21,7 @@ from support.engine import policy as make_policy
 from support.engine import reasons, state_of
 
 some = settings(
-    max_examples=60,
+    max_examples=40,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
 ACTIONS = ("enqueue, allocate, backfill", "enqueue, reserve, allocate, reclaim, backfill")
