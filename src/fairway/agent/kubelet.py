@@ -55,7 +55,7 @@ class KubeletDriver:
         self._registration = UnixServer(registry / f"{driver}-reg.sock", [serve(DRIVER_REGISTRATION, about)])
 
     async def start(self) -> None:
-        """The driver's socket first: whoever hears of it may call at once."""
+        """The driver's socket first: a kubelet that hears of it may call at once."""
         await self._service.start()
         await self._registration.start()
 

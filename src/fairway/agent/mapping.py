@@ -71,7 +71,7 @@ class MappedDevices(MappedFacts, frozen=True, kw_only=True):
 
 
 class MappedGroup(MappedFacts, frozen=True, kw_only=True):
-    """One device that consists of others; whoever has it has them."""
+    """One device that consists of others: a claim on it is one on them."""
 
     name: str
     members: Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=32)]

@@ -22,7 +22,7 @@ PLUGIN_REGISTRATION: ServiceDescriptor = device_plugin_pb2.DESCRIPTOR.services_b
 DEVICE_PLUGIN: ServiceDescriptor = device_plugin_pb2.DESCRIPTOR.services_by_name["DevicePlugin"]
 DRA_PLUGIN: ServiceDescriptor = dra_pb2.DESCRIPTOR.services_by_name["DRAPlugin"]
 DRIVER_REGISTRATION: ServiceDescriptor = plugin_registration_pb2.DESCRIPTOR.services_by_name["Registration"]
-"""Where a kubelet asks a driver who it is."""
+"""Where a kubelet asks a driver for its name."""
 
 Method = Callable[[Any, Any], Awaitable[Message]]
 """Takes the request and the context of the call."""

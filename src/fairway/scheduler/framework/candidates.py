@@ -141,7 +141,7 @@ def candidates(session: Session) -> list[JobRun]:
 
 def _may_park(session: Session, template: GangTemplate) -> bool:
     """Whether nothing but a change of a node can help a template that fits nowhere. Hooks that order, refuse or count
-    jobs cannot, whoever wrote them; hooks about nodes must say what they rest on."""
+    jobs cannot, whatever plugin they are of; hooks about nodes must say what they rest on."""
     shapes = [run.shape for run in template.runs]
     return (
         bool(shapes)
