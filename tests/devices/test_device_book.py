@@ -29,6 +29,7 @@ from support.devices import (
     standings,
     term,
 )
+from support.effort import examples
 from support.engine import state_of
 from support.objects import HOST, made, pod
 
@@ -373,7 +374,7 @@ class Books(RuleBasedStateMachine):
         invariants.check(self.state)
 
 
-Books.TestCase.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
+Books.TestCase.settings = settings(max_examples=examples(30), stateful_step_count=25, deadline=None)
 test_books = Books.TestCase
 
 

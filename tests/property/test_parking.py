@@ -76,7 +76,7 @@ def _is(thing: ApiObject, pod: str) -> bool:
     return isinstance(thing, Pod) and f"{thing.metadata.namespace}/{thing.metadata.name}" == pod
 
 
-@settings(max_examples=examples(60), suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(30), suppress_health_check=list(HealthCheck))
 @given(clusters.clusters(), clusters.policies(ACTIONS), st.data())
 def test_a_plan_is_that_of_a_cycle_that_looks_at_everything(
     objects: list[ApiObject], policy: Policy, data: st.DataObject

@@ -11,11 +11,12 @@ from fairway.scheduler.decide import decide
 from support.clusters import clusters, policies
 from support.contended import contended
 from support.contention import acting
+from support.effort import examples
 from support.objects import BEGIN
 from support.world import World
 
 some = settings(
-    max_examples=60,
+    max_examples=examples(30),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )

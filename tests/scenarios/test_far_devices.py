@@ -15,6 +15,7 @@ from fairway.devices.track.invariants import check
 from fairway.scheduler.plan import Plan
 from fairway.state.cluster import ClusterState, Deleted, Upserted
 from support.devices import asking, device_node, held, kind_class, published, resource_slice, standings
+from support.effort import examples as number_of
 from support.engine import bound, decided, reasons, state_of
 from support.engine import policy as make_policy
 from support.objects import made, queue
@@ -185,7 +186,7 @@ def test_counters_are_shared_by_all_nodes_that_reach_their_devices() -> None:
 
 
 @pytest.mark.parametrize("strategy", ["first-fit", "spread", "least-loss"])
-@settings(max_examples=25)
+@settings(max_examples=number_of(12))
 @examples(st.data())
 def test_nothing_is_given_twice_whatever_comes(strategy: str, data: st.DataObject) -> None:
     """Cycle after cycle on one state, with pods that leave in between: the book stays what a new one would be."""

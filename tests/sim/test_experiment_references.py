@@ -25,6 +25,7 @@ from fairway.sim.traces import GPU, GPU_MODEL_LABEL, TraceNode
 from fairway.sim.traces.openb import OpenbPod
 from oracles.easy import simulate
 from oracles.easy_pool import simulate_pool
+from support.effort import examples
 
 
 @st.composite
@@ -190,7 +191,7 @@ LIKE = [*NODES, node("e", 4, "T4", 5_000), node("f", 4, "T4", 9_000), node("g", 
 FRACTIONS = [OpenbPod(f"f{milli}", cpu, 512, 1, milli) for milli in (100, 300, 400, 600) for cpu in (500, 2000)]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(
     st.lists(st.sampled_from([*PODS, *FRACTIONS]), min_size=1, max_size=60),
     st.permutations(range(len(LIKE))),
