@@ -31,8 +31,6 @@ UNDERSTOOD = (
     names.NEVER_EVICT,
     STRATEGY,
 )
-WARNED = {"DeviceClass": {"spec.extendedResourceName": "pods that request it do not get its devices; use a claim"}}
-"""Fields that are read for a warning only, besides those that kinds declare."""
 LEFT_OUT = {"apiVersion", "kind", "metadata", "initContainers"}
 """Described once, at the top of the page."""
 _MARKS = {"": "", "one": "", "list": "[]", "map": ".*"}
@@ -90,7 +88,7 @@ def _section(kind: Kind) -> str:
     lines = [f"### {kind.name}\n", f"`{'`, `'.join(kind.api_versions)}`\n"]
     if honoured:
         lines.append(f"- honoured: {_listed(honoured)}")
-    warned = {f"spec.{name}": instead for name, instead in kind.not_honoured.items()} | WARNED.get(kind.name, {})
+    warned = {f"spec.{name}": instead for name, instead in kind.not_honoured.items()}
     lines += [f"- warned: `{name}` ({instead})" for name, instead in sorted(warned.items())]
     unused = [name for name in unused if name not in warned]
     if unused:
@@ -104,8 +102,7 @@ def _listed(names: list[str]) -> str:
 
 def _fields(info: inspect.StructType, table: str) -> tuple[list[str], list[str]]:
     """The honoured fields of a kind, and those of its API that are without effect; `metadata` is described once."""
-    honoured, unused = _walk(info, table, "", (info.cls,))
-    return [name for name in honoured if name not in WARNED.get(table, {})], unused
+    return _walk(info, table, "", (info.cls,))
 
 
 def _walk(info: inspect.StructType, name: str, path: str, above: tuple[type, ...]) -> tuple[list[str], list[str]]:

@@ -35,7 +35,7 @@ def _place(state: ClusterState) -> int:
 DAMAGES: list[tuple[str, Callable[[ClusterState, DeviceLedger], Any]]] = [
     ("rows with devices", lambda s, ledger: ledger.nodes.pop(_row(s))),
     ("users of devices on n1", lambda s, ledger: ledger.nodes[_row(s)].allocations.clear()),
-    ("classes of devices on n1", lambda s, ledger: ledger.nodes[_row(s)].select([NO_CLASSES, NO_CLASSES])),
+    ("classes of devices on n1", lambda s, ledger: ledger.nodes[_row(s)].select([NO_CLASSES, NO_CLASSES], {})),
     ("classes' sums", lambda s, ledger: ledger.columns._tally.clear()),
     ("devices by owner", lambda s, ledger: ledger.columns.accounts.clear()),
     ("resources given as devices", lambda s, ledger: ledger.columns._contests.update([0])),

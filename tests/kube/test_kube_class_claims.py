@@ -41,7 +41,7 @@ def choice(class_name: str, device: str, **more: Any) -> DeviceChoice:
 
 def shares(made: Any) -> dict[str, list[str]]:
     """The devices of each container."""
-    claim, mappings = made
+    claim, mappings = made[0], made[1].request_mappings
     results = claim.status.allocation.devices.results
     found: dict[str, list[str]] = {}
     for mapping in mappings:
@@ -56,7 +56,7 @@ def test_containers_that_run_together_have_different_devices():
     made = class_claim(pod([{"g": "1"}, {"g": "2", "nic": "1"}], [{"g": "3"}]), binding, BEGIN)
     assert made is not None
     assert shares(made) == {"i0": ["g0", "g1", "g2"], "c0": ["g0"], "c1": ["g1", "g2", "n0"]}
-    claim, mappings = made
+    claim, mappings = made[0], made[1].request_mappings
     assert [mapping.request_name for mapping in mappings] == [
         "container-0-request-0",
         "container-1-request-0",
@@ -104,9 +104,9 @@ def test_what_no_claim_can_say_stays_a_record(chosen):
 def change(device: str = "g0", node: str = "n1") -> MakeClassClaim:
     made = class_claim(pod([{"g": "1"}]), Binding("a/p", node, (choice("g", device),)), BEGIN)
     assert made is not None
-    claim, mappings = made
+    claim, named = made
     key = ("ResourceClaim", "a", claim.metadata.name)
-    return MakeClassClaim(key, "", claim, "a/p", "u1", mappings)
+    return MakeClassClaim(key, "", claim, "a/p", "u1", named)
 
 
 def on_server(claim: ResourceClaim, *, allocated: bool = False, **meta: Any) -> ApiAnswer:

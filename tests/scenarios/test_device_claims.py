@@ -430,12 +430,6 @@ def test_least_loss_minds_what_claims_ask_for() -> None:
     assert given(found) == {"first": [("", "b")], "later": [("r", "a")]}
 
 
-def test_an_extended_resource_name_is_said_not_to_be_served() -> None:
-    named = made("DeviceClass", "gpu", spec={"extendedResourceName": "example.com/gpu"})
-    (warning,) = device_ledger(state_of(named, NODE, kind_class("any", "gpu"))).warnings()
-    assert "extendedResourceName example.com/gpu" in warning
-
-
 def test_who_has_alternatives_of_different_kinds_does_not_lose_its_place_in_line() -> None:
     """As long as it is not known which kind it will be, it counts as none: two do not ask for more than there is."""
     kinds = ("little", "large")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -276,3 +277,29 @@ def test_pods_that_wait_in_the_cluster_are_left_out_and_counted(tmp_path: Path) 
     result = Simulation(scenario, default_policy(default_registry().catalog)).run()
     assert result.report.metrics.finished == 1
     assert any("1 pod(s) without a node, such as a, are left out" in text for text in result.report.warnings)
+
+
+@DELAYS
+def test_limits_that_a_device_class_serves_are_told_by_a_claim_that_goes_with_the_pod(
+    tmp_path: Path, delay: str
+) -> None:
+    expression = 'device.capacity["gpu.example.com"].memory.compareTo(quantity("60Gi")) >= 0'
+    spec = {"extendedResourceName": "example.com/big", "selectors": [{"cel": {"expression": expression}}]}
+    serving = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "large"}, "spec": spec}
+    limit = [
+        pod(name, "", 0, run)
+        .replace("  resourceClaims: [{name: c, }]\n", "")
+        .replace("claims: [{name: c}]", "limits: {example.com/big: 1}")
+        for name, run in (("a", 60), ("b", 60), ("c", 60))
+    ]
+    played = Played(tmp_path, limit, more=f"timing: {{startDelay: {delay}}}")
+    with (tmp_path / "cluster.yaml").open("a") as file:
+        file.write(json.dumps(serving))
+    played.simulation = Simulation(played.simulation.scenario, default_policy(default_registry().catalog))
+    assert played.until(30).running == ["a", "b"]
+    assert played.held() == {"n0/big-0 default/a", "n0/big-1 default/b"}
+    assert sorted(name.partition("-extended-resources-")[0] for name in played.claims) == ["a", "b", "shared"]
+    assert played.until(90).running == ["c"]
+    assert played.held() == {"n0/big-0 default/c"}
+    assert played.until(1000).users == {"shared": []}
+    assert played.held() == set()

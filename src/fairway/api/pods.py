@@ -247,6 +247,21 @@ class PodClaimStatus(ApiStruct, frozen=True):
     resource_claim_name: str | None = None
 
 
+class RequestMapping(ApiStruct, frozen=True):
+    """Which request of the pod's special claim has the devices for a resource of a container."""
+
+    container_name: str = ""
+    resource_name: str = ""
+    request_name: str = ""
+
+
+class ExtendedClaimStatus(ApiStruct, frozen=True):
+    """The claim that was made for the limits of the pod."""
+
+    request_mappings: tuple[RequestMapping, ...] = ()
+    resource_claim_name: str = ""
+
+
 class ContainerStatus(ApiStruct, frozen=True):
     """What a container has been given and what it has: while it is resized, either may differ from its spec."""
 
@@ -261,6 +276,7 @@ class PodStatus(ApiStruct, frozen=True):
     start_time: Time | None = None
     conditions: tuple[Condition, ...] = ()
     resource_claim_statuses: tuple[PodClaimStatus, ...] = ()
+    extended_resource_claim_status: ExtendedClaimStatus | None = None
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
 

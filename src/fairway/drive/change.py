@@ -23,11 +23,10 @@ from msgspec.structs import replace
 
 from fairway.api.devices import ResourceClaim, ResourceClaimStatus
 from fairway.api.kinds import ApiObject, ObjectKey
-from fairway.api.pods import Pod, PodClaimStatus
+from fairway.api.pods import ExtendedClaimStatus, Pod, PodClaimStatus
 from fairway.api.reservations import Reservation
 from fairway.clock import Micros
 from fairway.drive import objects
-from fairway.drive.class_claims import RequestMapping
 from fairway.scheduler.plan import Binding, Eviction
 
 
@@ -53,11 +52,15 @@ class Bind(Change):
     at: Micros
     claims: tuple[PodClaimStatus, ...] = ()
     """Which claims were made for the pod from templates."""
+    limits_claim: ExtendedClaimStatus | None = None
+    """The claim that says what the pod has for its limits."""
 
     def onto(self, thing: ApiObject | None) -> ApiObject | None:
         if not isinstance(thing, Pod):
             return thing
-        return objects.bound(thing, self.binding.node, self.at, self.binding.annotations, self.claims)
+        return objects.bound(
+            thing, self.binding.node, self.at, self.binding.annotations, self.claims, self.limits_claim
+        )
 
     def shown_by(self, thing: ApiObject) -> bool:
         return isinstance(thing, Pod) and bool(thing.spec.node_name)
@@ -113,7 +116,8 @@ class MakeClassClaim(Change):
     pod: str
     """The pod that it is made for, as `namespace/name`."""
     pod_uid: str
-    mappings: tuple[RequestMapping, ...]
+    named: ExtendedClaimStatus
+    """How the pod's status names it."""
 
     @property
     def pod_key(self) -> ObjectKey:

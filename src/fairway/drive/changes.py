@@ -48,7 +48,8 @@ def changes_of(
     """What has to be written for the plan, claims before their pods. A driver that carries out one plan after the
     other gives its `writer`, so that reservations which stay as they are are not made again. Without `makes_claims`
     another controller makes the claims that pods have from templates: a job waits until they are there. With
-    `class_claims` devices chosen by class are told to the kubelet by a claim too.
+    `class_claims` devices chosen by class are told to the kubelet by a claim too, as those for extended resources
+    always are.
     """
     found: list[Change] = []
     if plan.placed:
@@ -119,12 +120,12 @@ def _bindings(plan: Plan, known: _DeviceObjects, store: ObjectStore, now: Micros
                 key = ("ResourceClaim", claim.metadata.namespace, claim.metadata.name)
                 if store.get(key) != claim:
                     found.append(AllocateClaim(key, claim.metadata.uid, claim, binding.pod))
-        own = class_claim(pod, binding, now) if class_claims and binding.devices else None
+        own = class_claim(pod, binding, now, classes=class_claims) if binding.devices else None
         if own is not None:
-            claim, mappings = own
-            key = ("ResourceClaim", claim.metadata.namespace, claim.metadata.name)
-            found.append(MakeClassClaim(key, "", claim, binding.pod, pod.metadata.uid, mappings))
-        found.append(Bind(pod_key(binding.pod), pod.metadata.uid, binding, now, statuses))
+            key = ("ResourceClaim", pod.metadata.namespace, own[0].metadata.name)
+            found.append(MakeClassClaim(key, "", own[0], binding.pod, pod.metadata.uid, own[1]))
+        named = None if own is None else own[1]
+        found.append(Bind(pod_key(binding.pod), pod.metadata.uid, binding, now, statuses, named))
     return _without(found, blocked, plan) if blocked else found
 
 

@@ -106,8 +106,10 @@ def released(pod: Pod, claims: Lookup[ResourceClaim]) -> Iterator[ResourceClaim]
     A pod with a node uses its claims, whether or not these say so; one that waits has only what is reserved for it.
     """
     user = _user(pod)
-    for entry in pod.spec.resource_claims:
-        claim = claim_of(pod, entry.name, claims)
+    used = [claim_of(pod, entry.name, claims) for entry in pod.spec.resource_claims]
+    if (named := pod.status.extended_resource_claim_status) is not None:
+        used.append(claims.get(f"{pod.metadata.namespace}/{named.resource_claim_name}"))
+    for claim in used:
         if claim is None:
             continue
         users = claim.status.reserved_for
@@ -118,7 +120,7 @@ def released(pod: Pod, claims: Lookup[ResourceClaim]) -> Iterator[ResourceClaim]
 
 
 def is_made_for(claim: ResourceClaim, pod: Pod) -> bool:
-    return _owner(pod) in claim.metadata.owner_references
+    return any(replace(owner, api_version="") == _owner(pod) for owner in claim.metadata.owner_references)
 
 
 def _user(pod: Pod) -> ClaimConsumer:

@@ -1,8 +1,8 @@
-"""The claim that tells a kubelet which devices a pod was given for the classes in its limits.
+"""The claim that tells a kubelet which devices a pod was given for its limits: classes, and extended resources.
 
 A kubelet does not read our record on the pod. What it honours for a resource in limits is the one special claim that
 the pod's status names (`extendedResourceClaimStatus`), with a mapping from containers and resources to requests of the
-claim. So a binding that chose published devices by class makes such a claim, allocated before the pod is bound. Its
+claim. So a binding that chose published devices for limits makes such a claim, allocated before the pod is bound. Its
 name follows from the pod: made again after a crash it is the same claim.
 """
 
@@ -24,55 +24,50 @@ from fairway.api.devices import (
     ResourceClaimSpec,
     ResourceClaimStatus,
 )
-from fairway.api.meta import ApiStruct, ObjectMeta, OwnerReference
-from fairway.api.pods import Container, Pod
+from fairway.api.meta import ObjectMeta, OwnerReference
+from fairway.api.pods import Container, ExtendedClaimStatus, Pod, RequestMapping
 from fairway.clock import Micros, to_datetime
 from fairway.resources.quantity import parse_amount
 from fairway.scheduler.plan import Binding, DeviceChoice
-from fairway.state.device_requests import CLASS_PREFIX
+from fairway.state.device_requests import CLASS_PREFIX, SPECIAL_CLAIM
 from fairway.state.labels import NAME_FIELD
 
-SPECIAL = "resource.kubernetes.io/extended-resource-claim"
-"""The annotation by which Kubernetes knows such claims."""
 PROTECTION = "resource.kubernetes.io/delete-protection"
 MOST = 32
 """Devices of one claim, a limit of the API."""
 _UNIT = 1000
 
 
-class RequestMapping(ApiStruct, frozen=True):
-    """Which request of the claim has the devices for a resource of a container."""
-
-    container_name: str
-    resource_name: str
-    request_name: str
-
-
-def class_claim(pod: Pod, binding: Binding, at: Micros) -> tuple[ResourceClaim, tuple[RequestMapping, ...]] | None:
+def class_claim(
+    pod: Pod, binding: Binding, at: Micros, *, classes: bool = True
+) -> tuple[ResourceClaim, ExtendedClaimStatus] | None:
     """None where the record on the pod is all there can be: no device by class, one that no driver publishes, or a
-    part of one, which a claim cannot say.
+    part of one, which a claim cannot say. Without `classes` only what was given for extended resources is told: of
+    that there is no record.
     """
-    chosen = [choice for choice in binding.devices if not choice.claim and not choice.admin_access]
-    if not chosen or not pod.metadata.uid or len(chosen) > MOST:
-        return None
-    if any(not choice.driver or choice.quantity != 1 for choice in chosen):
-        return None
-    by_class: dict[str, list[DeviceChoice]] = {}
+    chosen = [choice for choice in binding.devices if not choice.claim]
+    if not classes or not all(map(_can_be_told, chosen)) or len(chosen) > MOST:
+        chosen = [choice for choice in chosen if choice.resource]
+    by_resource: dict[str, list[DeviceChoice]] = {}
     for choice in chosen:
-        by_class.setdefault(choice.class_, []).append(choice)
+        by_resource.setdefault(choice.resource or CLASS_PREFIX + choice.class_, []).append(choice)
     requests: list[DeviceRequest] = []
     results: list[DeviceResult] = []
     mappings: list[RequestMapping] = []
-    for container, class_name, devices in _shares(pod, by_class):
+    for container, resource, devices in _shares(pod, by_resource):
         name = f"container-{container}-request-{sum(_of(request, container) for request in requests)}"
-        exactly = ExactDeviceRequest(class_name, allocation_mode="ExactCount", count=len(devices))
+        exactly = ExactDeviceRequest(devices[0].class_, allocation_mode="ExactCount", count=len(devices))
         requests.append(DeviceRequest(name, exactly))
         results += [DeviceResult(name, one.driver, one.pool, _plain(one)) for one in devices]
-        resource = CLASS_PREFIX + class_name
         mappings.append(RequestMapping(_containers(pod)[container].name, resource, name))
     if not mappings or len(results) > MOST:
         return None
-    return _claim(pod, binding.node, requests, results, at), tuple(mappings)
+    claim = _claim(pod, binding.node, requests, results, at)
+    return claim, ExtendedClaimStatus(tuple(mappings), claim.metadata.name)
+
+
+def _can_be_told(choice: DeviceChoice) -> bool:
+    return bool(choice.driver) and choice.quantity == 1
 
 
 def _claim(
@@ -85,7 +80,7 @@ def _claim(
         ObjectMeta(
             name=f"{meta.name[:220].rstrip('.-')}-extended-resources-{digest}",
             namespace=meta.namespace,
-            annotations={SPECIAL: "true"},
+            annotations={SPECIAL_CLAIM: "true"},
             owner_references=(
                 OwnerReference(kind="Pod", name=meta.name, uid=meta.uid, controller=True, api_version="v1"),
             ),
@@ -104,17 +99,17 @@ def _claim(
 
 
 def _shares(
-    pod: Pod, by_class: Mapping[str, Sequence[DeviceChoice]]
+    pod: Pod, by_resource: Mapping[str, Sequence[DeviceChoice]]
 ) -> Iterator[tuple[int, str, Sequence[DeviceChoice]]]:
-    """Which container (by its place) gets which devices of a class. Containers that run together have different ones;
-    an init container that ends before the others start uses what they get later.
+    """Which container (by its place) gets which devices for a resource. Containers that run together have different
+    ones; an init container that ends before the others start uses what they get later.
     """
-    for class_name, devices in sorted(by_class.items()):
+    for resource, devices in sorted(by_resource.items()):
         taken = 0  # by what runs until the end
         for place, container in enumerate(_containers(pod)):
-            count = _count(container, CLASS_PREFIX + class_name)
-            if count:
-                yield place, class_name, devices[taken : taken + count]
+            count = _count(container, resource)
+            if own := devices[taken : taken + count]:
+                yield place, resource, own
             if container.is_sidecar or place >= len(pod.spec.init_containers):
                 taken += count
 

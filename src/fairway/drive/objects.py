@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from fairway.api.meta import Condition
-from fairway.api.pods import Pod, PodClaimStatus
+from fairway.api.pods import ExtendedClaimStatus, Pod, PodClaimStatus
 from fairway.clock import Micros, format_rfc3339, from_datetime, to_datetime
 from fairway.state.annotations import NOMINATED_SINCE
 from fairway.state.device_requests import RECORD_PREFIX
@@ -15,7 +15,14 @@ from fairway.state.device_requests import RECORD_PREFIX
 SCHEDULED = "PodScheduled"
 
 
-def bound(pod: Pod, node: str, at: Micros, notes: Mapping[str, str], claims: tuple[PodClaimStatus, ...] = ()) -> Pod:
+def bound(
+    pod: Pod,
+    node: str,
+    at: Micros,
+    notes: Mapping[str, str],
+    claims: tuple[PodClaimStatus, ...] = (),
+    limits_claim: ExtendedClaimStatus | None = None,
+) -> Pod:
     """A pod that has its node and does not run yet; `notes` record its devices."""
     scheduled = Condition(type=SCHEDULED, status="True", last_transition_time=to_datetime(at))
     others = tuple(condition for condition in pod.status.conditions if condition.type != SCHEDULED)
@@ -24,6 +31,7 @@ def bound(pod: Pod, node: str, at: Micros, notes: Mapping[str, str], claims: tup
         conditions=(*others, scheduled),
         nominated_node_name="",
         resource_claim_statuses=claims or pod.status.resource_claim_statuses,
+        extended_resource_claim_status=limits_claim or pod.status.extended_resource_claim_status,
     )
     given = annotated(pod, notes) if notes else pod
     return replace(given, spec=replace(pod.spec, node_name=node), status=status)

@@ -54,12 +54,7 @@ def make_class_claim(change: MakeClassClaim) -> Script:
             return again(answer) if answer.status == 409 else plain_ending(answer)
     named = {
         "metadata": {"uid": change.pod_uid},
-        "status": {
-            "extendedResourceClaimStatus": {
-                "requestMappings": change.mappings,
-                "resourceClaimName": change.claim.metadata.name,
-            }
-        },
+        "status": {"extendedResourceClaimStatus": change.named},
     }
     answer = yield ApiRequest("PATCH", f"{pod_path(change.pod_key)}/status", encoded(named), MERGE_PATCH)
     return DONE if answer.ok else plain_ending(answer)

@@ -22,7 +22,8 @@ class PlanStruct(msgspec.Struct, rename="camel", frozen=True):
 
 class DeviceChoice(PlanStruct, frozen=True, omit_defaults=True):
     """`claim`, `request` and `consumed` are there only for devices that were claimed, `driver` and `pool` for those
-    that a driver publishes: what an allocation has to say.
+    that a driver publishes: what an allocation has to say. `resource` is the extended resource that was requested,
+    where `class` is the DeviceClass that serves it.
     """
 
     class_: str = msgspec.field(name="class")
@@ -34,6 +35,7 @@ class DeviceChoice(PlanStruct, frozen=True, omit_defaults=True):
     pool: str = ""
     consumed: dict[str, str] = {}
     admin_access: bool = False
+    resource: str = ""
 
 
 class Binding(PlanStruct, frozen=True):

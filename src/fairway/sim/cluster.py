@@ -290,7 +290,7 @@ class VirtualCluster:
     def _leave_node(self, pod: SimPod, *, evicted: bool) -> None:
         del self._on_node[pod.node][pod.key]
         self._timeline.freed(self.loop.now, pod.key, evicted=evicted)
-        if pod.pod.spec.resource_claims:
+        if pod.pod.spec.resource_claims or pod.pod.status.extended_resource_claim_status:
             self._release_claims(pod)
 
     def _release_claims(self, pod: SimPod) -> None:

@@ -44,6 +44,9 @@ class DeviceFacts:
         }
         self._refused: dict[str, str] = {}
         self._log: Log[Changed] = Log()
+        self.device_class_changes = 0
+        """Rises when a DeviceClass changes, or whether their extended resources are served."""
+        self.serves_extended = True
 
     def upsert(self, thing: DeviceFact) -> bool:
         """Take an object in; False if it was refused or tells nothing new."""
@@ -71,6 +74,14 @@ class DeviceFacts:
         self._note(type(thing), key)
         return True
 
+    def serve_extended(self, serves: bool) -> None:
+        """Whether pods that ask for the extended resource of a DeviceClass are given its devices: kubelets must know
+        the claim that says so.
+        """
+        if serves != self.serves_extended:
+            self.serves_extended = serves
+            self.device_class_changes += 1
+
     def is_allocated(self, claim: str) -> bool:
         known = self.claims.get(claim)
         return known is not None and known.status.allocation is not None
@@ -87,6 +98,7 @@ class DeviceFacts:
         return [self._refused[name] for name in sorted(self._refused)]
 
     def _note(self, kind: type[Any], key: str) -> None:
+        self.device_class_changes += kind is DeviceClass
         self._log.add(Changed(kind, key))
 
 
@@ -98,6 +110,8 @@ def fact_key(thing: DeviceFact) -> str:
 CLASS_PREFIX = "resourceclass.fairway.dev/"
 RECORD_PREFIX = "scheduler.alpha.kubernetes.io/resClass_"
 """Annotations of a pod that begin so say which devices it was given."""
+SPECIAL_CLAIM = "resource.kubernetes.io/extended-resource-claim"
+"""On a claim that was made for the limits of a pod: Kubernetes knows such claims by it."""
 STRATEGY = "fairway.dev/device-strategy"
 """On a pod: how its devices are chosen, as a list with commas; it goes before the class's and the policy's."""
 

@@ -143,6 +143,8 @@ class NodeTable:
             self.foreign,
             self.drawn,
         )
+        self.served: dict[int, tuple[int, ...]] = {}
+        """By row the dimensions that the node does not list itself: there devices of a driver stand for them."""
         self.alive = np.zeros(0, dtype=np.bool_)
         self.ready = np.zeros(0, dtype=np.bool_)
         self.schedulable = np.zeros(0, dtype=np.bool_)
@@ -174,6 +176,7 @@ class NodeTable:
         allocatable = self._allocatable(node)
         row = self.row(node.metadata.name)
         self.allocatable.set(row, allocatable)
+        self.served.pop(row, None)
         self.alive[row] = True
         self.ready[row] = _is_ready(node)
         self.schedulable[row] = not node.spec.unschedulable
@@ -189,6 +192,7 @@ class NodeTable:
         if row is None or not self.alive[row]:
             return None
         self.allocatable.set(row, ())
+        self.served.pop(row, None)
         self.alive[row] = self.ready[row] = self.schedulable[row] = False
         self.taints.set(row, ())
         self.annotations[row] = {}
@@ -235,10 +239,18 @@ class NodeTable:
         for table in self._tables:
             table.fit(capacity)
         self.allocatable.data[derived] = 0
+        for row, places in self.served.items():
+            self.allocatable.data[list(places), row] = 0
+        self.served.clear()
         self.drawn.data[:] = 0
         self.taints.compact(size)
         self.labels.compact(size)
         self.size_generation += 1
+
+    def listed(self, row: int) -> Vector:
+        """What the node itself says that it has."""
+        amounts, served = self.allocatable.at(row), self.served.get(row)
+        return tuple(entry for entry in amounts if entry[0] not in served) if served else amounts
 
     def has_dimension(self, row: int) -> bool:
         """Whether some node has some of it."""

@@ -91,6 +91,7 @@ class LiveScheduler(KubeProgram):
 
         def learnt() -> None:
             self._scheduler.class_claims = class_claims
+            self._scheduler.state.devices.serve_extended(class_claims)
             self._knows_version = True
             self._lead_if_complete()
 

@@ -131,7 +131,7 @@ class Locator:
 
     def _plain(self, row: int, described: list[Device]) -> Iterator[Device]:
         nodes = self._state.nodes
-        for place, amount in nodes.allocatable.at(row):
+        for place, amount in nodes.listed(row):
             if is_plain_resource(name := nodes.axis.names[place]):
                 known = sum(d.quantity for d in described if d.kind == name and not d.members and d.node)
                 if (left := amount // WHOLE - known) > 0:
@@ -140,7 +140,7 @@ class Locator:
     def plain_names(self, row: int) -> frozenset[str]:
         """The extended resources that a node lists."""
         nodes = self._state.nodes
-        names = (nodes.axis.names[place] for place, _ in nodes.allocatable.at(row))
+        names = (nodes.axis.names[place] for place, _ in nodes.listed(row))
         return frozenset(name for name in names if is_plain_resource(name))
 
     def warnings(self) -> list[str]:

@@ -117,7 +117,8 @@ class RequestResolver:
 
     def resolve(self, requests: DeviceRequests | None, plain: tuple[tuple[str, int], ...] = ()) -> ResolvedRequests:
         """`plain` are units of plain resources that have to be found among devices."""
-        resolved = [ResolvedRequest((Option(ByKind(resource), units),)) for resource, units in plain]
+        few = sum(units for _, units in plain) <= MOST_DEVICES
+        resolved = [ResolvedRequest((Option(ByKind(resource, few), units),)) for resource, units in plain]
         if requests is None:
             return ResolvedRequests(tuple(resolved))
         missing: list[Missing] = []

@@ -23,6 +23,8 @@ class ByKind(NamedTuple):
     """Units of a plain resource (`nvidia.com/gpu`), of which the pod minds nothing but that it has them."""
 
     resource: str
+    devices: bool = True
+    """Whether published devices may stand for them; a claim could not name more than it can."""
 
 
 class ByClaim(NamedTuple):

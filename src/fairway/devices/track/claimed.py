@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from fairway.api.devices import DeviceResult, ResourceClaim
 from fairway.devices.model.inventory import Inventory
-from fairway.state.device_requests import fact_key
+from fairway.state.device_requests import SPECIAL_CLAIM, fact_key
 
 DeviceKey = tuple[str, str, str]
 """Driver, pool and device."""
@@ -27,6 +27,8 @@ class ClaimedDevice(NamedTuple):
     result: DeviceResult
     owner: str = ""
     """The pod that the claim was made for, as `namespace/name`."""
+    special: bool = False
+    """Whether it tells a kubelet what the pod has for its limits."""
 
 
 class ClaimedDevices:
@@ -45,10 +47,11 @@ class ClaimedDevices:
         self.delete(key)
         allocation = claim.status.allocation
         classes, owner = _classes(claim), _owner(claim)
+        special = bool(owner) and claim.metadata.annotations.get(SPECIAL_CLAIM) == "true"
         for result in allocation.devices.results if allocation else ():
             if not result.admin_access:
                 device = (result.driver, result.pool, result.device)
-                claimed_device = ClaimedDevice(key, classes.get(result.request, ""), result, owner)
+                claimed_device = ClaimedDevice(key, classes.get(result.request, ""), result, owner, special)
                 self._by_device.setdefault(device, {}).setdefault(key, []).append(claimed_device)
                 self._devices[key] = (*self._devices.get(key, ()), device)
                 self._changed.add(device)

@@ -45,6 +45,11 @@ class _Row(NamedTuple):
 _NOTHING = _Row({}, {}, frozenset(), {}, frozenset())
 
 
+def dimension_of(name: str) -> str:
+    """The dimension of a class; an extended resource, which has a slash in its name, is one itself."""
+    return name if "/" in name else CLASS_PREFIX + name
+
+
 class ClassDimensions:
     """The dimensions of a set of classes, worked out once per set; only those that are requested."""
 
@@ -58,7 +63,7 @@ class ClassDimensions:
         self._refresh()
         found = self._tuples.get(names)
         if found is None:
-            places = (self._axis.find(CLASS_PREFIX + name) for name in sorted(names))
+            places = (self._axis.find(dimension_of(name)) for name in sorted(names))
             found = self._tuples[names] = tuple(place for place in places if place is not None)
         return found
 
@@ -145,14 +150,15 @@ class DeviceColumns:
         if node is None:
             if old is not None:
                 self._count(old, -1)
-            self._write(row, None, None)
+            self._write(row, self._written_on(row, None), None, None)
             return
         new = self._rows[row] = self._counted(node)
         if old is None or old != new:
             self._count(old or _NOTHING, -1)
             self._count(new, 1)
         if write:
-            self._write(row, *self._amounts(row, node))
+            written = self._written_on(row, node)
+            self._write(row, written, *self._amounts(row, node, written))
 
     def _counted(self, node: NodeDevices) -> _Row:
         axis = self._state.axis
@@ -183,10 +189,13 @@ class DeviceColumns:
                 del self.accounts[owner]
 
     def _contested(self, node: NodeDevices) -> frozenset[int]:
-        if not node.plain:
-            return frozenset()
         axis = self._state.axis
-        return frozenset(
+        extended = frozenset(
+            axis.row(name) for name in node.extended if any(name in names for names in node.selectable_by)
+        )
+        if not node.plain:
+            return extended
+        return extended | frozenset(
             axis.row(facts.device.kind)
             for slot, facts in enumerate(node.inventory.slots)
             if node.is_plain(slot) and (node.selectable_by[slot] or facts.device.name != facts.device.kind)
@@ -194,7 +203,23 @@ class DeviceColumns:
 
     # -- the node table ---------------------------------------------------------------------------------------
 
-    def _amounts(self, row: int, node: NodeDevices) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _written_on(self, row: int, node: NodeDevices | None) -> NDArray[np.int64]:
+        """The dimensions that are written of a row: classes, kinds, and extended resources that devices serve there,
+        or did.
+        """
+        nodes, axis = self._state.nodes, self._state.axis
+        before = nodes.served.get(row, ())
+        now = tuple(axis.row(name) for name in sorted(node.extended)) if node is not None and nodes.alive[row] else ()
+        if now:
+            nodes.served[row] = now
+        elif before:
+            del nodes.served[row]
+        more = {*before, *now}
+        return np.concatenate([self._written, np.array(sorted(more), dtype=np.int64)]) if more else self._written
+
+    def _amounts(
+        self, row: int, node: NodeDevices, written: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """What the row has, by place, and what is drawn of it."""
         axis, slots = self._state.axis, node.free
         has, free, drawn = (np.zeros(len(axis), dtype=np.int64) for _ in range(3))
@@ -213,15 +238,21 @@ class DeviceColumns:
             places = self.places.index(names)
             has[places] += there
             free[places] += left
-        drawn[self._written] = (has - free)[self._written] - self._state.nodes.used.data[self._written, row]
+        drawn[written] = (has - free)[written] - self._state.nodes.used.data[written, row]
         for allocation in node.allocations:
             facts = node.inventory.slots[allocation.slot]
             if node.is_plain(allocation.slot) and not allocation.plain:
                 drawn[axis.row(facts.device.kind)] += portion_milli(facts, allocation.portion)
         return has, drawn
 
-    def _write(self, row: int, has: NDArray[np.int64] | None, drawn: NDArray[np.int64] | None) -> None:
-        nodes, written = self._state.nodes, self._written
+    def _write(
+        self,
+        row: int,
+        written: NDArray[np.int64],
+        has: NDArray[np.int64] | None,
+        drawn: NDArray[np.int64] | None,
+    ) -> None:
+        nodes = self._state.nodes
         allocatable = nodes.allocatable.data
         if nodes.alive[row]:
             wanted = 0 if has is None else has[written]

@@ -20,13 +20,18 @@ def restore(node: NodeDevices, tasks: Sequence[Task], claimed: ClaimedDevices) -
     """Take what the records of tasks and the allocations of claims say. A claim's devices are its first user's.
 
     A device that a pod's record names and that a claim made for this pod has too is in use once: the claim tells the
-    kubelet what the record says.
+    kubelet what the record says. Of extended resources there is no record but that claim.
     """
     node.restore((task.key, entry) for task in tasks for entry in read(dict(task.record)))
     users = {claim.claim: task.key for task in reversed(tasks) for claim in _claims(task)}
     recorded = {(allocation.holder, allocation.slot) for allocation in node.allocations} if claimed else set()
+    here = {task.key for task in tasks} if claimed else set()
     for claimed_device, slot in claimed.of(node.inventory):
         if (claimed_device.owner, slot) in recorded:
+            continue
+        if claimed_device.special and claimed_device.owner in here:
+            node.served_by_claim.add(claimed_device.owner)
+            node.restore_claim(claimed_device.owner, claimed_device._replace(class_name=""), slot)
             continue
         node.restore_claim(users.get(claimed_device.claim, f"claim {claimed_device.claim}"), claimed_device, slot)
 
@@ -41,22 +46,24 @@ def place_unrecorded(node: NodeDevices, task: Task, requests: ResolvedRequests, 
     def known(request: ResolvedRequest) -> bool:
         if request.claim:
             return request.claim in claims
-        return not is_plain(request) and label(request.options[0].selector) in recorded
+        name = label(request.options[0].selector)
+        if is_plain(request):
+            return task.key in node.served_by_claim and name in node.extended
+        return name in recorded
 
     left = requests.without(known)
     claims.update(requests.shared)
     taken = solve(node.free, left, node.own_candidates) if left.requests and not left.missing else None
     for choice in (found for found in taken or () if not found.portion.looks):
-        node.take(allocation_of(left.requests[choice.request], choice, task.key))
+        node.take(allocation_of(node, left.requests[choice.request], choice, task.key))
 
 
-def allocation_of(request: ResolvedRequest, taken: TakenSlot, holder: str = "") -> SlotAllocation:
+def allocation_of(node: NodeDevices, request: ResolvedRequest, taken: TakenSlot, holder: str = "") -> SlotAllocation:
     """What was taken for a need, named by the option that was served."""
     option = request.options[taken.option]
     name = f"{request.request}/{option.name}" if option.name else request.request
-    return SlotAllocation(
-        holder, taken.slot, taken.portion, label(option.selector), is_plain(request), request.claim, name
-    )
+    plain = is_plain(request) and node.is_plain(taken.slot)
+    return SlotAllocation(holder, taken.slot, taken.portion, label(option.selector), plain, request.claim, name)
 
 
 def counts(axis: Axis, node: NodeDevices, allocations: Iterable[SlotAllocation]) -> dict[int, int]:

@@ -17,11 +17,12 @@ from fairway.devices.model.inventory import Inventory
 from fairway.devices.model.locating import Locator
 from fairway.devices.model.pools import check_slice
 from fairway.devices.select.classes import ClassTable, CompiledClass
+from fairway.devices.select.extended import ExtendedResources
 from fairway.devices.select.requests import RequestResolver, ResolvedRequests
 from fairway.devices.select.selector_requests import ByClaim, ByClass, ClaimMatcher, DeviceSelector
 from fairway.devices.track.columns import DeviceColumns
 from fairway.devices.track.network import NetworkDevices
-from fairway.devices.track.node import ClassUse, NodeDevices, portion_milli
+from fairway.devices.track.node import NO_CLASSES, ClassUse, NodeDevices, portion_milli
 from fairway.devices.track.occupancy import Occupancy, Plain
 from fairway.resources.columns import Axis, Vector
 from fairway.state.aside import SetAside
@@ -44,6 +45,7 @@ class DeviceLedger:
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
+        self.extended = ExtendedResources(state.devices, state.axis)
         self.nodes: dict[int, NodeDevices] = {}
         self._structures: dict[Hashable, int] = {}
         self._layouts: dict[Hashable, int] = {}
@@ -72,7 +74,8 @@ class DeviceLedger:
     def sync(self) -> None:
         """Bring everything up to date with the state. Costs what changed; nothing where no object is about devices."""
         facts, nodes = self._state.devices, self._state.nodes
-        if not (facts.classes or facts.claims or facts.templates):
+        renamed = self.extended.refresh()
+        if not (facts.classes or facts.claims or facts.templates or self.extended.served):
             self._retire()
             return
         changes = facts.since(self._facts) if self.enabled else None
@@ -83,6 +86,9 @@ class DeviceLedger:
             rebuilt, refilled, reselected = set(range(len(nodes))), set[int](), set[int]()
         else:
             redrawn, reselected, asked_for = self._learn(changes)
+            if renamed:
+                asked_for |= self._reselect()
+                self._renew_resolved()
             rebuilt = {*reshaped, *redrawn}
             refilled = {*changed, *asked_for, *self._claimed_rows()}
             refilled |= {row for row in reselected if nodes.tasks[row]}
@@ -179,8 +185,7 @@ class DeviceLedger:
                 known = self.axis.find(CLASS_PREFIX + key) is not None
                 (asked_for if known else reselected).update(self._reclass(key))
             elif kind is DeviceClass:
-                for node in self.nodes.values():
-                    node.select(node.selected)
+                asked_for |= self._reselect()
             if kind in (ResourceClass, ResourceClaim, DeviceClass, ResourceClaimTemplate):
                 self._renew_resolved()
                 asked_for |= self._occupancy.presumed
@@ -209,13 +214,30 @@ class DeviceLedger:
             self.classes.remove(name)
         else:
             self.aside.take(known, self.classes.add, lambda bad: self.classes.remove(bad.metadata.name))
+        return self._reselect()
+
+    def _reselect(self) -> set[int]:
+        """Which classes select what may have changed. Returns rows where that made a difference."""
         touched = set[int]()
         for row, node in self.nodes.items():
-            selected = self.classes.selections(node.inventory)
-            if selected != node.selected:
-                node.select(selected)
+            selected, extended = self._selections(node.inventory, node.listed)
+            if selected != node.selected or extended != node.extended:
                 touched.add(row)
+            node.select(selected, extended)
         return touched
+
+    def _selections(self, inventory: Inventory, listed: frozenset[str]) -> tuple[list[frozenset[str]], dict[str, str]]:
+        """For each slot the classes that select it and the extended resources that it can serve; and those that
+        devices serve on this node, with their DeviceClasses: the node does not list them itself.
+        """
+        found = self.classes.selections(inventory)
+        extended = {name: serving for name, serving in self.extended.served.items() if name not in listed}
+        for name, serving in extended.items():
+            selector = ByClaim(serving)
+            for index, slot in enumerate(inventory.slots):
+                if self._matcher.selects(selector, slot.device, NO_CLASSES):
+                    found[index] = found[index] | {name}
+        return found, extended
 
     def _claimed_rows(self) -> set[int]:
         """Rows where claims have other devices than before, or where they count as a class that was not counted."""
@@ -251,8 +273,8 @@ class DeviceLedger:
             self.nodes[row] = old
         else:
             inventory = Inventory(devices, counters, complete=complete)
-            selected = self.classes.selections(inventory)
-            self.nodes[row] = NodeDevices(inventory, selected, self._matcher, listed)
+            selected, extended = self._selections(inventory, listed)
+            self.nodes[row] = NodeDevices(inventory, selected, self._matcher, listed, extended)
             self.nodes[row].source = (devices, counters, listed, complete)
             self.nodes[row].structure = self._structures.setdefault(inventory.structure(), len(self._structures))
 
@@ -349,9 +371,9 @@ class DeviceLedger:
     def warnings(self) -> list[str]:
         unserved = [
             f"deviceclass {name}: pods that request its extendedResourceName {known.spec.extended_resource_name} "
-            "do not get its devices, request them by claim"
+            "do not get its devices on a server older than 1.36, request them by claim"
             for name, known in sorted(self._state.devices.device_classes.items())
-            if known.spec.extended_resource_name
+            if known.spec.extended_resource_name and not self._state.devices.serves_extended
         ]
         return [
             *self.aside.warnings(),

@@ -17,6 +17,7 @@ from fairway.resources.quantity import parse_quantity
 
 ClassNames = frozenset[str]
 NO_CLASSES: ClassNames = frozenset()
+NOT_EXTENDED: Mapping[str, str] = {}
 _KEPT = 256
 """Selectors whose devices are remembered."""
 
@@ -61,17 +62,20 @@ class NodeDevices:
         "accounts",
         "allocations",
         "counted_elsewhere",
+        "extended",
         "free",
         "has_groups",
         "inventory",
         "kinds",
         "layout",
+        "listed",
         "lost",
         "needs_matching",
         "network_slots",
         "plain",
         "selectable_by",
         "selected",
+        "served_by_claim",
         "source",
         "structure",
     )
@@ -82,8 +86,12 @@ class NodeDevices:
         selected: Sequence[ClassNames],
         matcher: ClaimMatcher,
         listed: frozenset[str] = frozenset(),
+        extended: Mapping[str, str] = NOT_EXTENDED,
     ) -> None:
         self.inventory = inventory
+        self.listed = listed
+        self.served_by_claim: set[str] = set()
+        """Pods whose extended resources a claim says."""
         self.free = FreeSlots(inventory)
         self.has_groups = any(slot.group for slot in inventory.slots)
         self.needs_matching = any(
@@ -111,10 +119,13 @@ class NodeDevices:
         self._matcher = matcher
         self._record_names = _record_names(inventory)
         self._recorded = _recorded(inventory)
-        self.select(selected)
+        self.select(selected, extended)
 
-    def select(self, selected: Sequence[ClassNames]) -> None:
-        """Which classes select what has changed."""
+    def select(self, selected: Sequence[ClassNames], extended: Mapping[str, str]) -> None:
+        """Which classes select what has changed. `extended` are the resources that DeviceClasses serve here; their
+        names are in the sets of `selected` like those of classes, and are never mistaken: they have a slash.
+        """
+        self.extended = extended
         self.selected: list[ClassNames] = list(selected)
         self.selectable_by: list[ClassNames] = [
             names if slot.usable else NO_CLASSES
@@ -155,6 +166,8 @@ class NodeDevices:
         match selector:
             case ByClass(name):
                 return [slot for slot in slots if name in self.selectable_by[slot]]
+            case ByKind(resource, may) if resource in self.extended:
+                return [slot for slot in slots if may and resource in self.selectable_by[slot]]
             case ByKind(resource):
                 facts = self.inventory.slots
                 own = (slot for slot in slots if slot not in self.network_slots)
@@ -184,7 +197,7 @@ class NodeDevices:
 
     def backs(self, resource: str) -> bool:
         """Whether units of a plain resource are devices here."""
-        return resource in self.plain
+        return resource in self.plain or resource in self.extended
 
     def record_name(self, slot: int) -> str:
         """The name under which the choice of a slot is recorded."""
@@ -196,6 +209,7 @@ class NodeDevices:
         self.free = FreeSlots(self.inventory)
         self.allocations = []
         self.lost = []
+        self.served_by_claim.clear()
 
     def take(self, allocation: SlotAllocation) -> None:
         self.free.take(allocation.slot, allocation.portion)

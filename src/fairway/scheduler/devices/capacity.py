@@ -16,7 +16,7 @@ from fairway.devices.match.capacity import ONE, FreeSlots, Portion
 from fairway.devices.match.solving import TakenSlot, solve
 from fairway.devices.match.strategies import DEFAULT_CHAIN, Chain
 from fairway.devices.select.requests import ResolvedRequest
-from fairway.devices.select.selector_requests import ByClass
+from fairway.devices.select.selector_requests import ByClass, label
 from fairway.devices.track.holders import allocation_of, counts
 from fairway.devices.track.ledger import DeviceLedger
 from fairway.devices.track.node import NodeDevices, SlotAllocation, portion_milli
@@ -121,7 +121,7 @@ class FreeDevices:
         if found is None:
             taken = TakenSlot(0, 0, slot, Portion(milli=prepared.part))
             found = self._parts[key] = self._made(
-                node, free, (allocation_of(prepared.resolved.requests[0], taken),), prepared.named, 1
+                node, free, (allocation_of(node, prepared.resolved.requests[0], taken),), prepared.named, 1
             )
         return found
 
@@ -147,7 +147,7 @@ class FreeDevices:
         if taken is None:
             return None
         requests = prepared.resolved.requests
-        allocations = tuple(allocation_of(requests[choice.request], choice) for choice in taken)
+        allocations = tuple(allocation_of(node, requests[choice.request], choice) for choice in taken)
         return self._made(node, free, allocations, prepared.named, 1)
 
     def _first_fit(self, prepared: PreparedRequest, node: NodeDevices, free: FreeSlots) -> CapacityStep | None:
@@ -156,9 +156,9 @@ class FreeDevices:
         if line is None:
             return None
         selector, units = line.options[0].selector, line.options[0].units
-        if not isinstance(selector, ByClass):
+        name, used = label(selector), free.used
+        if not isinstance(selector, ByClass) and name not in node.extended:
             return None
-        name, used = selector.class_name, free.used
         for slot, (names, facts) in enumerate(zip(node.selectable_by, node.inventory.slots, strict=True)):
             if name in names and facts.quantity - used[slot] >= units:
                 after = self._interned(node, free.taking(slot, units))
@@ -176,7 +176,7 @@ class FreeDevices:
             (request, TakenSlot(0, 0, slot, ONE)) for request, own in zip(requests, slots, strict=True) for slot in own
         )
         return self._made(
-            node, free, tuple(allocation_of(request, choice) for request, choice in taken), prepared.named, 1
+            node, free, tuple(allocation_of(node, request, choice) for request, choice in taken), prepared.named, 1
         )
 
     def _is_first_fit(self, prepared: PreparedRequest) -> bool:
@@ -198,7 +198,7 @@ class FreeDevices:
         allocations = self._allocations.get((prepared.number, slot))
         if allocations is None:
             taken = TakenSlot(0, 0, slot, Portion(line.options[0].units))
-            allocations = self._allocations[prepared.number, slot] = (allocation_of(line, taken),)
+            allocations = self._allocations[prepared.number, slot] = (allocation_of(node, line, taken),)
         kind = node.inventory.slots[slot].device.kind
         key = (prepared.number, node.selectable_by[slot], kind, node.is_plain(slot))
         known = self._meanings.get(key)
@@ -229,7 +229,13 @@ class FreeDevices:
         vector: Vector,
         sign: int,
     ) -> Moved:
-        """What is left of each slot tells; `vector` was written to the columns already."""
+        """What is left of each slot tells; `vector` was written to the columns already. Of an extended resource that
+        the node lists itself the columns tell.
+        """
+        extended = self._ledger.extended.places
+        if extended:
+            names = self._ledger.axis.names
+            vector = tuple(one for one in vector if one[0] not in extended or names[one[0]] in node.extended)
         slots = (
             range(len(node.inventory))
             if node.needs_matching

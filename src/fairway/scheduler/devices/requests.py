@@ -66,9 +66,13 @@ class OpenDeviceRequests:
         return PreparedRequest(number, requests, named, self._columns(requests), _classes(requests), local)
 
     def named(self, shape: Shape) -> Vector:
-        """The part of a shape's vector that is about classes."""
-        names = self._ledger.axis.names
-        return tuple((place, amount) for place, amount in shape.vector if names[place].startswith(CLASS_PREFIX))
+        """The part of a shape's vector that is about classes, and about extended resources that devices may serve."""
+        names, extended = self._ledger.axis.names, self._ledger.extended.places
+        return tuple(
+            (place, amount)
+            for place, amount in shape.vector
+            if names[place].startswith(CLASS_PREFIX) or place in extended
+        )
 
     def _resolved(self, shape: Shape) -> ResolvedRequests:
         axis = self._ledger.axis
@@ -83,6 +87,8 @@ class OpenDeviceRequests:
         for request in requests.requests:
             place, option = self._ledger.axis.find(_name(request)), request.options[0]
             if place is None or option.milli or not isinstance(option.selector, ByClass | ByKind):
+                return None
+            if isinstance(option.selector, ByKind) and not option.selector.devices:
                 return None
             found.append((place, option.units * WHOLE))
         return tuple(found)

@@ -47,16 +47,17 @@ def choices(node: NodeDevices, allocations: Iterable[SlotAllocation]) -> Choices
     entries = [
         DeviceUse(allocation.label, node.record_name(allocation.slot), _milli(node, allocation))
         for allocation in named
-        if not allocation.claim
+        if not allocation.claim and allocation.label not in node.extended
     ]
     return Choices(devices, written(entries))
 
 
 def _choice(node: NodeDevices, allocation: SlotAllocation) -> DeviceChoice:
     device = node.inventory.slots[allocation.slot].device
-    claimed = bool(allocation.claim)
+    serving = node.extended.get(allocation.label, "")
+    claimed = bool(allocation.claim or serving)
     return DeviceChoice(
-        class_=allocation.label,
+        class_=serving or allocation.label,
         device=device.name if claimed else node.record_name(allocation.slot),
         quantity=units(_milli(node, allocation)),
         claim=allocation.claim,
@@ -65,6 +66,7 @@ def _choice(node: NodeDevices, allocation: SlotAllocation) -> DeviceChoice:
         pool=device.pool,
         consumed=_consumed(node, allocation) if claimed else {},
         admin_access=allocation.portion.looks,
+        resource=allocation.label if serving else "",
     )
 
 
