@@ -59,6 +59,7 @@ experiments: $(READY)  ## measure published results again (data from FAIRWAY_DAT
 docs: $(READY)  ## write the generated reference pages in docs/, and what documented commands print
 	$(BIN)/python -m fairway.cli.main policy reference > docs/policy-reference.md
 	$(BIN)/python -m tools.fields
+	$(BIN)/python -m tools.openapi
 	$(BIN)/python -m tools.pages
 
 protocol: $(READY)  ## write the messages of the node's protocols from their .proto files

@@ -11,10 +11,11 @@ import pytest
 
 from fairway.app.sandbox import api as api_module
 from fairway.app.sandbox import server as server_module
-from fairway.app.sandbox.api import Api, ObjectName
+from fairway.app.sandbox.api import Api
 from fairway.app.sandbox.client import Client
 from fairway.app.sandbox.engine import Sandbox
 from fairway.app.sandbox.server import Server
+from fairway.app.view.models.commands import ObjectName
 from fairway.errors import InputError
 from support.objects import gang, manifest, node, pod, queue
 from support.sandboxes import after, made

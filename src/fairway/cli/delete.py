@@ -11,7 +11,7 @@ from fairway.cli.cluster_options import print_results, sandbox_option
 from fairway.cli.output import output_option
 
 if TYPE_CHECKING:
-    from fairway.app.sandbox.api import ObjectName
+    from fairway.app.view.models.commands import ObjectName
 
 
 @click.command(
@@ -32,9 +32,9 @@ def command(kind: str | None, names: tuple[str, ...], files: tuple[str, ...], sa
     if bool(files) == bool(kind) or (kind and not names):
         raise click.UsageError("expected a kind and names, or -f")
     from fairway.api import kinds
-    from fairway.app.sandbox.api import ObjectName as Name
     from fairway.app.sandbox.api import kind_named
     from fairway.app.sandbox.client import Client
+    from fairway.app.view.models.commands import ObjectName as Name
 
     if kind is None:
         keys = [kinds.key(thing) for thing in inputs.read_objects(files)]
@@ -46,7 +46,7 @@ def command(kind: str | None, names: tuple[str, ...], files: tuple[str, ...], sa
 
 
 def _object(kind: str, text: str) -> ObjectName:
-    from fairway.app.sandbox.api import ObjectName
+    from fairway.app.view.models.commands import ObjectName
 
     namespace, _, name = text.rpartition("/")
     return ObjectName(kind=kind, namespace=namespace, name=name)

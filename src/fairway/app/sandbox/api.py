@@ -25,6 +25,7 @@ from fairway.api.manifests import parse_object
 from fairway.app.records import written
 from fairway.app.sandbox.engine import Sandbox
 from fairway.app.view.jobs import job_rows
+from fairway.app.view.models.commands import ObjectName
 from fairway.errors import InputError, StoreError
 
 T = TypeVar("T")
@@ -57,12 +58,6 @@ SHORT_NAMES = {
 class HttpAnswer(NamedTuple):
     status: int
     document: Any
-
-
-class ObjectName(msgspec.Struct, forbid_unknown_fields=True):
-    kind: str
-    name: str
-    namespace: str = ""
 
 
 class _Apply(msgspec.Struct, forbid_unknown_fields=True):

@@ -12,10 +12,10 @@ import msgspec
 from fairway.api.kinds import ApiObject
 from fairway.app.explain.model import Explanation
 from fairway.app.records import SandboxEvent, written
-from fairway.app.sandbox.api import ObjectName
 from fairway.app.sandbox.place import running_url
 from fairway.app.view.frame import Frame, NodeUse
 from fairway.app.view.jobs import JobRow
+from fairway.app.view.models.commands import ObjectName
 from fairway.app.view.order import JobOrder
 from fairway.app.view.waiting import WaitingJob
 from fairway.errors import InputError

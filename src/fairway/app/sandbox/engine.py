@@ -6,6 +6,7 @@ Every method that changes something writes it down before it returns.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -30,10 +31,11 @@ from fairway.app.sandbox.world import InitialWorld, demo_round
 from fairway.app.view.frame import ClusterView, Frame, NodeUse
 from fairway.app.view.order import JobOrder, job_order
 from fairway.app.view.waiting import WaitingJob, waiting_jobs
+from fairway.app.view.watch import ClusterWatch
 from fairway.clock import SECOND, Micros
 from fairway.devices.track.ledger import DeviceLedger, device_ledger
 from fairway.drive.change import Change
-from fairway.drive.loop import SchedulerLoop
+from fairway.drive.loop import SchedulerLoop, Stopwatch
 from fairway.drive.world import EventSink
 from fairway.errors import InputError, StoreError
 from fairway.scheduler.decide import decide
@@ -76,7 +78,13 @@ def create(store: Store, world: InitialWorld, policy: Policy) -> None:
 class Sandbox:
     """A sandbox that goes on from what its file says. Methods may be called from any thread."""
 
-    def __init__(self, store: Store, policy: Policy | None = None, timing: TimingPart = TIMING) -> None:
+    def __init__(
+        self,
+        store: Store,
+        policy: Policy | None = None,
+        timing: TimingPart = TIMING,
+        stopwatch: Stopwatch = time.perf_counter_ns,
+    ) -> None:
         now = store.now
         if now is None:
             raise InputError(f"{store.path}: has no sandbox yet")
@@ -98,6 +106,7 @@ class Sandbox:
         self._cluster.ended = self._ended
         settle(populate(store.objects(), run_time), self._cluster)
         self._changed = ChangedObjects()
+        self._stopwatch = stopwatch
         self._scheduler = self._schedule()
         planned = store.decoded_setting("cycles", list[Instant]) if policy is None else None
         if planned is not None:
@@ -117,7 +126,14 @@ class Sandbox:
 
     def _schedule(self) -> SchedulerLoop:
         rhythm = rhythm_of("events", SECOND, reasons=True)
-        scheduler = schedule(self._cluster, self.policy, rhythm, [self._journal], through=self._changed.passed_to)
+        scheduler = schedule(
+            self._cluster,
+            self.policy,
+            rhythm,
+            [self._journal],
+            through=self._changed.passed_to,
+            stopwatch=self._stopwatch,
+        )
         for run in map(_past_run, self._store.outcomes(PAST)):
             scheduler.state.history.add(*run)
         self._journal.reserved_jobs = {
@@ -137,6 +153,18 @@ class Sandbox:
         with self._lock:
             self._scheduler.catch_up()
             return self._scheduler.state
+
+    def listen(self, watch: ClusterWatch) -> None:
+        """Tell a watch of all objects, and from now on of what the scheduler is told and does."""
+        with self._lock:
+            self._scheduler.catch_up()
+            watch.begin(self._scheduler.store.told())
+            self._scheduler.listeners.append(watch)
+
+    @property
+    def coming(self) -> int:
+        """Jobs that are known to come later."""
+        return self._coming
 
     @property
     def path(self) -> str:

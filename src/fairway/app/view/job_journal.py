@@ -1,0 +1,265 @@
+"""What became of jobs, from the events that the state was told: who came, got nodes, lost them, and ended.
+
+It costs what changed, and is bounded: of jobs that ended the last are kept, and of everything else the last entries.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import count
+
+from fairway.api.kinds import ApiObject
+from fairway.api.pods import Pod
+from fairway.api.scheduling import PodGroup
+from fairway.app.view.models.job import JobStateChange
+from fairway.app.view.models.jobs import JobSummary
+from fairway.app.view.models.moves import EvictionEntry, FeedEntry
+from fairway.clock import SECOND, Micros, format_rfc3339, from_datetime
+from fairway.drive.objects import bound_at
+from fairway.scheduler.plan import Eviction
+from fairway.state.cluster import ClusterState
+from fairway.state.jobs import FINISHED, Job
+from fairway.state.reader import job_of
+
+MOST_ENDED = 10_000
+MOST_ENTRIES = 10_000
+"""Of the feed and of evictions, each."""
+MOST_CHANGES = 50
+"""Of one job."""
+NAMED = 4
+
+
+@dataclass(slots=True)
+class JobRecord:
+    """One job since it was first seen."""
+
+    key: str
+    queue: str = ""
+    kind: str = ""
+    created: Micros = 0
+    minimum: int = 1
+    priority: int = 0
+    pods: int = 0
+    placed: dict[str, Micros] = field(default_factory=dict)
+    """Pods that are on nodes, and since when."""
+    started: Micros | None = None
+    """When it first had its minimum; again after an eviction of the whole."""
+    first_started: Micros | None = None
+    ended: Micros | None = None
+    phases: dict[str, str] = field(default_factory=dict)
+    """Of pods that have ended."""
+    changes: deque[JobStateChange] = field(default_factory=lambda: deque(maxlen=MOST_CHANGES))
+    evicted: bool = False
+
+
+class JobJournal:
+    """See the module. Events are taken one by one, then `settle` is called once for the batch."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self._state = state
+        self.records: dict[str, JobRecord] = {}
+        self.ended: dict[str, tuple[JobSummary, JobRecord]] = {}
+        """Jobs that are gone or done, the oldest first."""
+        self.feed: deque[FeedEntry] = deque(maxlen=MOST_ENTRIES)
+        self.evictions: deque[EvictionEntry] = deque(maxlen=MOST_ENTRIES)
+        self.evicted_pods = 0
+        self.lost_seconds = 0.0
+        self.started_jobs: list[JobRecord] = []
+        """Jobs that got their minimum since they were last taken, for the history."""
+        self._numbers = count(1)
+        self._touched: dict[str, dict[str, str]] = {}
+        """Jobs of the batch, with pods that were placed and their nodes."""
+        self._gone: set[str] = set()
+
+    # -- events ------------------------------------------------------------------------------------------------
+
+    def changed(self, before: ApiObject | None, after: ApiObject | None, at: Micros) -> None:
+        """An object is other than it was; None is not there."""
+        thing = after if after is not None else before
+        if isinstance(thing, Pod):
+            self._pod(before if isinstance(before, Pod) else None, after if isinstance(after, Pod) else None, thing, at)
+        elif isinstance(thing, PodGroup):
+            self._touched.setdefault(f"{thing.metadata.namespace}/{thing.metadata.name}", {})
+
+    def _pod(self, before: Pod | None, after: Pod | None, pod: Pod, at: Micros) -> None:
+        name = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        job = job_of(pod)
+        touched = self._touched.setdefault(job, {})
+        record = self.records.get(job)
+        if record is None:
+            record = self.records[job] = JobRecord(job)
+        if after is None or after.status.phase in ("Succeeded", "Failed"):
+            record.placed.pop(name, None)
+            if after is not None:
+                record.phases[name] = after.status.phase
+            elif before is not None and before.status.phase in ("Succeeded", "Failed"):
+                record.phases[name] = before.status.phase
+            return
+        node = after.spec.node_name
+        if node and name not in record.placed:
+            record.placed[name] = _since(after, at)
+            if before is not None and not before.spec.node_name:
+                touched[name] = node
+
+    def settle(self, at: Micros) -> None:
+        """The batch is over: say what became of the jobs in it."""
+        touched, self._touched = self._touched, {}
+        for key, placed in touched.items():
+            job = self._find(key)
+            record = self.records.get(key)
+            if job is None:
+                if record is not None:
+                    self._end(record, at)
+                continue
+            if record is None:
+                record = self.records[key] = JobRecord(key)
+            self._follow(record, job, placed, at)
+
+    def _find(self, key: str) -> Job | None:
+        job = self._state.groups.get(key)
+        if job is not None:
+            return job if job.tasks or job.group else None
+        task = self._state.tasks.get(key)
+        return None if task is None else task.job
+
+    def _follow(self, record: JobRecord, job: Job, placed: dict[str, str], at: Micros) -> None:
+        if not record.kind:
+            record.created = self._created(job, at)
+            needs = f", {job.minimum} at once" if job.minimum > 1 else ""
+            self._say(record, record.created, "submitted", f"{_pods(len(job.tasks))}{needs}, queue {job.queue}", job)
+            self.ended.pop(job.key, None)
+        record.queue, record.kind, record.minimum = job.queue, job.kind, job.minimum
+        record.priority, record.pods = job.priority, max(record.pods, len(job.tasks))
+        if placed:
+            self._say(record, at, "placed", f"{_pods(len(placed))} on {_nodes(placed.values())}", job)
+        if record.started is None and len(record.placed) >= max(1, job.minimum):
+            record.started = sorted(record.placed.values())[max(1, job.minimum) - 1]
+            if record.first_started is None:
+                record.first_started = record.started
+                self.started_jobs.append(record)
+        elif record.started is not None and not record.placed and job.pending:
+            record.started = None
+        if job.tasks and all(task.state in FINISHED for task in job.tasks):
+            if record.ended is None:
+                self._say_end(record, at)
+        else:
+            record.ended = None
+
+    def _created(self, job: Job, at: Micros) -> Micros:
+        times = [task.created for task in job.tasks if task.created is not None]
+        return job.created if job.created is not None else min(times, default=at)
+
+    # -- ends --------------------------------------------------------------------------------------------------
+
+    def _say_end(self, record: JobRecord, at: Micros) -> None:
+        record.ended = at
+        self._say(record, at, "finished", f"{_pods(record.pods)} {outcome_of(record)}")
+
+    def _end(self, record: JobRecord, at: Micros) -> None:
+        """The job is no longer there."""
+        del self.records[record.key]
+        if not record.kind:
+            return
+        if record.ended is None:
+            record.ended = at
+            outcome = outcome_of(record)
+            kind = "deleted" if outcome == "deleted" else "finished"
+            self._say(record, at, kind, f"{_pods(record.pods)} {outcome}")
+        self.ended[record.key] = finished_row(record), record
+        while len(self.ended) > MOST_ENDED:
+            del self.ended[next(iter(self.ended))]
+
+    # -- cycles ------------------------------------------------------------------------------------------------
+
+    def evict(self, evictions: Iterable[Eviction], at: Micros, cycle: int | None) -> None:
+        for eviction in evictions:
+            task = self._state.tasks.get(eviction.pod) or self._state.foreign.get(eviction.pod)
+            job = "" if task is None else task.job.key
+            record = self.records.get(job)
+            since = None if record is None else record.placed.get(eviction.pod)
+            lost = None if since is None else max(0, at - since) / SECOND
+            beneficiary = self._find(eviction.for_)
+            entry = EvictionEntry(
+                id=next(self._numbers),
+                at=format_rfc3339(at),
+                pod=eviction.pod,
+                job=job,
+                queue="" if task is None else task.job.queue,
+                node=eviction.node,
+                for_job=eviction.for_,
+                for_queue="" if beneficiary is None else beneficiary.queue,
+                rule=eviction.action,
+                reason=eviction.reason,
+                lost_seconds=lost,
+                cycle=cycle,
+            )
+            self.evictions.append(entry)
+            self.evicted_pods += 1
+            self.lost_seconds += lost or 0.0
+            text = f"{eviction.pod} evicted from {eviction.node} for {eviction.for_} ({eviction.action})"
+            if record is not None:
+                record.evicted = True
+                self._say(record, at, "evicted", text)
+            else:
+                self.note(at, "evicted", text, job)
+
+    def note(self, at: Micros, kind: str, text: str, job: str = "", queue: str = "") -> None:
+        """An entry of the feed."""
+        number = next(self._numbers)
+        self.feed.append(FeedEntry(number, format_rfc3339(at), kind, text, job, queue))  # type: ignore[arg-type]
+
+    def say(self, job: str, at: Micros, kind: str, text: str) -> None:
+        """An entry of the feed and of a job's own history."""
+        record = self.records.get(job)
+        if record is None:
+            self.note(at, kind, text, job)
+        else:
+            self._say(record, at, kind, text)
+
+    def _say(self, record: JobRecord, at: Micros, kind: str, text: str, job: Job | None = None) -> None:
+        record.changes.append(JobStateChange(format_rfc3339(at), kind, text))
+        self.note(at, kind, text, record.key, record.queue if job is None else job.queue)
+
+
+def finished_row(record: JobRecord) -> JobSummary:
+    ended = record.ended
+    return JobSummary(
+        job=record.key,
+        namespace=record.key.split("/", 1)[0],
+        queue=record.queue,
+        state="finished",
+        kind=record.kind,
+        pods=record.pods,
+        created=format_rfc3339(record.created),
+        minimum=record.minimum,
+        priority=record.priority,
+        started=None if record.first_started is None else format_rfc3339(record.first_started),
+        ended=None if ended is None else format_rfc3339(ended),
+        outcome=outcome_of(record),
+    )
+
+
+def outcome_of(record: JobRecord) -> str:
+    """By its pods' last phases: pods that go without having ended were deleted."""
+    phases = set(record.phases.values())
+    if "Failed" in phases:
+        return "failed"
+    return "succeeded" if phases and not record.placed else "deleted"
+
+
+def _since(pod: Pod, at: Micros) -> Micros:
+    since = bound_at(pod)
+    if since is None and pod.status.start_time is not None:
+        since = from_datetime(pod.status.start_time)
+    return at if since is None else since
+
+
+def _pods(number: int) -> str:
+    return "1 pod" if number == 1 else f"{number} pods"
+
+
+def _nodes(names: Iterable[str]) -> str:
+    found = sorted(set(names))
+    return ", ".join(found[:NAMED]) + (f" and {len(found) - NAMED} more" if len(found) > NAMED else "")

@@ -1,0 +1,216 @@
+"""`JobTable`: all jobs at one moment as rows and columns, so that a page of any filter and order takes milliseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from fairway.app.view.models.jobs import FacetCount, JobFacets, JobGroupCount, JobsPage, JobSummary
+from fairway.errors import InputError
+
+STATES = ("waiting", "starting", "running", "finished")
+SORTS = (
+    "order", "job", "namespace", "queue", "state", "pods", "priority", "position", "created", "started", "ended",
+    "waiting", "running", "reason", "estimatedStart",
+)  # fmt: skip
+GROUPS = ("queue", "namespace", "state", "reason", "kind")
+MOST_ROWS = 1_000
+MOST_GROUPS = 1_000
+MOST_LABEL_KEYS = 50
+LABEL = "label:"
+NO_LABEL = ""
+
+Codes = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+
+
+class JobQuery(msgspec.Struct, frozen=True):
+    """Which jobs, in which order. Values of one filter are alternatives."""
+
+    queue: tuple[str, ...] = ()
+    namespace: tuple[str, ...] = ()
+    state: tuple[str, ...] = ()
+    reason: tuple[str, ...] = ()
+    label: tuple[str, ...] = ()
+    """`key=value`, or `key` for any value; all must hold."""
+    search: str = ""
+    """A part of `namespace/name`."""
+    sort: str = "order"
+    """With - before it: descending."""
+    group: str = ""
+    facets: bool = False
+    offset: int = 0
+    limit: int = 100
+    visible: frozenset[str] | None = None
+    """Namespaces that the user may see; None is all."""
+
+
+class _Coded:
+    """A column of texts as numbers."""
+
+    def __init__(self, values: Sequence[str]) -> None:
+        self.names = sorted(set(values))
+        places = {name: place for place, name in enumerate(self.names)}
+        self.codes: Codes = np.fromiter((places[value] for value in values), dtype=np.int32, count=len(values))
+
+    def mask(self, wanted: Sequence[str]) -> Mask:
+        chosen = np.array([name in set(wanted) for name in self.names], dtype=np.bool_)
+        return chosen[self.codes] if len(self.names) else np.zeros(0, dtype=np.bool_)
+
+    def counts(self, mask: Mask) -> list[FacetCount]:
+        numbers = np.bincount(self.codes[mask], minlength=len(self.names)).tolist()
+        found = [FacetCount(name, number) for name, number in zip(self.names, numbers, strict=True) if number]
+        return sorted(found, key=lambda one: (-one.count, one.value))
+
+
+class JobTable:
+    """See the module. `labels` are those of the jobs, in the order of the rows."""
+
+    def __init__(self, revision: int, now: str, rows: list[JobSummary], labels: Sequence[Mapping[str, str]]) -> None:
+        self.revision = revision
+        self.now = now
+        self.rows = rows
+        self._labels = labels
+        self._coded: dict[str, _Coded] = {}
+        self._orders: dict[str, NDArray[np.intp]] = {}
+
+    def page(self, query: JobQuery) -> JobsPage:
+        """InputError where the query names what there is not."""
+        _check(query)
+        mask = self._mask(query, "")
+        order = self._order(query.sort)
+        chosen = order[mask[order]]
+        rows = [self.rows[place] for place in chosen[query.offset : query.offset + query.limit].tolist()]
+        groups = self._groups(query.group, mask) if query.group else None
+        facets = self._facets(query) if query.facets else None
+        return JobsPage(self.revision, self.now, len(chosen), query.offset, query.limit, rows, groups, facets)
+
+    @cached_property
+    def by_name(self) -> dict[str, JobSummary]:
+        return {row.job: row for row in self.rows}
+
+    # -- filters -----------------------------------------------------------------------------------------------
+
+    def _column(self, name: str) -> _Coded:
+        found = self._coded.get(name)
+        if found is None:
+            if name.startswith(LABEL):
+                key = name.removeprefix(LABEL)
+                values = [labels.get(key, NO_LABEL) for labels in self._labels]
+            else:
+                values = [getattr(row, name) for row in self.rows]
+            found = self._coded[name] = _Coded(values)
+        return found
+
+    def _mask(self, query: JobQuery, without: str) -> Mask:
+        mask = np.ones(len(self.rows), dtype=np.bool_)
+        if query.visible is not None:
+            mask &= self._column("namespace").mask(tuple(query.visible))
+        for name in ("queue", "namespace", "state", "reason"):
+            wanted = getattr(query, name)
+            if wanted and name != without:
+                mask &= self._column(name).mask(wanted)
+        for text in query.label:
+            key, sign, value = text.partition("=")
+            column = self._column(LABEL + key)
+            mask &= column.mask([value] if sign else [name for name in column.names if name != NO_LABEL])
+        if query.search:
+            part = query.search.lower()
+            mask &= np.fromiter((part in row.job for row in self.rows), dtype=np.bool_, count=len(self.rows))
+        return mask
+
+    # -- groups ------------------------------------------------------------------------------------------------
+
+    def _groups(self, group: str, mask: Mask) -> list[JobGroupCount]:
+        column, states = self._column(group), self._column("state")
+        size = len(column.names)
+        pods = np.bincount(column.codes[mask], weights=self._pods[mask], minlength=size)
+        counts = {}
+        for place, state in enumerate(states.names):
+            counts[state] = np.bincount(column.codes[mask & (states.codes == place)], minlength=size)
+        nothing = np.zeros(size, dtype=np.int64)
+        by_state = [counts.get(state, nothing) for state in STATES]
+        total = sum(by_state, nothing)
+        order = sorted(range(size), key=lambda place: (-int(total[place]), column.names[place]))
+        return [
+            JobGroupCount(
+                column.names[place], int(total[place]), int(pods[place]), *(int(one[place]) for one in by_state)
+            )
+            for place in order[:MOST_GROUPS]
+            if total[place]
+        ]
+
+    @cached_property
+    def _pods(self) -> NDArray[np.int64]:
+        return np.fromiter((row.pods for row in self.rows), dtype=np.int64, count=len(self.rows))
+
+    def _facets(self, query: JobQuery) -> JobFacets:
+        found = {}
+        for name in ("state", "queue", "namespace", "reason"):
+            counts = self._column(name).counts(self._mask(query, name))
+            found[name] = [one for one in counts if one.value] if name == "reason" else counts
+        return JobFacets(**found, labels=self._label_keys)
+
+    @cached_property
+    def _label_keys(self) -> list[str]:
+        counts: dict[str, int] = {}
+        for labels in self._labels:
+            for key in labels:
+                counts[key] = counts.get(key, 0) + 1
+        return sorted(counts, key=lambda key: (-counts[key], key))[:MOST_LABEL_KEYS]
+
+    # -- order -------------------------------------------------------------------------------------------------
+
+    def _order(self, sort: str) -> NDArray[np.intp]:
+        found = self._orders.get(sort)
+        if found is None:
+            found = self._orders[sort] = self._sorted(sort)
+        return found
+
+    def _sorted(self, sort: str) -> NDArray[np.intp]:
+        """Stable; rows without a value come last in both directions."""
+        name, down = sort.removeprefix("-"), sort.startswith("-")
+        if name == "order":
+            places = np.arange(len(self.rows))
+            return places[::-1] if down else places
+        key = _KEYS[name]
+        values = [key(row) for row in self.rows]
+        have = [place for place, value in enumerate(values) if value is not None]
+        without = [place for place, value in enumerate(values) if value is None]
+        have.sort(key=lambda place: values[place], reverse=down)  # type: ignore[arg-type, return-value]
+        return np.array([*have, *without], dtype=np.intp)
+
+
+def _text(name: str) -> Callable[[JobSummary], str | None]:
+    return lambda row: getattr(row, name) or None
+
+
+def _number(name: str) -> Callable[[JobSummary], int | None]:
+    return lambda row: getattr(row, name) or None
+
+
+_KEYS: dict[str, Callable[[JobSummary], str | int | None]] = {
+    **{name: _text(name) for name in ("job", "namespace", "queue", "reason", "created", "started", "ended")},
+    "state": lambda row: STATES.index(row.state),
+    "pods": lambda row: row.pods,
+    "priority": lambda row: row.priority,
+    "position": _number("position"),
+    "estimatedStart": lambda row: row.planned_start or row.estimated_start,
+    # The one that waits or runs longest has the earliest time.
+    "waiting": lambda row: row.created if row.state in ("waiting", "starting") else None,
+    "running": lambda row: row.started if row.state == "running" else None,
+}
+
+
+def _check(query: JobQuery) -> None:
+    if query.sort.removeprefix("-") not in SORTS:
+        raise InputError(f"sort={query.sort}: expected one of {', '.join(SORTS)}, with - before it for descending")
+    if query.group and query.group not in GROUPS and not query.group.startswith(LABEL):
+        raise InputError(f"group={query.group}: expected one of {', '.join(GROUPS)} or label:KEY")
+    unknown = [state for state in query.state if state not in STATES]
+    if unknown:
+        raise InputError(f"state={unknown[0]}: expected one of {', '.join(STATES)}")

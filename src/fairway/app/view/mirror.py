@@ -1,0 +1,130 @@
+"""`Mirror`: a copy of what a scheduler counts with, to look at while the scheduler goes on.
+
+It is fed with the events that the scheduler's state is told and with a report of each cycle, so it costs the scheduler
+only to hand them over. What waits, and why, it finds out itself: `decide` gives the same answer for the same state.
+It is not safe for threads; `watch.ClusterWatch` keeps it on one at a time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from fairway.api import kinds
+from fairway.api.kinds import ApiObject, ObjectKey
+from fairway.api.policy import Policy
+from fairway.app.explain.situation import PastRun, Situation
+from fairway.app.view.job_journal import JobJournal
+from fairway.clock import Micros
+from fairway.drive.loop import Cycle
+from fairway.scheduler.decide import decide
+from fairway.scheduler.plan import Eviction, Plan, Released, Reservation
+from fairway.state.cluster import ClusterState, Event, Upserted
+
+MOST_CYCLES = 2_000
+"""Whose times are kept."""
+MOST_PAST = 1_000
+"""Jobs that ended, from whose run times others are estimated."""
+
+
+class CycleReport(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
+    """What a cycle did, as far as its objects do not tell."""
+
+    number: int
+    now: Micros
+    nanoseconds: int = 0
+    placed: int = 0
+    evictions: tuple[Eviction, ...] = ()
+    reserved: dict[str, int] = {}
+    """Jobs with a reservation or a planned start, with the number of nodes."""
+    released: tuple[Released, ...] = ()
+
+
+def report_of(cycle: Cycle) -> CycleReport:
+    plan = cycle.plan
+    return CycleReport(
+        cycle.number,
+        cycle.now,
+        cycle.nanoseconds,
+        plan.placed,
+        plan.evictions,
+        reserved_jobs(plan.reservations),
+        plan.released,
+    )
+
+
+def reserved_jobs(reservations: Iterable[Reservation]) -> dict[str, int]:
+    found: dict[str, set[str]] = {}
+    for entry in reservations:
+        found.setdefault(entry.job, set()).add(entry.node)
+    return {job: len(nodes) for job, nodes in found.items()}
+
+
+class Mirror:
+    """See the module."""
+
+    def __init__(self, policy: Policy, now: Micros, scheduler_names: Iterable[str] | None = None) -> None:
+        self.policy = policy
+        self.now = now
+        self.scheduler_names = None if scheduler_names is None else tuple(scheduler_names)
+        self.state = ClusterState(self.scheduler_names)
+        self.objects: dict[ObjectKey, ApiObject] = {}
+        self.journal = JobJournal(self.state)
+        self.cycles: deque[CycleReport] = deque(maxlen=MOST_CYCLES)
+        self.cycle_count = 0
+        self.revision = 0
+        self._reserved: set[str] = set()
+
+    def apply(self, events: Sequence[Event], at: Micros) -> None:
+        """The scheduler's state was told these events."""
+        self.now = max(self.now, at)
+        for event in events:
+            thing = event.object
+            key = kinds.key(thing)
+            before = self.objects.get(key)
+            after = thing if isinstance(event, Upserted) else None
+            if after is None:
+                self.objects.pop(key, None)
+            else:
+                self.objects[key] = after
+            self.state.apply(event)
+            self.journal.changed(before, after, at)
+        self.journal.settle(at)
+        self.revision += 1
+
+    def take(self, report: CycleReport) -> None:
+        """A cycle is over; its evictions are not told as events yet."""
+        self.now = max(self.now, report.now)
+        self.cycles.append(report)
+        self.cycle_count += 1
+        self.journal.evict(report.evictions, report.now, report.number)
+        for released in report.released:
+            text = f"{released.node} no longer reserved for {released.pod}: {released.reason}"
+            self.journal.note(report.now, "released", text)
+        for job in sorted(report.reserved.keys() - self._reserved):
+            nodes = report.reserved[job]
+            self.journal.say(job, report.now, "reserved", f"{'1 node' if nodes == 1 else f'{nodes} nodes'} reserved")
+        self._reserved = set(report.reserved)
+        self.revision += 1
+
+    def use(self, policy: Policy) -> None:
+        self.policy = policy
+        self.revision += 1
+
+    def decide(self) -> Plan:
+        """What the next cycle would do, with reasons."""
+        return decide(self.state, self.policy, self.now)
+
+    def past(self) -> list[PastRun]:
+        records = [record for _, record in list(self.journal.ended.values())[-MOST_PAST:]]
+        return [
+            PastRun(record.key.partition("/")[0], record.key.partition("/")[2], record.first_started, record.ended)
+            for record in records
+            if record.first_started is not None and record.ended is not None
+        ]
+
+    def situation(self) -> Situation:
+        """A copy to put questions to. Its objects are shared, for they never change."""
+        return Situation(list(self.objects.values()), self.policy, self.now, self.scheduler_names, self.past())

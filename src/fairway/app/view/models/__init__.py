@@ -1,0 +1,5 @@
+"""What the page and the API show, as plain data: the contract of `/api/v1` (fields may be added, never changed).
+
+Times are RFC 3339 text. Amounts are numbers in base units (cores, bytes, or a count) by the name of the resource. The
+text below a field is its description in the OpenAPI document.
+"""

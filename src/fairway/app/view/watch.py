@@ -1,0 +1,140 @@
+"""`ClusterWatch`: keeps a mirror up to date on a thread of its own, and has the newest picture of it.
+
+A scheduler hands events and reports over without waiting (`applied`, `decided`: a listener of its loop). Pictures are
+made when something changed and somebody looks, at most every `RHYTHM` and never for more than a part of the time, so
+that a large cluster is shown a little later instead of at the expense of something else.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from queue import Empty, SimpleQueue
+from threading import Condition, Event, RLock, Thread
+
+from fairway.api.kinds import ApiObject
+from fairway.api.policy import Policy
+from fairway.app.view.mirror import CycleReport, Mirror, report_of
+from fairway.app.view.picture import Picture, picture_of
+from fairway.clock import Clock
+from fairway.drive.change import Change
+from fairway.drive.loop import Cycle
+from fairway.state import cluster
+from fairway.state.cluster import Upserted
+from fairway.state.reader import arrival_order
+
+RHYTHM = 0.25
+"""Seconds between two pictures, at least."""
+LOAD = 5
+"""A picture that took one second is followed by this many without."""
+PATIENCE = 30.0
+
+Work = Callable[[Mirror], None]
+
+
+class ClusterWatch:
+    """See the module. `clock` is the time in what is watched."""
+
+    def __init__(self, mirror: Mirror, clock: Clock) -> None:
+        self._mirror = mirror
+        self._clock = clock
+        self._inbox: SimpleQueue[Work] = SimpleQueue()
+        self._lock = RLock()
+        self._news = Condition()
+        self._picture = picture_of(mirror)
+        self._spent = 0.0
+        self._stopped = Event()
+        self._thread = Thread(target=self._run, name="view", daemon=True)
+        self.coming: Callable[[], int] = lambda: 0
+        """Jobs that are known to come later."""
+        self.failure: Exception | None = None
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._inbox.put(lambda mirror: None)
+        self._thread.join(PATIENCE)
+        with self._news:
+            self._news.notify_all()
+
+    # -- a listener of a scheduler's loop ------------------------------------------------------------------------
+
+    def applied(self, events: Sequence[cluster.Event]) -> None:
+        at = self._clock()
+        self._inbox.put(lambda mirror: mirror.apply(events, at))
+
+    def decided(self, cycle: Cycle) -> None:
+        self.report(report_of(cycle))
+
+    def refused(self, change: Change, why: str) -> None: ...
+
+    def begin(self, objects: Sequence[ApiObject]) -> None:
+        """All objects that there are already."""
+        self.applied([Upserted(thing) for thing in arrival_order(objects)])
+
+    def report(self, report: CycleReport) -> None:
+        self._inbox.put(lambda mirror: mirror.take(report))
+
+    def use(self, policy: Policy) -> None:
+        self._inbox.put(lambda mirror: mirror.use(policy))
+
+    # -- readers -------------------------------------------------------------------------------------------------
+
+    @property
+    def picture(self) -> Picture:
+        """The newest."""
+        return self._picture
+
+    @contextmanager
+    def mirror(self) -> Iterator[Mirror]:
+        """For as long as it is held nothing new is taken in."""
+        with self._lock:
+            yield self._mirror
+
+    def wait(self, revision: int, timeout: float) -> bool:
+        """Until there is a picture of a later revision; False if there was none in time."""
+        with self._news:
+            return self._news.wait_for(lambda: self._picture.revision > revision or self._stopped.is_set(), timeout)
+
+    def catch_up(self) -> Picture:
+        """Take in all that was handed over so far, and a picture of it."""
+        with self._lock:
+            self._take_inbox()
+            if self._picture.revision != self._mirror.revision:
+                self._draw()
+            return self._picture
+
+    # -- its own thread ------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            while not self._stopped.is_set():
+                first = self._inbox.get()
+                with self._lock:
+                    first(self._mirror)
+                    self._take_inbox()
+                    if not self._stopped.is_set():
+                        self._draw()
+                self._stopped.wait(max(RHYTHM, LOAD * self._spent))
+        except Exception as error:  # a thread that dies in silence would leave a page that stands still
+            self.failure = error
+
+    def _take_inbox(self) -> None:
+        for _ in range(self._inbox.qsize()):
+            try:
+                work = self._inbox.get_nowait()
+            except Empty:
+                return
+            work(self._mirror)
+
+    def _draw(self) -> None:
+        begin = time.perf_counter()
+        self._mirror.now = max(self._mirror.now, self._clock())
+        picture = picture_of(self._mirror, self.coming())
+        self._spent = time.perf_counter() - begin
+        with self._news:
+            self._picture = picture
+            self._news.notify_all()

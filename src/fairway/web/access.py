@@ -1,0 +1,61 @@
+"""Who may see the page: the token of a loopback server, or what a cluster's API server says of a bearer token."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from typing import Protocol
+
+from fairway.web.asking import RequestRefusedError, Viewer
+
+NO_TOKEN = "no token was given: open the page by the address that the terminal prints"
+WRONG_TOKEN = "the token is not the one that the terminal prints"
+
+
+class Access(Protocol):
+    """Says who asks."""
+
+    cookie: str
+    """The name of the cookie that stands for a login."""
+
+    async def viewer(self, bearer: str | None, cookie: str | None) -> Viewer:
+        """RequestRefusedError with 401 where that cannot be said."""
+
+    async def login(self, token: str) -> str:
+        """The value of a cookie that stands for a token from now on; RequestRefusedError with 401 for a wrong one."""
+
+
+class LoopbackAccess:
+    """One user, who has the token. The cookie is made from it, so that it is good after a restart with the same token,
+    and the token cannot be read from it.
+    """
+
+    def __init__(self, token: str, port: int) -> None:
+        self.token = token
+        self.cookie = f"fairway-{port}"
+        self._value = hashlib.sha256(b"fairway cookie " + token.encode()).hexdigest()
+
+    async def viewer(self, bearer: str | None, cookie: str | None) -> Viewer:
+        if bearer is not None:
+            if not same(bearer, self.token):
+                raise RequestRefusedError(401, WRONG_TOKEN)
+        elif cookie is None:
+            raise RequestRefusedError(401, NO_TOKEN)
+        elif not same(cookie, self._value):
+            raise RequestRefusedError(401, WRONG_TOKEN)
+        return Viewer("you")
+
+    async def login(self, token: str) -> str:
+        if not same(token, self.token):
+            raise RequestRefusedError(401, WRONG_TOKEN)
+        return self._value
+
+
+def same(one: str, other: str) -> bool:
+    """In a time that does not depend on how much is right."""
+    return hmac.compare_digest(one.encode(), other.encode())
+
+
+def new_token() -> str:
+    return secrets.token_urlsafe(32)

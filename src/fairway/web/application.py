@@ -1,0 +1,157 @@
+"""The ASGI application: routes from the contract, answers from the views, and the built page."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from fairway.errors import InputError, StoreError
+from fairway.web.access import Access
+from fairway.web.asking import Asked, RequestRefusedError, Viewer, read_body, read_query
+from fairway.web.contract import OPERATIONS, PREFIX, Operation
+from fairway.web.guard import Guard
+from fairway.web.openapi import document
+from fairway.web.static import PageFiles
+from fairway.web.views import Views
+
+ANSWERING = 120.0
+"""Seconds that an answer may take."""
+LONGEST_SESSION = 30 * 86_400
+NO_STORE = {"Cache-Control": "no-store"}
+
+Handler = Callable[[Request], Awaitable[Response]]
+
+
+def application(views: Views, access: Access, hosts: Callable[[], frozenset[str] | None]) -> Guard:
+    """All that is served, behind its guard."""
+    site = _Site(views, access)
+    routes = [Route(f"{PREFIX}/openapi.json", site.openapi, methods=["GET"])]
+    routes += [
+        Route(PREFIX + operation.path, site.handler(operation), methods=[operation.method]) for operation in OPERATIONS
+    ]
+    routes += [
+        Route(f"{PREFIX}/login", site.login, methods=["POST"]),
+        Route(f"{PREFIX}/logout", site.logout, methods=["POST"]),
+        Route(f"{PREFIX}/{{rest:path}}", site.unknown, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
+        Route("/{path:path}", site.page, methods=["GET"]),
+    ]
+    return Guard(Starlette(routes=routes), hosts)
+
+
+class LoginRequest(msgspec.Struct, forbid_unknown_fields=True):
+    token: str
+
+
+class _Site:
+    def __init__(self, views: Views, access: Access) -> None:
+        self._views = views
+        self._access = access
+        self._files = PageFiles()
+        self._document: bytes | None = None
+
+    def handler(self, operation: Operation) -> Handler:
+        async def handle(request: Request) -> Response:
+            return await answering(self._answer(operation, request))
+
+        return handle
+
+    async def _answer(self, operation: Operation, request: Request) -> Response:
+        viewer = await self._viewer(request)
+        query = read_query(operation, request.query_params)
+        body = None if operation.body is None else read_body(operation.body, await request.body())
+        asked = Asked(viewer, request.path_params, query, body)
+        async with asyncio.timeout(ANSWERING):
+            found = await run_in_threadpool(self._encoded, operation.name, asked)
+        return Response(found, media_type="application/json", headers=NO_STORE)
+
+    def _encoded(self, name: str, asked: Asked) -> bytes:
+        found = self._views.answer(name, asked)
+        return found if isinstance(found, bytes) else msgspec.json.encode(found)
+
+    async def _viewer(self, request: Request) -> Viewer:
+        scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
+        given = bearer.strip() if scheme.lower() == "bearer" else None
+        return await self._access.viewer(given, request.cookies.get(self._access.cookie))
+
+    # -- entering ------------------------------------------------------------------------------------------------
+
+    async def login(self, request: Request) -> Response:
+        async def enter() -> Response:
+            value = await self._access.login(read_body(LoginRequest, await request.body()).token)
+            return self._with_cookie(Response(b"{}", media_type="application/json", headers=NO_STORE), request, value)
+
+        return await answering(enter())
+
+    async def logout(self, request: Request) -> Response:
+        answer = Response(b"{}", media_type="application/json", headers=NO_STORE)
+        answer.delete_cookie(self._access.cookie, path="/", httponly=True, samesite="strict")
+        return answer
+
+    def _with_cookie(self, answer: Response, request: Request, value: str) -> Response:
+        answer.set_cookie(
+            self._access.cookie,
+            value,
+            max_age=LONGEST_SESSION,
+            path="/",
+            httponly=True,
+            samesite="strict",
+            secure=request.url.scheme == "https",
+        )
+        return answer
+
+    # -- the page ------------------------------------------------------------------------------------------------
+
+    async def page(self, request: Request) -> Response:
+        token = request.query_params.get("token")
+        if token is not None:
+            return await self._enter(request, token)
+        return await run_in_threadpool(self._files.answer, request.path_params["path"])
+
+    async def _enter(self, request: Request, token: str) -> Response:
+        """The token becomes a cookie, and leaves the address."""
+        try:
+            value = await self._access.login(token)
+        except RequestRefusedError as refusal:
+            return self._files.plain(f"This address does not open the page: {refusal}.", refusal.status)
+        rest = [(name, text) for name, text in request.query_params.multi_items() if name != "token"]
+        path = "/" + request.path_params["path"].lstrip("/\\")
+        answer = RedirectResponse(path + (f"?{urlencode(rest)}" if rest else ""), 303, headers=NO_STORE)
+        return self._with_cookie(answer, request, value)
+
+    async def openapi(self, request: Request) -> Response:
+        if self._document is None:
+            self._document = await run_in_threadpool(lambda: msgspec.json.encode(document()))
+        return Response(self._document, media_type="application/json")
+
+    async def unknown(self, request: Request) -> Response:
+        return problem(404, f"{request.url.path}: there is nothing here, see {PREFIX}/openapi.json")
+
+
+async def answering(answer: Awaitable[Response]) -> Response:
+    """What goes wrong, as an answer: a request that meets an error must not end anything."""
+    try:
+        return await answer
+    except RequestRefusedError as refusal:
+        return problem(refusal.status, str(refusal))
+    except TimeoutError:
+        return problem(504, "the answer takes too long; try again")
+    except StoreError as error:
+        return problem(507, str(error))
+    except InputError as error:
+        return problem(422, str(error))
+    except Exception as error:
+        return problem(500, f"an error in Fairway, please report it: {type(error).__name__}: {error}")
+
+
+def problem(status: int, text: str) -> Response:
+    body: Any = {"error": text}
+    return Response(msgspec.json.encode(body), status, media_type="application/json", headers=NO_STORE)

@@ -1,0 +1,92 @@
+"""A request as views get it: checked against the table of operations, and with what its user may see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+from starlette.datastructures import QueryParams
+
+from fairway.errors import InputError
+from fairway.web.contract import Operation, QueryParameter
+
+T = TypeVar("T")
+
+
+class RequestRefusedError(InputError):
+    """A request that is answered with a status and a reason."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class Viewer(NamedTuple):
+    """Who asks, and what may be shown to them."""
+
+    name: str
+    namespaces: frozenset[str] | None = None
+    """Whose jobs and pods they may see; None is all."""
+    nodes: bool = True
+    queues: bool = True
+    token: str = ""
+    """The bearer token, for actions with the user's own rights; "" where there is none."""
+
+    def sees(self, job: str) -> bool:
+        """Whether a job or pod, as `namespace/name`, may be shown."""
+        return self.namespaces is None or job.partition("/")[0] in self.namespaces
+
+
+class Asked(NamedTuple):
+    viewer: Viewer
+    path: Mapping[str, str]
+    query: Mapping[str, Any]
+    body: Any = None
+
+
+def read_query(operation: Operation, given: QueryParams) -> dict[str, Any]:
+    """RequestRefusedError where a parameter is unknown or is not what it has to be."""
+    known = {one.name: one for one in operation.query}
+    for name in given:
+        if name not in known:
+            expected = ", ".join(known) or "none"
+            raise RequestRefusedError(422, f"{name}: there is no such parameter, expected {expected}")
+    return {one.name: _read(one, given.getlist(one.name)) for one in operation.query}
+
+
+def _read(one: QueryParameter, texts: list[str]) -> Any:
+    if one.repeated:
+        return tuple(_value(one, text) for text in texts)
+    if len(texts) > 1:
+        raise RequestRefusedError(422, f"{one.name}: given {len(texts)} times, expected once")
+    return one.default if not texts else _value(one, texts[0])
+
+
+def _value(one: QueryParameter, text: str) -> Any:
+    if one.values and text not in one.values:
+        raise RequestRefusedError(422, f"{one.name}={text}: expected one of {', '.join(one.values)}")
+    if one.kind == "string":
+        return text
+    if one.kind == "boolean":
+        if text not in ("true", "false", ""):
+            raise RequestRefusedError(422, f"{one.name}={text}: expected true or false")
+        return text != "false"
+    try:
+        number = int(text) if one.kind == "integer" and len(text) < 20 else float(text)
+    except ValueError:
+        number = float("nan")
+    low, high = one.least, one.most
+    if number != number or (low is not None and number < low) or (high is not None and number > high):
+        bounds = f" from {low} to {high}" if high is not None else "" if low is None else f" of at least {low}"
+        raise RequestRefusedError(422, f"{one.name}={text}: expected a number{bounds}")
+    return number
+
+
+def read_body(kind: type[T], body: bytes) -> T:
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise RequestRefusedError(422, f"the request cannot be read: {error}") from None
+    except RecursionError:
+        raise RequestRefusedError(422, "the request cannot be read: it is nested too deeply") from None
