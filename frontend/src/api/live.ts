@@ -1,0 +1,126 @@
+/** The stream of changes: one connection for the whole page. Views ask to be told when what they show has changed. */
+
+import type { Schemas } from "./client";
+
+export type Summary = Schemas["ClusterSummary"];
+export type JobRow = Schemas["JobSummary"];
+export type Delta = Schemas["DeltaEvent"];
+export type ViewName = Delta["changed"][number];
+export type LinkState = "connecting" | "live" | "lost" | "recorded";
+
+type Listener = (changed: ReadonlySet<ViewName> | "all", delta: Delta | null) => void;
+
+const FIRST_RETRY = 500;
+const LONGEST_RETRY = 10_000;
+
+export class LiveLink {
+  state: LinkState = "connecting";
+  now = "";
+  revision = 0;
+  summary: Summary | null = null;
+
+  private source: EventSource | null = null;
+  private timer = 0;
+  private wait = FIRST_RETRY;
+  private readonly views = new Set<Listener>();
+  private readonly watchers = new Set<() => void>();
+
+  constructor(private readonly address: string) {}
+
+  /** Views: told what changed. */
+  onChange(listener: Listener): () => void {
+    this.views.add(listener);
+    return () => this.views.delete(listener);
+  }
+
+  /** The head of the page: told of every event, and of the state of the connection. */
+  watch(watcher: () => void): () => void {
+    this.watchers.add(watcher);
+    return () => this.watchers.delete(watcher);
+  }
+
+  begin(now: string, revision: number, live: boolean): void {
+    this.now = now;
+    this.revision = revision;
+    if (live) this.connect();
+    else this.become("recorded");
+  }
+
+  end(): void {
+    clearTimeout(this.timer);
+    this.source?.close();
+    this.source = null;
+  }
+
+  setSummary(summary: Summary): void {
+    this.summary = summary;
+    this.now = summary.now;
+    this.tell();
+  }
+
+  retryNow(): void {
+    this.wait = FIRST_RETRY;
+    this.connect();
+  }
+
+  private connect(): void {
+    this.end();
+    const source = new EventSource(this.address);
+    this.source = source;
+    source.addEventListener("hello", (event) => this.greeted(read<Schemas["HelloEvent"]>(event)));
+    source.addEventListener("delta", (event) => this.changed(read<Delta>(event)));
+    source.addEventListener("reset", (event) => this.moved(read<Schemas["ResetEvent"]>(event)));
+    source.addEventListener("goodbye", () => this.lost());
+    source.onerror = () => this.lost();
+  }
+
+  private greeted(hello: Schemas["HelloEvent"]): void {
+    const missed = hello.revision !== this.revision && !hello.resumed;
+    this.wait = FIRST_RETRY;
+    this.now = hello.now;
+    const wasLost = this.state === "lost";
+    this.become("live");
+    if (missed || wasLost) this.spread("all", null);
+    if (!hello.resumed) this.revision = hello.revision;
+  }
+
+  private changed(delta: Delta): void {
+    this.revision = delta.revision;
+    this.now = delta.now;
+    this.summary = delta.summary;
+    this.become("live");
+    this.spread(new Set(delta.changed), delta);
+  }
+
+  private moved(reset: { revision: number; now: string }): void {
+    this.revision = reset.revision;
+    this.now = reset.now;
+    this.become("live");
+    this.spread("all", null);
+  }
+
+  /** A closed connection is opened again by us, with growing pauses: the browser gives up on some errors. */
+  private lost(): void {
+    this.end();
+    this.become("lost");
+    this.timer = window.setTimeout(() => this.connect(), this.wait);
+    this.wait = Math.min(LONGEST_RETRY, this.wait * 2);
+  }
+
+  private spread(changed: ReadonlySet<ViewName> | "all", delta: Delta | null): void {
+    for (const view of [...this.views]) view(changed, delta);
+  }
+
+  private become(state: LinkState): void {
+    this.state = state;
+    this.tell();
+  }
+
+  private tell(): void {
+    for (const watcher of [...this.watchers]) watcher();
+  }
+}
+
+function read<T>(event: Event): T {
+  return JSON.parse((event as MessageEvent<string>).data) as T;
+}

@@ -1,0 +1,59 @@
+import { render } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { ApiError, get, type Schemas } from "./api/client";
+import { LiveLink } from "./api/live";
+import { Page } from "./api/use";
+import { Shell } from "./app/shell";
+import { Empty } from "./ui/basics";
+import "./style/tokens.css";
+import "./style/base.css";
+import "./style/shell.css";
+import "./style/parts.css";
+import "./style/views.css";
+
+type Session = Schemas["SessionInfo"];
+
+const link = new LiveLink("./api/v1/events");
+
+function Start() {
+  const [session, setSession] = useState<Session | null>(null);
+  const [error, setError] = useState<ApiError | null>(null);
+  const [turn, setTurn] = useState(0);
+  useEffect(() => {
+    get("/api/v1/session").then(
+      (found) => {
+        link.begin(found.now, found.revision, found.capabilities.live);
+        setSession(found);
+        setError(null);
+      },
+      (problem: unknown) => {
+        if (problem instanceof ApiError) setError(problem);
+      },
+    );
+  }, [turn]);
+  if (session) {
+    return (
+      <Page.Provider value={{ session, link }}>
+        <Shell />
+      </Page.Provider>
+    );
+  }
+  if (!error) return <p class="loading" role="status">Loading …</p>;
+  return (
+    <main class="content">
+      <h1 class="hidden-text">Fairway</h1>
+      {error.status === 401 || error.status === 403 ? (
+        <Empty title="This page needs the address with its token">
+          Open the address that the terminal printed; it ends in <code>?token=…</code>. {error.message}
+        </Empty>
+      ) : (
+        <Empty title="Fairway does not answer">
+          {error.message} <button type="button" onClick={() => setTurn(turn + 1)}>Try again</button>
+        </Empty>
+      )}
+    </main>
+  );
+}
+
+const root = document.getElementById("app");
+if (root) render(<Start />, root);

@@ -1,0 +1,122 @@
+/** Nodes over time: what runs, what is reserved, what is planned. Each kind has a pattern of its own. */
+
+import type { Schemas } from "../api/client";
+import { clock, dateTime, duration, fromSeconds, timeStep } from "../format/time";
+import { href } from "../app/route";
+import { lanes } from "./lanes";
+import { useSize } from "./size";
+
+type Span = Schemas["TimelineSpan"];
+type Node = Schemas["TimelineNode"];
+
+const LANE = 16;
+const PAD = 4;
+const AXIS = 22;
+
+export function Gantt(props: { nodes: readonly Node[]; start: number; end: number; now: number }) {
+  const [frame, size] = useSize<HTMLDivElement>();
+  const label = size.width < 600 ? 84 : 150;
+  const width = Math.max(100, size.width - label);
+  const span = Math.max(1, props.end - props.start);
+  const at = (time: number): number => label + ((Math.max(props.start, Math.min(props.end, time)) - props.start) / span) * width;
+  let y = AXIS;
+  const rows = props.nodes.map((node) => {
+    const placed = lanes(node.spans);
+    const row = { node, placed, y, height: placed.count * LANE + PAD };
+    y += row.height;
+    return row;
+  });
+  const ticks = tickTimes(props.start, props.end, Math.max(2, Math.floor(width / 110)));
+  return (
+    <div ref={frame} class="gantt">
+      <svg width={size.width || 800} height={y + 2} role="group" aria-label={`Timeline of ${props.nodes.length} nodes`}>
+        <Patterns />
+        {ticks.map((time) => (
+          <g key={time} class="tick">
+            <line x1={at(time)} x2={at(time)} y1={AXIS - 4} y2={y} />
+            <text x={at(time) + 3} y={12}>{clock(fromSeconds(time)).slice(0, 5)}</text>
+          </g>
+        ))}
+        {rows.map((row, index) => (
+          <g key={row.node.name}>
+            {index % 2 ? <rect class="stripe" x={0} y={row.y} width={label + width} height={row.height} /> : null}
+            <text class="node" x={2} y={row.y + 13}>{clipped(row.node.name, label / 7.2)}</text>
+            {row.node.spans.map((one, number) => (
+              <Bar
+                key={`${one.kind}${one.job}${one.start}`}
+                span={one}
+                x={at(one.start)}
+                end={at(one.end ?? props.end)}
+                y={row.y + (row.placed.lane[number] ?? 0) * LANE + 2}
+                node={row.node.name}
+                now={props.now}
+              />
+            ))}
+          </g>
+        ))}
+        <line class="now" x1={at(props.now)} x2={at(props.now)} y1={AXIS - 8} y2={y} />
+        <text class="now-text" x={at(props.now) + 3} y={AXIS - 1}>now</text>
+      </svg>
+    </div>
+  );
+}
+
+function Bar(props: { span: Span; x: number; end: number; y: number; node: string; now: number }) {
+  const { span } = props;
+  const width = Math.max(2, props.end - props.x);
+  const [namespace = "", name = ""] = span.job.split("/", 2);
+  const open = span.end === null;
+  return (
+    <a href={href(["jobs", namespace, name])} aria-label={spanText(span, props.node, props.now)}>
+      <title>{spanText(span, props.node, props.now)}</title>
+      <rect class={`span ${span.kind}`} x={props.x} y={props.y} width={width} height={LANE - 3} rx={2} />
+      {span.kind !== "running" ? <rect class={`over ${span.kind}`} x={props.x} y={props.y} width={width} height={LANE - 3} rx={2} /> : null}
+      {width > 44 ? <text class={`name ${span.kind}`} x={props.x + 4} y={props.y + 10}>{clipped(name, (width - 8) / 6.2)}</text> : null}
+      {open ? <text class="open" x={props.end - 10} y={props.y + 10}>›</text> : null}
+    </a>
+  );
+}
+
+export function spanText(span: Span, node: string, now: number): string {
+  const pods = span.pods === 1 ? "1 pod" : `${span.pods} pods`;
+  const from = dateTime(fromSeconds(span.start));
+  const until = span.end === null ? "no known end" : `until ${dateTime(fromSeconds(span.end))}${span.isEstimate ? " (estimate)" : ""}`;
+  const left = span.end !== null && span.start <= now && span.end > now ? `, ${duration(span.end - now)} left` : "";
+  return `${span.job} on ${node}: ${span.kind}, ${pods}, from ${from}, ${until}${left}`;
+}
+
+export function tickTimes(start: number, end: number, most: number): number[] {
+  const step = timeStep(end - start, most);
+  const ticks: number[] = [];
+  for (let time = Math.ceil(start / step) * step; time < end; time += step) ticks.push(time);
+  return ticks;
+}
+
+function clipped(text: string, most: number): string {
+  const size = Math.max(1, Math.floor(most));
+  return text.length <= size ? text : `${text.slice(0, Math.max(1, size - 1))}…`;
+}
+
+function Patterns() {
+  return (
+    <defs>
+      <pattern id="gantt-reserved" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
+        <line class="pattern-line" x1="0" y1="0" x2="0" y2="6" />
+      </pattern>
+      <pattern id="gantt-planned" width="5" height="5" patternUnits="userSpaceOnUse">
+        <circle class="pattern-dot" cx="2" cy="2" r="1" />
+      </pattern>
+    </defs>
+  );
+}
+
+export function GanttLegend() {
+  return (
+    <ul class="legend" aria-label="Legend of the timeline">
+      <li><span class="key gantt-running" /> running</li>
+      <li><span class="key gantt-reserved" /> reserved</li>
+      <li><span class="key gantt-planned" /> planned start</li>
+      <li>› no known end</li>
+    </ul>
+  );
+}

@@ -1,0 +1,90 @@
+/** What was: waits, utilisation, evictions and shares over time, from the ring of recorded cycles. */
+
+import type { Schemas } from "../api/client";
+import { useGet, useLink } from "../api/use";
+import { useQuery } from "../app/route";
+import { bytes, count, plural } from "../format/amounts";
+import { dateTime, duration, fromSeconds, seconds } from "../format/time";
+import { Choice, Empty, Loading, Panel, Problem, View } from "../ui/basics";
+import { Meter } from "../ui/bars";
+import { Chart } from "../ui/chart";
+
+const SPANS = { all: ["All", 0], hour: ["1 hour", 3600], six: ["6 hours", 21_600], day: ["1 day", 86_400], week: ["7 days", 604_800] } as const;
+type SpanName = keyof typeof SPANS;
+
+export function HistoryView() {
+  const [query, change] = useQuery();
+  const { now } = useLink();
+  const span = (query.get("span") ?? "all") in SPANS ? ((query.get("span") ?? "all") as SpanName) : "all";
+  const length = SPANS[span][1];
+  /** Rounded to a minute, so that the same question is not a new one with every delta. */
+  const from = length && now ? fromSeconds(Math.floor((seconds(now) - length) / 60) * 60) : null;
+  const { data, error, reload } = useGet("/api/v1/history", { query: { from, points: 400 } }, ["history"]);
+  const options = (Object.keys(SPANS) as SpanName[]).map((name) => [name, SPANS[name][0]] as const);
+  return (
+    <View title="History" note={data ? <Kept kept={data.kept} /> : null}>
+      <div class="filters">
+        <Choice label="Time range" options={options} value={span} onChange={(value) => change({ span: value === "all" ? null : value })} />
+      </div>
+      {error ? <Problem error={error} retry={reload} what="The history" /> : !data ? <Loading what="the history" /> : null}
+      {data && data.kept.samples === 0 ? <div class="panel"><Empty title="Nothing has been recorded yet">Each cycle adds to it.</Empty></div> : null}
+      {data && data.kept.samples > 0 ? (
+        <>
+          <div class="columns">
+            {[data.utilisation, data.jobs, data.queues, data.namespaces, data.evictions].map((series) => (
+              <Panel key={series.title} title={series.title}><Chart series={series} /></Panel>
+            ))}
+          </div>
+          <div class="columns">
+            <Waits title="Waits by size" head="Size" rows={data.waitsBySize} />
+            <Waits title="Waits by namespace" head="Namespace" rows={data.waitsByNamespace} />
+          </div>
+        </>
+      ) : null}
+    </View>
+  );
+}
+
+function Kept(props: { kept: Schemas["HistoryRange"] }) {
+  const { kept } = props;
+  if (!kept.first || !kept.last) return null;
+  return (
+    <>
+      {plural(kept.samples, "sample")} from {dateTime(kept.first)} to {dateTime(kept.last)}, {bytes(kept.bytes)} of at most {bytes(kept.mostBytes)}
+    </>
+  );
+}
+
+function Waits(props: { title: string; head: string; rows: readonly Schemas["WaitGroup"][] }) {
+  const most = Math.max(1, ...props.rows.map((row) => row.p90));
+  return (
+    <Panel title={props.title} note="Of jobs that started">
+      {props.rows.length === 0 ? (
+        <p class="soft">No job has started yet.</p>
+      ) : (
+        <div class="scroll-x" tabIndex={0} role="region" aria-label={props.title}>
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">{props.head}</th><th scope="col" class="number">Jobs</th><th scope="col" class="number">Median</th>
+                <th scope="col" class="number">Mean</th><th scope="col" class="wide">90%</th><th scope="col" class="number">Longest</th>
+              </tr>
+            </thead>
+            <tbody>
+              {props.rows.map((row) => (
+                <tr key={row.group}>
+                  <th scope="row">{row.group}</th>
+                  <td class="number">{count(row.jobs)}</td>
+                  <td class="number">{duration(row.median)}</td>
+                  <td class="number">{duration(row.mean)}</td>
+                  <td><Meter part={row.p90 / most} label="90% wait at most" text={duration(row.p90)} /></td>
+                  <td class="number">{duration(row.longest)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </Panel>
+  );
+}

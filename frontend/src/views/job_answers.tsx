@@ -1,0 +1,98 @@
+/** What would start a job now, and when it starts: the two answers of an explanation. */
+
+import type { Schemas } from "../api/client";
+import { useLink } from "../api/use";
+import { plural } from "../format/amounts";
+import { between, dateTime, duration, seconds } from "../format/time";
+import { Names } from "../ui/basics";
+
+type Answer = Schemas["JobExplanation"];
+
+export function StartsNow(props: { answer: Answer }) {
+  const found = props.answer.explanation.counterfactual;
+  if (!found) return <p class="soft">It does not wait for a change.</p>;
+  const failed = found.tried.filter((trial) => !trial.helped).map((trial) => trial.text);
+  return (
+    <div class="stack">
+      {found.changes.length > 0 ? (
+        <ol class="changes">
+          {found.changes.map((change) => (
+            <li key={change.text}>
+              {change.text}
+              {change.effect === "evicts" ? <span class="soft"> (it starts when the pods evicted for it are gone)</span> : null}
+            </li>
+          ))}
+        </ol>
+      ) : (
+        <p>No single change that was tried.</p>
+      )}
+      {failed.length > 0 ? <p class="small soft">Tried without effect: {failed.join(", ")}.</p> : null}
+      <p class="small soft">
+        Found by deciding {plural(found.decisions, "time")} on a changed copy
+        {found.complete === false ? "; the search ended at its limit" : ""}. Each is the smallest of its kind that works.
+      </p>
+    </div>
+  );
+}
+
+export function StartsWhen(props: { answer: Answer; created: string }) {
+  const { explanation, interval } = props.answer;
+  const { now } = useLink();
+  const forecast = explanation.forecast;
+  const start = interval?.start ?? forecast?.start ?? null;
+  return (
+    <div class="stack">
+      {start ? (
+        <p class="big-time">
+          <time dateTime={start}>{dateTime(start)}</time>
+          <span class="soft"> in {duration(Math.max(0, between(now, start) ?? 0))}</span>
+          {(interval?.isEstimate ?? forecast?.estimate) ? <span class="tag warn"><span aria-hidden="true">~</span> estimate</span> : null}
+        </p>
+      ) : null}
+      {interval ? <Interval interval={interval} now={now} created={props.created} /> : null}
+      <p>{ended(interval?.text ?? forecast?.text ?? "It is not known when it starts")}</p>
+      {forecast?.unknownEnds && forecast.unknownEnds.length > 0 ? (
+        <p class="small soft">
+          No known end: <Names names={forecast.unknownEnds.map((end) => end.pod)} />
+          {(forecast.unknownCount ?? 0) > forecast.unknownEnds.length ? ` (${forecast.unknownCount} in all)` : ""}.
+        </p>
+      ) : null}
+      {forecast?.decisions ? (
+        <p class="small soft">Found by deciding {plural(forecast.decisions, "time")} on a copy rolled forward in time.</p>
+      ) : null}
+    </div>
+  );
+}
+
+/** From the earliest to the latest start on a line that begins when the job was created. */
+function Interval(props: { interval: Schemas["StartInterval"]; now: string; created: string }) {
+  const { interval } = props;
+  const from = seconds(props.created);
+  const times = [interval.earliest, interval.start, interval.latest].map(seconds).filter(Number.isFinite);
+  if (times.length === 0 || !Number.isFinite(from)) return null;
+  const until = Math.max(...times, seconds(props.now)) + 1;
+  const at = (time: string | null | undefined, other: number): string => {
+    const value = seconds(time);
+    return `${(((Number.isFinite(value) ? value : other) - from) / (until - from)) * 100}%`;
+  };
+  const left = at(interval.earliest ?? interval.start, from);
+  const right = at(interval.latest, until);
+  const text = [
+    interval.earliest ? `at the earliest ${dateTime(interval.earliest)}` : "",
+    interval.latest ? `at the latest ${dateTime(interval.latest)}` : "no latest time is known",
+  ].filter(Boolean).join(", ");
+  return (
+    <div class="interval-block">
+      <div class="interval" role="img" aria-label={text}>
+        <span class="waited" style={{ width: at(props.now, from) }} />
+        <span class={interval.latest ? "between" : "between open"} style={{ left, width: `calc(${right} - ${left})` }} />
+        {interval.start ? <span class="mark deserved" style={{ left: at(interval.start, until) }} /> : null}
+      </div>
+      <p class="small soft">{text}</p>
+    </div>
+  );
+}
+
+function ended(text: string): string {
+  return /[.!?]$/.test(text) ? text : `${text}.`;
+}

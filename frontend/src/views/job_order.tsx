@@ -1,0 +1,60 @@
+/** The order broken down key by key, beside the jobs before and after. */
+
+import type { Schemas } from "../api/client";
+import { useGet } from "../api/use";
+import { count } from "../format/amounts";
+import { Loading, Panel, Problem } from "../ui/basics";
+import { JobLink } from "./jobs";
+
+export function JobOrderPanel(props: { job: string }) {
+  const { data, error, reload } = useGet("/api/v1/orders/{job}", { path: { job: props.job } }, ["jobs"]);
+  if (error?.status === 422) return null;
+  const order = data?.order;
+  const note = order
+    ? `${count(order.position)} of ${count(order.of)} in queue ${order.queue}, ${count(order.place)} of ${count(order.places)} over all queues`
+    : undefined;
+  return (
+    <Panel title="Order, key by key" note={note}>
+      {order ? <OrderTable order={order} /> : error ? <Problem error={error} retry={reload} what="The order" /> : <Loading what="the order" />}
+    </Panel>
+  );
+}
+
+function OrderTable(props: { order: Schemas["JobOrder"] }) {
+  const { order } = props;
+  return (
+    <div class="scroll-x" tabIndex={0} role="region" aria-label="Keys of the order">
+      <table class="order">
+        <thead>
+          <tr>
+            <th scope="col">Level</th>
+            <th scope="col">Key</th>
+            <th scope="col">{order.before ? <>before: <JobLink job={order.before} /></> : "before: none"}</th>
+            <th scope="col">this job</th>
+            <th scope="col">{order.after ? <>after: <JobLink job={order.after} /></> : "after: none"}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {order.keys.map((key, index) => (
+            <tr key={index}>
+              <td class="soft">{key.level}</td>
+              <th scope="row">{key.key} <span class="soft small">{key.plugin}</span></th>
+              <Compared text={key.before} decides={key.decides?.includes("before") ?? false} sign="▲" says="decides: goes first" />
+              <td><b>{key.own}</b></td>
+              <Compared text={key.after} decides={key.decides?.includes("after") ?? false} sign="▼" says="decides: comes later" />
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Compared(props: { text: string | null | undefined; decides: boolean; sign: string; says: string }) {
+  return (
+    <td class={props.decides ? "decides" : undefined}>
+      {props.text ?? ""}
+      {props.decides ? <span class="small"> <span aria-hidden="true">{props.sign}</span> {props.says}</span> : null}
+    </td>
+  );
+}
