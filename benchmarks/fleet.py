@@ -23,6 +23,7 @@ from fairway.api.meta import LabelSelector, ObjectMeta
 from fairway.fleet import FleetPlan, FleetState, place
 from fairway.fleet.names import SET_LABEL
 from fairway.fleet.plan import Outcome
+from fairway.fleet.ranking import Ranking
 from fairway.fleet.scores import balance_table
 
 SETS, REGIONS, ENVIRONMENTS, CHOSEN = 20, 8, 3, 10
@@ -85,16 +86,24 @@ def build(placements: int, clusters: int) -> FleetState:
     return FleetState(objects)
 
 
+def _over_all(ranking: Ranking, column: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Scores over the whole table: the limit has one row for every cluster, whether it passed the filters or not."""
+    whole = np.zeros(ranking.pool.mask.size, np.int64)
+    whole[ranking.pool.index] = column
+    return whole
+
+
 def limit(outcomes: tuple[Outcome, ...]) -> Callable[[], None]:
     """The bare kernel over the scores that these outcomes were decided on."""
     prepared: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []
     for outcome in outcomes:
         ranking = outcome.ranking
         assert ranking is not None
-        size = ranking.totals.size
-        steady = np.zeros(size, np.int64)
+        steady = np.zeros(outcome.view.rank.size, np.int64)
         steady[outcome.before] = 100
-        columns = [balance_table(ranking.max_uses)[ranking.uses], steady, *(part.column for part in ranking.parts)]
+        given = [balance_table(ranking.max_uses)[ranking.uses], *(part.column.values for part in ranking.parts)]
+        balance, *others = (_over_all(ranking, column) for column in given)
+        columns = [balance, steady, *others]
         weights = [1, 1, *(part.weight for part in ranking.parts)]
         prepared.append((np.stack(columns), np.array(weights, np.int64)))
 

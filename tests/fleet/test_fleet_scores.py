@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fairway.fleet.scores import MISSING, balance_table, best, by_amount, by_ratio, preference, ranked
+from fairway.fleet.scores import MISSING, balance_table, best, by_amount, by_ratio, preference, ranked, ratio, scale_of
 from fleet.fleet_objects import cluster, decide, decision, exact, fleet, placement, run, scores
 from oracles import fleet_scores as reference
 
@@ -116,14 +116,18 @@ def test_balance_column_is_the_slow_formula(counts: list[int]) -> None:
 @given(st.lists(amounts, min_size=1, max_size=12), st.sampled_from([-100, 0]))
 def test_amount_column_is_the_slow_formula(given: list[int | None], missing: int) -> None:
     column = np.array([MISSING if amount is None else amount for amount in given])
-    fast = by_amount(column, column >= 0, np.ones(column.size, np.bool_), missing)
+    scale = scale_of(column, column >= 0)
+    fast = by_amount(column, column >= 0, scale, missing)
     slow = reference.by_amount({str(index): amount for index, amount in enumerate(given)}, missing)
     assert fast.tolist() == list(slow.values())
+    for amount, score in zip(given, fast.tolist(), strict=True):
+        assert amount is None or scale is None or scale.least == scale.most or scale.score(amount) == score
 
 
 @given(amounts, amounts, st.sampled_from([-100, 0]))
 def test_ratio_column_is_the_slow_formula(allocatable: int | None, capacity: int | None, missing: int) -> None:
     columns = [np.array([MISSING if amount is None else amount]) for amount in (allocatable, capacity)]
+    assert ratio(int(columns[0][0]), int(columns[1][0]), missing) == int(by_ratio(*columns, missing)[0])  # type: ignore[call-arg]
     assert by_ratio(*columns, missing).tolist() == [reference.by_ratio(allocatable, capacity, missing)]  # type: ignore[call-arg]
 
 
@@ -176,8 +180,8 @@ def test_the_chosen_are_those_that_the_slow_cut_chooses(
     totals, rank = np.array(points), np.array(names[: len(points)]).argsort().argsort()
     index = np.flatnonzero(totals > -2)
     chosen = np.array(sorted(slot for slot in before if slot in index), np.int64)
-    keys = preference(totals, rank, index, chosen, gain)
-    fast = ranked(best(keys, index, count), totals, rank)
+    passed, own = (totals[index], rank[index], rank.size), np.searchsorted(index, chosen)
+    fast = index[ranked(best(preference(*passed, own, gain), count), *passed)]
     by_name = {str(rank[slot]): slot for slot in index}
     slow = reference.cut(
         {name: points[slot] for name, slot in by_name.items()}, {str(rank[slot]) for slot in chosen}, count, gain
@@ -199,6 +203,6 @@ def test_clusters_come_by_points_with_the_gain_of_chosen_ones_and_then_by_name(
     names = [sorted(order[: len(points)]).index(place) for place in order[: len(points)]]
     kept = np.array([slot for slot in slots if slot in chosen], dtype=np.int64)
     ahead = [2 * points[slot] + (2 * gain - 1 if gain and slot in chosen else 0) for slot in slots]
-    keys = preference(np.array(points), np.array(names), np.arange(len(points)), kept, gain)
+    keys = preference(np.array(points), np.array(names), len(points), kept, gain)
     assert len(set(keys.tolist())) == len(points), "no two are level"
     assert keys.argsort().tolist() == sorted(slots, key=lambda slot: (-ahead[slot], names[slot]))

@@ -173,10 +173,10 @@ def _count(trial: list[object], outcome: Outcome, item: Filtered, now: Micros) -
     number = len(outcome.clusters) + below.index(item.cluster) + 1
     _change_placement(trial, outcome, number_of_clusters=number)
     text = f"choose {number} clusters (numberOfClusters)"
-    last = outcome.ranking.totals[outcome.chosen[-1]] if outcome.chosen.size else None
+    last = outcome.ranking.points(int(outcome.chosen[-1])) if outcome.chosen.size else None
     if last is None or item.score is None:
         return text
-    points = max(int(last) - item.score, 0) + max(outcome.ranking.gain, 1)
+    points = max(last - item.score, 0) + max(outcome.ranking.gain, 1)
     return f"{text}, or give it {points} more {'point' if points == 1 else 'points'}"
 
 

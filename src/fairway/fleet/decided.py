@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 from fairway.api.fleet import ManagedCluster, PlacementDecision
 from fairway.clock import Micros
-from fairway.fleet.capacity import ClusterCapacity
 from fairway.fleet.cel import ScoreOf
 from fairway.fleet.facts import ClusterFacts
+from fairway.fleet.footing import Footing
 from fairway.fleet.names import BALANCE, PREFER_NO_SELECT, STEADY
-from fairway.fleet.pool import ClusterPool, PrioritizerScores
+from fairway.fleet.ranking import Ranking, RankingBasis
 from fairway.fleet.rules import Key, Rules
 from fairway.fleet.scores import BEST, BoolColumn, IntColumn, balance_table
 from fairway.resources import Resource
@@ -30,37 +29,26 @@ class View:
     rank: IntColumn
     exists: BoolColumn
     available: BoolColumn
-
-
-class Ranking(NamedTuple):
-    """The columns behind an outcome. `gain` is what a newcomer had to offer; `held_until` ends a cooldown.
-
-    `uses` is how many other placements use each cluster, at most `most`.
-    """
-
-    pool: ClusterPool
-    parts: tuple[PrioritizerScores, ...]
-    uses: IntColumn
-    max_uses: int
-    totals: IntColumn
-    gain: int
-    cooldown_until: Micros | None
-    capacity: ClusterCapacity | None
+    events: int
+    """How many events the fleet had seen."""
+    amounts_at: int
+    """Where the log of amounts ended."""
 
 
 @dataclass(eq=False)
 class DecidedPlacement:
-    """One placement's decision as columns. `ranking` is None where the decisions were kept unseen (misconfigured,
-    disabled).
+    """One placement's decision as columns. `basis` is what its ranking follows from, None where the decisions were kept
+    unseen (misconfigured, disabled).
 
     `chosen` are slots in rank order, `before` the slots chosen until now, `existing` the objects that say so.
-    `reserved` is what the ledger has for it in each chosen cluster. Not to be changed.
+    `reserved` is what the ledger has for it in each chosen cluster. `footing` is what the decision stands on, where
+    that is known; `stands` says that it is the one that was there before, with the same points. Not to be changed.
     """
 
     rules: Rules
     now: Micros
     view: View
-    ranking: Ranking | None
+    basis: Ranking | RankingBasis | None
     chosen: IntColumn
     before: IntColumn
     existing: Mapping[str, PlacementDecision]
@@ -70,6 +58,8 @@ class DecidedPlacement:
     overdrawn: tuple[str, ...] = ()
     replicas: tuple[int, ...] | None = None
     replicas_left: int = 0
+    footing: Footing | None = None
+    stands: bool = False
 
     @property
     def key(self) -> Key:
@@ -80,27 +70,45 @@ class DecidedPlacement:
         return self.rules.name
 
     @cached_property
+    def ranking(self) -> Ranking | None:
+        return self.basis.ranking() if isinstance(self.basis, RankingBasis) else self.basis
+
+    @cached_property
     def clusters(self) -> tuple[str, ...]:
         """The chosen clusters, in rank order."""
-        return tuple(self.view.names[slot] for slot in self.chosen.tolist())
+        names = self.view.names
+        return tuple([names[slot] for slot in self.chosen.tolist()])
 
     @cached_property
     def recorded(self) -> tuple[PlacementDecision, ...]:
         """The objects of the last decision, in the order of their numbers."""
         return tuple(self.existing[name] for name in sorted(self.existing, key=_by_number))
 
-    def scores(self, slots: IntColumn) -> list[dict[str, int]]:
-        """What each prioritizer gave these clusters, before weights, in the order the placement names them."""
+    def score_columns(self, slots: IntColumn) -> dict[str, list[int]]:
+        """What each prioritizer gave these clusters, before weights, in the order the placement names them; penalties
+        last.
+        """
         assert self.ranking is not None
         ranking = self.ranking
-        given = {part.name: part.column[slots].tolist() for part in ranking.parts}
+        these = ranking.at(slots)
+        given = {part.name: part.column.values[these].tolist() for part in ranking.parts}
         if self.rules.balance:
-            given[BALANCE] = balance_table(ranking.max_uses)[ranking.uses[slots]].tolist()
-        given[STEADY] = [BEST if slot in self.before_set else 0 for slot in slots.tolist()]
-        names = [prioritizer.name for prioritizer, _ in self.rules.weights]
-        rows = [dict(zip(names, row, strict=True)) for row in zip(*map(given.__getitem__, names), strict=True)]
-        rows = rows or [{} for _ in slots]
-        for row, penalty in zip(rows, given.get(PREFER_NO_SELECT, ()), strict=False):
+            given[BALANCE] = balance_table(ranking.max_uses)[ranking.uses[these]].tolist()
+        if self.rules.steady:
+            own = self.before_set
+            given[STEADY] = [BEST if slot in own else 0 for slot in slots.tolist()] if own else [0] * slots.size
+        made = {prioritizer.name: given[prioritizer.name] for prioritizer, _ in self.rules.weights}
+        if PREFER_NO_SELECT in given:
+            made[PREFER_NO_SELECT] = given[PREFER_NO_SELECT]
+        return made
+
+    def scores(self, slots: IntColumn) -> list[dict[str, int]]:
+        """The same by cluster; a penalty only where there is one."""
+        columns = self.score_columns(slots)
+        penalties = columns.pop(PREFER_NO_SELECT, [])
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        rows = rows or [{} for _ in range(slots.size)]
+        for row, penalty in zip(rows, penalties, strict=False):
             if penalty:
                 row[PREFER_NO_SELECT] = penalty
         return rows

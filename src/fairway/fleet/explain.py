@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fairway.api.fleet import ClusterSelector, ManagedCluster
+from fairway.api.fleet import ClusterDecision, ClusterSelector, ManagedCluster
 from fairway.clock import format_rfc3339
 from fairway.fleet import cel, slices, spread, taints
-from fairway.fleet.decided import DecidedPlacement, Ranking
+from fairway.fleet.decided import DecidedPlacement
 from fairway.fleet.facts import ClusterFacts
 from fairway.fleet.names import (
     FILTER_AVAILABLE,
@@ -25,6 +25,7 @@ from fairway.fleet.names import (
     PREFER_NO_SELECT,
 )
 from fairway.fleet.pool import ClusterPool
+from fairway.fleet.ranking import Ranking
 from fairway.fleet.scores import preference, ranked
 from fairway.fleet.selection import unmet
 
@@ -65,17 +66,39 @@ def decisions(outcome: DecidedPlacement) -> tuple[Decision, ...]:
     """In rank order; those kept unseen as they were recorded, most points first."""
     if outcome.ranking is None:
         return _kept(outcome)
-    passed = outcome.ranking.pool.index.size
-    said = {p.name: p.name if weight == 1 else f"{weight} x {p.name}" for p, weight in outcome.rules.weights}
-    said[PREFER_NO_SELECT] = PREFER_NO_SELECT
-    totals = outcome.ranking.totals[outcome.chosen].tolist()
+    scores = outcome.scores(outcome.chosen)
+    chosen = cluster_decisions(outcome).values()
+    return tuple(
+        Decision(one.cluster_name, one.score, given, one.reason, one.replicas)
+        for one, given in zip(chosen, scores, strict=True)
+    )
+
+
+def cluster_decisions(outcome: DecidedPlacement) -> dict[str, ClusterDecision]:
+    """By name, in rank order, as the objects of a decision have them."""
+    ranking, names = outcome.ranking, outcome.clusters
+    assert ranking is not None
+    totals = ranking.totals[ranking.at(outcome.chosen)].tolist()
     replicas = outcome.replicas or [None] * len(totals)
-    made = []
-    for place, scores in enumerate(outcome.scores(outcome.chosen)):
-        terms = ", ".join([f"{said[name]} {score}" for name, score in scores.items()])
-        reason = f"rank {place + 1} of {passed}" + (f": {terms}" if terms else "")
-        made.append(Decision(outcome.clusters[place], totals[place], scores, reason, replicas[place]))
-    return tuple(made)
+    reasons = _reasons(outcome, ranking)
+    made = map(ClusterDecision, names, reasons, totals, replicas)
+    return dict(zip(names, made, strict=True))
+
+
+def _reasons(outcome: DecidedPlacement, ranking: Ranking) -> list[str]:
+    """Rank and points by prioritizer. One text with gaps for all clusters, and one more for those with a penalty."""
+    columns = outcome.score_columns(outcome.chosen)
+    penalties = columns.pop(PREFER_NO_SELECT, None)
+    said = [p.name if weight == 1 else f"{weight} x {p.name}" for p, weight in outcome.rules.weights]
+    terms = [name.replace("%", "%%") + " %d" for name in said]
+    head = f"rank %d of {ranking.pool.index.size}"
+    text = f"{head}: {', '.join(terms)}" if terms else head
+    rows = list(zip(range(1, outcome.chosen.size + 1), *columns.values(), strict=True))
+    if penalties is None:
+        return [text % row for row in rows]
+    worse = f"{head}: {', '.join([*terms, PREFER_NO_SELECT + ' %d'])}"
+    both = zip(rows, penalties, strict=True)
+    return [worse % (*row, penalty) if penalty else text % row for row, penalty in both]
 
 
 def _kept(outcome: DecidedPlacement) -> tuple[Decision, ...]:
@@ -91,7 +114,8 @@ def filtered(outcome: DecidedPlacement) -> tuple[Filtered, ...]:
         return ()
     passed = frozenset(ranking.pool.index.tolist())
     left = np.array(sorted(passed - outcome.chosen_set), np.int64)
-    below = ranked(left, ranking.totals, view.rank)
+    below = ranked(ranking.at(left), ranking.totals, ranking.pool.ranks(view.rank), view.rank.size)
+    below = ranking.pool.index[below]
     scores = outcome.scores(below)
     over = _passed_over(outcome, ranking)
     made = [
@@ -105,7 +129,7 @@ def filtered(outcome: DecidedPlacement) -> tuple[Filtered, ...]:
 
 
 def _below(outcome: DecidedPlacement, ranking: Ranking, slot: int, scores: dict[str, int], over: bool) -> Filtered:
-    score = int(ranking.totals[slot])
+    score = ranking.points(slot)
     name = outcome.view.names[slot]
     if over:
         return Filtered(name, FILTER_SPREAD, _spread_reason(outcome, slot), score, scores)
@@ -119,7 +143,8 @@ def _passed_over(outcome: DecidedPlacement, ranking: Ranking) -> frozenset[int]:
         return frozenset()
     if count is None or outcome.chosen.size < count:
         return frozenset(index.tolist()) - outcome.chosen_set
-    keys = preference(ranking.totals, outcome.view.rank, index, outcome.before, ranking.gain)
+    own, rank = ranking.pool.positions_of(outcome.before), outcome.view.rank
+    keys = preference(ranking.totals, ranking.pool.ranks(rank), rank.size, own, ranking.gain)
     last = keys[np.isin(index, outcome.chosen)].max()
     return frozenset(index[keys < last].tolist()) - outcome.chosen_set
 
@@ -141,11 +166,11 @@ def _spread_reason(outcome: DecidedPlacement, slot: int) -> str:
 
 
 def _cut_reason(outcome: DecidedPlacement, ranking: Ranking, slot: int) -> str:
-    count, score = outcome.rules.placement.spec.number_of_clusters, int(ranking.totals[slot])
+    count, score = outcome.rules.placement.spec.number_of_clusters, ranking.points(slot)
     if not outcome.chosen.size:
         return f"numberOfClusters is {count}"
     last = int(outcome.chosen[-1])
-    lowest, name = int(ranking.totals[last]), outcome.view.names[last]
+    lowest, name = ranking.points(last), outcome.view.names[last]
     if score < lowest or (score == lowest and outcome.view.rank[slot] > outcome.view.rank[last]):
         tie = ", later by name" if score == lowest else ""
         return f"{score} points, the last of {count} chosen ({name}) has {lowest}{tie}"
@@ -267,8 +292,8 @@ def warnings(outcome: DecidedPlacement) -> tuple[str, ...]:
         pool = outcome.ranking.pool
         passed = sorted(outcome.view.names[slot] for slot in pool.index.tolist())
         for part in outcome.ranking.parts:
-            if part.addon is not None:
-                problems = part.addon.problems
+            if part.column.addon is not None:
+                problems = part.column.addon.problems
                 made += [f"{part.name} {problems[name]} for {name}" for name in passed if name in problems]
     if outcome.replicas_left:
         made.append(f"{outcome.replicas_left} of {outcome.rules.placement.spec.replicas} replicas do not fit")

@@ -16,7 +16,7 @@ class Interest:
 
     def __init__(self) -> None:
         self._by_namespace: dict[str, set[Key]] = {}
-        self._watchers: dict[tuple[str, str], set[Key]] = {}
+        self._watchers: dict[tuple[str, str], dict[str, set[Key]]] = {}
         self._by_selection: dict[object, set[Key]] = {}
 
     def add(self, rules: Rules) -> None:
@@ -25,7 +25,7 @@ class Interest:
             return
         self._by_namespace.setdefault(rules.key[0], set()).add(rules.key)
         for watched in rules.watched:
-            self._watchers.setdefault(watched, set()).add(rules.key)
+            self._watchers.setdefault(watched, {}).setdefault(rules.key[0], set()).add(rules.key)
         if rules.balance or rules.requires:
             self._by_selection.setdefault(rules.selection_key, set()).add(rules.key)
 
@@ -34,7 +34,10 @@ class Interest:
             return
         _drop(self._by_namespace, rules.key[0], rules.key)
         for watched in rules.watched:
-            _drop(self._watchers, watched, rules.key)
+            by_namespace = self._watchers.get(watched, {})
+            _drop(by_namespace, rules.key[0], rules.key)
+            if not by_namespace:
+                self._watchers.pop(watched, None)
         _drop(self._by_selection, rules.selection_key, rules.key)
 
     def by_selection(self) -> Iterable[set[Key]]:
@@ -42,7 +45,7 @@ class Interest:
         return self._by_selection.values()
 
     def watching(self, *watched: tuple[str, str]) -> set[Key]:
-        return set().union(*(self._watchers.get(item, ()) for item in watched))
+        return set().union(*(keys for item in watched for keys in self._watchers.get(item, {}).values()))
 
     def within(self, namespaces: Iterable[str]) -> set[Key]:
         return set().union(*(self._by_namespace.get(namespace, ()) for namespace in namespaces))
@@ -55,7 +58,12 @@ class Interest:
         watched += [("claim", name) for name in change.claims]
         watched += [("resource", name) for name in change.resources]
         watched += [("usage", "")] if change.usage else []
-        return {key for key in self.watching(*watched, ("cel", "")) if key[0] in namespaces}
+        watchers = [self._watchers[item] for item in (*watched, ("cel", "")) if item in self._watchers]
+        found: set[Key] = set()
+        for by_namespace in watchers:
+            for namespace in by_namespace.keys() & namespaces:
+                found |= by_namespace[namespace]
+        return found
 
 
 def _drop(index: dict[T, set[Key]], entry: T, key: Key) -> None:

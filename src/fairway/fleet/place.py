@@ -1,7 +1,8 @@
 """`place`: decide every affected placement of a fleet, in order, each seeing the decisions before it.
 
 Filter, score, rank, cut, spread, divide replicas: on columns, one placement at a time. Nothing of the fleet
-is changed; counts and ledger are worked on as copies.
+is changed; counts and ledger are worked on as copies. Where a few clusters changed, a placement first tries whether its
+decision stands as it is (see `footing`).
 """
 
 from __future__ import annotations
@@ -11,14 +12,17 @@ import numpy as np
 from fairway.clock import Micros
 from fairway.fleet import capacity, replicas, spread, taints
 from fairway.fleet.capacity import ClusterCapacity
-from fairway.fleet.decided import Ranking, View
+from fairway.fleet.decided import View
+from fairway.fleet.footing import MOST_CHANGED, Footing
 from fairway.fleet.ledger import Ledger
 from fairway.fleet.plan import FleetPlan, Outcome
 from fairway.fleet.pool import ClusterPool
+from fairway.fleet.ranking import Ranking, RankingBasis
 from fairway.fleet.records import Record
 from fairway.fleet.rules import Rules
-from fairway.fleet.scores import BEST, NEVER, IntColumn, balance_table, best, preference, ranked
+from fairway.fleet.scores import NEVER, IntColumn, best, preference, ranked
 from fairway.fleet.state import FleetState
+from fairway.fleet.uses import UseCounts
 from fairway.resources import Resource
 
 _CPU = Resource({"cpu": 1})
@@ -45,7 +49,7 @@ class _Run:
         table = fleet.table
         self.fleet = fleet
         self.now = now
-        self.counts = fleet.counts.copy()
+        self.uses = UseCounts(fleet.counts)
         self.view = View(
             tuple(table.names),
             tuple(table.facts),
@@ -54,8 +58,11 @@ class _Run:
             table.rank,
             table.exists.copy(),
             table.available.copy(),
+            fleet.events,
+            table.amounts_log.end,
         )
         self._ledger: Ledger | None = None
+        self._changed: dict[tuple[int, int], frozenset[int] | None] = {}
 
     @property
     def ledger(self) -> Ledger:
@@ -69,18 +76,61 @@ class _Run:
         if rules.kept:
             return self._keep(record, rules)
         before = record.chosen
-        pool = self._readmit(rules, before, self.fleet.pools.of(rules, self.now))
+        shared = self.fleet.pools.of(rules, self.now)
+        if record.footing is not None:
+            standing = self._stand(record, rules, shared, record.footing)
+            if standing is not None:
+                return standing
+        pool = self._readmit(rules, before, shared)
         found = None
         if rules.requires:
             found = capacity.find(rules, self.fleet.table, self.ledger)
             pool = pool.narrowed(pool.mask & found.enough)
         ranking = self._rank(record, rules, pool, found)
-        chosen = self._choose(rules, before, ranking)
+        own = pool.positions_of(before)
+        keys = preference(ranking.totals, pool.ranks(self.view.rank), self.view.rank.size, own, ranking.gain)
+        chosen = self._choose(rules, ranking, keys)
         changed = _differ(before, chosen)
+        outcome = self._outcome(record, rules, ranking, chosen, changed)
         if changed:
-            self.counts[before] -= 1
-            self.counts[chosen] += 1
-        return self._outcome(record, rules, ranking, chosen, changed)
+            self.uses.move(before, chosen)
+            self._changed.clear()
+        elif rules.plain and pool is shared and not record.reserved and not pool.taint.ends:
+            outcome.footing = self._footing(rules, ranking, chosen, keys)
+        return outcome
+
+    def _footing(self, rules: Rules, ranking: Ranking, chosen: IntColumn, keys: IntColumn) -> Footing:
+        last = None
+        if 0 < chosen.size < keys.size:
+            last = int(keys[ranking.at(chosen)].max())
+        slots = frozenset(chosen.tolist())
+        return Footing(ranking.pool, slots, self.view.rank, ranking.static, ranking.max_uses, last)
+
+    def _stand(self, record: Record, rules: Rules, pool: ClusterPool, footing: Footing) -> Outcome | None:
+        """The decision that was there, where nothing that changed can alter it."""
+        if footing.pool is not pool or footing.rank is not self.view.rank:
+            return None
+        changed = self._changed_since(footing)
+        if changed is None or not changed.isdisjoint(footing.chosen):
+            return None
+        static = self.fleet.scorer.static(rules, pool, self.now)
+        if not footing.holds(rules, static, self.uses, changed):
+            return None
+        chosen = record.chosen
+        basis = RankingBasis(rules, pool, static, self.uses.lend(), chosen, footing.max_uses, _gain(rules))
+        made = Outcome(rules, self.now, self.view, basis, chosen, chosen, record.slices, None, None, {})
+        made.footing, made.stands = footing, True
+        return made
+
+    def _changed_since(self, footing: Footing) -> frozenset[int] | None:
+        """The slots in which amounts or counts have changed; None for too many."""
+        key = (footing.amounts_at, footing.counts_at)
+        if key not in self._changed:
+            amounts = self.fleet.table.amounts_log.since(footing.amounts_at)
+            counts = self.fleet.counts_log.since(footing.counts_at)
+            found = None if amounts is None or counts is None else amounts.union(counts, self.uses.moved)
+            self._changed[key] = None if found is None or len(found) > MOST_CHANGED else found
+        return self._changed[key]
 
     def _keep(self, record: Record, rules: Rules) -> Outcome:
         """The last good decisions stay."""
@@ -88,7 +138,7 @@ class _Run:
             rules=rules,
             now=self.now,
             view=self.view,
-            ranking=None,
+            basis=None,
             chosen=record.chosen,
             before=record.chosen,
             existing=record.slices,
@@ -116,34 +166,22 @@ class _Run:
         return pool.narrowed(mask)
 
     def _rank(self, record: Record, rules: Rules, pool: ClusterPool, found: ClusterCapacity | None) -> Ranking:
-        parts, totals = self.fleet.scorer.static(rules, pool, self.now)
-        uses = self._uses(record.chosen)
-        most = int(np.maximum.reduce(uses)) if rules.balance else 0
-        if rules.balance:
-            totals = totals + balance_table(most, rules.balance)[uses]
-        if rules.steady and record.chosen.size:
-            totals = totals if rules.balance else totals.copy()
-            totals[record.chosen] += BEST * rules.steady
-        gain, cooldown_until = max(rules.min_gain, 1 if rules.balance else 0), None
+        static = self.fleet.scorer.static(rules, pool, self.now)
+        most = self.uses.max_without(record.chosen.tolist()) if rules.balance else 0
+        gain, cooldown_until = _gain(rules), None
         if rules.cooldown and record.moved_at is not None and self.now < record.moved_at + rules.cooldown:
             gain, cooldown_until = NEVER, record.moved_at + rules.cooldown
-        return Ranking(pool, parts, uses, most, totals, gain, cooldown_until, found)
+        before = record.chosen
+        return RankingBasis(rules, pool, static, self.uses.counts, before, most, gain, cooldown_until, found).ranking()
 
-    def _uses(self, own: IntColumn) -> IntColumn:
-        """How many other placements use each cluster, as far as this run has come."""
-        others = self.counts.copy()
-        if own.size:
-            others[own] -= 1
-        return others
-
-    def _choose(self, rules: Rules, before: IntColumn, ranking: Ranking) -> IntColumn:
-        rank, index, count = self.view.rank, ranking.pool.index, rules.placement.spec.number_of_clusters
-        keys = preference(ranking.totals, rank, index, before, ranking.gain)
+    def _choose(self, rules: Rules, ranking: Ranking, keys: IntColumn) -> IntColumn:
+        """The slots, in rank order. `keys` are by `preference`."""
+        pool, rank, count = ranking.pool, self.view.rank, rules.placement.spec.number_of_clusters
         if rules.constraints:
-            chosen = self._spread(rules, index[keys.argsort()], count)
+            these = pool.positions[self._spread(rules, pool.index[keys.argsort()], count)]
         else:
-            chosen = best(keys, index, count)
-        return ranked(chosen, ranking.totals, rank)
+            these = best(keys, count)
+        return pool.index[ranked(these, ranking.totals, pool.ranks(rank), rank.size)]
 
     def _spread(self, rules: Rules, ordered: IntColumn, count: int | None) -> IntColumn:
         slots = ordered.tolist()
@@ -167,7 +205,7 @@ class _Run:
             rules=rules,
             now=self.now,
             view=self.view,
-            ranking=ranking,
+            basis=ranking,
             chosen=chosen,
             before=record.chosen,
             existing=record.slices,
@@ -199,18 +237,20 @@ class _Run:
             seen = pool.candidates & pool.matched
             instants += [instant for slot, instant in pool.taint.ends.items() if seen[slot]]
         for part in ranking.parts:
-            if part.addon is not None and part.addon.expiries:
+            addon = part.column.addon
+            if addon is not None and addon.expiries:
                 passed = (self.view.names[slot] for slot in pool.index.tolist())
-                instants += [part.addon.expiries[name] for name in passed if name in part.addon.expiries]
+                instants += [addon.expiries[name] for name in passed if name in addon.expiries]
         if ranking.cooldown_until is not None and self._in_cooldown(record, rules, ranking, chosen):
             instants.append(ranking.cooldown_until)
         return min(instants, default=None)
 
     def _in_cooldown(self, record: Record, rules: Rules, ranking: Ranking, chosen: IntColumn) -> bool:
         """Whether the cooldown is what keeps the decision as it is."""
-        gain = max(rules.min_gain, 1 if rules.balance else 0)
-        free = self._choose(rules, record.chosen, ranking._replace(gain=gain))
-        return _differ(free, chosen)
+        pool, rank = ranking.pool, self.view.rank
+        own = pool.positions_of(record.chosen)
+        keys = preference(ranking.totals, pool.ranks(rank), rank.size, own, _gain(rules))
+        return _differ(self._choose(rules, ranking, keys), chosen)
 
     def _divide(self, rules: Rules, count: int, slots: list[int]) -> list[int]:
         strategy = rules.placement.spec.replica_strategy
@@ -234,6 +274,11 @@ class _Run:
         if shares is None or count is None or strategy.type in ("", "Duplicated"):
             return 0
         return count - sum(shares)
+
+
+def _gain(rules: Rules) -> int:
+    """What a newcomer has to offer more than a cluster that is chosen already."""
+    return max(rules.min_gain, 1 if rules.balance else 0)
 
 
 def _differ(one: IntColumn, other: IntColumn) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from fairway.api.fleet import ClusterDecision, PlacementDecision
+from fairway.api.fleet import PlacementDecision
 from fairway.api.meta import Condition
 from fairway.clock import Micros, format_rfc3339
 from fairway.fleet import conditions, explain
@@ -49,9 +49,9 @@ class Outcome(DecidedPlacement):
     @cached_property
     def slices(self) -> tuple[PlacementDecision, ...]:
         """The decision as objects."""
-        if self.ranking is None:
+        if self.basis is None or self.stands:
             return self.recorded
-        decisions = {d.cluster: ClusterDecision(d.cluster, d.reason, d.score, d.replicas) for d in self.decisions}
+        decisions = explain.cluster_decisions(self)
         groups = explain.groups(self)
         return objects.slices(self.rules.placement, groups, decisions, self.reserved, self.moved_at)
 

@@ -7,6 +7,7 @@ columns that are relative to the clusters that passed. All columns in a pool are
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy.typing as npt
 from fairway.api.fleet import ClusterPredicate, ClusterSelector, ManagedCluster, PlacementToleration
 from fairway.clock import Micros
 from fairway.fleet import cel, taints
-from fairway.fleet.addons import AddOnColumn
+from fairway.fleet.columns import ScoreColumn, ScoreSum
 from fairway.fleet.rules import Rules
 from fairway.fleet.scores import WORST, BoolColumn, IntColumn
 from fairway.fleet.selection import selector_mask
@@ -44,25 +45,11 @@ class TaintColumns:
         return self.until is None or self.since <= now < self.until
 
 
-class PrioritizerScores(NamedTuple):
-    """What one prioritizer says of every cluster."""
-
-    name: str
-    weight: int
-    column: IntColumn
-    addon: AddOnColumn | None = None
-
-
-class ScoreSum(NamedTuple):
-    """Parts added up; right while `stamp` is."""
-
-    stamp: tuple[int, object]
-    parts: tuple[PrioritizerScores, ...]
-    total: IntColumn
-
-
 class ClusterPool:
-    """The clusters that passed the filters that do not depend on the placement itself."""
+    """The clusters that passed the filters that do not depend on the placement itself.
+
+    `index` are their slots; columns of scores are in its order, and `positions` finds a slot in them.
+    """
 
     def __init__(
         self,
@@ -78,8 +65,32 @@ class ClusterPool:
         self.taint = taint
         self.mask = mask
         self.index: IntColumn = np.flatnonzero(mask)
-        self.columns: dict[str, tuple[tuple[int, ...], IntColumn]] = {}
+        self.columns: dict[str, ScoreColumn] = {}
         self.sums: dict[str, ScoreSum] = {}
+        self._ranks: tuple[IntColumn, IntColumn] | None = None
+
+    @cached_property
+    def positions(self) -> IntColumn:
+        """By slot; of slots that did not pass it says nothing."""
+        made = np.zeros(self.mask.size, np.int64)
+        made[self.index] = np.arange(self.index.size)
+        return made
+
+    def positions_of(self, slots: IntColumn) -> IntColumn:
+        """Of those of the slots that passed."""
+        return self.positions[slots[self.mask[slots]]] if slots.size else slots
+
+    @cached_property
+    def penalty(self) -> ScoreColumn | None:
+        penalty = self.taint.penalty
+        return None if penalty is None else ScoreColumn(penalty[self.index])
+
+    def ranks(self, rank: IntColumn) -> IntColumn:
+        """The places of the names, from those of all slots. Not to be written to."""
+        known = self._ranks
+        if known is None or known[0] is not rank:
+            known = self._ranks = rank, rank[self.index]
+        return known[1]
 
     def narrowed(self, mask: BoolColumn) -> ClusterPool:
         """The same filters with another outcome, for one placement only."""
@@ -95,8 +106,8 @@ class ClusterPools:
         self._sets = sets
         self._clusters = clusters
         self._cluster_events = 0
-        self._pools: dict[tuple[object, ...], tuple[tuple[int, ...], ClusterPool]] = {}
-        self._candidates: dict[tuple[str, tuple[str, ...]], tuple[tuple[int, ...], BoolColumn]] = {}
+        self._pools: dict[bytes, tuple[tuple[int, ...], ClusterPool]] = {}
+        self._candidates: dict[bytes, tuple[tuple[int, ...], BoolColumn]] = {}
         self._matched: dict[bytes, tuple[tuple[int, ...], BoolColumn]] = {}
         self._taints: dict[bytes, tuple[int, TaintColumns]] = {}
         self._answers: dict[str, npt.NDArray[np.int8]] = {}
@@ -133,7 +144,8 @@ class ClusterPools:
         known = self._pools.get(rules.selection_key)
         if known is None or slot >= known[1].mask.size:
             return True
-        return bool(known[1].candidates[slot] and known[1].matched[slot])
+        pool = known[1]
+        return bool(pool.mask[slot] or (pool.candidates[slot] and pool.matched[slot]))
 
     def _eligible(self, rules: Rules) -> EligibleSets:
         bound = self._sets.bound(rules.key[0])
@@ -148,7 +160,7 @@ class ClusterPools:
         return ClusterPool(self._eligible(rules), candidates, matched, taint, mask)
 
     def _candidate_column(self, rules: Rules, stamp: tuple[int, ...]) -> BoolColumn:
-        key = rules.selection_key[:2]
+        key = rules.sets_key
         known = self._candidates.get(key)
         if known is None or known[0] != stamp:
             members = self._sets.members(self._table, self._eligible(rules).names)
@@ -156,7 +168,7 @@ class ClusterPools:
         return known[1]
 
     def _matched_column(self, rules: Rules, stamp: tuple[int, ...]) -> BoolColumn:
-        key = rules.selection_key[2]
+        key = rules.predicates_key
         known = self._matched.get(key)
         if known is None or known[0] != stamp:
             known = self._matched[key] = stamp, self._match(rules.placement.spec.predicates)
@@ -190,7 +202,7 @@ class ClusterPools:
         return among & satisfied
 
     def _taint_columns(self, rules: Rules, now: Micros) -> TaintColumns:
-        key = rules.selection_key[3]
+        key = rules.tolerations_key
         known = self._taints.get(key)
         if known is None or known[0] != self._table.selection or not known[1].is_valid_at(now):
             made = self._taint(rules.placement.spec.tolerations, now)

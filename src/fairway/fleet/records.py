@@ -12,6 +12,7 @@ from fairway.api.fleet import PlacementDecision
 from fairway.clock import Micros, parse_rfc3339
 from fairway.errors import InputError
 from fairway.fleet.facts import read_resources
+from fairway.fleet.footing import Footing
 from fairway.fleet.ledger import MAX_RESERVED
 from fairway.fleet.names import LEDGER, MOVED_AT, PLACEMENT_LABEL
 from fairway.fleet.rules import Key, Rules
@@ -27,7 +28,8 @@ class Record:
     """`rules` is None where only decisions are known. `chosen` are slots, `reserved` the ledger's entries by
     slot.
 
-    `decided_at` is the number of the change after which it was last decided; -1 for never.
+    `decided_at` is the number of the change after which it was last decided; -1 for never. `footing` is what that
+    decision stands on; None where that is not known.
     """
 
     key: Key
@@ -36,6 +38,7 @@ class Record:
     reserved: dict[int, Resource] = field(default_factory=dict)
     moved_at: Micros | None = None
     decided_at: int = -1
+    footing: Footing | None = None
     slices: Mapping[str, PlacementDecision] = field(default_factory=dict)
     """The PlacementDecisions by name: as seen, or as the last plan applied has them."""
 

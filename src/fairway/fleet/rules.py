@@ -39,7 +39,8 @@ _MOST_SECONDS = 100 * 365 * 86_400
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """`selection_key` is equal for placements that choose among the same clusters by the same rules.
+    """`selection_key` is equal for placements that choose among the same clusters by the same rules: `sets_key` where
+    the sets are the same, `predicates_key` and `tolerations_key` where these are. Bytes know their hash.
 
     `watched` is what can alter the outcome: ("label", key), ("claim", name), ("resource", name), ("addon",
     name), ("usage", ""), ("cel", "").
@@ -56,6 +57,8 @@ class Rules:
     static: Weights
     """The weights of those that look at clusters alone; `static_key` is equal where they are."""
     static_key: str
+    column_keys: tuple[str, ...]
+    """Equal where the scores of one of them are."""
     timeless: bool
     """Whether none of them ends with time, as the scores of add-ons do."""
     missing: int
@@ -64,7 +67,10 @@ class Rules:
     per_replica: Resource
     min_gain: int
     cooldown: Micros
-    selection_key: tuple[str, tuple[str, ...], bytes, bytes]
+    selection_key: bytes
+    sets_key: bytes
+    predicates_key: bytes
+    tolerations_key: bytes
     watched: frozenset[tuple[str, str]]
     expressions: tuple[str, ...]
 
@@ -76,6 +82,15 @@ class Rules:
     def kept(self) -> bool:
         """Whether the decisions stay as they are, whatever happens."""
         return bool(self.problems) or self.disabled
+
+    @property
+    def plain(self) -> bool:
+        """Whether clusters are chosen by points alone, which change only with amounts, counts and filters."""
+        return (
+            self.timeless
+            and not (self.requires or self.expressions or self.cooldown or self.constraints)
+            and self.placement.spec.replicas is None
+        )
 
     @property
     def constraints(self) -> tuple[SpreadConstraint, ...]:
@@ -125,6 +140,7 @@ def read(placement: Placement) -> Rules:
         steady=sum(weight for prioritizer, weight in weights if prioritizer.by is By.STEADY),
         static=static,
         static_key=" ".join(f"{weight}*{prioritizer.name}" for prioritizer, weight in static) + str(missing),
+        column_keys=tuple(f"{prioritizer.name} {missing}" for prioritizer, _ in static),
         timeless=all(prioritizer.by is not By.ADDON for prioritizer, _ in static),
         missing=missing,
         requirements=requirements,
@@ -133,12 +149,12 @@ def read(placement: Placement) -> Rules:
         min_gain=_whole(MIN_GAIN, annotations, 1_000_000, problems),
         cooldown=_whole(COOLDOWN, annotations, _MOST_SECONDS, problems) * SECOND,
         disabled=annotations.get(DISABLED) == "true",
-        selection_key=(
-            placement.metadata.namespace,
-            spec.cluster_sets,
-            msgspec.msgpack.encode(spec.predicates),
-            msgspec.msgpack.encode(spec.tolerations),
+        selection_key=msgspec.msgpack.encode(
+            (placement.metadata.namespace, spec.cluster_sets, spec.predicates, spec.tolerations)
         ),
+        sets_key=msgspec.msgpack.encode((placement.metadata.namespace, spec.cluster_sets)),
+        predicates_key=msgspec.msgpack.encode(spec.predicates),
+        tolerations_key=msgspec.msgpack.encode(spec.tolerations),
         watched=frozenset(watched),
         expressions=tuple(expressions),
         problems=tuple(problems),

@@ -1,8 +1,7 @@
-"""The formulas of the prioritizers over all clusters at once, and the ranking by their sum.
+"""The formulas of the prioritizers over all clusters that passed the filters, and the ranking by their sum.
 
 A score is a whole number from -100 to 100, truncated toward zero; the arithmetic inside is float64. An amount
-of MISSING says that the cluster does not report the resource. Rows of clusters that did not pass the filters
-are computed too, and mean nothing.
+of MISSING says that the cluster does not report the resource.
 
 Ranks go by points, most first, then by name. A cluster that is chosen already counts as `gain` points better
 than it is, less a half: another needs at least that much more to take its place.
@@ -11,7 +10,7 @@ than it is, less a half: another needs at least that much more to take its place
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,19 +34,38 @@ def balance_table(most: int, weight: int = 1) -> IntColumn:
     return scores
 
 
-def by_amount(amounts: IntColumn, reports: BoolColumn, among: BoolColumn, missing: int) -> IntColumn:
-    """From -100 for the least to 100 for the most `among` those that report; `missing` for those that do not.
+class Scale(NamedTuple):
+    """The least and the most that is reported."""
+
+    least: int
+    most: int
+
+    def score(self, amount: int) -> int | None:
+        """What `by_amount` says of an amount; None where it would not be on this scale."""
+        if not self.least <= amount <= self.most or self.least == self.most:
+            return None
+        return int((float(amount - self.least) / float(self.most - self.least) - 0.5) * 2 * 100)
+
+
+def scale_of(amounts: IntColumn, reports: BoolColumn) -> Scale | None:
+    """None where no cluster reports anything."""
+    compared = amounts[reports]
+    return Scale(int(compared.min()), int(compared.max())) if compared.size else None
+
+
+def by_amount(amounts: IntColumn, reports: BoolColumn, scale: Scale | None, missing: int) -> IntColumn:
+    """From -100 for the least to 100 for the most of those that report; `missing` for those that do not.
 
     Where all have the same, all of them are best.
     """
-    compared = amounts[among & reports]
-    if not compared.size:
+    if scale is None:
         return np.full(amounts.shape, missing, np.int64)
-    least, most = int(compared.min()), int(compared.max())
+    least, most = scale
     if most == least:
         return np.where(reports, BEST, missing)
     scores = (((amounts - least) / (most - least) - 0.5) * 2 * 100).astype(np.int64)
-    scores[~reports] = missing
+    if not reports.all():
+        scores[~reports] = missing
     return scores
 
 
@@ -58,26 +76,42 @@ def by_ratio(allocatable: IntColumn, capacity: IntColumn, missing: int) -> IntCo
     return np.where(reports, ((part - 0.5) * 2 * 100).astype(np.int64), missing)
 
 
+def ratio(allocatable: int, capacity: int, missing: int) -> int:
+    """The same for one cluster, to the bit."""
+    if allocatable < 0 or capacity <= 0:
+        return missing
+    return int((float(min(allocatable, capacity)) / float(capacity) - 0.5) * 2 * 100)
+
+
 NEVER: Final = 10**9
 """A gain that no cluster can offer: points are a few thousand at most."""
 
 
-def preference(totals: IntColumn, rank: IntColumn, index: IntColumn, chosen: IntColumn, gain: int) -> IntColumn:
-    """A number for each slot of `index` that is small for the cluster that comes first. All numbers differ."""
-    halves = totals + totals
+def span(size: int) -> int:
+    """By how much a point outweighs all ranks of names in a table of `size` slots."""
+    return size + 1
+
+
+def preference(totals: IntColumn, ranks: IntColumn, size: int, chosen: IntColumn, gain: int) -> IntColumn:
+    """A number for each cluster that is small for the one that comes first. All numbers differ.
+
+    `ranks` are the places of their names among those of all `size` slots; `chosen` says which are chosen already.
+    """
+    wide = span(size)
+    keys = totals * (-2 * wide)
+    keys += ranks
     if gain and chosen.size:
-        halves[chosen] += 2 * gain - 1
-    keys: IntColumn = rank[index] - halves[index] * (rank.size + 1)
+        keys[chosen] -= (2 * gain - 1) * wide
     return keys
 
 
-def best(keys: IntColumn, index: IntColumn, count: int | None) -> IntColumn:
-    """The slots of the `count` most preferred, in no order; `keys` are those of `index`."""
-    if count is None or count >= index.size:
-        return index
-    return index[keys.argpartition(count)[:count]]
+def best(keys: IntColumn, count: int | None) -> IntColumn:
+    """Which `count` are most preferred, in no order."""
+    if count is None or count >= keys.size:
+        return np.arange(keys.size)
+    return keys.argpartition(count)[:count]
 
 
-def ranked(slots: IntColumn, totals: IntColumn, rank: IntColumn) -> IntColumn:
+def ranked(these: IntColumn, totals: IntColumn, ranks: IntColumn, size: int) -> IntColumn:
     """In rank order: most points first, then by name."""
-    return slots[(rank[slots] - totals[slots] * (rank.size + 1)).argsort()]
+    return these[(ranks[these] - totals[these] * span(size)).argsort()]

@@ -25,16 +25,18 @@ from fairway.clock import Micros
 from fairway.errors import InvariantError
 from fairway.fleet import additions, facts, records, rules
 from fairway.fleet.addons import AddOns
+from fairway.fleet.footing import Footing
 from fairway.fleet.interest import Interest
 from fairway.fleet.ledger import Ledger
 from fairway.fleet.plan import FleetPlan, Outcome
-from fairway.fleet.pool import ClusterPools
+from fairway.fleet.pool import ClusterPool, ClusterPools
 from fairway.fleet.records import NO_SLOTS, Record
-from fairway.fleet.rules import Key
+from fairway.fleet.rules import Key, Rules
 from fairway.fleet.scores import IntColumn
 from fairway.fleet.scoring import Scorer
 from fairway.fleet.sets import ClusterSets
 from fairway.fleet.slices import same
+from fairway.fleet.slot_log import SlotLog
 from fairway.fleet.table import ClusterTable, ClusterUpdate
 from fairway.resources import Resource
 from fairway.state.aside import SetAside
@@ -66,6 +68,9 @@ class FleetState:
         self.counts: IntColumn = np.zeros(self.table.size, np.int64)
         self.pools = ClusterPools(self.table, self.sets, self.clusters, self.addons.score)
         self.scorer = Scorer(self.table, self.addons)
+        self.counts_log = SlotLog()
+        self.events = 0
+        """How many objects and plans have been taken in."""
         self._interest = Interest()
         self._affected: set[Key] = set()
         self._rechecks: dict[Key, Micros] = {}
@@ -73,6 +78,7 @@ class FleetState:
         self._gone = 0
         self._overtaken: tuple[int, list[Key]] = (0, [])
         self._max_uses_at = 0
+        self._counted_in: dict[bytes, tuple[ClusterPool, int, int]] = {}
         self._counted_at: IntColumn = np.zeros(self.table.size, np.int64)
         self._reserved_at: IntColumn = np.zeros(self.table.size, np.int64)
         for item in objects:
@@ -84,11 +90,13 @@ class FleetState:
         One that cannot be taken in is set aside, and counts as if it were not there.
         """
         if isinstance(item, FLEET_KINDS):
+            self.events += 1
             self.aside.take(item, self._put, self._remove)
 
     def delete(self, item: object) -> None:
         """An object is gone; of it, only the name matters."""
         if isinstance(item, FLEET_KINDS):
+            self.events += 1
             self._remove(item)
             self.aside.forget(lambda: kinds.key(item))
 
@@ -143,20 +151,32 @@ class FleetState:
 
     def apply(self, plan: FleetPlan) -> None:
         """The plan is being carried out: from now on its decisions are the ones that stand."""
+        self.events += 1
         for outcome in plan.outcomes:
             record = self.records.get(outcome.key)
             if record is None:
                 continue
             self._changes += 1
             self._settle(record, outcome)
+            record.footing = self._footing(outcome)
             record.decided_at = self._changes
             self._affected.discard(record.key)
             self._rechecks.pop(record.key, None)
             if outcome.recheck_at is not None:
                 self._rechecks[record.key] = outcome.recheck_at
 
+    def _footing(self, outcome: Outcome) -> Footing | None:
+        """Where nothing else happened between the plan and now."""
+        footing, view = outcome.footing, outcome.view
+        if footing is None or view.events + 1 != self.events:
+            return None
+        footing.amounts_at, footing.counts_at = view.amounts_at, self.counts_log.end
+        return footing
+
     def _settle(self, record: Record, outcome: Outcome) -> None:
-        if outcome.ranking is None:
+        if outcome.basis is None:
+            return
+        if outcome.stands and record.slices is outcome.existing:
             return
         record.slices = {decision.metadata.name: decision for decision in outcome.slices}
         record.moved_at = outcome.moved_at
@@ -202,15 +222,24 @@ class FleetState:
     def _affect_cluster(self, change: ClusterUpdate, slot: int, seen: set[str]) -> None:
         if not change:
             return
-        selecting = change.standing or change.labels or change.claims
+        selecting = bool(change.standing or change.labels or change.claims)
+        verdicts: dict[bytes, bool] = {}
         for key in self._interest.concerned(change, self.sets.namespaces(seen)):
-            record = self.records[key]
-            assert record.rules is not None
-            wanted = record.rules.placement.spec.cluster_sets
-            if wanted and not seen.intersection(wanted):
-                continue
-            if selecting or record.rules.expressions or self.pools.may_choose(record.rules, slot):
+            known = self.records[key].rules
+            assert known is not None
+            selection = known.selection_key
+            verdict = verdicts.get(selection)
+            if verdict is None:
+                verdict = verdicts[selection] = self._concerns(known, slot, seen, selecting)
+            if verdict:
                 self._affected.add(key)
+
+    def _concerns(self, known: Rules, slot: int, seen: set[str], selecting: bool) -> bool:
+        """Whether a change of a cluster can matter to placements that select as these rules do."""
+        wanted = known.placement.spec.cluster_sets
+        if wanted and not seen.intersection(wanted):
+            return False
+        return selecting or bool(known.expressions) or self.pools.may_choose(known, slot)
 
     def _affect_sets(self, names: Iterable[str]) -> None:
         self._affected |= self._interest.within(self.sets.namespaces(names))
@@ -234,6 +263,7 @@ class FleetState:
                 return
             self._interest.remove(record.rules)
         record.rules = read
+        record.footing = None
         self._interest.add(read)
         self.table.watch(read.watched)
         self._affected.add(read.key)
@@ -259,6 +289,7 @@ class FleetState:
         if self._gone >= FEW_GONE + len(self.records):
             self._gone = 0
             self.pools.forget()
+            self._counted_in.clear()
             self.table.forget_codes()
             self.addons.forget_columns()
 
@@ -282,6 +313,7 @@ class FleetState:
     def _see(self, record: Record, slices: Mapping[str, PlacementDecision]) -> None:
         """Decisions were written by another program: they stand until the placement is decided again."""
         record.slices = slices
+        record.footing = None
         clusters, reserved, record.moved_at = records.recorded(slices)
         slots = {name: self.table.slot(name) for name in clusters}
         self._fit()
@@ -299,6 +331,7 @@ class FleetState:
             self._counted_at[slot] = self._changes
             reached = int(self.counts[slot])
             self.counts[slot] += 1 if slot in after else -1
+            self.counts_log.append(slot)
             if max(reached, int(self.counts[slot])) >= most - 1:
                 self._max_uses_at = self._changes
         name = "/".join(record.key)
@@ -316,11 +349,13 @@ class FleetState:
     def _find_overtaken(self, now: Micros) -> list[Key]:
         """Placements that weigh Balance, or have requirements, and were decided before others changed what they saw."""
         found = []
+        ever_reserved = bool(self._reserved_at.any())
         for group in self._interest.by_selection():
             some = self.records[next(iter(group))].rules
             assert some is not None
-            index = self.pools.of(some, now).index
-            counted, reserved = _latest(self._counted_at, index), _latest(self._reserved_at, index)
+            pool = self.pools.of(some, now)
+            counted = self._last_counted(some.selection_key, pool)
+            reserved = _latest(self._reserved_at, pool) if ever_reserved else 0
             for key in group:
                 record = self.records[key]
                 known, decided_at = record.rules, record.decided_at
@@ -328,6 +363,17 @@ class FleetState:
                 crowded = known.balance and max(counted, self._max_uses_at) > decided_at
                 if crowded or (known.requires and reserved > decided_at):
                     found.append(key)
+        return found
+
+    def _last_counted(self, selection: bytes, pool: ClusterPool) -> int:
+        """The number of the last change of a count in a pool."""
+        known = self._counted_in.get(selection)
+        slots = None if known is None or known[0] is not pool else self.counts_log.since(known[1])
+        if known is None or slots is None:
+            found = _latest(self._counted_at, pool)
+        else:
+            found = max([known[2], *(int(self._counted_at[slot]) for slot in slots if pool.mask[slot])])
+        self._counted_in[selection] = pool, self.counts_log.end, found
         return found
 
     def _fit(self) -> None:
@@ -362,8 +408,8 @@ class FleetState:
             raise InvariantError(f"the ledger has {entries} entries, not those of the decisions")
 
 
-def _latest(column: IntColumn, index: IntColumn) -> int:
-    return int(column[index].max()) if index.size else 0
+def _latest(column: IntColumn, pool: ClusterPool) -> int:
+    return int(column[pool.index].max()) if pool.index.size else 0
 
 
 def _requests_the_same(before: Placement, after: Placement) -> bool:

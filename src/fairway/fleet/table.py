@@ -2,7 +2,8 @@
 
 A name keeps its slot while the cluster exists or a decision names it. Columns are made when first asked for and kept up
 to date slot by slot afterwards. Code that derives something from them compares stamps: `selection` counts changes that
-can alter which clusters may be chosen, `amounts_changes` those of any amounts, `amounts_stamp` those of one column.
+can alter which clusters may be chosen, `amounts_changes` those of any amounts, `amounts_stamp` those of one column;
+`amounts_log` has the slots in which amounts changed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy.typing as npt
 
 from fairway.fleet.facts import ClusterFacts
 from fairway.fleet.scores import MISSING, BoolColumn, IntColumn
+from fairway.fleet.slot_log import SlotLog
 
 Kind = Literal["allocatable", "capacity", "free"]
 Source = Literal["label", "claim"]
@@ -62,6 +64,7 @@ class ClusterTable:
         self.tainted: set[int] = set()
         self.selection = 0
         self.amounts_changes = 0
+        self.amounts_log = SlotLog()
         self._empty = list(range(self.size - 1, -1, -1))
         self._amounts: dict[tuple[Kind, str], IntColumn] = {}
         self._stamps: dict[tuple[Kind, str], int] = {}
@@ -164,6 +167,7 @@ class ClusterTable:
         for key in change.claims:
             if ("claim", key) in self._codes:
                 _encode(self._codes["claim", key], slot, "claim", key, facts)
+        logged = False
         for kind in _KINDS:
             for resource in change.resources:
                 if (kind, resource) in self._amounts:
@@ -171,6 +175,9 @@ class ClusterTable:
                     self._amounts[kind, resource][slot] = amount
                     self._stamps[kind, resource] += 1
                     self.amounts_changes += 1
+                    logged = True
+        if logged:
+            self.amounts_log.append(slot)
 
     def _grow(self) -> None:
         """Twice as many slots. Columns are made again when asked for."""
@@ -185,6 +192,7 @@ class ClusterTable:
         self._amounts.clear()
         self._stamps.clear()
         self.amounts_changes += 1
+        self.amounts_log.forget()
         self._codes.clear()
         self._rank = None
         self.selection += 1

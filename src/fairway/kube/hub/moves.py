@@ -25,14 +25,13 @@ def points_of(outcome: Outcome) -> Points:
     """Of the chosen clusters and the first ones under the cut."""
     if outcome.ranking is None:
         return {}
-    names, totals = outcome.view.names, outcome.ranking.totals
-    found = {names[slot]: int(totals[slot]) for slot in outcome.chosen.tolist()}
-    index = outcome.ranking.pool.index
-    if index.size > outcome.chosen.size:
-        most = min(index.size, outcome.chosen.size + RUNNERS_UP)
-        first = np.argpartition(-totals[index], most - 1)[:most]
-        found.update({names[slot]: int(totals[slot]) for slot in index[first].tolist()})
-    return found
+    names, ranking = outcome.view.names, outcome.ranking
+    these = ranking.at(outcome.chosen)
+    if ranking.totals.size > these.size:
+        most = min(ranking.totals.size, these.size + RUNNERS_UP)
+        these = np.concatenate([these, np.argpartition(-ranking.totals, most - 1)[:most]])
+    slots = ranking.pool.index[these].tolist()
+    return dict(zip(map(names.__getitem__, slots), ranking.totals[these].tolist(), strict=True))
 
 
 def notes_of(version: str, placement: Placement, outcome: Outcome, before: Points, now: Micros) -> list[EventNote]:
