@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import ssl
 import threading
 import time
@@ -67,6 +68,7 @@ WATCH_FAULTS = (
     "error",
     "unavailable",
 )
+_REVISION = re.compile(rb'"resourceVersion":"(\d+)"')
 _NEED_A_LINE = ("duplicate", "delay")
 LONGEST_WATCH = 8.0
 """Seconds after which a watch on which nothing happens has its fault at the latest."""
@@ -97,6 +99,8 @@ class Passed(NamedTuple):
     at: float
     was_told: bool
     """Whether the answer reached Fairway."""
+    since: int = 0
+    """The newest revision known when it was sent: the answer to a patch that changed nothing has none newer."""
 
 
 class FaultProxy:
@@ -118,6 +122,8 @@ class FaultProxy:
         """With the time on the monotonic clock."""
         self._held: Counter[str] = Counter()
         """Writes by path that were not forwarded yet, though Fairway may have given them up."""
+        self._newest = 0
+        """The largest revision that went through."""
         self._era = 0
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._serve, name="proxy", daemon=True)
@@ -230,15 +236,17 @@ class FaultProxy:
             self._abort(request)
         if fault in ("late", "slow") and not await self._hold(asked):
             return self._abort(request)
+        since = self._newest
         async with self._forward(request, body) as answer:
             text = await answer.read()
+        self._see(text)
         if fault == "kill-after":
             self.kill()
         is_lost = (
             fault in ("lost", "late", "kill-after", "failed-after", "truncated") or self.is_cut or _is_gone(request)
         )
         if asked.is_write:
-            self.passed.append(Passed(asked, answer.status, text, time.monotonic(), not is_lost))
+            self.passed.append(Passed(asked, answer.status, text, time.monotonic(), not is_lost, since))
         await self._while_cut(request)
         if fault in ("lost", "late", "kill-after"):
             return self._abort(request)
@@ -247,6 +255,10 @@ class FaultProxy:
         if fault == "truncated":
             return await self._truncated(request, text)
         return web.Response(status=answer.status, body=text, headers=_headers(answer))
+
+    def _see(self, text: bytes) -> None:
+        """Keep the newest revision in an answer or an event."""
+        self._newest = max([self._newest, *map(int, _REVISION.findall(text))])
 
     async def _hold(self, asked: Asked) -> bool:
         """Whether the sender was not killed meanwhile."""
@@ -293,6 +305,7 @@ class FaultProxy:
                 line = await lines.next(0.5)
                 if line == b"":
                     break
+                self._see(line or b"")
                 await self._while_cut(request)
                 number += line is not None
                 is_due = fault and (number > after or self._loop.time() > begin + limit)

@@ -13,7 +13,8 @@ from kube.live import Live
 
 def notes(hub: Hub, name: str) -> dict[str, Any]:
     found = hub.get(hub.path(name))["metadata"].get("annotations", {})
-    return {key: found[key] if key.endswith("until") else json.loads(found[key]) for key in found if "fairway" in key}
+    own = {key: text for key, text in found.items() if "fairway" in key}
+    return {key: json.loads(text) if text.startswith("{") else text for key, text in own.items()}
 
 
 def test_capacity_is_reserved_consumed_and_returned(hub: Hub, cluster: Cluster, monkeypatch: Any) -> None:

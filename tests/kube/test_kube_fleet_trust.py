@@ -140,10 +140,10 @@ def test_the_access_that_is_installed_is_enough_and_every_rule_is_used(hub: Hub)
     }
     assert not any(one["kind"] in ("ConfigMap", "CustomResourceDefinition") for one in installed)
     apply(hub.plane, [one for one in installed if "rbac" in one["apiVersion"] or one["kind"] == "Namespace"])
-    hub.managed("a", {"cpu": "-1"})
-    hub.managed("b")
     lease = LeaderElection(namespace=options.namespace, name=options.name)
     with LiveFleet(hub, user="fleet", leader_election=lease) as live:
+        hub.managed("a", {"cpu": "-1"})
+        hub.managed("b")
         hub.placement("p", annotations={"fairway.dev/min-gain": "0"})
         eventually(lambda: hub.chosen("p") == ["a", "b"])
         eventually(lambda: hub.condition_of("a", REPORT))

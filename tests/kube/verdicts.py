@@ -121,7 +121,7 @@ def double_reservations(history: History) -> list[str]:
 
 
 def writes_without_lease(history: History, proxies: Iterable[FaultProxy]) -> list[str]:
-    """Writes of a replica at revisions at which the lease was not its own."""
+    """Writes of a replica at revisions at which the lease was not its own. A patch that changed nothing made none."""
     holders = [(entry.revision, entry.thing["spec"].get("holderIdentity") or "") for entry in history.entries("Lease")]
     bound = _bound_at(history)
     found = []
@@ -135,7 +135,7 @@ def writes_without_lease(history: History, proxies: Iterable[FaultProxy]) -> lis
                 continue
             revision = _revision(passed.asked.path, passed.body, bound)
             holder = max(((at, name) for at, name in holders if at <= revision), default=(0, ""))[1]
-            if revision and holder not in own:
+            if revision > passed.since and holder not in own:
                 found.append(f"{passed.asked.method} {passed.asked.path} at {revision}, held by {holder!r}")
     return found
 
