@@ -78,10 +78,12 @@ def match(class_name: str, device: str, node: str | None, files: tuple[str, ...]
 
 
 @command.command(
-    short_help="Print classes as DeviceClasses of Kubernetes.",
+    short_help="Print or publish classes as DeviceClasses of Kubernetes.",
     epilog="""\b
 Examples:
-  fairway classes export -f classes.yaml | kubectl apply -f -""",
+  fairway classes export -f classes.yaml | kubectl apply -f -
+  fairway classes export --context prod --apply
+  fairway classes export --context prod --apply --watch""",
 )
 @click.option("--class", "class_name", metavar="NAME", help="Only this class.")
 @inputs.cluster_or_files_option
@@ -90,16 +92,25 @@ Examples:
 @click.option(
     "-o",
     "--output",
-    type=click.Choice(("yaml", "json")),
-    default="yaml",
-    show_default=True,
-    help="How to print the result.",
+    type=click.Choice(("table", "yaml", "json")),
+    help="How to print the result; default yaml, with --apply a table.",
 )
-def export(class_name: str | None, files: tuple[str, ...], output: str) -> None:
+@click.option("--apply", "publishes", is_flag=True, help="Create, change and delete DeviceClasses of the cluster.")
+@click.option("--watch", is_flag=True, help="With --apply: go on, and keep them in step until interrupted.")
+def export(class_name: str | None, files: tuple[str, ...], output: str | None, publishes: bool, watch: bool) -> None:
     """Print each class as a DeviceClass that selects the same devices by a CEL expression.
 
     A class for which there is no such expression is left out, and standard error says why.
+
+    With --apply the DeviceClasses are written to the cluster whose classes these are, and those of classes that are
+    gone are deleted. The exit status is 1 where a class cannot be published, or not all that it says.
     """
+    if publishes:
+        from fairway.cli.classes_apply import apply
+
+        click.get_current_context().exit(apply(class_name, output or "table", watch=watch))
+    if watch or output == "table":
+        raise click.UsageError("--watch and -o table go with --apply")
     from fairway.cli.classes_find import find_class
     from fairway.devices.select.cel import export as to_cel
     from fairway.errors import InputError

@@ -34,8 +34,8 @@ _SIGNS = {"Gt": ">", "GtEq": ">=", "Lt": "<", "LtEq": "<="}
 _NANO = 10**9
 _OWN = "device.attributes[device.driver]"
 _KIND = (
-    f'("kind" in {_OWN} && type({_OWN}["kind"]) == string && {_OWN}["kind"] != "" ? {_OWN}["kind"] : '
-    f'"type" in {_OWN} && type({_OWN}["type"]) == string && {_OWN}["type"] != "" ? {_OWN}["type"] : '
+    f'("kind" in {_OWN} && type({_OWN}["kind"]) in [string] && {_OWN}["kind"] != "" ? {_OWN}["kind"] : '
+    f'"type" in {_OWN} && type({_OWN}["type"]) in [string] && {_OWN}["type"] != "" ? {_OWN}["type"] : '
     "device.driver)"
 )
 _VISIBLE = {"Kind": _KIND, "Type": _KIND, "driver": "device.driver"}
@@ -127,13 +127,13 @@ def _attribute(operator: str, operands: Sequence[Operand]) -> str:
     if (item := scalar("e", operands)) == _FALSE:
         return _FALSE
     every = "all" if operator == "NotIn" else "exists"
-    return _any([scalar("v", operands), f"type(v) == list && v.{every}(e, {item})"])
+    return _any([scalar("v", operands), f"type(v) in [list] && dyn(v).{every}(e, {item})"])
 
 
 def _ordered(operator: str, operand: Operand) -> str:
     cases = []
     if (number := _int_operand(operand)) is not None:
-        cases.append(_all(["type(v) == int", _compare_int("v", operator, number)]))
+        cases.append(_all(["type(v) in [int]", _compare_int("v", operator, number)]))
     if operand.version is not None:
         compared = f"v.compareTo({_version(operand)}) {_SIGNS[operator]} 0"
         cases.append(f"{_is_version('v')} && {compared}")
@@ -167,9 +167,9 @@ def _types(value: str) -> list[tuple[str, Callable[[Operand], str | None]]]:
     value of the type is equal to it.
     """
     return [
-        (f"type({value}) == string", lambda o: _quote(o.text)),
-        (f"type({value}) == int", _int_literal),
-        (f"type({value}) == bool", lambda o: o.text if o.flag is not None else None),
+        (f"type({value}) in [string]", lambda o: _quote(o.text)),
+        (f"type({value}) in [int]", _int_literal),
+        (f"type({value}) in [bool]", lambda o: o.text if o.flag is not None else None),
         (_is_version(value), lambda o: _version(o) if o.version is not None else None),
     ]
 
@@ -243,7 +243,7 @@ def _version(operand: Operand) -> str:
 
 
 def _is_version(value: str) -> str:
-    return f'type({value}) == type(semver("0.0.0"))'
+    return f'type({value}) in [type(semver("0.0.0"))]'
 
 
 def _bind(name: str, value: str, body: str) -> str:
