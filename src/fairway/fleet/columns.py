@@ -9,7 +9,7 @@ import numpy as np
 from fairway.fleet.addons import AddOnColumn
 from fairway.fleet.names import PREFER_NO_SELECT
 from fairway.fleet.prioritizers import Weights
-from fairway.fleet.scores import IntColumn, Scale
+from fairway.fleet.scores import AmountScale, IntColumn
 
 
 class ScoreColumn:
@@ -26,7 +26,7 @@ class ScoreColumn:
         values: IntColumn,
         stamp: tuple[int, ...] = (),
         logged: int = 0,
-        scale: Scale | None = None,
+        scale: AmountScale | None = None,
         addon: AddOnColumn | None = None,
     ) -> None:
         self.values = values

@@ -34,7 +34,7 @@ def balance_table(most: int, weight: int = 1) -> IntColumn:
     return scores
 
 
-class Scale(NamedTuple):
+class AmountScale(NamedTuple):
     """The least and the most that is reported."""
 
     least: int
@@ -47,13 +47,13 @@ class Scale(NamedTuple):
         return int((float(amount - self.least) / float(self.most - self.least) - 0.5) * 2 * 100)
 
 
-def scale_of(amounts: IntColumn, reports: BoolColumn) -> Scale | None:
+def scale_of(amounts: IntColumn, reports: BoolColumn) -> AmountScale | None:
     """None where no cluster reports anything."""
     compared = amounts[reports]
-    return Scale(int(compared.min()), int(compared.max())) if compared.size else None
+    return AmountScale(int(compared.min()), int(compared.max())) if compared.size else None
 
 
-def by_amount(amounts: IntColumn, reports: BoolColumn, scale: Scale | None, missing: int) -> IntColumn:
+def by_amount(amounts: IntColumn, reports: BoolColumn, scale: AmountScale | None, missing: int) -> IntColumn:
     """From -100 for the least to 100 for the most of those that report; `missing` for those that do not.
 
     Where all have the same, all of them are best.

@@ -13,7 +13,7 @@ from fairway.fleet.columns import ScoreColumn, ScoreSum
 from fairway.fleet.pool import ClusterPool
 from fairway.fleet.prioritizers import By, Prioritizer
 from fairway.fleet.rules import Rules
-from fairway.fleet.scores import BEST, WORST, IntColumn, Scale
+from fairway.fleet.scores import BEST, WORST, AmountScale, IntColumn
 from fairway.fleet.table import ClusterTable, Kind
 
 FEW = 8
@@ -96,7 +96,7 @@ class Scorer:
         return known if values is None else ScoreColumn(values, scale=known.scale)
 
     def _score(
-        self, slot: int, before: int, scale: Scale | None, kind: Kind, prioritizer: Prioritizer, missing: int
+        self, slot: int, before: int, scale: AmountScale | None, kind: Kind, prioritizer: Prioritizer, missing: int
     ) -> int | None:
         """Of one cluster that had the score `before`; None where it was, or becomes, what others are compared with."""
         amount = int(self._table.amounts(kind, prioritizer.resource)[slot])
