@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from fairway.errors import InputError
 
@@ -52,6 +53,7 @@ def to_the_second(moment: Micros) -> str:
     return format_rfc3339(-(-moment // SECOND) * SECOND)
 
 
+@lru_cache(maxsize=1024)
 def format_rfc3339(moment: Micros) -> str:
     """The shortest RFC 3339 text in UTC: `2026-01-01T00:00:00Z`, with a fraction only where there is one."""
     text = to_datetime(moment).strftime("%Y-%m-%dT%H:%M:%S")

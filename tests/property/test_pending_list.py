@@ -29,7 +29,7 @@ ACTIONS = (
 
 
 def finished(objects: list[ApiObject], policy: Policy) -> Session:
-    session = _cycle(state_of(objects), policy, make.NOW, default_registry(), {}, NO_METER)
+    session = _cycle(state_of(objects), policy, make.NOW, default_registry(), {}, NO_METER, explains=True)
     session.accounts.compute_deserved()
     return session
 

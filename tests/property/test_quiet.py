@@ -12,7 +12,9 @@ from fairway.scheduler.plan import Plan
 from support.clusters import clusters, policies
 from support.contended import contended
 from support.contention import acting
-from support.objects import BEGIN
+from support.effort import examples
+from support.objects import BEGIN, node, pod
+from support.streams import limited, planning
 from support.world import World
 
 some = settings(
@@ -65,3 +67,27 @@ def test_in_calm_clusters(objects: list[Any], policy: Policy) -> None:
 def test_where_there_is_not_enough(objects: list[Any], starvation_override: int, evicting: tuple[str, ...]) -> None:
     reserve = ("reserve", {"starvingJobTimeThreshold": starvation_override})
     compare(objects, acting("enqueue", reserve, "allocate", *evicting, "backfill"))
+
+
+few = settings(some, max_examples=examples(25))
+SIZES = st.tuples(st.integers(1, 4), st.integers(1, 120), st.integers(0, 80), st.sampled_from(("a", "a", "a", "b")))
+
+
+@few
+@given(
+    st.integers(1, 2),
+    st.lists(SIZES, min_size=3, max_size=12),
+    st.sampled_from(("policy", "shortest")),
+    st.sampled_from((("gang", "predicates"), ("priority", "gang", "predicates", "proportion", "binpack"))),
+    st.booleans(),
+)
+def test_behind_the_head_of_easy_backfilling(
+    nodes: int, sizes: list[tuple[int, int, int, str]], order: str, plugins: tuple[str, ...], apart: bool
+) -> None:
+    """Most of what waits there is larger than what is free, and is not tried where no reasons are wanted."""
+    jobs = [
+        pod(f"p{index}", namespace if apart else "a", cpu=cpu, created=created, **limited(span))
+        for index, (cpu, span, created, namespace) in enumerate(sizes)
+    ]
+    whole = [node(f"n{index}", cpu=4) for index in range(nodes)]
+    compare([*whole, *jobs], planning("easy", order=order, plugins=plugins))

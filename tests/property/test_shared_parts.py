@@ -16,6 +16,7 @@ from fairway.scheduler.framework.candidates import QueueVerdicts
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.policy_parts import SpareParts
 from fairway.scheduler.framework.session import Session
+from fairway.scheduler.jobs.placing import Placer
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.state import snapshot
 from fairway.state.cluster import ClusterState, Deleted, Event, Upserted
@@ -48,7 +49,11 @@ def compare(objects: list[ApiObject], policy: Policy, data: st.DataObject) -> No
             fresh.derived._kept.pop(kind, None)
         reasons = data.draw(st.booleans())
         plan = decide(kept, policy, make.NOW, reasons=reasons)
-        with mock.patch.object(order.Order, "_enter_alone", with_keys), mock.patch.object(snapshot, "_FEW", -1):
+        with (
+            mock.patch.object(order.Order, "_enter_alone", with_keys),
+            mock.patch.object(snapshot, "_FEW", -1),
+            mock.patch.object(Placer, "_is_lone", return_value=False),
+        ):
             slow = decide(fresh, policy, make.NOW)
         plans.append((plan, slow, reasons))
         thing = data.draw(st.sampled_from(objects))

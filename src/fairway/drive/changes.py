@@ -149,6 +149,8 @@ def _evictions(plan: Plan, store: ObjectStore, now: Micros) -> Iterator[Change]:
 
 def _reservations(plan: Plan, store: ObjectStore, writer: ReservationWriter) -> Iterator[Change]:
     """Those of the plan, and no others, whatever wrote them."""
+    if not plan.reservations and not plan.overruns and not store.has_kind(RESERVATION):
+        return
     known = {key: thing for key, thing in store.of_kind(RESERVATION) if isinstance(thing, Reservation)}
     if not known and not plan.reservations and not plan.overruns:
         return

@@ -80,6 +80,10 @@ class ObjectStore:
             if thing is not None:
                 yield key, thing
 
+    def has_kind(self, kind: str) -> bool:
+        """Whether there may be an object of a kind: False is sure."""
+        return bool(self._sent) or bool(self._seen.get(kind))
+
     def objects(self) -> Iterator[ApiObject]:
         """All effective objects."""
         for kind in sorted({*self._seen, *(key[0] for key in self._sent)}):

@@ -48,10 +48,13 @@ def quiet_plan(state: ClusterState, policy: Policy, now: Micros) -> Plan | None:
             return None
         if isinstance(action.arguments, ReserveArguments):
             reserve = action.arguments
+    state.refresh()
+    waiting = state.waiting
+    if waiting.started:
+        return None
     device_ledger(state)
     snapshot = snapshot_of(state)
-    waiting = state.waiting
-    if waiting.started or not _all_too_large(state, snapshot.max_idle()):
+    if not _all_too_large(state, snapshot.max_idle()):
         return None
     if policy.action("reclaim") is not None and not _one_queue(state):
         return None
@@ -126,7 +129,7 @@ def consider(
     state.freeze_plan()
 
     def ask(dropped: dict[tuple[str, str], str]) -> list[ConsideredJob]:
-        session = _cycle(state, policy, now, registry or default_registry(), dropped, NO_METER)
+        session = _cycle(state, policy, now, registry or default_registry(), dropped, NO_METER, explains=True)
         make_plan(session, reasons=True)
         return considered(session)
 
@@ -153,7 +156,7 @@ def _decide(
     *,
     reasons: bool,
 ) -> Plan:
-    session = _cycle(state, policy, now, registry, dropped, meter)
+    session = _cycle(state, policy, now, registry, dropped, meter, explains=reasons)
     plan = make_plan(session, reasons=reasons)
     if reasons and session.plugins.has_external:
         len(plan.pending)  # asks them for keys, which may fail: better here than in the hands of a reader
@@ -172,9 +175,11 @@ def _cycle(
     registry: Registry,
     dropped: dict[tuple[str, str], str],
     meter: Meter,
+    *,
+    explains: bool,
 ) -> Session:
     """All actions of the policy, carried out in a session."""
-    session = Session(state, policy, now, registry, frozenset(dropped))
+    session = Session(state, policy, now, registry, frozenset(dropped), explains=explains)
     session.decisions.warnings.extend(dropped.values())
     meter.mark("open")
     for action in policy.actions:

@@ -82,8 +82,10 @@ class CycleMeter:
         self.spent.add(cycle.nanoseconds // 1000 * 1000)
         self.decisions += cycle.plan.placed
         self.idle = 0 if cycle.changes or not self._loop.only_passes else self.idle + 1
-        self._tell_planned(cycle.plan)
-        reservations = tuple(entry for entry in cycle.plan.reservations if not entry.anew)
+        planned = cycle.plan.reservations
+        if planned or self._starts:
+            self._tell_planned(cycle.plan)
+        reservations = tuple([entry for entry in planned if not entry.anew]) if planned else ()
         if reservations != self._reservations:
             self._reservations = reservations
             self._record(cycle.now, reservations)

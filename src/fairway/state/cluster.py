@@ -142,7 +142,9 @@ class ClusterState(ClusterTables):
     def refresh(self) -> None:
         """Bring the waiting index up to date with the jobs that changed."""
         self.nodes.rank_new_names()
-        for job in self._ledger.take_marked() if self._ledger.has_marked else ():
+        if not self._ledger.has_marked:
+            return
+        for job in self._ledger.take_marked():
             job.priority = self._priority_of(job)
             if job.implicit:
                 job.created = min([task.created for task in job.tasks if task.created is not None], default=None)

@@ -321,9 +321,15 @@ def _by_role(tasks: Iterable[Task]) -> dict[str, int]:
 
 def is_valid(job: Job) -> bool:
     """Whether the job has an object, and it has the members that its minimum, and each role's, asks for."""
-    if not (job.alone or job.group or job.implicit) or job.members() < job.minimum:
+    if not (job.alone or job.group or job.implicit):
+        return False
+    members = 0
+    for task in job.tasks:
+        if task.state not in LOST:
+            members += 1
+    if members < job.minimum:
         return False
     if not job.role_minimums:
         return True
-    members = job.members_by_role()
-    return all(members.get(role, 0) >= least for role, least in job.role_minimums)
+    by_role = job.members_by_role()
+    return all(by_role.get(role, 0) >= least for role, least in job.role_minimums)

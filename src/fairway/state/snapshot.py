@@ -114,14 +114,14 @@ class Snapshot(_OverNodes):
             (reshaped, self._resize, self.reshaped),
             (nodes.changed.since(self._changed), self._restore, self.touched),
         ):
-            if rows is None or len(rows) * _MANY > self.size:
+            if rows is None or (len(rows) > _FEW and len(rows) * _MANY > self.size):
                 renew(np.arange(self.size))
                 log.add_everything()
             elif rows:
                 renew(np.array(rows, dtype=np.int64))
                 for row in rows:
                     log.add(row)
-        if len(self._written) * _MANY > self.size:
+        if len(self._written) > _FEW and len(self._written) * _MANY > self.size:
             self.touched.add_everything()
         else:
             for row in sorted(self._written):
@@ -194,7 +194,8 @@ class WorkingCopy(_OverNodes):
     def write(self, row: int) -> None:
         """Amounts of this row are about to be written."""
         self._written.add(row)
-        self._snapshot.written(row)
+        self._snapshot._written.add(row)
+        self.touched.add(row)
 
     def resume_after(self, other: WorkingCopy) -> None:
         """Columns were computed from another copy meanwhile: rows in which one of the two was written differ."""

@@ -12,7 +12,7 @@ shared as allocate shares it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from fairway.api.arguments import ReserveArguments
@@ -70,11 +70,12 @@ class PlacedFirst:
         for job, tasks, rows in answer.steps:
             self._steps.setdefault(job, (tasks, rows))
 
-    def place(self, job: JobRun, statement: Statement) -> bool:
+    def place(self, job: JobRun, begin: Callable[[], Statement]) -> bool:
         """Bind a job where allocate would; False if it would not, or if its nodes were reserved meanwhile."""
-        step, reservations = self._steps.get(job.job), self._reservations
+        step, reservations = self._steps.get(job.job) if self._steps else None, self._reservations
         if step is None or reservations.of(job):
             return False
+        statement = begin()
         for task, row in zip(*step, strict=True):
             if self._is_reserved(row) or not self._nodes.kernel.fits_now(task.shape, row):
                 break
@@ -96,9 +97,13 @@ class PlacedFirst:
 def reserve(session: Session, arguments: Arguments) -> None:
     assert isinstance(arguments, ReserveArguments)
     session.accounts.compute_deserved()
-    answer = _answer(session, arguments)
-    resume(session)
     jobs = list(starving(session, arguments))
+    ending = [] if session.reservations.resumed else broken(session)
+    answer = _answer(session, [*jobs, *(reservation.job for reservation, _ in ending)])
+    before = session.reservations.moves
+    resume(session, ending)
+    if session.reservations.moves != before:
+        jobs = list(starving(session, arguments))
     if jobs:
         _Walk(session, arguments, answer).over(jobs)
     _release_parts(session)
@@ -160,7 +165,7 @@ class _Walk:
 
     def _serve(self, job: JobRun) -> bool:
         """Whether it was placed, or reserves."""
-        if self._placed_first.place(job, self._session.statement()):
+        if self._placed_first.place(job, self._session.statement):
             return True
         if self._guard is not None and job.priority < self._guard:
             self._session.outcomes.notes[job.job] = "reserves nothing while jobs of higher priority are being placed"
@@ -178,11 +183,10 @@ def _levels(jobs: list[JobRun], arguments: ReserveArguments) -> Iterator[list[Jo
         yield [job for job in jobs if job.priority == priority]
 
 
-def _answer(session: Session, arguments: ReserveArguments) -> Answer:
-    """What allocate does in this cycle without reserve, as far as it matters to starving jobs."""
-    jobs = [*starving(session, arguments)]
-    if not session.reservations.resumed:
-        jobs += [reservation.job for reservation, _ in broken(session)]  # they may want to reserve again
+def _answer(session: Session, jobs: list[JobRun]) -> Answer:
+    """What allocate does in this cycle without reserve, as far as it matters to jobs that starve, or whose reservations
+    end so that they may want to reserve again.
+    """
     if not jobs:
         return Answer()
     if session.decisions.bindings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Protocol
 
@@ -18,6 +19,7 @@ class _Jobs(Protocol):
     def top(self) -> JobRun: ...
     def replace_top(self, *jobs: JobRun) -> None: ...
     def jobs(self) -> list[JobRun]: ...
+    def leave_out(self, is_hopeless: Callable[[JobRun], bool]) -> None: ...
 
 
 class ShortestFirst:
@@ -41,6 +43,10 @@ class ShortestFirst:
 
     def jobs(self) -> list[JobRun]:
         return [job for *_, job in self._heap]
+
+    def leave_out(self, is_hopeless: Callable[[JobRun], bool]) -> None:
+        self._heap = [entry for entry in self._heap if not is_hopeless(entry[-1])]
+        heapify(self._heap)
 
     def _entry(self, job: JobRun) -> tuple[Micros, JobOrder, str, JobRun]:
         runtime = self._runtimes.of_all(job.waiting)
@@ -103,6 +109,11 @@ class LineUp:
         """Those behind the head may be tried in another order."""
         if self._shortest and not isinstance(self._jobs, ShortestFirst):
             self._jobs = ShortestFirst(self._runtimes, self._jobs.jobs())
+
+    def leave_out(self, is_hopeless: Callable[[JobRun], bool]) -> None:
+        """Jobs that cannot start whatever becomes of the others are not tried, where that changes no order."""
+        if self._first is None and not self._after:
+            self._jobs.leave_out(is_hopeless)
 
     def _keep_every_job(self) -> None:
         """Jobs that are said to come after each other, which only objects from elsewhere can say, are tried too."""

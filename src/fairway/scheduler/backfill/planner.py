@@ -100,6 +100,11 @@ class Planner:
         self._hardness = Hardness(session, arguments)
         self._every = arguments.mode == "conservative"
         self._carried = CarriedStarts(session, self._timeline, self._runtimes, self._hardness, every=self._every)
+        self._passes_over = (
+            not (session.explains or self._every or allocate.blocked == "wait")
+            and not session.plugins.has_external
+            and all(session.policy.action(name) is None for name in ("preempt", "reclaim"))
+        )
         self._turns: dict[JobRun, int] = {}
         """Of jobs that could not start: how many had been tried before them."""
         self._known: dict[JobRun, Runtime | None] = {}
@@ -128,7 +133,7 @@ class Planner:
         shortest = self._arguments.order == "shortest"
         line = LineUp(self._session.order, self._runtimes, jobs, self._carried.head, shortest=shortest)
         if self._session.decisions.planned:
-            line.head_is_found()
+            self._head_is_found(line)
         while line:
             job = line.top()
             by = self._blocks.before(job)
@@ -141,7 +146,7 @@ class Planner:
                 line.replace_top()
                 self._wait(job)
                 self._keep(job, *self._carried.places(job))
-                line.head_is_found()
+                self._head_is_found(line)
                 continue
             if not self._session.reservations.has(job):
                 self._timeline.drop(job)
@@ -163,8 +168,19 @@ class Planner:
             self._plan(job)
             self._blocks.block(job)
             if job in self._session.decisions.planned:
-                line.head_is_found()
+                self._head_is_found(line)
         return deferred
+
+    def _head_is_found(self, line: LineUp) -> None:
+        """Of those behind the head, what is too large for any node is too large when its turn comes. Where it need not
+        be said what waits, and no job is evicted for another, that is all there is to know of it.
+        """
+        line.head_is_found()
+        if self._passes_over and not self._session.reservations.reserving_jobs:
+            line.leave_out(self._is_hopeless)
+
+    def _is_hopeless(self, job: JobRun) -> bool:
+        return self._carried.find(job) is None and self._placer.is_too_large(job)
 
     def _step(self, job: JobRun) -> Step:
         session, before = self._session, len(self._session.decisions.bindings)

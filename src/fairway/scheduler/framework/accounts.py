@@ -57,7 +57,7 @@ class QueueAccount:
     """
 
     __slots__ = (
-        "_accounts",
+        "accounts",
         "allocated",
         "allocated_at_start",
         "ancestry",
@@ -87,16 +87,17 @@ class QueueAccount:
         self.guarantee = _by_row(info.guarantee, len(allocated), 0)
         self.deserved: Amounts | None = None
         self.ancestry: tuple[QueueAccount, ...] = (self,)
-        self._accounts: dict[str, NamespaceAccount] = {}
+        self.accounts: dict[str, NamespaceAccount] = {}
+        """Those of its namespaces that were asked for so far."""
         self.uncounted: frozenset[int] = frozenset()
         """Dimensions that do not count in its share: classes, whose devices count by kind."""
 
     def account(self, namespace: str, weight_of: Callable[[str], int]) -> NamespaceAccount:
-        account = self._accounts.get(namespace)
+        account = self.accounts.get(namespace)
         if account is None:
             known = self.info.accounts.get(namespace)
             allocated = _copy(known.allocated if known else [], len(self.allocated))
-            account = self._accounts[namespace] = NamespaceAccount(namespace, self, allocated, weight_of(namespace))
+            account = self.accounts[namespace] = NamespaceAccount(namespace, self, allocated, weight_of(namespace))
         return account
 
     def is_above_deserved(self) -> bool:
@@ -125,7 +126,7 @@ class QueueAccount:
             room = (limits[row] - allocated[row]) // amount
             if room < count:
                 count = room
-        return max(count, 0)
+        return count if count > 0 else 0
 
     def __repr__(self) -> str:
         return f"<QueueAccount {self.name}>"

@@ -32,6 +32,8 @@ def admission(session: Session, job: JobRun) -> Verdict:
     if not verdict.ok:
         return verdict
     refused = session.outcomes.refused
+    if not refused:
+        return YES
     return refused.get(job.job, YES) if job.job_class is None else refused.get(job.job_class, refused.get(job.job, YES))
 
 
@@ -49,12 +51,16 @@ class QueueVerdicts:
 
 def queue_verdict(session: Session, name: str) -> Verdict:
     """Whether jobs of this queue may be placed."""
+    found = session.outcomes.queue_verdicts.get(name)
+    if found is not None:
+        return found
     queues = session.state.queues
     kept = session.state.derived.of(QueueVerdicts, QueueVerdicts)
     kept.sync(queues.generation)
     verdict = kept.known.get(name)
     if verdict is None:
         verdict = kept.known[name] = _queue_verdict(queues, name)
+    session.outcomes.queue_verdicts[name] = verdict
     return verdict
 
 
@@ -120,14 +126,14 @@ def candidates(session: Session) -> list[JobRun]:
     either, which ties between namespaces look at.
     """
     parking = session.nodes.kernel.parking
-    parking.sync(session.state.waiting, session.nodes.snapshot)
+    parking.sync(session.state.waiting, session.nodes.snapshot, session.nodes.kernel.reserved)
     found: list[JobRun] = []
     started: list[tuple[GangTemplate, PendingJob]] = []
     for template in list(parking.active):
         classes = [job_class for job_class in template.classes.values() if not is_for_backfill(job_class)]
         if not classes and not template.started:
             continue
-        if not has_capacity(session, template) and all(feasibility_is_monotone(run.shape) for run in template.runs):
+        if not has_capacity(session, template) and _only_gets_less(template):
             session.outcomes.no_capacity.add(template)
             if _may_park(session, template):
                 parking.park(template)
@@ -145,7 +151,7 @@ def _may_park(session: Session, template: GangTemplate) -> bool:
     shapes = [run.shape for run in template.runs]
     return (
         bool(shapes)
-        and session.plugins.keeps_columns()
+        and session.plugins.keeps_columns
         and not any(shape.best_effort or shape.has_pod_rules for shape in shapes)
         and not any(map(session.nodes.devices.uses_devices, shapes))
     )
@@ -184,15 +190,28 @@ def first_of_each_class(session: Session) -> list[JobRun]:
 
 def every_job(session: Session) -> list[JobRun]:
     """Every waiting job by itself, whether or not anything of its kind has free capacity now."""
-    fresh = (
-        session.job_run(pending_job, template)
-        for template in session.state.waiting.templates()
-        for job_class in template.classes.values()
-        if not is_for_backfill(job_class)
-        for pending_job in job_class.jobs
-        if pending_job.job not in session.reservations.reserving_jobs
-    )
-    return list(_admitted(session, chain(fresh, _started(session, session.state.waiting.started.values()))))
+    found: list[JobRun] = []
+    for template in session.state.waiting.templates():
+        for job_class in template.classes.values():
+            if not is_for_backfill(job_class):
+                _add_every_job(session, job_class, found)
+    found += _admitted(session, _started(session, session.state.waiting.started.values()))
+    return found
+
+
+def _add_every_job(session: Session, job_class: EquivalenceClass, found: list[JobRun]) -> None:
+    """Where enqueue refuses nothing, and no external plugin has a say, the first valid job that is admitted shows that
+    all of its class are.
+    """
+    template, reserving = job_class.template, session.reservations.reserving_jobs
+    jobs = [
+        session.job_run(pending_job, template) for pending_job in job_class.jobs if pending_job.job not in reserving
+    ]
+    alike = session.order.can_group_equivalent_jobs and job_class.key.valid and not session.outcomes.refused
+    if alike and jobs and admission(session, jobs[0]).ok:
+        found += jobs
+    else:
+        found += _admitted(session, jobs)
 
 
 def best_effort_candidates(session: Session) -> list[JobRun]:
@@ -202,7 +221,7 @@ def best_effort_candidates(session: Session) -> list[JobRun]:
         classes = [job_class for job_class in template.classes.values() if is_for_backfill(job_class)]
         if not classes:
             continue
-        if has_capacity(session, template) or not all(feasibility_is_monotone(run.shape) for run in template.runs):
+        if has_capacity(session, template) or not _only_gets_less(template):
             found.extend(_admitted(session, _heads(session, classes)))
         else:
             session.outcomes.no_capacity.add(template)
@@ -212,9 +231,11 @@ def best_effort_candidates(session: Session) -> list[JobRun]:
 def has_capacity(session: Session, template: GangTemplate) -> bool:
     """Whether at least one task of the template fits somewhere."""
     kernel = session.nodes.kernel
-    return any(
-        may_fit(run.shape, kernel.max_idle(run.shape)) and kernel.has_capacity(run.shape) for run in template.runs
-    )
+    for run in template.runs:
+        shape = run.shape
+        if may_fit(shape, kernel.max_idle(shape)) and kernel.has_capacity(shape):
+            return True
+    return False
 
 
 def may_fit(shape: Shape, max_idle: list[int]) -> bool:
@@ -228,6 +249,14 @@ def may_fit(shape: Shape, max_idle: list[int]) -> bool:
 def feasibility_is_monotone(shape: Shape) -> bool:
     """Whether capacity for a shape can only get less as others are placed. Affinity to pods can make it more."""
     return not shape.rules.affinity and not shape.rules.spread
+
+
+def _only_gets_less(template: GangTemplate) -> bool:
+    """The same for all tasks of a template."""
+    for run in template.runs:  # noqa: SIM110 - asked of everything that waits
+        if not feasibility_is_monotone(run.shape):
+            return False
+    return True
 
 
 def is_for_backfill(job_class: EquivalenceClass) -> bool:

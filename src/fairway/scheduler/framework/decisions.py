@@ -93,6 +93,8 @@ class Outcomes:
     """
 
     def __init__(self) -> None:
+        self.queue_verdicts: dict[str, Verdict] = {}
+        """Whether jobs of a queue may be placed, once asked for."""
         self.namespace_verdicts: dict[tuple[str, str], Verdict] = {}
         """Whether jobs of a queue and a namespace may be placed there, once asked for."""
         self.refused: dict[Job | EquivalenceClass, Verdict] = {}

@@ -102,8 +102,11 @@ class JobRun:
     def runs(self) -> list[TaskRun]:
         """The waiting tasks in task order, in runs of like ones."""
         if self._runs is None:
-            done = self._done
-            self._runs = grouped([task for task in self._tasks if task not in done] if done else self._tasks)
+            done, tasks = self._done, self._tasks
+            if len(tasks) == 1 and not done:
+                self._runs = [TaskRun(tasks[0].shape, tasks[0].traits.role, [tasks[0]])]
+            else:
+                self._runs = grouped([task for task in tasks if task not in done] if done else tasks)
         return self._runs
 
     @property

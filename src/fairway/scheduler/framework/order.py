@@ -8,6 +8,7 @@ no other key: so only the tops on that path are pushed back with fresh keys.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import Any, Protocol
 
@@ -134,6 +135,18 @@ class Order:
         """All that are left, in no order."""
         return [job for node in self._namespaces.values() for _, job in node.heap]
 
+    def leave_out(self, is_hopeless: Callable[[JobRun], bool]) -> None:
+        """Jobs that cannot take a step are not tried at all. Only among jobs of one namespace: elsewhere the job at the
+        head of a namespace counts where others are compared.
+        """
+        if len(self._namespaces) != 1:
+            return
+        (node,) = self._namespaces.values()
+        node.heap = [entry for entry in node.heap if not is_hopeless(entry[1])]
+        heapify(node.heap)
+        if not node.heap:
+            self._root.heap.clear()
+
     def refresh(self) -> None:
         """What queues and namespaces have changed beside the last step, too: their keys are made again."""
         self._settle(self._root)
@@ -169,10 +182,10 @@ class Order:
         heapify(node.heap)
 
     def _key(self, node: _Node) -> Key:
-        if isinstance(node, _NamespaceNode):
-            head = node.heap[0][1]
-            node.account.top_priority, node.account.top_created = head.priority, head.job.order[0]
-            return self._keys.namespace_key(node.account)
-        assert isinstance(node, _QueueNode)
+        if type(node) is _NamespaceNode:
+            head, account = node.heap[0][1], node.account
+            account.top_priority, account.top_created = head.priority, head.job.order[0]
+            return self._keys.namespace_key(account)
+        assert type(node) is _QueueNode
         assert node.account is not None
         return self._keys.queue_key(node.account)

@@ -30,6 +30,11 @@ Hooks = Sequence[Callable[..., Any]]
 
 
 def _told(hooks: Hooks) -> Callable[..., None]:
+    if len(hooks) == 1:
+        return hooks[0]
+    if not hooks:
+        return lambda *_: None
+
     def tell(*arguments: Any) -> None:
         for hook in hooks:
             hook(*arguments)
@@ -44,14 +49,25 @@ def _in_order(hooks: Hooks) -> Callable[..., Sequence[Key]]:
     if len(hooks) == 1:
         only = hooks[0]
         return lambda what: (only(what),)
+    if len(hooks) == 2:
+        first, second = hooks
+        return lambda what: (first(what), second(what))
+    if len(hooks) == 3:
+        first, second, third = hooks
+        return lambda what: (first(what), second(what), third(what))
     return lambda what: [key(what) for key in hooks]
 
 
 def _any(hooks: Hooks) -> Callable[..., bool]:
+    if len(hooks) == 1:
+        return hooks[0]
     return lambda *arguments: any(hook(*arguments) for hook in hooks)
 
 
 def _all(hooks: Hooks) -> Callable[..., bool]:
+    if len(hooks) == 1:
+        return hooks[0]
+
     def ask(*arguments: Any) -> bool:
         for hook in hooks:  # noqa: SIM110 - asked several times for every step
             if not hook(*arguments):
@@ -62,7 +78,17 @@ def _all(hooks: Hooks) -> Callable[..., bool]:
 
 
 def _least(hooks: Hooks) -> Callable[..., int]:
-    """The last argument is what was asked for; each plugin is asked for what those before it left."""
+    """The last argument is what was asked for; each plugin is asked for what those before it left. Of one plugin the
+    answer is held against the number once more: an external one may give a larger one.
+    """
+    if len(hooks) == 1:
+        only = hooks[0]
+
+        def ask_one(*arguments: Any) -> int:
+            found, count = only(*arguments), arguments[-1]
+            return int(found if found < count else count)
+
+        return ask_one
 
     def ask(*arguments: Any) -> int:
         *about, count = arguments
@@ -75,6 +101,8 @@ def _least(hooks: Hooks) -> Callable[..., int]:
 
 def _each_allows(hooks: Hooks) -> Callable[..., Verdict]:
     """The refusal that stands first in the table of reasons."""
+    if len(hooks) == 1:
+        return _allows(hooks[0])
 
     def ask(*arguments: Any) -> Verdict:
         refusals: list[Verdict] = []
@@ -83,6 +111,14 @@ def _each_allows(hooks: Hooks) -> Callable[..., Verdict]:
             if not verdict.ok:
                 refusals.append(verdict)
         return min(refusals, key=lambda verdict: STAGE[verdict.reason or Reason.PLUGIN_FAILED]) if refusals else YES
+
+    return ask
+
+
+def _allows(hook: Callable[..., Any]) -> Callable[..., Verdict]:
+    def ask(*arguments: Any) -> Verdict:
+        verdict: Verdict = hook(*arguments)
+        return YES if verdict.ok else verdict
 
     return ask
 
@@ -221,6 +257,10 @@ class PluginSet:
         self.only_built_in_have = self._layout.only_built_in_have
         self.identity = (policy.tiers, dropped, self._layout.external_classes)
         """What tells apart two sets whose answers may differ."""
+        self.keeps_columns = self._keeps_columns()
+        """Whether all that has a say on nodes tells what its answers rest on: then columns can be kept. A built-in
+        plugin that does not tell rests on shape and node alone.
+        """
 
     def _build(self, config: PluginConfig, registry: Registry) -> Any:
         """A fresh plugin for one cycle. The class stands in for one that cannot be made: it still has the hooks."""
@@ -285,10 +325,9 @@ class PluginSet:
         found = getattr(plugin, "trend", None) if self._layout.built_in[place] or has(plugin, "trend") else None
         return found if type(found) is int and found in (-1, 0, 1) else None
 
-    def keeps_columns(self) -> bool:
-        """Whether all that has a say on nodes tells what its answers rest on: then columns can be kept. A built-in
-        plugin that does not tell rests on shape and node alone.
-        """
+    def _keeps_columns(self) -> bool:
+        if not self.has_external:
+            return True
         told = set(self._asked("basis"))
         ours = self._layout.built_in
         return all(ours[place] or place in told for hook in COLUMN_HOOKS for place in self._asked(hook))

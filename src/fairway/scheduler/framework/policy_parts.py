@@ -40,6 +40,10 @@ class PolicyRules:
         self._plugins = plugins
         self._external_overused = plugins.external("overused")
         self._allocatable = combined("allocatable")
+        self.allocatable: Callable[[QueueAccount, Shape, int], int] = (
+            self._unless_overused if self._external_overused else self._allocatable
+        )
+        """How many of some like tasks the queue may take."""
         self._not_allowed = combined("not_allowed")
         self.overused: Callable[[QueueAccount], bool] = combined("overused")
         self.enqueueable: Callable[[JobRun], Verdict] = combined("enqueueable")
@@ -50,9 +54,8 @@ class PolicyRules:
         """Whether idle capacity goes to other queues than those that deserve it."""
         self.on_allocate: Callable[[JobRun, Shape, int], None] = combined("on_allocate")
 
-    def allocatable(self, queue: QueueAccount, shape: Shape, count: int) -> int:
-        """How many of `count` like tasks the queue may take."""
-        if not self.lending and self._external_overused and any(o(queue) for o in self._external_overused):
+    def _unless_overused(self, queue: QueueAccount, shape: Shape, count: int) -> int:
+        if not self.lending and any(overused(queue) for overused in self._external_overused):
             return 0
         return int(self._allocatable(queue, shape, count))
 
@@ -83,7 +86,6 @@ class PolicyParts:
         self.rules = PolicyRules(plugins)
         self.node_hooks = _node_hooks(plugins)
         self.deserved: Callable[[], Mapping[str, Amounts] | None] = plugins.combined("deserved")
-        self.keeps_columns = plugins.keeps_columns()
         self._basis: Callable[[ClusterState], Hashable] = plugins.combined("basis")
         self._device_strategies = plugins.combined("device_strategies")
         choosing = plugins.hooks("choose_device")
@@ -92,7 +94,7 @@ class PolicyParts:
     def basis(self, state: ClusterState) -> Hashable:
         """What kept columns rest on; None if nothing can be kept."""
         basis = (self.plugins.identity, self._basis(state))
-        return basis if self.keeps_columns else None
+        return basis if self.plugins.keeps_columns else None
 
     def device_strategies(self) -> tuple[str, ...]:
         found: tuple[str, ...] = self._device_strategies() or DEFAULT_CHAIN

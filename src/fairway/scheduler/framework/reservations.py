@@ -67,6 +67,8 @@ class Reservations:
         self.given_up: dict[JobRun, set[int]] = {}
         """Rows whose reservation timed out in this cycle: the job should look elsewhere first."""
         self._reserved = np.zeros(nodes.snapshot.size, dtype=np.int64)
+        self.moves = 0
+        """Counts reservations that have ended, have got their capacity or have lost it."""
         self._nominated: dict[int, list[int]] = {}
         """By row, what nominations still claim there of those that the state carries."""
 
@@ -74,11 +76,11 @@ class Reservations:
         return iter(list(self._by_task.values()))
 
     def of(self, job: JobRun) -> list[TaskReservation]:
-        return list(self._by_job.get(job, ()))
+        return list(self._by_job.get(job, ())) if self._by_job else []
 
     def has(self, job: JobRun) -> bool:
         """Whether there is any reservation of the job."""
-        return bool(self._by_job.get(job))
+        return bool(self._by_job) and bool(self._by_job.get(job))
 
     def rows(self) -> set[int]:
         """Rows that carry a reservation."""
@@ -250,10 +252,12 @@ class Reservations:
         self._by_job.setdefault(reservation.job, []).append(reservation)
 
     def _drop(self, reservation: TaskReservation) -> None:
+        self.moves += 1
         del self._by_task[reservation.task]
         self._by_job[reservation.job].remove(reservation)
 
     def _take(self, reservation: TaskReservation, sign: int) -> None:
+        self.moves += 1
         if sign < 0:
             self._accounts.charge_kinds(reservation.job, [reservation.task], -1)
         self._nodes.occupy(reservation.task.shape, [reservation.task], [reservation.row], sign)

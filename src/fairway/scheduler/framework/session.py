@@ -39,10 +39,14 @@ class Session:
         now: Micros,
         registry: Registry,
         dropped: Dropped = frozenset(),
+        *,
+        explains: bool = True,
     ) -> None:
+        """Without `explains` it will not be asked which jobs wait and why."""
         self.state = state
         self.policy = policy
         self.now = now
+        self.explains = explains
         self._registry = registry
         self._dropped = dropped
         self._parts = parts = spare_parts(state).take(policy, registry, dropped)
@@ -52,6 +56,8 @@ class Session:
         self.rules = parts.rules
         self.nodes = WorkingNodes(state, parts)
         self.accounts = SessionAccounts(state, self.nodes.snapshot.total, self.nodes.devices, parts.deserved)
+        self._opened = self.accounts.queues.opened()
+        self._counts_devices = self.nodes.devices.ledger.enabled
         self.decisions = Decisions()
         self.outcomes = Outcomes()
         self.reservations = Reservations(state, now, self.nodes, self.accounts, self.decisions)
@@ -85,11 +91,14 @@ class Session:
         position: int = 0,
     ) -> JobRun:
         """A waiting job, with the accounts that it is charged to; with its class if it stands for others too."""
-        job = pending_job.job
-        queue = self.accounts.queues[job.queue]
-        run = JobRun(pending_job, queue, self.accounts.of(queue, job.namespace), template, job_class, position)
-        charge_devices(run, self.nodes.devices)
-        self.order.order_tasks(run)
+        job = pending_job[0]
+        queue = self._opened.get(job.queue) or self.accounts.queues[job.queue]
+        account = queue.accounts.get(job.namespace) or self.accounts.of(queue, job.namespace)
+        run = JobRun(pending_job, queue, account, template, job_class, position)
+        if self._counts_devices:
+            charge_devices(run, self.nodes.devices)
+        if not self.order.can_group_equivalent_jobs:
+            self.order.order_tasks(run)
         return run
 
     def statement(self) -> Statement:
@@ -102,7 +111,7 @@ class Session:
             spare_parts(self.state).give_back(self._parts)
 
     def fresh_session(self) -> Session:
-        """A session like this one at its beginning, with the same groups let in."""
-        other = Session(self.state, self.policy, self.now, self._registry, self._dropped)
+        """A session like this one at its beginning, with the same groups let in, to see what would be placed."""
+        other = Session(self.state, self.policy, self.now, self._registry, self._dropped, explains=False)
         other.outcomes.refused = dict(self.outcomes.refused)
         return other

@@ -25,7 +25,7 @@ class Placer:
 
     def step(self, job: JobRun) -> Step:
         if self._session.nodes.caps_for is None:
-            return self._step(job)
+            return self._place_lone(job) if self._is_lone(job) else self._step(job)
         self._session.nodes.respect_planned_starts(job)
         step = self._step(job)
         self._session.nodes.respect_planned_starts(None)
@@ -45,29 +45,71 @@ class Placer:
             statement.rollback()
         return step
 
+    def _is_lone(self, job: JobRun) -> bool:
+        """Whether a job is one pod that only capacity and its queue decide about: then its step has but one task, and
+        there is nothing that would have to be undone.
+        """
+        session = self._session
+        if not self._remembers or job.ready or job.minimum != 1 or len(job.waiting) != 1:
+            return False
+        shape = job.waiting[0].shape
+        return not (
+            job.role_ready is not None
+            or job.job.topology is not None
+            or shape.has_pod_rules
+            or shape.ports
+            or session.plugins.has_external
+            or session.reservations.has(job)
+            or session.nodes.devices.uses_devices(shape)
+            or session.rules.job_ready(job)
+        )
+
+    def _place_lone(self, job: JobRun) -> Step:
+        """What `_step` does for such a job, without a statement."""
+        session = self._session
+        if job.template in session.outcomes.no_capacity and not job.started:
+            return Step.NO_CAPACITY
+        run = job.runs[0]
+        shape = run.shape
+        if session.rules.allocatable(job.queue, shape, 1) < 1:
+            return Step.NOT_ALLOWED
+        if self._capacity.get(shape, 1) < 1:
+            return Step.NO_CAPACITY
+        nodes = session.nodes
+        rows = nodes.kernel.choose(shape, 1)
+        if not rows:
+            if nodes.kernel.domain is None:
+                self._capacity[shape] = 0
+            return Step.NO_CAPACITY
+        nodes.write_room(shape, rows, 1)
+        run.placed = 1
+        job.charge(run, 1)
+        session.rules.on_allocate(job, shape, 1)
+        session.decisions.bind(job, run.tasks, rows)
+        return Step.PLACED
+
     def is_too_large(self, job: JobRun) -> bool:
         """Whether one look at the largest free amounts shows that a step of the job would find no free capacity. False
         where that takes more than a look; most jobs that wait behind others are sorted out here.
         """
         session, runs = self._session, job.runs
-        if (
-            len(runs) != 1
-            or job.job.topology is not None
-            or job.role_ready is not None
-            or session.reservations.has(job)
-        ):
+        if len(runs) != 1 or job.job.topology is not None or job.role_ready is not None:
             return False
-        shape, left = runs[0].shape, runs[0].left
-        if session.nodes.kernel.may_fit(shape):
+        shape, left = runs[0].shape, len(runs[0].tasks) - runs[0].placed
+        if session.nodes.kernel.may_fit(shape) or session.reservations.has(job):
             return False
         count = 1 if session.rules.job_ready(job) else min(job.minimum - job.ready, left)
         return 0 < count == session.rules.allocatable(job.queue, shape, count)
 
     def would_fit_if_lent(self, job: JobRun) -> bool:
         """Whether a job that its share does not allow could start on what others leave idle. Nothing is placed."""
-        session, statement = self._session, self._session.statement()
-        session.nodes.respect_planned_starts(job)
+        session = self._session
         session.rules.lending = True
+        if self.is_too_large(job):
+            session.rules.lending = False
+            return False
+        statement = session.statement()
+        session.nodes.respect_planned_starts(job)
         if session.rules.job_ready(job):
             fits = any(run.left and statement.allocate(job, run, 1) for run in job.runs)
         else:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fairway.resources.columns import BoolColumn
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import WorkingCopy
 from fairway.state.waiting import GangTemplate, WaitingIndex
@@ -50,8 +51,10 @@ class Parking:
         self._is_shared = True
         return self._parked
 
-    def sync(self, waiting: WaitingIndex, snapshot: WorkingCopy) -> None:
-        """Take in what has changed since the last time."""
+    def sync(self, waiting: WaitingIndex, snapshot: WorkingCopy, reserved: BoolColumn | None) -> None:
+        """Take in what has changed since the last time. What is free on a reserved node helps none of those that are
+        parked; when the reservation ends, that is a change of the node.
+        """
         changed = waiting.changed.since(self._read)
         self._read = waiting.changed.end
         rows = snapshot.touched.since(self._touched)
@@ -68,7 +71,10 @@ class Parking:
             elif template not in self._parked:
                 self.active[template] = None
         if self._parked and len(rows):
-            for template in self._helped(snapshot.idle.take(np.unique(rows), axis=1)):
+            several = rows if len(rows) == 1 else np.unique(rows)
+            if reserved is not None:
+                several = several[~reserved[several]]
+            for template in self._helped(snapshot.idle.take(several, axis=1)) if len(several) else ():
                 self._leave(template)
                 self.active[template] = None
 

@@ -73,13 +73,15 @@ class QueueLimits:
 
     def allocatable(self, queue: QueueAccount, shape: Shape, count: int) -> int:
         """Under the capability of the queue and of all above it; within its share too, while nothing is lent."""
-        assert self._session is not None
+        session = self._session
+        assert session is not None
+        lending = session.lending
         for account in queue.ancestry:
             if account.info.capability:
-                count = account.fits_under(account.capability, self._session.device_queues.named(shape), count)
-            if not self._session.lending and account.deserved is not None:
-                count = account.fits_under(account.deserved, self._session.device_queues.requested(shape), count)
-        return self._beside_guarantees(queue, shape.vector, count) if self._session.lending else count
+                count = account.fits_under(account.capability, session.device_queues.named(shape), count)
+            if not lending and account.deserved is not None:
+                count = account.fits_under(account.deserved, session.device_queues.requested(shape), count)
+        return self._beside_guarantees(queue, shape.vector, count) if lending and self._guaranteed_rows else count
 
     def _guaranteed(self, account: QueueAccount, row: int) -> int:
         """A parent's guarantee covers those of its children."""
@@ -95,7 +97,7 @@ class QueueLimits:
             for account in reversed(queue.ancestry):
                 limit -= sum(max(other.allocated[row], self._guaranteed(other, row)) for other in self._beside(account))
                 count = min(count, (limit - account.allocated[row]) // amount)
-        return max(count, 0)
+        return count if count > 0 else 0
 
     def leaves_guarantees(self, queue: QueueAccount, need: Mapping[int, int]) -> bool:
         """Whether a queue that sets aside so much more leaves to the others what they are guaranteed."""

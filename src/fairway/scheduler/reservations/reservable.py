@@ -93,6 +93,11 @@ class Guarantees:
 
 def missing_tasks(reservations: Reservations, job: JobRun) -> list[Task]:
     """The waiting tasks that would make the job ready, roles first."""
+    if not job.job.role_minimums and not reservations.has(job):
+        missing = job.minimum - job.ready
+        if missing <= 0:
+            return []
+        return job.waiting[:missing] if len(job.waiting) >= missing else []
     chosen: list[Task] = []
     have = {**(job.role_ready or {})}
     for reservation in reservations.of(job):

@@ -7,7 +7,7 @@ with free capacity now is best, then the least used, then by name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fairway.api.arguments import ReserveArguments
 from fairway.resources.columns import BoolColumn, IntColumn, Vector
+from fairway.scheduler.framework.accounts import QueueAccount
 from fairway.scheduler.framework.hooks import FloatColumn
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.reservations import TaskReservation
@@ -30,6 +31,7 @@ from fairway.scheduler.reservations.reservable import (
 from fairway.scheduler.topology.domains import Domains
 from fairway.scheduler.verdict import Reason
 from fairway.state.jobs import ON_NODE, Task, TaskState
+from fairway.state.queues import Amounts
 from fairway.state.shapes import Shape
 from fairway.state.waiting import GangTemplate
 
@@ -41,6 +43,7 @@ class Places:
 
     def __init__(self, session: Session, arguments: ReserveArguments) -> None:
         self._session = session
+        self._lends = session.rules.lends()
         self._tens = scoring_nodes(session.nodes.snapshot, arguments)
         self._max_reserved = max_reserved(session.nodes.snapshot, arguments)
         self._open = reservable_nodes(session.nodes.snapshot, session.reservations, arguments)
@@ -57,10 +60,12 @@ class Places:
             return False
         if not job.started and job.template in self._hopeless:
             return False
+        for task in tasks:
+            if not self._may_fit(task.shape):
+                self._give_up(job, task)
+                return False
         statement, made = session.statement(), list[TaskReservation]()
-        stuck = next((task for task in tasks if not self._may_fit(task.shape)), None)
-        if stuck is None:
-            stuck = self._reserve_somewhere(job, tasks, made, statement)
+        stuck = self._reserve_somewhere(job, tasks, made, statement)
         if stuck is not None or not self._guarantees.respected(job.queue, made):
             statement.rollback()
             self._give_up(job, stuck)
@@ -100,7 +105,10 @@ class Places:
             )
             self._left = left.max(axis=1, initial=-1, where=open_).tolist()
         left_ = self._left
-        return all(amount <= left_[row] for row, amount in shape.vector)
+        for dimension, amount in shape.vector:  # noqa: SIM110 - asked of all that starve
+            if amount > left_[dimension]:
+                return False
+        return True
 
     def _reserve_somewhere(
         self, job: JobRun, tasks: list[Task], made: list[TaskReservation], statement: Statement
@@ -161,25 +169,26 @@ class Places:
         need = self._requested(
             missing_tasks(self._session.reservations, job), self._session.accounts.device_queues.requested
         )
-        return not any(
-            account.deserved is not None and account.allocated[row] + amount > account.deserved[row]
-            for account in job.queue.ancestry
-            for row, amount in need.items()
-        )
+        for account in job.queue.ancestry:
+            deserved = account.deserved
+            if deserved is not None:
+                for row, amount in need.items():
+                    if account.allocated[row] + amount > deserved[row]:
+                        return False
+        return True
 
     def _queue_allows(self, job: JobRun, tasks: list[Task]) -> bool:
         need = self._requested(tasks, self._session.accounts.device_queues.named)
         for account in job.queue.ancestry:
-            limits = (
-                [account.capability]
-                if self._session.rules.lends()
-                else [account.capability, account.deserved or account.capability]
-            )
-            if any(account.allocated[row] + amount > limit[row] for limit in limits for row, amount in need.items()):
+            if account.info.capability and _exceeds(account, account.capability, need):
+                return False
+            if not self._lends and account.deserved and _exceeds(account, account.deserved, need):
                 return False
         return self._guarantees.leave(job.queue, need)
 
     def _requested(self, tasks: list[Task], vector_of: Callable[[Shape], Vector]) -> dict[int, int]:
+        if len(tasks) == 1:
+            return dict(vector_of(tasks[0].shape))
         need: dict[int, int] = {}
         for task in tasks:
             for row, amount in vector_of(task.shape):
@@ -281,6 +290,13 @@ class _Search:
     def _take(self, row: int, vector: Vector) -> None:
         for dimension, amount in vector:
             self._taken[dimension, row] += amount
+
+
+def _exceeds(account: QueueAccount, limits: Amounts, need: Mapping[int, int]) -> bool:
+    for row, amount in need.items():  # noqa: SIM110 - asked of all that starve
+        if account.allocated[row] + amount > limits[row]:
+            return True
+    return False
 
 
 def predicates(session: Session, shape: Shape, but: Reason | None = None) -> BoolColumn:

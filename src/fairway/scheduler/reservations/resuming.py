@@ -6,8 +6,6 @@ are bound. What is left stands as it did.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from fairway.clock import SECOND
 from fairway.scheduler.framework.candidates import admission
 from fairway.scheduler.framework.job_run import JobRun
@@ -16,15 +14,20 @@ from fairway.scheduler.framework.session import Session
 from fairway.scheduler.reservations.reservable import max_reserved
 from fairway.state.jobs import TaskState
 
+Broken = list[tuple[TaskReservation, str]]
+"""Reservations that may not stand any longer, and why."""
 
-def resume(session: Session) -> None:
-    """Asked by every action that places; the first one does it."""
+
+def resume(session: Session, ending: Broken | None = None) -> None:
+    """Asked by every action that places; the first one does it. `ending` are those that are `broken`, if that was
+    asked before.
+    """
     if session.reservations.resumed:
         return
     session.reservations.resumed = True
     if not session.reservations.reserving_jobs:
         return
-    for reservation, reason in list(broken(session)):
+    for reservation, reason in broken(session) if ending is None else ending:
         session.reservations.release(reservation, reason)
     jobs = sorted(session.reservations.reserving_jobs.values(), key=lambda job: _rank(session, job))
     _lose_capacity(session, jobs)
@@ -33,12 +36,10 @@ def resume(session: Session) -> None:
         _settle(session, job)
 
 
-def broken(session: Session) -> Iterator[tuple[TaskReservation, str]]:
+def broken(session: Session) -> Broken:
     """The reservations that may not stand any longer, and why."""
-    for reservation in session.reservations:
-        reason = _broken(session, reservation)
-        if reason:
-            yield reservation, reason
+    found = ((reservation, _broken(session, reservation)) for reservation in session.reservations)
+    return [(reservation, reason) for reservation, reason in found if reason]
 
 
 def _rank(session: Session, job: JobRun) -> tuple[object, ...]:

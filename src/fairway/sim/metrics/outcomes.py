@@ -80,13 +80,14 @@ class JobGroup:
         self.slowed_area = 0
         """Areas times slowdowns."""
 
-    def add(self, outcome: JobOutcome) -> None:
-        if self.longest is None or outcome.wait > self.longest.wait:
+    def add(self, outcome: JobOutcome, wait: Micros, slowdown: int, area: int) -> None:
+        """The last three are what the outcome says of itself, worked out once for all groups."""
+        if self.longest is None or wait > self.longest.wait:
             self.longest = replace(outcome, hosts=())
-        self.wait.add(outcome.wait)
-        self.slowdown.add(outcome.slowdown)
-        self.area += outcome.area
-        self.slowed_area += outcome.area * outcome.slowdown
+        self.wait.add(wait)
+        self.slowdown.add(slowdown)
+        self.area += area
+        self.slowed_area += area * slowdown
 
 
 class JobOutcomes:
@@ -118,13 +119,17 @@ class JobOutcomes:
         """
 
     def finish(self, outcome: JobOutcome) -> None:
+        wait, slowdown, area = outcome.wait, outcome.slowdown, outcome.area
         for groups, name in (
             (self.by_queue, outcome.queue),
             (self.by_namespace, outcome.namespace),
             (self.by_size, outcome.size),
         ):
-            groups.setdefault(name, JobGroup()).add(outcome)
-        self.all.add(outcome)
+            group = groups.get(name)
+            if group is None:
+                group = groups[name] = JobGroup()
+            group.add(outcome, wait, slowdown, area)
+        self.all.add(outcome, wait, slowdown, area)
 
     def lost(self, key: str, queue: str, stops: int, tasks: int, work: Sequence[int]) -> None:
         """`tasks` of a job were evicted; it is the job's eviction number `stops`."""

@@ -28,10 +28,12 @@ class Distribution:
     def add(self, value: int, weight: int = 1) -> None:
         self.count += weight
         self.total += value * weight
-        self.largest = max(self.largest, value)
+        if value > self.largest:
+            self.largest = value
         kept = value if self._exact else _rounded(value)
-        self._weights[kept] = self._weights.get(kept, 0) + weight
-        if self._exact and len(self._weights) > LIMIT:
+        weights = self._weights
+        weights[kept] = weights.get(kept, 0) + weight
+        if self._exact and len(weights) > LIMIT:
             self._round()
 
     def copy(self) -> Distribution:

@@ -64,7 +64,8 @@ class Tenant:
         self._since = at
 
     def charge(self, at: Micros, amounts: Vector, sign: int, capacity: Sequence[int]) -> None:
-        self.settle(at)
+        self.service += self.share * (at - self._since)
+        self._since = at
         self.allocated = [have + sign * amount for have, amount in zip(self.allocated, amounts, strict=True)]
         self.share = dominant(self.allocated, capacity)
 
@@ -94,10 +95,16 @@ class Tenant:
 
     def below(self, capacity: Sequence[int]) -> bool:
         """It waits for something that it could take and still be within what it is entitled to."""
-        return self.share + _SLACK < self.entitled and any(
-            dominant([h + s for h, s in zip(self.allocated, step, strict=True)], capacity) <= self.entitled + _SLACK
-            for step in self.steps
-        )
+        if self.share + _SLACK >= self.entitled:
+            return False
+        limit, allocated = self.entitled + _SLACK, self.allocated
+        for step in self.steps:
+            for have, more, total in zip(allocated, step, capacity, strict=True):
+                if total > 0 and (have + more) * ONE // total > limit:
+                    break
+            else:
+                return True
+        return False
 
     def watch(self, at: Micros, below: bool) -> None:
         """Note since when it has been below what is its own."""
