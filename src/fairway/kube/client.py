@@ -14,30 +14,26 @@ of one event loop. No text that it makes has a secret in it.
 from __future__ import annotations
 
 import asyncio
-import socket
-import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import aiohttp
 import msgspec
 from yarl import URL
 
 from fairway import __version__
-from fairway.errors import ApiError, InputError, NoAnswerError
-from fairway.kube.connection import Certificate, Connection, ssl_context
+from fairway.errors import ApiError, NoAnswerError
+from fairway.kube.connection import Certificate, Connection, TlsContexts, ssl_context
 from fairway.kube.exchange import JSON, NO_ANSWER, ApiAnswer, ApiRequest, pause_of, status_of
+from fairway.kube.lean import LeanClient
+from fairway.kube.sockets import watched_socket
 
 T = TypeVar("T")
 
 TIME_LIMIT = 30.0
 """Seconds for one answer."""
 CONNECT_LIMIT = 10.0
-UNACKNOWLEDGED = 5_000
-"""Milliseconds that the network may keep a request before the kernel gives it up: no longer than another replica waits
-after the deadline of this one, so that nothing arrives under the next leader.
-"""
 MAX_ANSWER = 256 << 20
 """Bytes of one answer; a page of 500 pods has a few million."""
 MAX_ERROR = 64 << 10
@@ -66,7 +62,15 @@ class ApiClient:
         self._common: tuple[str, dict[str, dict[str, str]]] = ("", {})
         """The headers of requests by the type of their body, for the authorization that was used last."""
         self._session: aiohttp.ClientSession | None = None
-        self._contexts: dict[Certificate | None, ssl.SSLContext] = {}
+        self._contexts = TlsContexts(connection)
+        self._lean = LeanClient(
+            connection,
+            self._contexts,
+            self._headers,
+            time_limit=time_limit,
+            most=MAX_ANSWER,
+            most_error=MAX_ERROR,
+        )
 
     async def check(self) -> None:
         """InputError where the certificates of the configuration cannot be used."""
@@ -74,6 +78,7 @@ class ApiClient:
             ssl_context(self.connection.trust, (await self.connection.credentials.identity()).certificate)
 
     async def close(self) -> None:
+        self._lean.close()
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -84,9 +89,23 @@ class ApiClient:
     async def send(self, request: ApiRequest) -> ApiAnswer:
         """The answer, whatever it says; `NO_ANSWER` if there is none."""
         try:
-            return await self._answer(request, None, self._time_limit)
+            if self.connection.proxy:
+                return await self._answer(request, None, self._time_limit)
+            return await self._sent(request)
         except NoAnswerError:
             return NO_ANSWER
+
+    async def _sent(self, request: ApiRequest) -> ApiAnswer:
+        """Over a line of its own; after a 401 once more, if there are credentials that were not refused yet."""
+        credentials = self.connection.credentials
+        identity = await credentials.identity()
+        answer = await self._lean.ask(request, identity)
+        if answer.status == _UNAUTHORIZED:
+            credentials.refused()
+            fresh = await credentials.identity()
+            if fresh != identity:
+                answer = await self._lean.ask(request, fresh)
+        return answer
 
     async def request(
         self,
@@ -176,7 +195,7 @@ class ApiClient:
             data=request.body,
             headers=self._headers_of(authorization, "" if request.body is None else request.content_type),
             timeout=limit,
-            ssl=self._context(certificate),
+            ssl=self._contexts.of(certificate) or True,
             server_hostname=self.connection.trust.server_name,
             proxy=self.connection.proxy,
             allow_redirects=False,
@@ -201,40 +220,12 @@ class ApiClient:
         """
         if self._session is None:
             connector = aiohttp.TCPConnector(
-                limit=0, ttl_dns_cache=60, keepalive_timeout=60, socket_factory=_watched_socket
+                limit=0, ttl_dns_cache=60, keepalive_timeout=60, socket_factory=watched_socket
             )
             self._session = aiohttp.ClientSession(
                 connector=connector, cookie_jar=aiohttp.DummyCookieJar(), read_bufsize=CHUNK
             )
         return self._session
-
-    def _context(self, certificate: Certificate | None) -> ssl.SSLContext | bool:
-        if not self.connection.server.startswith("https"):
-            return True
-        context = self._contexts.get(certificate)
-        if context is None:
-            self._contexts.clear()  # a new certificate replaces the old one
-            try:
-                context = self._contexts[certificate] = ssl_context(self.connection.trust, certificate)
-            except InputError as error:
-                raise NoAnswerError(str(error)) from None
-        return context
-
-
-def _watched_socket(address: Any) -> socket.socket:
-    """One whose other end is asked for a sign of life: a connection that is only half there must not look idle."""
-    family, kind, protocol, _, _ = address
-    made = socket.socket(family=family, type=kind, proto=protocol)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in (
-        ("TCP_KEEPIDLE", 15),
-        ("TCP_KEEPINTVL", 5),
-        ("TCP_KEEPCNT", 3),
-        ("TCP_USER_TIMEOUT", UNACKNOWLEDGED),
-    ):
-        if hasattr(socket, name):
-            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-    return made
 
 
 async def _read(answer: aiohttp.ClientResponse, path: str) -> ApiAnswer:

@@ -13,7 +13,7 @@ import tempfile
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from fairway.errors import InputError
+from fairway.errors import InputError, NoAnswerError
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +101,28 @@ def ssl_context(trust: Trust, certificate: Certificate | None) -> ssl.SSLContext
             except (ssl.SSLError, ValueError) as error:
                 raise InputError(f"client-certificate: not a certificate with its key in PEM: {error}") from None
     return context
+
+
+class TlsContexts:
+    """How connections are encrypted, for the certificate that was used last: making one costs some reading."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._trust = connection.trust
+        self._encrypts = connection.server.startswith("https")
+        self._made: dict[Certificate | None, ssl.SSLContext] = {}
+
+    def of(self, certificate: Certificate | None) -> ssl.SSLContext | None:
+        """None where the server is reached in the clear; NoAnswerError where the certificate cannot be used."""
+        if not self._encrypts:
+            return None
+        context = self._made.get(certificate)
+        if context is None:
+            self._made.clear()  # a new certificate replaces the old one
+            try:
+                context = self._made[certificate] = ssl_context(self._trust, certificate)
+            except InputError as error:
+                raise NoAnswerError(str(error)) from None
+        return context
 
 
 def _text(pem: bytes | None) -> str | None:
