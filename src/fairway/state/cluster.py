@@ -165,7 +165,7 @@ class ClusterState(ClusterTables):
 
     def forget_intake(self) -> None:
         """Forget what reading objects leaves behind for the next that are alike."""
-        self._shaper.requests.clear()
+        self._shaper.forget()
         self._names.forget()
         self._pods.forget_traits()
 

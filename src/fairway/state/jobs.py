@@ -138,6 +138,7 @@ class Task:
         "priority",
         "record",
         "shape",
+        "source",
         "started",
         "state",
         "traits",
@@ -153,8 +154,11 @@ class Task:
         created: Micros | None,
         traits: Traits,
         labels: dict[str, str],
+        source: Pod,
     ) -> None:
         self.key = key
+        self.source = source
+        """The pod as it was read last."""
         self.job = job
         self.shape = shape
         self.priority = priority

@@ -118,7 +118,10 @@ def queue_named(meta: ObjectMeta) -> str:
 
 
 def pod_hints(pod: Pod) -> PodHints:
-    queue = queue_named(pod.metadata)
+    meta = pod.metadata
+    if not meta.labels and not meta.annotations and not meta.owner_references:
+        return NO_HINTS
+    queue = queue_named(meta)
     text = names.noted(pod.metadata, names.MIN_AVAILABLE)
     minimum = 1 if text is None else names.parse_count(text) or 1
     owner = next((owner for owner in pod.metadata.owner_references if owner.controller), None)

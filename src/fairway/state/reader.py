@@ -102,6 +102,8 @@ _PHASES = {
     "Failed": TaskState.FAILED,
 }
 _PLAIN = Traits()
+_WITH_PRIORITY = Traits(explicit_priority=True)
+"""Of most pods of a server: it writes their priority on them."""
 
 
 def key_of(pod: Pod) -> str:
@@ -142,26 +144,34 @@ def observed_state(pod: Pod) -> TaskState | None:
     return TaskState.GATED if pod.spec.scheduling_gates else TaskState.PENDING
 
 
+class ReadRequest(NamedTuple):
+    vector: Vector
+    best_effort: bool
+    """Whether the pod asks for nothing but its slot."""
+    is_whole: bool
+    """Whether nothing that it names was left out."""
+
+
 class RequestReader:
     """Request vectors, with one `pods` each. Pods of like requests share one vector."""
 
     def __init__(self, names: ResourceNames) -> None:
         self._names = names
-        self._known: dict[Resource, tuple[Vector, bool]] = {}
+        self._known: dict[Resource, ReadRequest] = {}
 
     def clear(self) -> None:
         """Forget the vectors: dimensions may have been freed."""
         self._known.clear()
 
-    def of(self, namespace: str, spec: PodSpec) -> tuple[Vector, bool]:
-        """The vector, and whether the pod is BestEffort (asks for nothing but its slot)."""
+    def of(self, namespace: str, spec: PodSpec) -> ReadRequest:
         request = pod_request(spec)
         known = self._known.get(request)
         if known is None:
             amounts = {name: min(amount, MAX_REQUEST) for name, amount in request.amounts.items()}
             vector = self._names.vector(namespace, Resource.of({**amounts, "pods": 1}), on_node=bool(spec.node_name))
-            known = (vector, request.is_empty())
-            if len(vector) == 1 + sum(amount > 0 for name, amount in amounts.items() if name != "pods"):
+            whole = len(vector) == 1 + sum(amount > 0 for name, amount in amounts.items() if name != "pods")
+            known = ReadRequest(vector, request.is_empty(), whole)
+            if whole:
                 self._known[request] = known  # not where names were left out: a pod that waits may not do without
         return known
 
@@ -177,8 +187,8 @@ class TraitReader:
 
     def of(self, pod: Pod) -> Traits:
         notes, spec = names.notes(pod.metadata), pod.spec
-        if notes.keys().isdisjoint(_TRAIT_NOTES) and _is_plain(spec):
-            return _PLAIN
+        if _is_plain(spec) and (not notes or notes.keys().isdisjoint(_TRAIT_NOTES)):
+            return _PLAIN if spec.priority is None else _WITH_PRIORITY
         cooldown = notes.get(names.COOLDOWN)
         runtime = _runtime(notes.get(names.EXPECTED_RUNTIME), spec.active_deadline_seconds)
         traits = Traits(
@@ -193,6 +203,8 @@ class TraitReader:
         )
         if traits == _PLAIN:
             return _PLAIN
+        if traits == _WITH_PRIORITY:
+            return _WITH_PRIORITY
         return self._known.setdefault(traits, traits)
 
 
@@ -203,10 +215,9 @@ _TRAIT_NOTES = frozenset(
 
 
 def _is_plain(spec: PodSpec) -> bool:
-    """Whether the spec says nothing of how the pod may be treated, as most."""
+    """Whether the spec says nothing of how the pod may be treated but its priority, as most."""
     return (
-        spec.priority is None
-        and not spec.priority_class_name
+        not spec.priority_class_name
         and spec.active_deadline_seconds is None
         and spec.preemption_policy != "Never"
     )

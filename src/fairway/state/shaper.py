@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from fairway.api.affinity import Affinity, NodeAffinity, PodAffinity
-from fairway.api.pods import Pod, occupied
+from fairway.api.pods import Pod, PodSpec, occupied
 from fairway.resources.algebra import Resource
 from fairway.resources.columns import Vector
 from fairway.state.device_requests import DeviceFacts, device_requests_of
@@ -28,6 +28,11 @@ from fairway.state.volumes import NO_VOLUMES, VolumeRequests, Volumes
 NewMatches = list[tuple[int, Task]]
 """Tasks that a new term matches, which they do not know yet."""
 
+
+_Likeness = tuple[int, int, int, int, int, int, bool]
+
+MAX_DRAFTS = 1024
+"""Specs whose drafts are remembered."""
 
 NO_TERM = -1
 """Where a rule's term has no number yet."""
@@ -70,6 +75,8 @@ class Shaper:
         self._names = names
         self.requests = RequestReader(names)
         self._shapes: dict[ShapeKey, Shape] = {}
+        self._drafts: dict[_Likeness, tuple[PodSpec, ShapeDraft]] = {}
+        """Of specs that were read. Each is held, so that no other object can take the identity of one of its parts."""
         nothing = ShapeKey((), True, (), b"", (), (), NO_RULES, (), b"", None)
         self.blank = Shape(nothing, None, NO_VOLUMES)
 
@@ -85,7 +92,13 @@ class Shaper:
     def draft(self, pod: Pod) -> ShapeDraft:
         """All that a pod says of its shape, read and not yet counted anywhere. What a pod can make fail fails here."""
         spec = pod.spec
-        vector, best_effort = self.requests.of(pod.metadata.namespace, occupied(pod))
+        asked = occupied(pod)
+        likeness = _likeness(spec) if asked is spec else None
+        if likeness is not None:
+            known = self._drafts.get(likeness)
+            if known is not None:
+                return known[1]
+        vector, best_effort, is_whole = self.requests.of(pod.metadata.namespace, asked)
         rules = None
         if spec.affinity is not None or spec.topology_spread_constraints:
             rules = _rules(pod)
@@ -103,7 +116,17 @@ class Shaper:
             volumes.key,
             device_requests_of(pod, self._devices.is_allocated),
         )
-        return ShapeDraft(key, rules, affinity, volumes)
+        draft = ShapeDraft(key, rules, affinity, volumes)
+        if likeness is not None and is_whole and key.devices is None:
+            if len(self._drafts) >= MAX_DRAFTS:
+                self._drafts.clear()
+            self._drafts[likeness] = (spec, draft)
+        return draft
+
+    def forget(self) -> None:
+        """Forget what was read of specs: dimensions may have been freed."""
+        self.requests.clear()
+        self._drafts.clear()
 
     def shape(self, draft: ShapeDraft, namespace: str, labels: Mapping[str, str]) -> tuple[Shape, NewMatches]:
         """The shape of a pod, held once for it; and which tasks must be told of new terms."""
@@ -161,6 +184,23 @@ class Shaper:
         term_id, tasks = self._terms.intern(term)
         new_matches.extend((term_id, task) for task in tasks)
         return term_id
+
+
+def _likeness(spec: PodSpec) -> _Likeness | None:
+    """Equal for specs that have all parts of a shape in common, the very same objects: pods of one template, wherever
+    they are. None where a shape has parts that are not in the spec alone.
+    """
+    if spec.volumes or spec.resource_claims or spec.affinity is not None or spec.topology_spread_constraints:
+        return None
+    return (
+        id(spec.containers),
+        id(spec.init_containers),
+        id(spec.tolerations),
+        id(spec.node_selector),
+        id(spec.overhead),
+        id(spec.resources),
+        spec.host_network,
+    )
 
 
 def _rules(pod: Pod) -> RulesDraft:

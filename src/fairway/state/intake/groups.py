@@ -40,9 +40,11 @@ class GroupIntake:
 
     def count_hints(self, job: Job, hints: PodHints, by: int) -> None:
         """A pod came (by 1) or went (by -1) with hints for its job."""
-        count = job.hints.get(hints, 0) + by
-        if count:
-            job.hints[hints] = count
+        before = job.hints.get(hints, 0)
+        if before + by:
+            job.hints[hints] = before + by
+            if before:
+                return  # others say the same: nothing new is said
         else:
             del job.hints[hints]
         self.choose_queue(job)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fairway.api.pods import Pod
+from msgspec.structs import replace
+
+from fairway.api.meta import ObjectMeta
+from fairway.api.pods import Pod, PodStatus
 from fairway.clock import Micros, from_datetime
 from fairway.state import reader
 from fairway.state.annotations import USER, kept
@@ -20,6 +23,9 @@ from fairway.state.volumes import claims_of
 
 _NO_LABELS: dict[str, str] = {}
 """One for all pods without labels."""
+
+_IN_PLACE = frozenset({TaskState.PENDING, TaskState.BOUND, TaskState.RUNNING, TaskState.UNKNOWN})
+"""States between which a pod can go with nothing else about it changed."""
 
 
 class PodIntake:
@@ -41,6 +47,10 @@ class PodIntake:
         """What can be wrong with a pod is found while it is drafted, before anything is changed."""
         key, nodes = reader.key_of(pod), self._state.nodes
         state = reader.observed_state(pod)
+        known = self._state.tasks.get(key)
+        if known is not None and state in _IN_PLACE and _moved_only(known, pod):
+            self._move(known, pod, state)
+            return
         draft = self._shaper.draft(pod)
         self._forget(key)
         if self._is_foreign(pod):
@@ -67,6 +77,17 @@ class PodIntake:
         self._note_volumes(key, pod)
         if pod.spec.resource_claims and state is TaskState.PENDING:
             self._with_claims[key] = pod
+
+    def _move(self, task: Task, pod: Pod, state: TaskState) -> None:
+        """A pod got its node, or started there: it is counted out of where it was and into where it is. That is by far
+        the most frequent change, and reading the pod again would find nothing else.
+        """
+        self._ledger.leave(task)
+        started = pod.status.start_time
+        task.started = None if started is None else from_datetime(started)
+        task.source = pod
+        node = pod.spec.node_name
+        self._ledger.enter(task, state, self._state.nodes.row(node) if node else NOWHERE)
 
     def _learn(self, job: str, pod: Pod) -> None:
         """A pod has succeeded: how long it ran tells how long others of its user and name will."""
@@ -107,6 +128,7 @@ class PodIntake:
             created=created,
             traits=traits,
             labels=pod.metadata.labels or _NO_LABELS,
+            source=pod,
         )
         started = pod.status.start_time
         task.started = None if started is None else from_datetime(started)
@@ -180,6 +202,7 @@ class PodIntake:
             created=None,
             traits=self._traits.of(pod),
             labels=pod.metadata.labels,
+            source=pod,
         )
         self._state.foreign[key] = task
         task.record = device_record(pod.metadata.annotations)
@@ -277,3 +300,29 @@ class PodIntake:
             self._ledger.mark(task.job)
         for job in self._state.groups.values():
             self._ledger.mark(job)
+
+
+def _moved_only(task: Task, pod: Pod) -> bool:
+    """Whether a pod differs from the one that was read last in its node, its phase and what is said of it at most."""
+    before = task.source
+    spec, known = pod.spec, before.spec
+    return (
+        task.state in _IN_PLACE
+        and not spec.volumes
+        and not spec.resource_claims
+        and not task.job.reservations
+        and _says_nothing_else(pod.status)
+        and _says_nothing_else(before.status)
+        and (spec is known or spec == replace(known, node_name=spec.node_name))
+        and _same_metadata(pod.metadata, before.metadata)
+    )
+
+
+def _says_nothing_else(status: PodStatus) -> bool:
+    """Whether a status says nothing of nominations, and nothing of what containers were given."""
+    return not (status.nominated_node_name or status.container_statuses or status.init_container_statuses)
+
+
+def _same_metadata(meta: ObjectMeta, known: ObjectMeta) -> bool:
+    """Versions apart."""
+    return meta is known or replace(meta, resource_version=known.resource_version) == known
