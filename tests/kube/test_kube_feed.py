@@ -76,6 +76,33 @@ def test_events_come_in_their_order_and_a_deletion_may_have_a_key_only() -> None
     assert store.names() == set()
 
 
+def part(kind: Kind, *items: ApiObject) -> Delivery:
+    return Delivery(kind, kind.api_versions[0], items, is_part=True)
+
+
+def test_K3_what_has_come_of_the_last_list_counts_before_its_end_and_completes_nothing() -> None:
+    store, done = Told(), list[bool]()
+    feed = Feed([NODE, POD], store, store, lambda: done.append(True))
+    feed.take(part(POD, seen(pod("early"), 1)))
+    assert store.names() == set()
+    feed.take(Delivery(NODE, "v1", [seen(node("n1"), 1)], is_list=True))
+    feed.take(part(POD, seen(pod("p"), 2), seen(pod("went"), 3)))
+    assert store.names() == {"n1", "p", "went"}
+    assert not done
+    feed.take(Delivery(POD, "v1", [seen(pod("early"), 1), seen(pod("p"), 2)], is_list=True))
+    assert store.names() == {"n1", "early", "p"}
+    assert done == [True]
+
+
+def test_K1_a_part_of_a_later_list_waits_for_the_whole() -> None:
+    store = Told()
+    feed = Feed([NODE, POD], store, store)
+    for kind in (NODE, POD):
+        feed.take(Delivery(kind, "v1", [], is_list=True))
+    feed.take(part(POD, seen(pod("p"), 2)))
+    assert store.names() == set()
+
+
 def test_K3_all_kinds_are_awaited_and_those_that_are_not_installed_are_not() -> None:
     store, done = Told(), list[bool]()
     feed = Feed([NODE, POD, VOLCANO], store, store, lambda: done.append(True))

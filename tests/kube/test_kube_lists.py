@@ -63,7 +63,11 @@ class Silent:
 
 
 def deliveries(*bodies: list[bytes]) -> list[tuple[bool, list[str]]]:
-    """Whether each is a list, and the names in it; of what is gone with a minus."""
+    """Whether each is a list, and the names in it; of what is gone with a minus. Parts of lists are left out."""
+    return [(one.is_list, [_name(item) for item in one.items]) for one in delivered(*bodies) if not one.is_part]
+
+
+def delivered(*bodies: list[bytes]) -> list[Delivery]:
     found: list[Delivery] = []
 
     async def story() -> None:
@@ -78,7 +82,7 @@ def deliveries(*bodies: list[bytes]) -> list[tuple[bool, list[str]]]:
             await task
 
     asyncio.run(story())
-    return [(one.is_list, [_name(item) for item in one.items]) for one in found]
+    return found
 
 
 def _name(item: Any) -> str:
@@ -88,6 +92,12 @@ def _name(item: Any) -> str:
 def test_a_list_is_told_as_a_whole_and_then_each_change() -> None:
     first = [line("ADDED", "a"), line("ADDED", "b"), END, line("ADDED", "c", 10)]
     assert deliveries(first) == [(True, ["a", "b"]), (False, ["c"])]
+
+
+def test_what_has_come_of_a_list_is_told_before_it_ends() -> None:
+    bodies = [line("ADDED", "a"), line("ADDED", "b")], [line("ADDED", "b", 2), END, line("ADDED", "c", 10)]
+    parts = [[_name(item) for item in one.items] for one in delivered(*bodies) if one.is_part]
+    assert parts == [["a"], ["b"], ["b"]]
 
 
 def test_a_list_that_breaks_off_is_made_again_and_what_went_meanwhile_is_not_in_it() -> None:

@@ -61,7 +61,9 @@ class Feed:
 
     def take(self, delivery: Delivery) -> None:
         kind = delivery.kind
-        if kind in self._sources:
+        if delivery.is_part:
+            self._take_part(delivery)
+        elif kind in self._sources:
             self._take_shared(delivery)
         elif delivery.is_list:
             self._sink.listed(kind.name, [item for item in delivery.items if not isinstance(item, Gone)])
@@ -75,6 +77,15 @@ class Feed:
             self._awaited.discard(kind)
             if not self._awaited:
                 self._on_complete()
+
+    def _take_part(self, delivery: Delivery) -> None:
+        """While the last kind is still being listed, pods nearly always, the loop takes in what has come of it: else it
+        would be idle until then, and behind after. Before that it waits: what pods rest on is read first.
+        """
+        if self._awaited == {delivery.kind} and delivery.kind not in self._sources:
+            for item in delivery.items:
+                if not isinstance(item, Gone):
+                    self._sink.seen(item)
 
     def _gone(self, item: Gone) -> None:
         last = item.last

@@ -6,7 +6,8 @@
          +--(404)------------------------ +
 
 The list comes by streaming where the server can do that (the initial events of a watch), else in pages. What is
-delivered of a list is all of it at once: the other side takes the difference to what it knows.
+delivered of a list is all of it at once: the other side takes the difference to what it knows. What has come of a list
+so far is delivered too, so that the other side may begin with it.
 """
 
 from __future__ import annotations
@@ -58,6 +59,8 @@ class Delivery(NamedTuple):
     items: Sequence[ApiObject | Gone]
     is_list: bool = False
     """All objects of the kind that there are; else what changed, in order."""
+    is_part: bool = False
+    """Some objects of a list that has not ended yet, and will have them again."""
 
 
 class ReadObserver(Protocol):
@@ -214,26 +217,32 @@ class Reflector:
             raise
 
     async def _read(self, chunks: AsyncIterator[list[bytes]]) -> None:
+        assert self._served is not None
         initial = _Initial(time.monotonic()) if not self._version else None
         async for lines in chunks:
             items: list[ApiObject | Gone] = []
+            in_list = initial is not None
             for line in lines:
                 event = self._event(line)
                 if event.type == BOOKMARK:
                     if event.ends_list and initial is not None:
                         self._listed(list(initial.things.values()), event.version, initial.begin)
-                        initial = None
+                        initial, items, in_list = None, [], False
                     if initial is None:
                         self._version = event.version
                 elif initial is not None:
-                    initial.take(event, self._kept(event))
+                    kept = self._kept(event)
+                    initial.take(event, kept)
+                    if kept is not None:
+                        items.append(kept)
                 else:
                     self._version = event.version or self._version
                     item = self._item(event)
                     if item is not None:
                         items.append(item)
-            if items:
-                assert self._served is not None
+            if items and in_list:
+                self._deliver(Delivery(self._kind, self._served.api_version, items, is_part=True))
+            elif items:
                 self._backoff.reset()
                 self._deliver(Delivery(self._kind, self._served.api_version, items))
 

@@ -216,11 +216,7 @@ _TRAIT_NOTES = frozenset(
 
 def _is_plain(spec: PodSpec) -> bool:
     """Whether the spec says nothing of how the pod may be treated but its priority, as most."""
-    return (
-        not spec.priority_class_name
-        and spec.active_deadline_seconds is None
-        and spec.preemption_policy != "Never"
-    )
+    return not spec.priority_class_name and spec.active_deadline_seconds is None and spec.preemption_policy != "Never"
 
 
 class StatedRuntime(NamedTuple):
