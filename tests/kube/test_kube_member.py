@@ -14,10 +14,10 @@ from fairway.app.live.logs import RunLog
 from fairway.app.live.reporting import HubReporter
 from fairway.app.live.settings import read_settings
 from fairway.clock import SECOND
+from fairway.drive.member import PlacementPods, report
 from fairway.errors import InputError
 from fairway.fleet.names import FREE, SHAPES, USAGE, WAITS
 from fairway.kube.exchange import NO_ANSWER, ApiAnswer, ApiRequest
-from fairway.kube.hub.member import PlacementPods, report
 from fairway.state.cluster import ClusterState, Deleted, Upserted
 from support.objects import node, pod, queue
 

@@ -1,26 +1,45 @@
-"""`fairway diff`: the same jobs under two policies, side by side."""
+"""`fairway diff`: the same jobs under two policies, or two scenarios, side by side."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from fairway.cli.output import console, echo, output_option, print_structured
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from fairway.api.policy import Policy
+    from fairway.sim.scenario import Scenario
+
+
+class DiffSide(NamedTuple):
+    """One of the two that are compared."""
+
+    path: Path
+    text: str
+    scenario: Scenario
+    policy_name: str
+    policy: Policy
 
 
 @click.command(
     epilog="""\b
 Examples:
   fairway diff day.yaml --policy now.yaml --policy candidate.yaml
-  fairway diff day.yaml --policy default --policy b.yaml --seeds 10 --out out/"""
+  fairway diff day.yaml --policy default --policy b.yaml --seeds 10 --out out/
+  fairway diff fleet.yaml one-more-cluster.yaml"""
 )
 @click.argument("scenario", metavar="SCENARIO")
+@click.argument("other", metavar="[OTHER]", required=False)
 @click.option(
     "--policy",
     "policies",
     multiple=True,
-    required=True,
     metavar="FILE",
-    help="A policy file, or `default` for the built-in one. Give two.",
+    help="A policy file, or `default` for the built-in one. Give two; with OTHER at most one, for both.",
 )
 @click.option(
     "--seeds",
@@ -35,6 +54,7 @@ Examples:
 )
 def command(
     scenario: str,
+    other: str | None,
     policies: tuple[str, ...],
     seeds: int | None,
     folder: str | None,
@@ -43,14 +63,15 @@ def command(
 ) -> None:
     """Run SCENARIO under two policies and print what gains, what loses and by how much.
 
+    With OTHER the second run is of that scenario: the same jobs with another cluster in the fleet, or with other
+    placements.
+
     Where the scenario is random, both run on the same several seeds, and a change that the spread over the
     seeds can explain is not called better or worse.
     """
-    from pathlib import Path
-
     import msgspec
 
-    from fairway.cli.inputs import folder_to_write, read_policy
+    from fairway.cli.inputs import folder_to_write
     from fairway.cli.simulate import origin
     from fairway.sim.parallel import RunTask, run_all, run_with_waits
     from fairway.sim.policies import policy_text
@@ -58,21 +79,24 @@ def command(
     from fairway.sim.report.comparison import comparison_html, comparison_tables
     from fairway.sim.report.files import OutputFiles
     from fairway.sim.report.page import page
-    from fairway.sim.scenario import load_scenario
 
-    if len(policies) != 2:
-        raise click.UsageError(f"{len(policies)} policies are given, expected two: --policy A --policy B")
-    path = Path(scenario)
-    loaded = load_scenario(path)
-    count = seeds or (5 if loaded.is_random else 1)
-    chosen_policies = [read_policy(None if name == "default" else name) for name in policies]
-    texts = [(name, policy_text(policy)) for name, policy in zip(policies, chosen_policies, strict=True)]
-    text = path.read_text(encoding="utf-8-sig")
+    sides = _sides(scenario, other, policies)
+    loaded = sides[0].scenario
+    count = seeds or (5 if any(side.scenario.is_random for side in sides) else 1)
     chosen = [loaded.file.seed + index for index in range(count)]
     target = None if folder is None else folder_to_write(folder)
-    tasks = [RunTask(str(path.absolute()), text, name, policy, seed) for name, policy in texts for seed in chosen]
+    tasks = [
+        RunTask(str(side.path.absolute()), side.text, side.policy_name, policy_text(side.policy), seed)
+        for side in sides
+        for seed in chosen
+    ]
     runs = list(run_all(tasks, run_with_waits, workers=workers))
     reports, waits = [run.report for run in runs], [run.waits for run in runs]
+    if other is not None:
+        reports = [
+            msgspec.structs.replace(report, policy=sides[index // count].path.name)
+            for index, report in enumerate(reports)
+        ]
     comparison = compare(reports[:count], reports[count:], (waits[:count], waits[count:]))
     if output != "table":
         print_structured(comparison, output)
@@ -84,7 +108,32 @@ def command(
         with OutputFiles(target) as files:
             files.write("diff.json", msgspec.json.format(msgspec.json.encode(comparison), indent=1) + b"\n")
             given = [*(("--policy", name) for name in policies), ("--seeds", seeds), ("--out", folder)]
-            made_by = origin("diff", scenario, given, chosen_policies)
+            made_by = origin("diff", [scenario, *([other] if other else [])], given, [side.policy for side in sides])
             html = page([reports[0], reports[count]], comparison_html(comparison), made_by)
             files.write("diff.html", html.encode())
         echo(f"Written: {target / 'diff.json'}, {target / 'diff.html'}", err=True)
+
+
+def _sides(scenario: str, other: str | None, policies: tuple[str, ...]) -> list[DiffSide]:
+    if other is None and len(policies) != 2:
+        what = "expected two: --policy A --policy B, or a second scenario"
+        raise click.UsageError(f"{len(policies)} policies are given, {what}")
+    if other is not None and len(policies) > 1:
+        raise click.UsageError(f"two scenarios and {len(policies)} policies are given, expected at most one policy")
+    if other is None:
+        return [_side(scenario, name) for name in policies]
+    return [_side(name, policies[0] if policies else None) for name in (scenario, other)]
+
+
+def _side(scenario: str, given: str | None) -> DiffSide:
+    """`given` is a policy; None: the scenario's own."""
+    from pathlib import Path
+
+    from fairway.cli.inputs import read_policy
+    from fairway.cli.simulate import read_policy as policy_of
+    from fairway.sim.scenario import load_scenario
+
+    path = Path(scenario)
+    loaded = load_scenario(path)
+    policy = policy_of(loaded, None) if given is None else read_policy(None if given == "default" else given)
+    return DiffSide(path, path.read_text(encoding="utf-8-sig"), loaded, given or policy.source, policy)

@@ -83,7 +83,7 @@ def _print_end(
             from fairway.sim.report.write import write_report
 
             given = {"--policy": policy_file, "--out": folder}
-            write_report(files, result.report, result.speed, origin("sandbox", "--once", given.items(), [policy]))
+            write_report(files, result.report, result.speed, origin("sandbox", ["--once"], given.items(), [policy]))
     print_report(result)
     if files is not None:
         echo(f"Written: {', '.join(map(str, files.paths))}", err=True)

@@ -13,6 +13,7 @@ from fairway.cli.output import console, echo, output_option, print_json, print_s
 
 if TYPE_CHECKING:
     from fairway.api.policy import Policy
+    from fairway.drive.loop import Listener
     from fairway.sim.report.files import OutputFiles
     from fairway.sim.report.page import Origin
     from fairway.sim.run import Progress, RunResult
@@ -84,7 +85,7 @@ def command(
             from fairway.sim.report.write import write_report
 
             given = {"--policy": policy_file, "--seed": seed, "--estimate": estimate, "--out": folder}
-            write_report(files, result.report, result.speed, origin("simulate", scenario, given.items(), [policy]))
+            write_report(files, result.report, result.speed, origin("simulate", [scenario], given.items(), [policy]))
     if output == "table":
         print_report(result)
     elif output == "json":
@@ -104,7 +105,9 @@ def command(
         raise CheckFailed("\n".join([*lines, f"{len(lines)} of {len(loaded.assertions)} assertions failed"]))
 
 
-def origin(command: str, scenario: str, given: Iterable[tuple[str, object]], policies: Sequence[Policy]) -> Origin:
+def origin(
+    command: str, scenarios: Sequence[str], given: Iterable[tuple[str, object]], policies: Sequence[Policy]
+) -> Origin:
     """The command as a page tells it, with the policies that were used."""
     import shlex
 
@@ -113,7 +116,7 @@ def origin(command: str, scenario: str, given: Iterable[tuple[str, object]], pol
 
     options = [str(word) for name, value in given if value is not None for word in (name, value)]
     texts = [(policy.source, policy_text(policy)) for policy in policies]
-    return Origin(shlex.join(["fairway", command, scenario, *options]), texts)
+    return Origin(shlex.join(["fairway", command, *scenarios, *options]), texts)
 
 
 def with_estimate(scenario: Scenario, given: str | None) -> Scenario:
@@ -153,28 +156,37 @@ def run(
     paranoid: bool = False,
 ) -> RunResult:
     from fairway.sim.report.write import JobsFile
-    from fairway.sim.run import Simulation
+    from fairway.sim.simulations import simulation_of
 
     with ExitStack() as stack:
         jobs = None if files is None else JobsFile(files, scenario.start)
-        recorder = None
-        if record is not None:
-            from fairway.app.recordings import recording_to
-
-            recorder = stack.enter_context(recording_to(inputs.folder_to_write(record), policy))
         with inputs.naming_skip_invalid() as options:
-            simulation = Simulation(
+            simulation = simulation_of(
                 scenario,
                 policy,
                 seed=seed,
                 strict=strict,
                 skip_invalid=options.skip_invalid,
                 on_finish=jobs,
-                recorder=recorder,
+                recorder_of=None if record is None else _logs(stack, record, policy),
             )
-        inputs.report_set_aside(simulation.invalid, simulation.set_aside)
-        simulation.scheduler.paranoid = paranoid
+        inputs.report_set_aside(simulation.inputs.invalid, simulation.inputs.set_aside)
+        for one in simulation.clusters:
+            one.scheduler.paranoid = paranoid
         return simulation.run(stack.enter_context(progress_bar()))
+
+
+def _logs(stack: ExitStack, folder: str, policy: Policy) -> Callable[[str], Listener]:
+    """The log of a cluster's cycles: in the folder itself, or in one of the cluster's name for a cluster of a fleet."""
+    from pathlib import Path
+
+    from fairway.app.recordings import recording_to
+
+    def made(cluster: str) -> Listener:
+        target = str(Path(folder) / cluster) if cluster else folder
+        return stack.enter_context(recording_to(inputs.folder_to_write(target), policy))
+
+    return made
 
 
 def print_report(result: RunResult) -> None:

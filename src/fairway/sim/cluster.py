@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from random import Random
 
+from msgspec.structs import replace
+
 from fairway.api import kinds
 from fairway.api.devices import ResourceClaim
 from fairway.api.kinds import ApiObject, ObjectKey
@@ -183,6 +185,20 @@ class VirtualCluster:
             self.write(pod.pod)
         self._recorder.submitted(self.loop.now, job.facts())
         return True
+
+    def take_back(self, job: SimJob) -> None:
+        """A job of which no pod has a node goes, as if it had never come; it can come again."""
+        for pod in job.pods:
+            pod.epoch += 1
+            if pod.pod.spec.resource_claims:
+                self._release_claims(pod)
+            del self.pods[pod.key]
+            self.erase(pod.pod)
+            pod.pod = objects.recreated(pod.pod, self.loop.now)
+        if job.group is not None:
+            self.erase(job.group)
+            job.group = replace(job.group, metadata=replace(job.group.metadata, uid=""))
+        del self.jobs[job.key]
 
     def _bind(self, places: list[tuple[SimPod, Bind]]) -> None:
         """Pods of one job get their nodes, and what else their bindings say; they run when the delay is over."""

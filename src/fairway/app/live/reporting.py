@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 from fairway.app.live.logs import RunLog
 from fairway.clock import SECOND, Clock, Micros, format_rfc3339
+from fairway.drive.member import MemberReport
 from fairway.fleet.names import REPORTED_AT, REPORTED_UNTIL
 from fairway.kube.client import ApiClient
 from fairway.kube.exchange import MERGE_PATCH, ApiAnswer, ApiRequest, encoded, explained
-from fairway.kube.hub.member import MemberReport
 from fairway.kube.paths import object_path
 
 CLUSTERS = "cluster.open-cluster-management.io/v1"

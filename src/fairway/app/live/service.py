@@ -28,6 +28,7 @@ from fairway.app.live.status_timer import StatusTimer
 from fairway.clock import SECOND, wall_clock
 from fairway.drive.change import Change, Evict
 from fairway.drive.loop import Rhythm, SchedulerLoop
+from fairway.drive.member import PlacementPods, report
 from fairway.kube.budgets import hold_budgets, withdrawals
 from fairway.kube.claim_guard import ClaimGuard
 from fairway.kube.client import ApiClient
@@ -38,7 +39,6 @@ from fairway.kube.events import EventWriter
 from fairway.kube.exchange import LONG_PAUSE, Ending, WriteResult
 from fairway.kube.feed import Feed
 from fairway.kube.gangs import GangGuard
-from fairway.kube.hub.member import PlacementPods, report
 from fairway.kube.outbox import Outbox
 from fairway.kube.paths import LEASES
 from fairway.kube.served import SCHEDULER_KINDS

@@ -42,6 +42,13 @@ class Distribution:
         other.count, other.total, other.largest = self.count, self.total, self.largest
         return other
 
+    def merge(self, other: Distribution) -> None:
+        """Add all values of another one."""
+        total, largest = self.total + other.total, max(self.largest, other.largest)
+        for value, weight in other._weights.items():
+            self.add(value, weight)
+        self.total, self.largest = total, largest  # exact, also where the values of the other were rounded
+
     def mean(self) -> float:
         """Of nothing: zero."""
         return self.total / self.count if self.count else 0.0

@@ -45,6 +45,13 @@ def charts_of(recorder: MetricsRecorder, timeline: NodeTimeline) -> Charts:
     )
 
 
+def usage_series(recorder: MetricsRecorder) -> tuple[list[float], dict[str, list[float]]]:
+    """When, and which part of each resource was in use, of a recorder that is closed."""
+    snapshots = _thinned(recorder.timeline.snapshots)
+    series = _Series(snapshots, recorder.sum_columns, recorder.stand_columns, recorder.start)
+    return series.times, {name: series.part(f"used/{name}", f"capacity/{name}") for name in recorder.resources}
+
+
 def _longest(reservations: Sequence[ReservationSpan]) -> list[ReservationSpan]:
     """Those that lasted longest, in order of time."""
     longest = sorted(reservations, key=lambda span: (span.start - span.end, span.start, span.job))[:MAX_SHOWN]

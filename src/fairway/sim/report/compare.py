@@ -1,4 +1,4 @@
-"""Two policies on the same jobs: which jobs gain, which lose, by how much, and how sure that is.
+"""Two policies, or two fleets, on the same jobs: which jobs gain, which lose, by how much, and how sure that is.
 
 Runs are paired by seed: both policies see the same arrivals and run times. A difference is the mean over the seeds;
 its interval is where that mean lies with a confidence of 95 % (Student's t over the paired differences).
@@ -13,6 +13,7 @@ from statistics import mean, stdev
 import msgspec
 
 from fairway.sim.metrics import SIZE_CLASSES, Metrics, WaitMetrics
+from fairway.sim.report.fleet import FleetView
 from fairway.sim.report.model import RunReport
 
 _T95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
@@ -57,6 +58,8 @@ class RunComparison(msgspec.Struct, frozen=True, rename="camel"):
     """How many there are; `gaining` has the first of them. Likewise below."""
     losing: Sequence[Difference] = ()
     losing_jobs: int = 0
+    clusters: Sequence[Difference] = ()
+    """Of fleets."""
 
 
 MOST_JOBS = 10
@@ -81,10 +84,11 @@ def compare(
         first=first[0].policy,
         second=second[0].policy,
         seeds=[report.seed for report in first],
-        overall=list(_overall(a, b)),
+        overall=list(_overall(a, b, same_size=first[0].nodes == second[0].nodes)),
         queues=_groups(a, b, lambda metrics: metrics.by_queue),
         namespaces=_groups(a, b, lambda metrics: metrics.by_namespace),
         sizes=sizes,
+        clusters=_fleets(first, second),
         gaining=gaining[:MOST_JOBS],
         gaining_jobs=len(gaining),
         losing=losing[:MOST_JOBS],
@@ -103,7 +107,8 @@ def _jobs(a: Waits, b: Waits) -> list[Difference]:
     ]
 
 
-def _overall(a: Sequence[Metrics], b: Sequence[Metrics]) -> Iterator[Difference]:
+def _overall(a: Sequence[Metrics], b: Sequence[Metrics], *, same_size: bool) -> Iterator[Difference]:
+    """Where one of them has more nodes, that more of the other is in use is no merit of it."""
     measures: list[tuple[str, str, bool | None, Callable[[Metrics], float]]] = [
         ("wait, mean", "s", True, lambda m: m.wait.mean),
         ("wait, 95 %", "s", True, lambda m: m.wait.p95),
@@ -122,9 +127,38 @@ def _overall(a: Sequence[Metrics], b: Sequence[Metrics]) -> Iterator[Difference]
     ]
     for name, unit, lower, measure in measures:
         yield _difference(name, unit, lower, [measure(m) for m in a], [measure(m) for m in b])
-    for name in a[0].utilisation:
-        uses = [[m.utilisation[name].to_last_end for m in metrics] for metrics in (a, b)]
-        yield _difference(f"{name} in use", "%", False, *uses)
+    for name in sorted({*a[0].utilisation, *b[0].utilisation}):
+        uses = [[_use(m, name) for m in metrics] for metrics in (a, b)]
+        yield _difference(f"{name} in use", "%", False if same_size else None, *uses)
+
+
+def _use(metrics: Metrics, resource: str) -> float:
+    """Nothing of what a cluster does not have is in use."""
+    found = metrics.utilisation.get(resource)
+    return 0.0 if found is None else found.to_last_end
+
+
+def _fleets(first: Sequence[RunReport], second: Sequence[RunReport]) -> list[Difference]:
+    """Of fleets: moves, jobs without a cluster, and the use of each cluster. One that only one of them has counts as
+    unused in the other.
+    """
+    a, b = ([one.fleet for one in reports if isinstance(one.fleet, FleetView)] for reports in (first, second))
+    if len(a) < len(first) or len(b) < len(second):
+        return []
+    found = [
+        _difference("moves", "", True, [float(v.moves) for v in a], [float(v.moves) for v in b]),
+        _difference("jobs without a cluster", "", True, [float(v.unplaced) for v in a], [float(v.unplaced) for v in b]),
+    ]
+    for cluster, resource in dict.fromkeys(
+        (one.name, name) for view in (a[0], b[0]) for one in view.clusters for name in one.utilisation
+    ):
+        uses = [[_cluster_use(view, cluster, resource) for view in views] for views in (a, b)]
+        found.append(_difference(f"{cluster}: {resource} in use", "%", None, *uses))
+    return found
+
+
+def _cluster_use(view: FleetView, cluster: str, resource: str) -> float:
+    return next((one.utilisation.get(resource, 0.0) for one in view.clusters if one.name == cluster), 0.0)
 
 
 def _groups(

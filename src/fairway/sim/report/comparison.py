@@ -52,6 +52,7 @@ def _parts(comparison: RunComparison) -> Iterator[tuple[str, Sequence[Difference
         ("Mean wait by size", comparison.sizes),
         ("Mean wait by queue", comparison.queues),
         ("Mean wait by namespace", comparison.namespaces),
+        ("Clusters", comparison.clusters),
     ):
         if rows:
             cut = f" (the {MAX_ROWS} that change most, of {len(rows)})" if len(rows) > MAX_ROWS else ""

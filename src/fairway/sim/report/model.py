@@ -11,6 +11,7 @@ import msgspec
 
 from fairway.sim.metrics import Metrics
 from fairway.sim.node_timeline import Bar, Outage, ReservationSpan
+from fairway.sim.report.fleet import FleetView
 
 
 class NamespaceSeries(msgspec.Struct, frozen=True, rename="camel"):
@@ -65,6 +66,8 @@ class RunReport(msgspec.Struct, frozen=True, rename="camel"):
     breaches: Sequence[str] = ()
     passed: Sequence[str] = ()
     """Assertions that hold."""
+    fleet: FleetView | msgspec.UnsetType = msgspec.UNSET
+    """Of a fleet: cluster by cluster."""
 
 
 class Speed(msgspec.Struct, frozen=True, rename="camel"):

@@ -9,6 +9,8 @@ from typing import NamedTuple
 from fairway.sim.metrics import WaitMetrics
 from fairway.sim.metrics.summary import PlannedMetrics
 from fairway.sim.report import plots, rows
+from fairway.sim.report.fleet import FleetView
+from fairway.sim.report.fleet_page import fleet_sections
 from fairway.sim.report.model import RunReport
 from fairway.sim.report.svg import clear_moment, clear_time, counted, escape, percent
 
@@ -53,7 +55,7 @@ def page(reports: Sequence[RunReport], comparison: str = "", origin: Origin | No
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<title>{escape(title)}</title><style>{style}</style></head><body><main>"
         f"<header><h1>{escape(first.scenario)}</h1>{_subtitle(first)}{_origin(origin)}</header>"
-        f"{heads}{comparison}{_waits(reports)}{sections}{_rules(first)}</main>"
+        f"{heads}{comparison}{_fleet(reports, scale)}{_waits(reports)}{sections}{_rules(first)}</main>"
         f"<div id=tip></div><script>{script}</script></body></html>\n"
     )
 
@@ -77,6 +79,17 @@ def _origin(origin: Origin | None) -> str:
         for name, text in origin.policies
     )
     return f"<p class=note>Made by <code>{escape(origin.command)}</code></p>{policies}"
+
+
+def _fleet(reports: Sequence[RunReport], scale: plots.Scale) -> str:
+    """Clusters and teams, where all reports are of fleets."""
+    views = [report.fleet for report in reports if isinstance(report.fleet, FleetView)]
+    if len(views) < len(reports):
+        return ""
+    return "".join(
+        f"<section><h2>{name}</h2><p class=note>{text}</p>{_side_by_side(reports, parts)}</section>"
+        for name, text, parts in fleet_sections(views, scale)
+    )
 
 
 def _waits(reports: Sequence[RunReport]) -> str:

@@ -11,6 +11,7 @@ from rich.table import Table
 from fairway.sim.metrics import Metrics, WaitMetrics
 from fairway.sim.metrics.summary import PlannedMetrics
 from fairway.sim.metrics.users import UserMetrics
+from fairway.sim.report.fleet import FleetView
 from fairway.sim.report.model import RunReport, Speed
 from fairway.sim.report.plots import by_size
 from fairway.sim.report.svg import clear_moment, clear_time, counted, percent
@@ -30,6 +31,11 @@ def tables(report: RunReport, speed: Speed | None = None) -> Iterator[Renderable
         if len(groups) > 1:
             yield ""
             yield _groups(name, groups)
+    if isinstance(report.fleet, FleetView):
+        yield ""
+        yield _clusters(report.fleet)
+        yield ""
+        yield _teams(report.fleet)
     if report.passed:
         yield ""
         yield f"{counted(len(report.passed), 'assertion')} held"
@@ -131,6 +137,34 @@ def _groups(name: str, groups: Mapping[str, WaitMetrics]) -> Table:
         table.add_row(group, f"{waits.jobs}", *times, f"{waits.slowdown_mean:.2f}")
     if len(shown) > MAX_ROWS:
         table.add_row(f"and {len(shown) - MAX_ROWS} more", *[""] * 6)
+    return table
+
+
+def _clusters(fleet: FleetView) -> Table:
+    table = plain_table("cluster", "nodes", "finished", "waiting", "mean wait", "longest", "moved in", "out", "in use")
+    for one in fleet.clusters[:MAX_ROWS]:
+        use = ", ".join(f"{name} {percent(part)}" for name, part in one.utilisation.items() if part)
+        times = (clear_time(seconds) for seconds in (one.mean_wait, one.longest_wait))
+        counts = (f"{one.nodes}", f"{one.finished}", f"{one.waiting}")
+        table.add_row(one.name, *counts, *times, f"{one.moved_in}", f"{one.moved_out}", use)
+    if len(fleet.clusters) > MAX_ROWS:
+        table.add_row(f"and {len(fleet.clusters) - MAX_ROWS} more", *[""] * 8)
+    if fleet.unplaced:
+        table.add_row("no cluster yet", "", "", f"{fleet.unplaced}", *[""] * 5)
+    return table
+
+
+def _teams(fleet: FleetView) -> Table:
+    """How long teams waited in all is in the table of namespaces."""
+    table = plain_table("team", "without a cluster", "longest", "moves", "jobs by cluster")
+    table.columns[4].justify = "left"
+    for team in fleet.teams[:MAX_ROWS]:
+        jobs = ", ".join(f"{name} {count}" for name, count in team.clusters.items())
+        table.add_row(
+            team.name, clear_time(team.unplaced_mean), clear_time(team.unplaced_longest), f"{team.moves}", jobs
+        )
+    if len(fleet.teams) > MAX_ROWS:
+        table.add_row(f"and {len(fleet.teams) - MAX_ROWS} more", *[""] * 4)
     return table
 
 

@@ -41,29 +41,37 @@ Templates = Sequence[tuple[Path, NodeTemplate]]
 """Node templates and where they stand in the file."""
 
 
-def check(file: ScenarioFile, nodes: Templates, joining: Templates, findings: list[Finding]) -> None:
-    """Everything that can be said of the file alone."""
-    cluster, workload = file.cluster, file.workload
+def check_cluster(file: ScenarioFile, nodes: Templates, joining: Templates, findings: list[Finding]) -> None:
+    """Everything that can be said of the file of one cluster alone."""
+    cluster = file.cluster
     _check_nodes(nodes, joining, findings)
     _check_queues(cluster.queues, findings)
     for name in cluster.namespaces:
         check_dns_label(name, ("cluster", "namespaces", name), findings)
-    for index, job in enumerate(workload.jobs):
-        _check_job(job, ("workload", "jobs", index), findings)
-    _check_same_jobs(workload.jobs, findings)
     if not cluster.manifests:
         known = {DEFAULT_QUEUE, *(queue.name for queue in cluster.queues)}
         findings += unknown_queues(file, known)
-    _check_traces(file, findings)
+    if cluster.trace is not None:
+        _try(("cluster", "trace", "format"), check_node_format, cluster.trace.format, findings)
     for index, failure in enumerate(file.failures):
         _check_failure(failure, ("failures", index), findings)
     for index, change in enumerate(file.changes):
         _check_change(change, ("changes", index), findings)
+    if not (cluster.nodes or cluster.manifests or cluster.trace):
+        findings.append((("cluster",), "no nodes, expected nodes, manifests or a trace"))
+
+
+def check_workload(file: ScenarioFile, findings: list[Finding]) -> None:
+    """And of what is requested, and when."""
+    workload = file.workload
+    for index, job in enumerate(workload.jobs):
+        _check_job(job, ("workload", "jobs", index), findings)
+    _check_same_jobs(workload.jobs, findings)
+    if workload.trace is not None:
+        _check_trace(workload.trace, findings)
     if file.timing.interval < SHORTEST_INTERVAL:
         expected = f"at least {format_span(SHORTEST_INTERVAL)} between two passes of the scheduler"
         findings.append((("timing", "interval"), f"is {format_span(file.timing.interval)}, expected {expected}"))
-    if not (cluster.nodes or cluster.manifests or cluster.trace):
-        findings.append((("cluster",), "no nodes, expected nodes, manifests or a trace"))
     if not (workload.jobs or workload.manifests or workload.trace):
         findings.append((("workload",), "no jobs, expected jobs, manifests or a trace"))
 
@@ -216,17 +224,12 @@ def _check_same_jobs(jobs: Sequence[JobTemplate], findings: list[Finding]) -> No
             findings.append((("workload", "jobs", index, "name"), text))
 
 
-def _check_traces(file: ScenarioFile, findings: list[Finding]) -> None:
-    cluster, workload = file.cluster.trace, file.workload.trace
-    if cluster is not None:
-        _try(("cluster", "trace", "format"), check_node_format, cluster.format, findings)
-    if workload is None:
-        return
+def _check_trace(trace: TraceSource, findings: list[Finding]) -> None:
     path: Path = ("workload", "trace")
-    _try((*path, "format"), check_format, workload.format, findings)
-    _check_columns(workload, path, findings)
-    if workload.namespace is not None:
-        check_dns_label(workload.namespace, (*path, "namespace"), findings)
+    _try((*path, "format"), check_format, trace.format, findings)
+    _check_columns(trace, path, findings)
+    if trace.namespace is not None:
+        check_dns_label(trace.namespace, (*path, "namespace"), findings)
 
 
 def _check_columns(trace: TraceSource, path: Path, findings: list[Finding]) -> None:

@@ -6,11 +6,12 @@ Field names are written in camelCase in the file. Spans are written `90s`, `1h30
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from fairway.api.affinity import Taint
+from fairway.api.fleet import ClusterTaint
 from fairway.api.meta import Int32, Positive
 from fairway.resources.algebra import Resource
 from fairway.sim.limits import MAX_JOBS, MAX_NODES, MAX_TASKS
@@ -173,9 +174,47 @@ class ScaledRunTimes(ScenarioPart, frozen=True):
 Estimate = Literal["requested", "user-history", "clairvoyant"] | ScaledRunTimes
 
 
+class MemberCluster(ClusterPart, frozen=True, kw_only=True):
+    """A cluster of a fleet: what it is made of, how the hub knows it, and what happens to its nodes."""
+
+    name: str
+    labels: dict[str, str] = {}
+    claims: dict[str, str] = {}
+    taints: tuple[ClusterTaint, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    changes: tuple[ClusterChange, ...] = ()
+
+
+class PlacementTemplate(ScenarioPart, frozen=True):
+    """How clusters are chosen for the jobs of some namespaces: each job gets a Placement of its own, made from this."""
+
+    name: str
+    namespaces: tuple[str, ...] = ()
+    """Of all that no other placement names, where this is not given."""
+    spec: dict[str, Any] = {}
+    """As in a Placement; it chooses one cluster for each job."""
+    annotations: dict[str, str] = {}
+    requires_free: bool = False
+    """Only clusters that report all that the job requests as free; it is reserved there until the job has started."""
+
+
+class FleetPart(ScenarioPart, frozen=True):
+    """Several clusters with placements in front of them."""
+
+    clusters: tuple[MemberCluster, ...]
+    queues: tuple[QueueTemplate, ...] = ()
+    """In every cluster, before those of its own; likewise below."""
+    namespaces: dict[str, NamespaceTemplate] = {}
+    placements: tuple[PlacementTemplate, ...] = ()
+    report: Span = Span(10_000_000)
+    """A cluster tells the hub what is free there at most so often."""
+
+
 class ScenarioFile(ScenarioPart, frozen=True):
-    cluster: ClusterPart
     workload: WorkloadPart
+    cluster: ClusterPart = ClusterPart()
+    fleet: FleetPart | None = None
+    """Instead of `cluster`."""
     name: str = ""
     policy: str | None = None
     """A policy file, relative to the scenario's folder; the built-in policy where this is not given."""

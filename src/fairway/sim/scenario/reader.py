@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fairway.api.marked_yaml import Marked, read_marked
@@ -14,6 +14,7 @@ from fairway.errors import InputError, Problem, ProblemsError
 from fairway.sim.assertions import Assertion, parse_assertion
 from fairway.sim.limits import LAST_TIME, MAX_NODES
 from fairway.sim.scenario import checks, shape
+from fairway.sim.scenario.members import check_fleet, cluster_files, in_file
 from fairway.sim.scenario.model import Nodes, NodeTemplate, ScenarioFile
 from fairway.sim.scenario.shape import Finding, path_text
 from fairway.sim.scenario.shape import Path as Place
@@ -36,6 +37,10 @@ class Scenario:
     assertions: tuple[Assertion, ...]
     root: Marked
     """The file as it was read, to say where something stands."""
+    inside: Place = ()
+    """Where the cluster stands, if this is one of a fleet."""
+    whole: ScenarioFile | None = None
+    """The file of that fleet."""
 
     @property
     def name(self) -> str:
@@ -49,14 +54,21 @@ class Scenario:
     def is_random(self) -> bool:
         """Whether another seed can make another run."""
         file = self.file
+        failures = [failure for _, one in cluster_files(file) for failure in one.failures]
         drawn = [file.timing.start_delay, *(job.run for job in file.workload.jobs)]
         drawn += [job.every for job in file.workload.jobs if job.every is not None]
         drawn += [manifest.run for manifest in file.workload.manifests if manifest.run is not None]
         return (
             any(span.is_random for span in drawn)
             or any(job.load is not None for job in file.workload.jobs)
-            or any(failure.every is not None or failure.lasts.is_random for failure in file.failures)
+            or any(failure.every is not None or failure.lasts.is_random for failure in failures)
         )
+
+    def clusters(self) -> list[Scenario]:
+        """The scenario, or that of each cluster of its fleet."""
+        if self.file.fleet is None:
+            return [self]
+        return [replace(self, file=file, inside=inside, whole=self.file) for inside, file in cluster_files(self.file)]
 
     def resolve(self, file: str) -> Path:
         """A file that the scenario names."""
@@ -64,7 +76,8 @@ class Scenario:
 
     def refused(self, findings: Sequence[Finding]) -> ProblemsError:
         """What is found wrong only when the files that it names are read, with its lines."""
-        return _refused(str(self.path), self.root, findings)
+        whole = self.whole or self.file
+        return _refused(str(self.path), self.root, [(in_file(whole, self.inside, place), t) for place, t in findings])
 
 
 def load_scenario(path: Path) -> Scenario:
@@ -95,13 +108,14 @@ def parse_scenario(text: str, path: Path) -> Scenario:
 
 
 def _checked(path: Path, file: ScenarioFile, root: Marked, findings: list[Finding]) -> Scenario:
-    nodes = _placed_templates(file.cluster.nodes, ("cluster", "nodes"), findings)
-    joining = [
-        placed
-        for index, change in enumerate(file.changes)
-        for placed in _placed_templates(change.join, ("changes", index, "join"), findings)
-    ]
-    checks.check(file, nodes, joining, findings)
+    for inside, one in cluster_files(file):
+        found = _of_cluster(one)
+        where = f" in cluster {file.fleet.clusters[int(inside[-1])].name}" if file.fleet is not None else ""
+        findings += (
+            (in_file(file, inside, place), text + (where if place[0] == "workload" else "")) for place, text in found
+        )
+    check_fleet(file, findings)
+    checks.check_workload(file, findings)
     start = 0
     try:
         start = parse_rfc3339(file.start)
@@ -111,6 +125,19 @@ def _checked(path: Path, file: ScenarioFile, root: Marked, findings: list[Findin
         findings.append((("start",), str(error)))
     assertions = tuple(_assertions(file.asserts, root, findings))
     return Scenario(path, file, start, assertions, root)
+
+
+def _of_cluster(file: ScenarioFile) -> list[Finding]:
+    """What is wrong with one cluster, and with what is requested of it."""
+    findings: list[Finding] = []
+    nodes = _placed_templates(file.cluster.nodes, ("cluster", "nodes"), findings)
+    joining = [
+        placed
+        for index, change in enumerate(file.changes)
+        for placed in _placed_templates(change.join, ("changes", index, "join"), findings)
+    ]
+    checks.check_cluster(file, nodes, joining, findings)
+    return findings
 
 
 def _assertions(texts: Sequence[str], root: Marked, findings: list[Finding]) -> Iterator[Assertion]:
@@ -134,7 +161,8 @@ def _placed_templates(nodes: Nodes, path: Place, findings: list[Finding]) -> lis
 
 
 def _refused(source: str, root: Marked, findings: Sequence[Finding]) -> ProblemsError:
-    problems = [Problem(source, _line(root, place), path_text(place), text) for place, text in findings]
+    found = dict.fromkeys(findings)  # what is common to clusters is found in each
+    problems = [Problem(source, _line(root, place), path_text(place), text) for place, text in found]
     problems.sort(key=lambda problem: problem.line)
     return ProblemsError(problems[:MAX_PROBLEMS], max(0, len(problems) - MAX_PROBLEMS))
 

@@ -53,6 +53,8 @@ def amounts(value: object, path: Path, findings: list[Finding]) -> Resource | No
 
 def _fit(value: Any, kind: inspect.Type, path: Path, findings: list[Finding]) -> object:
     match kind:
+        case inspect.AnyType():
+            return value
         case inspect.Metadata():
             return _fit(value, kind.type, path, findings)
         case inspect.StructType():

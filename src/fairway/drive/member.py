@@ -80,11 +80,19 @@ def _owner(labels: Mapping[str, str]) -> str:
 def report(state: ClusterState, pods: PlacementPods, now: Micros) -> MemberReport:
     idle = _idle(state)
     return {
-        FREE: _json(_free(state, idle)),
-        USAGE: _json(pods.usage(state)),
+        **_amounts_only(state, pods, idle),
         SHAPES: _json(_shapes(state, idle)),
         WAITS: _json(_waits(state, now)),
     }
+
+
+def amounts_report(state: ClusterState, pods: PlacementPods) -> MemberReport:
+    """The part of a report that placement counts with: what is free, and what placements use."""
+    return _amounts_only(state, pods, _idle(state))
+
+
+def _amounts_only(state: ClusterState, pods: PlacementPods, idle: Any) -> dict[str, str]:
+    return {FREE: _json(_free(state, idle)), USAGE: _json(pods.usage(state))}
 
 
 def _idle(state: ClusterState) -> Any:
