@@ -20,12 +20,12 @@ from fairway.app.sandbox.store import Store
 from fairway.app.sandbox.world import demo_scenario, demo_world
 from fairway.cli.inputs import read_policy
 from fairway.clock import SECOND
-from fairway.web.asking import Asked, RequestRefusedError, Viewer, read_query
+from fairway.web.answers import ANSWERS
+from fairway.web.asking import Asked, Viewer, read_query
 from fairway.web.contract import OPERATIONS, Operation
 from fairway.web.openapi import document
 from fairway.web.shown import ShownCluster
 from fairway.web.sources import sandbox_watch
-from fairway.web.views import Views
 
 FILE = Path(__file__).resolve().parents[1] / "frontend" / "openapi.json"
 MINUTES = 25
@@ -50,14 +50,11 @@ def demo_with(policy: Policy, minutes: int = MINUTES) -> ShownCluster:
     return ShownCluster("sandbox", "Sandbox", watch, sandbox=sandbox)
 
 
-def examples(views: Views) -> dict[str, Any]:
+def examples(shown: ShownCluster) -> dict[str, Any]:
     found = {}
     for operation in OPERATIONS:
-        if operation.example:
-            try:
-                found[operation.name] = msgspec.to_builtins(views.answer(operation.name, asked(operation)))
-            except RequestRefusedError:
-                continue
+        if operation.example and operation.name in ANSWERS:
+            found[operation.name] = msgspec.to_builtins(ANSWERS[operation.name](shown, asked(operation)))
     return found
 
 
@@ -71,7 +68,7 @@ def asked(operation: Operation) -> Asked:
 
 
 def text() -> str:
-    return json.dumps(document(examples(Views(demo_shown()))), indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(document(examples(demo_shown())), indent=1, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":

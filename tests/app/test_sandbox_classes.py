@@ -5,17 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 
 from fairway.api.kinds import ApiObject
-from fairway.app.sandbox.api import Api
 from fairway.app.sandbox.engine import Sandbox
 from fairway.errors import InputError
 from support.devices import asking, device_node, gpu, kind_class
 from support.engine import policy
 from support.sandboxes import after, made, reopened, running_for
+from support.web_pages import AskedPage
 
 POLICY = policy(devices={})
 ANY = kind_class("any", "nvidia-gpu")
@@ -28,9 +27,9 @@ def world(path: Path | str = ":memory:") -> Sandbox:
 
 
 def shown(sandbox: Sandbox) -> dict[str, Any]:
-    answer = Api(sandbox).answer("GET", "/v1/objects/resourceclass/any")
+    answer = AskedPage(sandbox).get("objects/resourceclass/any")
     assert answer.status == 200
-    found: dict[str, Any] = msgspec.json.decode(answer.document["items"][0])
+    found: dict[str, Any] = answer.document["items"][0]
     return found
 
 
@@ -76,9 +75,10 @@ def test_the_status_is_part_of_the_object_also_after_a_restart(tmp_path: Path) -
 
 def test_what_is_shown_can_be_applied_again() -> None:
     sandbox = world()
-    answer = Api(sandbox).answer("GET", "/v1/objects/resourceclass/any")
-    body = b'{"objects": [' + bytes(answer.document["items"][0]) + b"]}"
-    assert Api(sandbox).answer("POST", "/v1/apply", body).document["items"][0]["result"] == "unchanged"
+    page = AskedPage(sandbox)
+    answer = page.get("objects/resourceclass/any")
+    applied = page.post("apply", {"objects": answer.document["items"]})
+    assert applied.document["items"][0]["result"] == "unchanged"
 
 
 def _labelled(thing: ApiObject) -> ApiObject:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from fairway.app.sandbox.api import Api
 from fairway.app.sandbox.engine import Sandbox
 from fairway.app.sandbox.store import Store
 from fairway.cli.errors import BAD_INPUT
@@ -14,6 +13,7 @@ from fairway.errors import StoreError
 from support.cli import invoke
 from support.objects import NOW, node, pod
 from support.sandboxes import after, made, phases, running_for
+from support.web_pages import AskedPage
 
 GIANT = 2**62
 DAMAGE = {
@@ -117,7 +117,7 @@ def test_a_full_disk_ends_the_sandbox_and_keeps_what_was_written(tmp_path: Path)
         sandbox.apply(objects)
     with pytest.raises(StoreError):
         sandbox.advance(NOW + 20 * SECOND)
-    answer = Api(sandbox).answer("POST", "/v1/apply", b'{"objects": []}')
+    answer = AskedPage(sandbox).post("apply", {"objects": []})
     assert answer.status == 507
     sandbox.close()
     again = Sandbox(Store(str(tmp_path / "s.db")))

@@ -11,13 +11,12 @@ import pytest
 import yaml
 
 from fairway.api.classes import ResourceClass
-from fairway.app.sandbox.api import Api
-from fairway.app.sandbox.server import Server
 from fairway.cli.amounts import age, readable
 from fairway.clock import SECOND
 from support import objects as make
 from support.objects import NOW
 from support.sandboxes import made
+from support.web_pages import served
 
 Fairway = Callable[..., Any]
 
@@ -32,11 +31,9 @@ def sandbox(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         make.pod("big", cpu=64, namespace="other", labels={"app": "batch"}, queue="research", created=5),
     )
     sandbox.advance(NOW + 200 * SECOND)
-    server = Server(Api(sandbox), 0)
-    server.start()
-    monkeypatch.setenv("FAIRWAY_SANDBOX", server.url)
-    yield sandbox
-    server.stop()
+    with served(sandbox) as page:
+        monkeypatch.setenv("FAIRWAY_SANDBOX", page.address)
+        yield sandbox
     sandbox.close()
 
 
@@ -68,7 +65,7 @@ def test_short_names_mean_what_the_long_ones_do(fairway: Fairway, short: str, fu
 
 
 def test_every_short_name_is_one_of_a_kind() -> None:
-    from fairway.app.sandbox.api import SHORT_NAMES, kind_named
+    from fairway.app.sandbox.kind_names import SHORT_NAMES, kind_named
 
     assert kind_named("resclass").struct is ResourceClass
     assert all(kind_named(short).name.lower() == full for short, full in SHORT_NAMES.items() if full != "event")

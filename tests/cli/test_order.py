@@ -13,8 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.app.explain import Situation
-from fairway.app.sandbox.api import Api
-from fairway.app.sandbox.server import Server
 from fairway.app.view.order import job_order
 from fairway.scheduler.decide import consider, decide
 from fairway.scheduler.framework.plugin_set import Registry
@@ -25,6 +23,7 @@ from support.cli import write
 from support.engine import flat, policy, state_of
 from support.objects import NOW
 from support.sandboxes import made
+from support.web_pages import served
 
 Fairway = Callable[..., Any]
 
@@ -138,11 +137,9 @@ def test_from_files(fairway: Fairway, tmp_path: Path) -> None:
 @pytest.fixture
 def sandbox(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     sandbox = made(*CLUSTER)
-    server = Server(Api(sandbox), 0)
-    server.start()
-    monkeypatch.setenv("FAIRWAY_SANDBOX", server.url)
-    yield
-    server.stop()
+    with served(sandbox) as page:
+        monkeypatch.setenv("FAIRWAY_SANDBOX", page.address)
+        yield
     sandbox.close()
 
 

@@ -36,9 +36,10 @@ class Program:
             command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         self.first = self._first_line()
-        found = re.search(r"http://127\.0\.0\.1:\d+", self.first)
+        found = re.search(r"http://127\.0\.0\.1:\d+/\?token=[\w-]+", self.first)
         assert found, (self.first, self.process.poll())
-        self.client = Client(found[0])
+        self.address = found[0]
+        self.client = Client.find(self.address)
 
     def _first_line(self) -> str:
         assert self.process.stdout is not None
@@ -132,7 +133,7 @@ def test_it_leaves_cleanly(start: Start, tmp_path: Path, by: signal.Signals) -> 
 
 def test_the_verbs_work_from_a_second_terminal(start: Start, fairway: Fairway, monkeypatch: pytest.MonkeyPatch) -> None:
     program = start("--speed", "0.001")
-    monkeypatch.setenv("FAIRWAY_SANDBOX", program.client.url)
+    monkeypatch.setenv("FAIRWAY_SANDBOX", program.address)
     applied = fairway("apply", "-f", str(EXAMPLES / "capped-queue.yaml"))
     assert (applied.code, applied.out) == (0, "Queue students created\nPod vision/four created\n")
     again = fairway("apply", "-f", str(EXAMPLES / "capped-queue.yaml"))

@@ -12,14 +12,13 @@ from pathlib import Path
 import pytest
 from tools.pages import SANDBOX, with_screen
 
-from fairway.app.sandbox.api import Api
 from fairway.app.sandbox.engine import Sandbox, create
-from fairway.app.sandbox.server import Server
 from fairway.app.sandbox.store import Store
 from fairway.app.sandbox.world import demo_scenario, demo_world
 from fairway.cli import inputs
 from support.cli import invoke
 from support.pages import CUT, PAGES, ROOT, Documented, blocks, documented, plain, plain_terminal
+from support.web_pages import served
 
 WITH_COMMANDS = [page for page in PAGES if list(documented(page))]
 
@@ -32,11 +31,9 @@ def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     create(store, world, inputs.read_policy(str(scenario.resolve(scenario.file.policy or ""))))
     demo = Sandbox(store)
     demo.advance(world.start + 1800 * 1_000_000)
-    server = Server(Api(demo), 0)
-    server.start()
-    monkeypatch.setenv("FAIRWAY_SANDBOX", server.url)
-    yield
-    server.stop()
+    with served(demo) as page:
+        monkeypatch.setenv("FAIRWAY_SANDBOX", page.address)
+        yield
     demo.close()
 
 

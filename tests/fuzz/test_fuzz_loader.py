@@ -9,11 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 import yaml
 
-from fairway.app.sandbox.api import Api
 from fairway.app.sandbox.engine import Sandbox
 from fairway.cli.output import escaped
 from fuzz.mutations import spoiled_bytes, spoiled_value, text_of
@@ -22,6 +22,7 @@ from support.cli import invoke
 from support.effort import examples
 from support.objects import manifest
 from support.sandboxes import made
+from support.web_pages import AskedPage
 
 ROOT = Path(__file__).parents[2]
 NOW = "2026-01-02T00:00:00Z"
@@ -111,27 +112,28 @@ Spoil = Callable[[Any, Random], bytes]
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("path", ["/v1/apply", "/v1/delete"])
+@pytest.mark.parametrize("path", ["apply", "delete"])
 def test_bodies_of_requests(path: str, seed: int, sandbox: Sandbox) -> None:
     """Each is answered; after all of them the sandbox still decides."""
-    random, api = Random(f"{path} {seed}"), Api(sandbox)
+    random, api = Random(f"{path} {seed}"), AskedPage(sandbox)
     names = [{"kind": thing["kind"], "name": thing["metadata"]["name"]} for thing in OBJECTS]
-    body = {"objects": OBJECTS if path == "/v1/apply" else names}
+    body = {"objects": OBJECTS if path == "apply" else names}
     for _ in range(examples(40, 3000)):
         data = text_of(spoiled_value(body, random)) if random.randrange(2) else spoiled_bytes(text_of(body), random)
-        answer = api.answer("POST", path, data)
+        answer = api.ask("POST", path, data)
         assert answer.status in (200, 404, 422), (answer, data[:2000])
         sandbox.advance(sandbox.now + 1_000_000)
-    assert api.answer("GET", "/v1/frame").status == 200
-    assert api.answer("GET", "/v1/objects/pods").status == 200
+    assert api.get("frame").status == 200
+    assert api.get("objects/pods").status == 200
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_paths_of_requests(seed: int, sandbox: Sandbox) -> None:
-    random, api = Random(seed), Api(sandbox)
+    random, api = Random(seed), AskedPage(sandbox)
     for _ in range(examples(100, 5000)):
-        path = spoiled_bytes(b"/v1/explain/default/old /v1/objects/pods/default/old /v1/jobs", random)
+        path = spoiled_bytes(b"explanations/default/old objects/pods/default/old lists/jobs", random)
         for method in ("GET", "POST", "PUT"):
-            answer = api.answer(method, path.decode("utf-8", "replace").split(" ")[random.randrange(2) - 1])
+            asked = quote(path.split(b" ")[random.randrange(2) - 1])
+            answer = api.ask(method, asked, None if method == "GET" else b"{}")
             assert answer.status < 500, (answer, path)
             json.dumps(str(answer.document))

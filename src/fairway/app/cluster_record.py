@@ -13,12 +13,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
-from msgspec.structs import replace
 
 from fairway.api.kinds import ApiObject
 from fairway.api.policy import Policy
 from fairway.app.recordings import recording_to
-from fairway.app.records import written
+from fairway.app.records import without_free_text, written
 from fairway.clock import Micros
 from fairway.drive.loop import Cycle
 from fairway.scheduler.decide import decide
@@ -27,23 +26,6 @@ from fairway.state.cluster import ClusterState, Upserted
 from fairway.state.reader import arrival_order
 
 OBJECTS, CYCLE = "objects", "cycle"
-_DOMAINS = ("fairway.dev", "volcano.sh", "k8s.io", "kubernetes.io", "x-k8s.io")
-_FREE_TEXT = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
-
-
-def without_free_text(thing: ApiObject) -> ApiObject:
-    """The object with only those annotations that scheduling may read."""
-    notes = thing.metadata.annotations
-    kept = {name: text for name, text in notes.items() if _is_known(name)}
-    if len(kept) == len(notes):
-        return thing
-    found: ApiObject = replace(thing, metadata=replace(thing.metadata, annotations=kept))
-    return found
-
-
-def _is_known(name: str) -> bool:
-    domain = name.partition("/")[0] if "/" in name else ""
-    return name not in _FREE_TEXT and any(domain == known or domain.endswith(f".{known}") for known in _DOMAINS)
 
 
 def record_cluster(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, NamedTuple, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from fairway.api.kinds import KINDS, ApiObject
 from fairway.clock import Micros
@@ -15,6 +16,10 @@ Instant = Annotated[Micros, msgspec.Meta(ge=-62_135_596_800_000_000, le=253_402_
 
 _KINDS = {kind.struct: kind for kind in KINDS}
 _STRUCTS = {(version, kind.name): kind.struct for kind in KINDS for version in kind.api_versions}
+
+_DOMAINS = ("fairway.dev", "volcano.sh", "k8s.io", "kubernetes.io", "x-k8s.io")
+_FREE_TEXT = frozenset({"kubectl.kubernetes.io/last-applied-configuration"})
+"""Annotations are free text that may hold anything: only those of APIs that scheduling knows are shown and kept."""
 
 
 class SandboxEvent(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
@@ -69,3 +74,18 @@ def read(raw: bytes | msgspec.Raw) -> ApiObject:
         return cast(ApiObject, msgspec.json.decode(raw, type=_STRUCTS[head.api_version, head.kind]))
     except (msgspec.DecodeError, UnicodeDecodeError, KeyError) as error:
         raise InputError(f"an object of a job to come cannot be read: {error}") from None
+
+
+def without_free_text(thing: ApiObject) -> ApiObject:
+    """The object with only those annotations that scheduling may read."""
+    notes = thing.metadata.annotations
+    kept = {name: text for name, text in notes.items() if _is_known(name)}
+    if len(kept) == len(notes):
+        return thing
+    found: ApiObject = replace(thing, metadata=replace(thing.metadata, annotations=kept))
+    return found
+
+
+def _is_known(name: str) -> bool:
+    domain = name.partition("/")[0] if "/" in name else ""
+    return name not in _FREE_TEXT and any(domain == known or domain.endswith(f".{known}") for known in _DOMAINS)

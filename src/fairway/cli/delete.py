@@ -32,8 +32,8 @@ def command(kind: str | None, names: tuple[str, ...], files: tuple[str, ...], sa
     if bool(files) == bool(kind) or (kind and not names):
         raise click.UsageError("expected a kind and names, or -f")
     from fairway.api import kinds
-    from fairway.app.sandbox.api import kind_named
     from fairway.app.sandbox.client import Client
+    from fairway.app.sandbox.kind_names import kind_named
     from fairway.app.view.models.commands import ObjectName as Name
 
     if kind is None:

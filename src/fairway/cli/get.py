@@ -106,7 +106,7 @@ def _source(given: GivenCluster) -> ListedCluster:
 
 
 def _kind(word: str) -> str:
-    from fairway.app.sandbox.api import SHORT_NAMES, kind_named
+    from fairway.app.sandbox.kind_names import SHORT_NAMES, kind_named
     from fairway.cli.listing import ROWS
 
     lower = word.lower()

@@ -129,31 +129,46 @@ def _new_world(files: tuple[str, ...], policy: Policy | None) -> Callable[[], tu
 
 
 def _run(sandbox: Sandbox, speed: Fraction, port: int | None) -> None:
-    import os
     import signal
 
     from fairway.app.sandbox import place
-    from fairway.app.sandbox.api import Api
     from fairway.app.sandbox.pace import Runner
-    from fairway.app.sandbox.server import DEFAULT_PORT, Server
 
     with ExitStack() as stack:
         stack.callback(sandbox.close)
-        server = Server(Api(sandbox), DEFAULT_PORT if port is None else port)
-        server.start()
-        stack.callback(server.stop)
-        running = place.Running(server.url, os.getpid(), sandbox.path)
-        place.announce(running)
-        stack.callback(place.withdraw, running)
         runner = Runner(sandbox, speed)
+        address = _serve(stack, sandbox, runner, port)
         runner.start()
         stack.callback(runner.stop)
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         watch = _watch_screen if _has_screen() else _watch_lines
         with suppress(KeyboardInterrupt):
-            watch(sandbox, runner, server.url)
+            watch(sandbox, runner, address)
     again = "" if sandbox.path == str(place.default_state()) else f" --state {sandbox.path}"
     echo(f"Stopped. State saved to {sandbox.path}; run `fairway sandbox{again}` to resume.", err=True)
+
+
+def _serve(stack: ExitStack, sandbox: Sandbox, runner: Runner, port: int | None) -> str:
+    """Serve the page and the other commands; the address that opens the page, "" where the extra is not installed."""
+    import os
+
+    from fairway.app.sandbox import place
+
+    try:
+        from fairway.web.access import new_token
+        from fairway.web.sandbox_page import SandboxPage
+    except ModuleNotFoundError as error:
+        echo(f"{error.name} is not installed: no page, and no other commands; pip install 'fairway[web]'", err=True)
+        return ""
+    token = place.kept_token(new_token)
+    page = SandboxPage(sandbox, place.DEFAULT_PORT if port is None else port, token)
+    page.paced_by(runner)
+    page.start()
+    stack.callback(page.stop)
+    running = place.Running(page.url, os.getpid(), sandbox.path, token)
+    place.announce(running)
+    stack.callback(place.withdraw, running)
+    return page.address
 
 
 def _has_screen() -> bool:
@@ -184,7 +199,7 @@ def _watch_lines(sandbox: Sandbox, runner: Runner, url: str) -> None:
     """Events as plain lines, from now on."""
     import time
 
-    echo(f"Sandbox at {url}, kept in {sandbox.path}, at {float(runner.speed):g} times real time")
+    echo(f"Sandbox at {url or 'no address'}, kept in {sandbox.path}, at {float(runner.speed):g} times real time")
     seen = sandbox.last_event()
     while runner.failure is None:
         for number, event in sandbox.happenings_after(seen):

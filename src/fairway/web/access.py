@@ -16,8 +16,9 @@ WRONG_TOKEN = "the token is not the one that the terminal prints"
 class Access(Protocol):
     """Says who asks."""
 
-    cookie: str
-    """The name of the cookie that stands for a login."""
+    @property
+    def cookie(self) -> str:
+        """The name of the cookie that stands for a login."""
 
     async def viewer(self, bearer: str | None, cookie: str | None) -> Viewer:
         """RequestRefusedError with 401 where that cannot be said."""
@@ -31,10 +32,15 @@ class LoopbackAccess:
     and the token cannot be read from it.
     """
 
-    def __init__(self, token: str, port: int) -> None:
+    def __init__(self, token: str) -> None:
         self.token = token
-        self.cookie = f"fairway-{port}"
+        self.port = 0
+        """Where it listens: cookies of one host are those of all its ports."""
         self._value = hashlib.sha256(b"fairway cookie " + token.encode()).hexdigest()
+
+    @property
+    def cookie(self) -> str:
+        return f"fairway-{self.port}"
 
     async def viewer(self, bearer: str | None, cookie: str | None) -> Viewer:
         if bearer is not None:
@@ -58,4 +64,4 @@ def same(one: str, other: str) -> bool:
 
 
 def new_token() -> str:
-    return secrets.token_urlsafe(32)
+    return secrets.token_urlsafe(16)

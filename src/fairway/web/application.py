@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import msgspec
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from fairway.errors import InputError, StoreError
 from fairway.web.access import Access
+from fairway.web.answers import ANSWERS
 from fairway.web.asking import Asked, RequestRefusedError, Viewer, read_body, read_query
 from fairway.web.contract import OPERATIONS, PREFIX, Operation
 from fairway.web.guard import Guard
 from fairway.web.openapi import document
+from fairway.web.shown import ShownCluster
 from fairway.web.static import PageFiles
-from fairway.web.views import Views
+from fairway.web.stream import EventHub
 
 ANSWERING = 120.0
 """Seconds that an answer may take."""
@@ -31,9 +35,23 @@ NO_STORE = {"Cache-Control": "no-store"}
 Handler = Callable[[Request], Awaitable[Response]]
 
 
-def application(views: Views, access: Access, hosts: Callable[[], frozenset[str] | None]) -> Guard:
+class PageSite(NamedTuple):
+    app: Guard
+    hub: EventHub
+
+
+def application(shown: ShownCluster, access: Access, hosts: Callable[[], frozenset[str] | None]) -> PageSite:
     """All that is served, behind its guard."""
-    site = _Site(views, access)
+    hub = EventHub(shown.watch)
+    shown.viewers = lambda: hub.clients
+    site = _Site(shown, access, hub)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        hub.start()
+        yield
+        hub.stop()
+
     routes = [Route(f"{PREFIX}/openapi.json", site.openapi, methods=["GET"])]
     routes += [
         Route(PREFIX + operation.path, site.handler(operation), methods=[operation.method]) for operation in OPERATIONS
@@ -44,7 +62,9 @@ def application(views: Views, access: Access, hosts: Callable[[], frozenset[str]
         Route(f"{PREFIX}/{{rest:path}}", site.unknown, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
         Route("/{path:path}", site.page, methods=["GET"]),
     ]
-    return Guard(Starlette(routes=routes), hosts)
+    return PageSite(
+        Guard(Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: not_routed}), hosts), hub
+    )
 
 
 class LoginRequest(msgspec.Struct, forbid_unknown_fields=True):
@@ -52,15 +72,17 @@ class LoginRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _Site:
-    def __init__(self, views: Views, access: Access) -> None:
-        self._views = views
+    def __init__(self, shown: ShownCluster, access: Access, hub: EventHub) -> None:
+        self._shown = shown
         self._access = access
+        self._hub = hub
         self._files = PageFiles()
         self._document: bytes | None = None
 
     def handler(self, operation: Operation) -> Handler:
         async def handle(request: Request) -> Response:
-            return await answering(self._answer(operation, request))
+            answer = self._stream if operation.streams else self._answer
+            return await answering(answer(operation, request))
 
         return handle
 
@@ -74,8 +96,14 @@ class _Site:
         return Response(found, media_type="application/json", headers=NO_STORE)
 
     def _encoded(self, name: str, asked: Asked) -> bytes:
-        found = self._views.answer(name, asked)
-        return found if isinstance(found, bytes) else msgspec.json.encode(found)
+        return msgspec.json.encode(ANSWERS[name](self._shown, asked))
+
+    async def _stream(self, operation: Operation, request: Request) -> Response:
+        viewer = await self._viewer(request)
+        query = read_query(operation, request.query_params)
+        last = request.headers.get("last-event-id") or query["lastEventId"]
+        headers = {**NO_STORE, "X-Accel-Buffering": "no"}
+        return StreamingResponse(self._hub.connect(viewer, last), media_type="text/event-stream", headers=headers)
 
     async def _viewer(self, request: Request) -> Viewer:
         scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
@@ -134,6 +162,11 @@ class _Site:
 
     async def unknown(self, request: Request) -> Response:
         return problem(404, f"{request.url.path}: there is nothing here, see {PREFIX}/openapi.json")
+
+
+async def not_routed(request: Request, error: HTTPException) -> Response:
+    """What no route takes: a method that is not for a path, or a path with signs that no path has."""
+    return problem(error.status_code, f"{request.method} is not for {request.url.path}: {error.detail}")
 
 
 async def answering(answer: Awaitable[Response]) -> Response:

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_BYTES = 16 << 20
 """Of a request's body."""
+MOST_HEADER_BYTES = 32 << 10
 READING = 30.0
 """Seconds in which a body must have come whole."""
 POLICY = (
@@ -57,6 +58,8 @@ class Guard:
         await self._app(scope, receive, _with_headers(send))
 
     def _refusal(self, method: str, headers: dict[bytes, str]) -> tuple[int, str] | None:
+        if sum(len(name) + len(value) for name, value in headers.items()) > MOST_HEADER_BYTES:
+            return 431, f"headers of more than {MOST_HEADER_BYTES} bytes"
         hosts, host = self._hosts(), headers.get(b"host", "")
         if hosts is not None and host not in hosts:
             return 403, "requested under another host name, expected the loopback address"

@@ -4,12 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from threading import Semaphore
+from typing import Literal, Protocol
 
+from fairway.app.explain.situation import Situation
 from fairway.app.sandbox.engine import Sandbox
 from fairway.app.sandbox.pace import Runner
+from fairway.app.view.models.job import JobAction, JobActionRequest
+from fairway.app.view.models.jobs import JobSummary
 from fairway.app.view.scheduler_page import NO_FACTS, ProgramFacts
 from fairway.app.view.watch import ClusterWatch
+from fairway.web.asking import Viewer
+
+QUESTIONS = 2
+"""Questions that decide many times on a copy: so many at once, so that all else goes on."""
+
+
+class JobActions(Protocol):
+    """What users may do to jobs of a cluster, with their own rights."""
+
+    def allowed(self, viewer: Viewer, job: JobSummary) -> list[JobAction]: ...
+
+    def act(self, viewer: Viewer, job: str, request: JobActionRequest) -> str:
+        """What was done; RequestRefusedError where that may not be done."""
 
 
 @dataclass(slots=True)
@@ -22,3 +39,14 @@ class ShownCluster:
     facts: Callable[[], ProgramFacts] = field(default=lambda: NO_FACTS)
     sandbox: Sandbox | None = None
     pace: Runner | None = None
+    actions: JobActions | None = None
+    viewers: Callable[[], int] = field(default=lambda: 0)
+    """Clients of the stream of events."""
+    asking: Semaphore = field(default_factory=lambda: Semaphore(QUESTIONS))
+
+    def situation(self) -> Situation:
+        """A copy to put questions to."""
+        if self.sandbox is not None:
+            return self.sandbox.situation()
+        with self.watch.mirror() as mirror:
+            return mirror.situation()

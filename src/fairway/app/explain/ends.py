@@ -101,6 +101,10 @@ class Runs:
         span = self.span(pod)
         return FOREVER if span >= FOREVER else self._began(pod) + span
 
+    def elapsed(self, pod: Pod) -> Micros:
+        """For how long a pod has run."""
+        return max(0, self._situation.now - self._began(pod))
+
     def _began(self, pod: Pod) -> Micros:
         """When a pod's run began; one that does not say began just now."""
         started = pod.status.start_time

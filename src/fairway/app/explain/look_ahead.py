@@ -7,12 +7,13 @@ bounded in virtual time and in the number of decisions.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from enum import Enum
 from random import Random
 
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
 from fairway.app.explain.ends import Runs
-from fairway.app.explain.situation import Situation
+from fairway.app.explain.situation import SYSTEM, Situation
 from fairway.clock import SECOND, Micros
 from fairway.sim.assertions import Evidence
 from fairway.sim.jobs import SimPod
@@ -29,6 +30,16 @@ from fairway.state.reader import job_of
 
 HORIZON: Micros = 90 * 86_400 * SECOND
 MOST_DECISIONS = 1_000
+
+
+class RunBound(Enum):
+    """How long runs take that are not sure to end when they are expected to."""
+
+    EXPECTED = "expected"
+    SHORTEST = "shortest"
+    """What runs now ends now."""
+    LONGEST = "longest"
+    """As long as they may; a run that nothing ends goes on for ever."""
 
 
 class _Watch:
@@ -61,7 +72,8 @@ class _Watch:
 class LookAhead:
     """See the module."""
 
-    def __init__(self, situation: Situation) -> None:
+    def __init__(self, situation: Situation, bound: RunBound = RunBound.EXPECTED) -> None:
+        self._bound = bound
         self._runs = Runs(situation)
         self._watch = _Watch()
         self._uncertain: set[str] = set()
@@ -128,6 +140,10 @@ class LookAhead:
         runtime = self._runs.known(pod)
         if runtime is not None and not runtime.certain:
             self._uncertain.add(job_of(pod))
+        if self._bound is RunBound.SHORTEST and pod.spec.node_name and pod.metadata.namespace != SYSTEM:
+            return self._runs.elapsed(pod)
+        if self._bound is RunBound.LONGEST:
+            return FOREVER if runtime is None or runtime.sure is None else runtime.sure
         return self._runs.span(pod)
 
 

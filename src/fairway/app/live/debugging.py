@@ -17,9 +17,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from fairway.api import kinds
-from fairway.app.cluster_record import without_free_text
 from fairway.app.live.shadow import ShadowPolicy
-from fairway.app.records import written
+from fairway.app.records import without_free_text, written
 from fairway.clock import format_rfc3339
 from fairway.drive.change import Change
 from fairway.drive.loop import Cycle, SchedulerLoop

@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from fairway.app.cluster_record import without_free_text
 from fairway.app.recordings import OPEN_EVENTS, POLICY, is_part
+from fairway.app.records import without_free_text
 from fairway.drive.change import Change
 from fairway.drive.loop import Cycle, SchedulerLoop
 from fairway.drive.recording import Recorder

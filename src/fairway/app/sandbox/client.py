@@ -5,21 +5,23 @@ from __future__ import annotations
 import http.client
 from collections.abc import Sequence
 from typing import Any, TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit
 
 import msgspec
 
 from fairway.api.kinds import ApiObject
 from fairway.app.explain.model import Explanation
 from fairway.app.records import SandboxEvent, written
-from fairway.app.sandbox.place import running_url
+from fairway.app.sandbox import place
 from fairway.app.view.frame import Frame, NodeUse
 from fairway.app.view.jobs import JobRow
 from fairway.app.view.models.commands import ObjectName
+from fairway.app.view.models.job import JobExplanation, JobPlaceInOrder
 from fairway.app.view.order import JobOrder
 from fairway.app.view.waiting import WaitingJob
 from fairway.errors import InputError
 
+PREFIX = "/api/v1"
 TIMEOUT = 120.0
 """Seconds to wait for an answer: an explanation may take its time."""
 
@@ -42,7 +44,7 @@ class _Error(msgspec.Struct):
 class Client:
     """A sandbox at an address."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, token: str = "") -> None:
         parts = urlsplit(url)
         try:
             port = parts.port
@@ -51,37 +53,47 @@ class Client:
         if parts.scheme != "http" or not parts.hostname or port is None:
             raise InputError(f"--sandbox {url!r}: expected an address such as http://127.0.0.1:7333")
         self.url = url
+        self._token = token
         self._host, self._port = parts.hostname, port
 
     @classmethod
     def find(cls, url: str | None) -> Client:
-        """At the address given, else where the sandbox that was started last listens."""
-        return cls(url or running_url())
+        """At the address given, else where the sandbox that was started last listens. An address may have the token
+        in it, as the terminal prints it; else the one is taken that this user's last sandbox left.
+        """
+        running = place.running()
+        if not url:
+            return cls(running.url, running.token)
+        given, _, query = url.partition("?")
+        token = dict(parse_qsl(query)).get("token", "")
+        return cls(given.rstrip("/"), token or running.token)
 
     def frame(self) -> Frame:
         return self._ask("GET", "frame", Frame)
 
     def jobs(self) -> list[JobRow]:
-        return self._rows("jobs", JobRow)
+        return self._rows("lists/jobs", JobRow)
 
     def nodes(self) -> list[NodeUse]:
-        return self._rows("nodes", NodeUse)
+        return self._rows("lists/nodes", NodeUse)
 
     def events(self) -> list[SandboxEvent]:
-        return self._rows("events", SandboxEvent)
+        return self._rows("lists/events", SandboxEvent)
 
     def objects(self, kind: str, *name: str) -> list[dict[str, Any]]:
         path = "/".join(quote(part, safe="") for part in ("objects", kind, *name))
         return self._rows(path, dict[str, Any])
 
     def explain(self, job: str) -> Explanation:
-        return self._ask("GET", "explain/" + "/".join(quote(part, safe="") for part in job.split("/")), Explanation)
+        path = "explanations/" + "/".join(quote(part, safe="") for part in job.split("/"))
+        return self._ask("GET", path, JobExplanation).explanation
 
     def order(self, job: str) -> JobOrder:
-        return self._ask("GET", "order/" + "/".join(quote(part, safe="") for part in job.split("/")), JobOrder)
+        path = "orders/" + "/".join(quote(part, safe="") for part in job.split("/"))
+        return self._ask("GET", path, JobPlaceInOrder).order
 
     def waiting(self) -> list[WaitingJob]:
-        return self._rows("waiting", WaitingJob)
+        return self._rows("lists/waiting", WaitingJob)
 
     def apply(self, objects: Sequence[ApiObject]) -> list[Result]:
         return self._change("apply", {"objects": [written(thing) for thing in objects]})
@@ -98,9 +110,11 @@ class Client:
 
     def _ask(self, method: str, path: str, kind: type[T], body: bytes | None = None) -> T:
         connection = http.client.HTTPConnection(self._host, self._port, timeout=TIMEOUT)
-        headers = {"Content-Type": "application/json"} if body is not None else {}
+        headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
         try:
-            connection.request(method, f"/v1/{path}", body, headers)
+            connection.request(method, f"{PREFIX}/{path}", body, headers)
             response = connection.getresponse()
             data = response.read()
         except (OSError, http.client.HTTPException) as error:

@@ -219,17 +219,18 @@ class Sandbox:
 
     def explain(self, job: str) -> Explanation:
         """Asked of a copy: the sandbox goes on meanwhile."""
-        return explain(self._situation(), job)
+        return explain(self.situation(), job)
 
     def order(self, job: str) -> JobOrder:
         """Where a job stands, key by key; asked of a copy."""
-        return job_order(self._situation(), job)
+        return job_order(self.situation(), job)
 
     def waiting(self) -> list[WaitingJob]:
         """The jobs that wait, with estimated starts; asked of a copy."""
-        return waiting_jobs(self._situation())
+        return waiting_jobs(self.situation())
 
-    def _situation(self) -> Situation:
+    def situation(self) -> Situation:
+        """A copy to put questions to."""
         with self._lock:
             objects, now = list(self._cluster.objects.values()), self._loop.now
             past = [_past_run(outcome) for outcome in self._store.outcomes(PAST)]

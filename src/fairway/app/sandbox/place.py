@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
-from fairway.app.sandbox.server import DEFAULT_PORT, HOST
+HOST = "127.0.0.1"
+DEFAULT_PORT = 7333
+
+
+LEAST_TOKEN = 22
 
 
 class Running(msgspec.Struct):
@@ -16,6 +21,8 @@ class Running(msgspec.Struct):
     url: str
     pid: int
     state: str
+    token: str = ""
+    """What its API asks for."""
 
 
 def state_folder() -> Path:
@@ -32,6 +39,7 @@ def announce(running: Running) -> None:
     try:
         state_folder().mkdir(parents=True, exist_ok=True)
         draft = _file().with_suffix(f".{running.pid}")
+        draft.touch(0o600)
         draft.write_bytes(msgspec.json.encode(running))
         draft.replace(_file())
     except OSError:
@@ -44,10 +52,29 @@ def withdraw(running: Running) -> None:
         _file().unlink(missing_ok=True)
 
 
-def running_url() -> str:
-    """Where the sandbox listens that was started last; the usual place if none has said so."""
-    running = _read()
-    return f"http://{HOST}:{DEFAULT_PORT}" if running is None else running.url
+def running() -> Running:
+    """The sandbox that was started last; one at the usual place if none has said so."""
+    return _read() or Running(f"http://{HOST}:{DEFAULT_PORT}", 0, "")
+
+
+def kept_token(make: Callable[[], str]) -> str:
+    """A token that stays the same from run to run, so that an open page can go on; only its owner may read it."""
+    file = state_folder() / "token"
+    try:
+        found = file.read_text().strip()
+        if len(found) >= LEAST_TOKEN:
+            return found
+    except (OSError, UnicodeDecodeError):
+        pass
+    made = make()
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch(0o600)
+        file.chmod(0o600)
+        file.write_text(made)
+    except OSError:
+        pass
+    return made
 
 
 def _file() -> Path:

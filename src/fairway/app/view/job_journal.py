@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import count
+from typing import NamedTuple
 
 from fairway.api.kinds import ApiObject
 from fairway.api.pods import Pod
@@ -22,12 +23,15 @@ from fairway.scheduler.plan import Eviction
 from fairway.state.cluster import ClusterState
 from fairway.state.jobs import FINISHED, Job
 from fairway.state.reader import job_of
+from fairway.state.tables import PODS
 
 MOST_ENDED = 10_000
 MOST_ENTRIES = 10_000
 """Of the feed and of evictions, each."""
 MOST_CHANGES = 50
 """Of one job."""
+MOST_RUNS = 20_000
+"""Of pods that are gone from their nodes."""
 NAMED = 4
 
 
@@ -52,6 +56,20 @@ class JobRecord:
     """Of pods that have ended."""
     changes: deque[JobStateChange] = field(default_factory=lambda: deque(maxlen=MOST_CHANGES))
     evicted: bool = False
+    fill: float = 0.0
+    """The part of a node's dominant resource that one of its pods takes."""
+
+
+class PodRun(NamedTuple):
+    """A pod that was on a node, and is there no longer."""
+
+    node: str
+    job: str
+    queue: str
+    start: Micros
+    end: Micros
+    fill: float
+    """The part of the node's dominant resource that it took."""
 
 
 class JobJournal:
@@ -64,6 +82,7 @@ class JobJournal:
         """Jobs that are gone or done, the oldest first."""
         self.feed: deque[FeedEntry] = deque(maxlen=MOST_ENTRIES)
         self.evictions: deque[EvictionEntry] = deque(maxlen=MOST_ENTRIES)
+        self.runs: deque[PodRun] = deque(maxlen=MOST_RUNS)
         self.evicted_pods = 0
         self.lost_seconds = 0.0
         self.started_jobs: list[JobRecord] = []
@@ -71,7 +90,6 @@ class JobJournal:
         self._numbers = count(1)
         self._touched: dict[str, dict[str, str]] = {}
         """Jobs of the batch, with pods that were placed and their nodes."""
-        self._gone: set[str] = set()
 
     # -- events ------------------------------------------------------------------------------------------------
 
@@ -91,7 +109,9 @@ class JobJournal:
         if record is None:
             record = self.records[job] = JobRecord(job)
         if after is None or after.status.phase in ("Succeeded", "Failed"):
-            record.placed.pop(name, None)
+            since = record.placed.pop(name, None)
+            if since is not None and before is not None:
+                self.runs.append(PodRun(before.spec.node_name, job, record.queue, since, at, record.fill))
             if after is not None:
                 record.phases[name] = after.status.phase
             elif before is not None and before.status.phase in ("Succeeded", "Failed"):
@@ -133,6 +153,7 @@ class JobJournal:
         record.queue, record.kind, record.minimum = job.queue, job.kind, job.minimum
         record.priority, record.pods = job.priority, max(record.pods, len(job.tasks))
         if placed:
+            record.fill = self._fill(job)
             self._say(record, at, "placed", f"{_pods(len(placed))} on {_nodes(placed.values())}", job)
         if record.started is None and len(record.placed) >= max(1, job.minimum):
             record.started = sorted(record.placed.values())[max(1, job.minimum) - 1]
@@ -146,6 +167,15 @@ class JobJournal:
                 self._say_end(record, at)
         else:
             record.ended = None
+
+    def _fill(self, job: Job) -> float:
+        nodes = self._state.nodes
+        task = next((task for task in job.tasks if task.node >= 0), None)
+        if task is None:
+            return 0.0
+        whole = nodes.allocatable.data[:, task.node].tolist()
+        parts = [amount / whole[row] for row, amount in task.shape.vector if row != PODS and whole[row]]
+        return round(min(1.0, max(parts, default=0.0)), 4)
 
     def _created(self, job: Job, at: Micros) -> Micros:
         times = [task.created for task in job.tasks if task.created is not None]

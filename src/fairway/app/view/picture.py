@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
@@ -17,17 +18,18 @@ from fairway.app.view.job_table import JobTable
 from fairway.app.view.mirror import Mirror
 from fairway.app.view.models.common import ResourceInfo
 from fairway.app.view.models.jobs import JobState, JobSummary
-from fairway.app.view.models.moves import ReservationEntry, ReservationsPage
+from fairway.app.view.models.moves import FeedEntry, ReservationEntry, ReservationsPage
 from fairway.app.view.models.nodes import NodesMap
 from fairway.app.view.models.queues import QueuesPage
 from fairway.app.view.models.session import ClusterSummary, JobCounts
 from fairway.app.view.node_map import node_map
 from fairway.app.view.queue_tree import queues_page
 from fairway.clock import format_rfc3339
-from fairway.scheduler.plan import Pending, Plan
+from fairway.scheduler.plan import ClassStanding, Pending, Plan
 from fairway.state.jobs import FINISHED, Job, TaskState
 
 _NO_LABELS: Mapping[str, str] = {}
+RECENT = 200
 LAST_ENDED = 2_000
 """Jobs that ended which the table has."""
 
@@ -45,6 +47,13 @@ class Picture:
     reservations: ReservationsPage
     pending: dict[str, Pending]
     """By job."""
+    recent: tuple[FeedEntry, ...]
+    """What happened last, oldest first."""
+    devices: tuple[ClassStanding, ...]
+
+    @property
+    def last_entry(self) -> int:
+        return self.recent[-1].id if self.recent else 0
 
 
 def picture_of(mirror: Mirror, coming: int = 0, estimates: Mapping[str, str] = _NO_LABELS) -> Picture:
@@ -81,6 +90,8 @@ def picture_of(mirror: Mirror, coming: int = 0, estimates: Mapping[str, str] = _
         nodes=nodes,
         reservations=ReservationsPage(mirror.revision, now, reservations),
         pending=pending,
+        recent=tuple(islice(reversed(mirror.journal.feed), RECENT))[::-1],
+        devices=tuple(plan.resource_classes),
     )
 
 

@@ -19,6 +19,7 @@ KEYS = (
     ("/", "show only rows that contain a text; Enter keeps it, Esc ends it"),
     ("space", "pause, and go on"),
     ("+ -", "twice as fast, half as fast"),
+    ("w", "open the page in a browser"),
     ("Ctrl-Z", "suspend; fg resumes"),
     ("q, Ctrl-C", "stop; the state is kept"),
 )

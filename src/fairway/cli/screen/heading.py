@@ -31,7 +31,15 @@ def heading(frame: Frame, name: str, pace: str, address: str, width: int, most_q
 def _title(frame: Frame, name: str, pace: str, address: str, width: int) -> Text:
     left = Text.assemble((f" {name} ", "reverse bold"), f"  {frame.now[:10]} {frame.now[11:19]}  ")
     left.append(pace, style="bold yellow" if pace == "paused" else "")
-    return Text.assemble(left, " " * max(2, width - left.cell_len - len(address)), (address, "dim"))
+    shown = _address(left, address, width)
+    return Text.assemble(left, " " * max(2, width - left.cell_len - len(shown)), shown)
+
+
+def _address(left: Text, address: str, width: int) -> Text:
+    """With its token where there is space for it; else a link of terminals that know links."""
+    whole = left.cell_len + 2 + len(address) <= width
+    shown = address if whole else address.partition("/?")[0]
+    return Text(shown, style=f"dim link {address}" if address.partition("/?")[1] else "dim")
 
 
 def _use(frame: Frame) -> Text:

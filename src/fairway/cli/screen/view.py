@@ -56,6 +56,7 @@ class ClusterScreen(App[None]):
         Binding("slash", "filter"),
         Binding("escape", "clear"),
         Binding("space,p", "pause"),
+        Binding("w", "page"),
         Binding("plus,equals_sign", "faster(2)"),
         Binding("minus", "faster(-2)"),
         Binding("tab", "next(1)", priority=True),
@@ -209,6 +210,13 @@ class ClusterScreen(App[None]):
 
     def action_next(self, by: int) -> None:
         self.action_view(VIEWS[(VIEWS.index(self._listed) + by) % len(VIEWS)])
+
+    def action_page(self) -> None:
+        """Open the page in a browser, if this machine has one."""
+        if self._address:
+            import webbrowser
+
+            self.run_worker(lambda: webbrowser.open(self._address), thread=True, exit_on_error=False)
 
     def action_pause(self) -> None:
         if self._pace is not None:

@@ -10,6 +10,8 @@ from fairway.app.view.models.jobs import JobSummary
 from fairway.app.view.models.moves import EvictionEntry, ReservationEntry
 from fairway.app.view.order import JobOrder
 
+JobAction = Literal["cancel", "reprioritise", "hold", "release"]
+
 
 class PodShape(PageStruct, frozen=True):
     """Pods of a job that request the same and may go to the same nodes."""
@@ -79,7 +81,7 @@ class JobDetail(PageStruct, frozen=True):
     evicted_by: list[EvictionEntry]
     """Pods of this job that were evicted for others."""
     labels: dict[str, str]
-    allowed: list[Literal["cancel", "reprioritise", "hold", "release"]]
+    allowed: list[JobAction]
     """Actions that this user may take on this job now."""
 
 
@@ -123,7 +125,7 @@ class JobManifest(PageStruct, frozen=True):
 class JobActionRequest(PageStruct, frozen=True, forbid_unknown_fields=True):
     """POST /jobs/{namespace}/{name}/actions."""
 
-    action: Literal["cancel", "reprioritise", "hold", "release"]
+    action: JobAction
     priority_class: str | None = None
     """For reprioritise: the name of a PriorityClass."""
 

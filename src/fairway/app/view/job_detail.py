@@ -1,0 +1,224 @@
+"""One job in full: where it stands and why, its pods, its history, and what it took and lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import yaml
+from msgspec.structs import replace
+
+from fairway.api.pods import Pod
+from fairway.api.scheduling import PodGroup
+from fairway.app.records import without_free_text, written
+from fairway.app.view.amounts import base, is_resource
+from fairway.app.view.job_journal import JobRecord
+from fairway.app.view.mirror import Mirror
+from fairway.app.view.models.job import (
+    DeviceShare,
+    JobDetail,
+    JobManifest,
+    JobStateChange,
+    NodeCause,
+    PodPlace,
+    PodShape,
+)
+from fairway.app.view.models.jobs import JobSummary
+from fairway.app.view.models.moves import EvictionEntry
+from fairway.app.view.picture import POD_STATES, Picture, pod_of
+from fairway.clock import format_rfc3339
+from fairway.devices.track.record import read as read_record
+from fairway.errors import InputError
+from fairway.resources.columns import Vector
+from fairway.scheduler.plan import Pending
+from fairway.state.device_requests import CLASS_PREFIX
+from fairway.state.jobs import Job, Task
+from fairway.state.shapes import Shape
+from fairway.state.snapshot import snapshot_of
+
+MOST_PODS = 1_000
+EXAMPLES = 5
+"""Nodes that are named for each cause."""
+HIDDEN = "(a job of another namespace)"
+
+
+def find_job(mirror: Mirror, name: str) -> Job | None:
+    job = mirror.state.groups.get(name)
+    if job is not None:
+        return job
+    task = mirror.state.tasks.get(name)
+    return None if task is None else task.job
+
+
+def job_detail(mirror: Mirror, picture: Picture, name: str) -> JobDetail:
+    """InputError where there is no such job."""
+    job, ended = find_job(mirror, name), mirror.journal.ended.get(name)
+    row = picture.jobs.by_name.get(name if job is None else job.key)
+    if row is None and ended is not None:
+        row = ended[0]
+    if row is None:
+        raise InputError(f"{name}: there is no such job")
+    record = mirror.journal.records.get(row.job) or (None if ended is None else ended[1])
+    pending = picture.pending.get(row.job)
+    queue_waiting = sum(entry.queue == row.queue for entry in picture.pending.values())
+    tasks = [] if job is None else sorted(job.tasks, key=lambda task: task.key)
+    return JobDetail(
+        revision=picture.revision,
+        now=picture.now,
+        job=row,
+        sentence=sentence(row, pending, queue_waiting),
+        queue_waiting=queue_waiting,
+        shapes=_shapes(mirror, tasks),
+        pods=[_place(mirror, task, record) for task in tasks[:MOST_PODS]],
+        pods_total=len(tasks),
+        causes=[] if pending is None or job is None else _causes(mirror, pending, job),
+        history=list(_history(record)),
+        reservations=[entry for entry in picture.reservations.rows if entry.job == row.job],
+        victims=[entry for entry in mirror.journal.evictions if entry.for_job == row.job],
+        evicted_by=[entry for entry in mirror.journal.evictions if entry.job == row.job],
+        labels=dict(job_labels(mirror, job)) if job is not None else {},
+        allowed=[],
+    )
+
+
+def sentence(row: JobSummary, pending: Pending | None, queue_waiting: int) -> str:
+    """Where it stands and why."""
+    pods = "1 pod" if row.pods == 1 else f"{row.pods} pods"
+    if row.state == "finished":
+        when = f" at {row.ended}" if row.ended else ""
+        return f"It has ended{when}: {row.outcome or 'gone'}."
+    if row.state == "starting":
+        return f"It starts with the next cycle: its {pods} fit now."
+    if row.state == "running":
+        more = f" The rest waits: {row.message}." if row.message else ""
+        return f"It runs: {row.placed} of {pods} on nodes{f' since {row.started}' if row.started else ''}.{more}"
+    if pending is None:
+        return "It is held: its pods are gated." if row.held else f"It waits with {pods}."
+    place = f"as number {row.position} of {queue_waiting} in queue {row.queue}"
+    starving = ", and is starving" if row.starving else ""
+    return f"It waits {place}{starving}: {row.message}."
+
+
+# -- pods ------------------------------------------------------------------------------------------------------
+
+
+def job_labels(mirror: Mirror, job: Job) -> Mapping[str, str]:
+    namespace, _, name = job.key.partition("/")
+    group = mirror.objects.get(("PodGroup", namespace, name)) if job.group else None
+    if isinstance(group, PodGroup) and group.metadata.labels:
+        return group.metadata.labels
+    return job.tasks[0].labels if job.tasks else {}
+
+
+def _shapes(mirror: Mirror, tasks: Iterable[Task]) -> list[PodShape]:
+    counts: dict[Shape, int] = {}
+    for task in tasks:
+        counts[task.shape] = counts.get(task.shape, 0) + 1
+    return [
+        PodShape(number, requests_of(mirror, shape.vector), devices_of(mirror, shape.vector), _selector(shape))
+        for shape, number in counts.items()
+    ]
+
+
+def requests_of(mirror: Mirror, vector: Vector) -> dict[str, float]:
+    names = mirror.state.axis.names
+    return {names[row]: base(names[row], amount) for row, amount in vector if amount and is_resource(names[row])}
+
+
+def devices_of(mirror: Mirror, vector: Vector) -> dict[str, float]:
+    names = mirror.state.axis.names
+    found = ((names[row], amount) for row, amount in vector if amount)
+    return {name.removeprefix(CLASS_PREFIX): amount / 1000 for name, amount in found if name.startswith(CLASS_PREFIX)}
+
+
+def _selector(shape: Shape) -> str:
+    parts = [f"{key}={value}" for key, value in shape.node_selector]
+    if shape.node_affinity is not None:
+        parts.append("node affinity")
+    if shape.has_pod_rules:
+        parts.append("rules about other pods or volumes")
+    if shape.ports:
+        parts.append("host ports")
+    return ", ".join(parts)
+
+
+def _place(mirror: Mirror, task: Task, record: JobRecord | None) -> PodPlace:
+    since = None if record is None else record.placed.get(task.key)
+    kept = mirror.state.reservation_of(task)
+    node = mirror.state.nodes.names[task.node] if task.node >= 0 else "" if kept is None else kept.node
+    return PodPlace(
+        pod=task.key,
+        state=POD_STATES[task.state],  # type: ignore[arg-type]
+        node=node,
+        since=None if since is None else format_rfc3339(since),
+        devices=pod_devices(mirror, task.key),
+    )
+
+
+def pod_devices(mirror: Mirror, key: str) -> list[DeviceShare]:
+    """As its own annotations record them."""
+    pod = pod_of(mirror, key)
+    if pod is None or not pod.metadata.annotations:
+        return []
+    return [DeviceShare(use.device, use.milli / 1000, use.class_name) for use in read_record(pod.metadata.annotations)]
+
+
+# -- why it waits ----------------------------------------------------------------------------------------------
+
+
+def _causes(mirror: Mirror, pending: Pending, job: Job) -> list[NodeCause]:
+    ordered = sorted(pending.nodes.items(), key=lambda pair: (-pair[1], pair[0]))
+    waiting = job.waiting()
+    shape = waiting[0].shape if waiting else None
+    return [NodeCause(cause, nodes, _examples(mirror, cause, shape)) for cause, nodes in ordered]
+
+
+def _examples(mirror: Mirror, cause: str, shape: Shape | None) -> list[str]:
+    """Nodes that lack a resource, by name; of other causes only the number is known."""
+    resource = cause.removeprefix("insufficient ")
+    row = mirror.state.axis.find(resource)
+    if shape is None or resource == cause or row is None:
+        return []
+    snapshot = snapshot_of(mirror.state)
+    short = (snapshot.idle[row] < shape.amounts.get(row, 0)) & snapshot.alive
+    names = sorted(snapshot.names[place] for place in np.flatnonzero(short).tolist())
+    return names[:EXAMPLES]
+
+
+def _history(record: JobRecord | None) -> Iterable[JobStateChange]:
+    return () if record is None else record.changes
+
+
+def hide(entry: EvictionEntry, sees_victim: bool, sees_beneficiary: bool) -> EvictionEntry:
+    """An entry without the names of jobs that a user may not see."""
+    if not sees_victim:
+        entry = replace(entry, pod=HIDDEN, job=HIDDEN)
+    return entry if sees_beneficiary else replace(entry, for_job=HIDDEN, reason="")
+
+
+# -- objects ---------------------------------------------------------------------------------------------------
+
+
+def job_manifest(mirror: Mirror, name: str) -> JobManifest:
+    """InputError where there is no such job, or its objects are gone."""
+    job = find_job(mirror, name)
+    if job is None:
+        raise InputError(f"{name}: its objects are not there any more")
+    namespace, _, own = job.key.partition("/")
+    things: list[Pod | PodGroup] = []
+    group = mirror.objects.get(("PodGroup", namespace, own))
+    if isinstance(group, PodGroup) and job.group:
+        things.append(group)
+    pods = (pod_of(mirror, task.key) for task in sorted(job.tasks, key=lambda task: task.key)[:MOST_PODS])
+    things += [pod for pod in pods if pod is not None]
+    documents = [yaml.safe_load(bytes(written(without_free_text(thing)))) for thing in things]
+    text = "---\n".join(yaml.safe_dump(_pruned(one), sort_keys=False, allow_unicode=True) for one in documents)
+    return JobManifest(text)
+
+
+def _pruned(value: object) -> object:
+    """Without fields that say nothing."""
+    if isinstance(value, dict):
+        kept = {key: _pruned(one) for key, one in value.items()}
+        return {key: one for key, one in kept.items() if one not in (None, "", [], {})}
+    return [_pruned(one) for one in value] if isinstance(value, list) else value

@@ -1,0 +1,110 @@
+"""Evictions, reservations, what happened, and nodes over time."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any
+
+from msgspec.structs import replace
+
+from fairway.app.view.job_detail import HIDDEN, hide
+from fairway.app.view.models.moves import (
+    EvictionEntry,
+    EvictionsPage,
+    FeedPage,
+    NodesTimeline,
+    ReservationEntry,
+    ReservationsPage,
+    TimelineNode,
+)
+from fairway.app.view.timeline import timeline as over_time
+from fairway.clock import Micros, format_rfc3339, parse_rfc3339
+from fairway.web.asking import Asked, RequestRefusedError, Viewer
+from fairway.web.shown import ShownCluster
+
+
+def evictions(shown: ShownCluster, asked: Asked) -> EvictionsPage:
+    before, viewer = asked.query["before"], asked.viewer
+    with shown.watch.mirror() as mirror:
+        journal = mirror.journal
+        known = [entry for entry in reversed(journal.evictions) if _is_visible(entry, viewer)]
+        older = [entry for entry in known if before is None or entry.id < before]
+        by_rule: dict[str, int] = {}
+        for entry in known:
+            by_rule[entry.rule] = by_rule.get(entry.rule, 0) + 1
+        return EvictionsPage(
+            revision=mirror.revision,
+            now=format_rfc3339(mirror.now),
+            total=len(known),
+            lost_pod_seconds=round(sum(entry.lost_seconds or 0.0 for entry in known), 3),
+            by_rule=by_rule,
+            rows=[shown_to(entry, viewer) for entry in older[: asked.query["limit"]]],
+        )
+
+
+def _is_visible(entry: EvictionEntry, viewer: Viewer) -> bool:
+    return viewer.namespaces is None or viewer.sees(entry.job) or viewer.sees(entry.for_job)
+
+
+def shown_to(entry: EvictionEntry, viewer: Viewer) -> EvictionEntry:
+    """Without the names of jobs that the viewer may not see."""
+    return entry if viewer.namespaces is None else hide(entry, viewer.sees(entry.job), viewer.sees(entry.for_job))
+
+
+def reservations(shown: ShownCluster, asked: Asked) -> ReservationsPage:
+    page, viewer = shown.watch.picture.reservations, asked.viewer
+    return page if viewer.namespaces is None else replace(page, rows=[_hidden(row, viewer) for row in page.rows])
+
+
+def _hidden(row: ReservationEntry, viewer: Viewer) -> ReservationEntry:
+    return row if viewer.sees(row.job) else replace(row, job=HIDDEN, pod=HIDDEN)
+
+
+def feed(shown: ShownCluster, asked: Asked) -> FeedPage:
+    query, viewer = asked.query, asked.viewer
+    kinds, job, before, limit = set(query["kind"]), query["job"], query["before"], query["limit"]
+    with shown.watch.mirror() as mirror:
+        found = (
+            entry
+            for entry in reversed(mirror.journal.feed)
+            if (before is None or entry.id < before)
+            and (not kinds or entry.kind in kinds)
+            and (job is None or entry.job == job)
+            and (viewer.namespaces is None or (entry.job and viewer.sees(entry.job)))
+        )
+        rows = list(islice(found, limit + 1))
+        return FeedPage(mirror.revision, format_rfc3339(mirror.now), rows[:limit], len(rows) > limit)
+
+
+def timeline(shown: ShownCluster, asked: Asked) -> NodesTimeline:
+    viewer, query = asked.viewer, asked.query
+    if not viewer.nodes:
+        raise RequestRefusedError(403, "you may not list nodes of this cluster")
+    with shown.watch.mirror() as mirror:
+        found = over_time(
+            mirror,
+            shown.watch.picture,
+            moment(query["from"]),
+            moment(query["to"]),
+            search=query["search"] or "",
+            pool=query["pool"],
+            offset=query["offset"],
+            limit=query["limit"],
+        )
+    return found if viewer.namespaces is None else replace(found, nodes=[_of(node, viewer) for node in found.nodes])
+
+
+def _of(node: TimelineNode, viewer: Viewer) -> TimelineNode:
+    return replace(node, spans=[span if viewer.sees(span.job) else replace(span, job=HIDDEN) for span in node.spans])
+
+
+def moment(text: str | None) -> Micros | None:
+    return None if text is None else parse_rfc3339(text)
+
+
+ANSWERS: dict[str, Any] = {
+    "evictions": evictions,
+    "reservations": reservations,
+    "feed": feed,
+    "timeline": timeline,
+}

@@ -1,0 +1,58 @@
+"""Questions that are put to a copy of the cluster: they decide many times, so few are answered at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from fairway.app.explain import explain
+from fairway.app.view.interval import start_interval
+from fairway.app.view.models.job import JobExplanation, JobPlaceInOrder
+from fairway.app.view.order import job_order
+from fairway.errors import InputError
+from fairway.web.answers.details import visible_job
+from fairway.web.asking import Asked, RequestRefusedError
+from fairway.web.shown import ShownCluster
+
+T = TypeVar("T")
+
+PATIENCE = 30.0
+"""Seconds to wait for one's turn."""
+
+
+def explanation(shown: ShownCluster, asked: Asked) -> JobExplanation:
+    name = visible_job(asked)
+
+    def ask() -> JobExplanation:
+        situation, revision = shown.situation(), shown.watch.picture.revision
+        found = explain(situation, name)
+        return JobExplanation(revision, found, start_interval(situation, found))
+
+    return _seen(asked, in_turn(shown, ask))
+
+
+def _seen(asked: Asked, found: JobExplanation) -> JobExplanation:
+    if not asked.viewer.sees(found.explanation.job):
+        raise InputError(f"{asked.path['job']}: there is no such job")
+    return found
+
+
+def order(shown: ShownCluster, asked: Asked) -> JobPlaceInOrder:
+    name = visible_job(asked)
+    revision = shown.watch.picture.revision
+    found = JobPlaceInOrder(revision, in_turn(shown, lambda: job_order(shown.situation(), name)))
+    if not asked.viewer.sees(found.order.job):
+        raise InputError(f"{name}: there is no such job")
+    return found
+
+
+def in_turn(shown: ShownCluster, ask: Callable[[], T]) -> T:
+    if not shown.asking.acquire(timeout=PATIENCE):
+        raise RequestRefusedError(503, "busy with other questions, try again")
+    try:
+        return ask()
+    finally:
+        shown.asking.release()
+
+
+ANSWERS: dict[str, Any] = {"explanation": explanation, "order": order}

@@ -1,0 +1,102 @@
+"""`PageServer`: an application on a port, from a thread of its own, with limits on whatever a client could overdo."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from threading import Event, Thread
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from fairway.errors import InputError
+from fairway.web.guard import MOST_HEADER_BYTES
+
+HOST = "127.0.0.1"
+MOST_CONNECTIONS = 600
+HEADERS = 10.0
+"""Seconds in which the head of a request must have come."""
+ENDING = 2
+"""Seconds for answers under way to end."""
+
+
+class _LimitedProtocol(H11Protocol):
+    """Ends connections that do not ask anything in time."""
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self.loop.call_later(HEADERS, self._end_if_silent)
+
+    def _end_if_silent(self) -> None:
+        if self.cycle is None and not self.transport.is_closing():
+            self.transport.close()
+
+
+class PageServer:
+    """See the module."""
+
+    def __init__(self, app: ASGIApp, port: int, host: str = HOST) -> None:
+        """InputError where the port is taken."""
+        try:
+            self._socket = socket.create_server((host, port), family=_family(host), backlog=256)
+        except OSError as error:
+            raise InputError(
+                f"port {port}: {error.strerror}; another sandbox may run, or choose a port with --port (0: any)"
+            ) from None
+        self.port = int(self._socket.getsockname()[1])
+        self.host = host
+        config = uvicorn.Config(
+            app,
+            http=_LimitedProtocol,
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            date_header=False,
+            limit_concurrency=MOST_CONNECTIONS,
+            timeout_keep_alive=int(HEADERS),
+            timeout_graceful_shutdown=ENDING,
+            h11_max_incomplete_event_size=MOST_HEADER_BYTES,
+        )
+        self._server = _Uvicorn(config)
+        self._thread = Thread(target=self._run, name="page", daemon=True)
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.host}:{self.port}"
+
+    def start(self) -> None:
+        """Returns when it answers."""
+        self._thread.start()
+        self._server.answers.wait(10)
+
+    def stop(self, first: Callable[[], None] = lambda: None) -> None:
+        """`first` is called on the server's thread."""
+        if self._server.loop is not None:
+            self._server.loop.call_soon_threadsafe(first)
+        self._server.should_exit = True
+        self._thread.join(ENDING + 5)
+        self._socket.close()
+
+    def _run(self) -> None:
+        asyncio.run(self._server.serve([self._socket]))
+
+
+class _Uvicorn(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.answers = Event()
+        self.loop: asyncio.AbstractEventLoop | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.loop = asyncio.get_running_loop()
+        self.answers.set()
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET

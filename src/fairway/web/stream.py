@@ -1,0 +1,209 @@
+"""`EventHub`: tells every client what changed, as server-sent events that can be resumed.
+
+Differences between two pictures are worked out once, on a thread of the hub, and written once for all clients that may
+see the same. Each client has a short queue: one that does not keep up is dropped, and none waits for it. The last
+deltas are kept, so that a client that reconnects gets what it missed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from threading import Event, Thread
+
+import msgspec
+
+from fairway.app.view.models.jobs import JobSummary
+from fairway.app.view.models.stream import DeltaEvent, GoodbyeEvent, HelloEvent, ResetEvent, StreamEvent, ViewName
+from fairway.app.view.picture import Picture
+from fairway.app.view.watch import ClusterWatch
+from fairway.web.asking import RequestRefusedError, Viewer
+
+MOST_CLIENTS = 500
+KEPT = 256
+"""Deltas that a client may have missed."""
+WAITING = 32
+"""Events that wait for one client."""
+MOST_JOBS = 200
+MOST_FEED = 100
+HEARTBEAT = 15.0
+"""Seconds without an event after which a client is sent a comment, so that proxies do not end the connection."""
+TURN = 1.0
+
+
+class _Client:
+    def __init__(self, viewer: Viewer) -> None:
+        self.viewer = viewer
+        self.queue: asyncio.Queue[bytes | None] = asyncio.Queue(WAITING)
+        self.reason = ""
+        self.task: asyncio.Task[object] | None = None
+
+
+class EventHub:
+    """See the module. Its methods are called on the event loop's thread."""
+
+    def __init__(self, watch: ClusterWatch) -> None:
+        self._watch = watch
+        self._clients: set[_Client] = set()
+        self._deltas: deque[tuple[int, DeltaEvent]] = deque(maxlen=KEPT)
+        self._run = secrets.token_hex(4)
+        """Ids of another run of the server mean nothing here."""
+        self._number = 0
+        self._stopped = Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.dropped = 0
+
+    @property
+    def clients(self) -> int:
+        return len(self._clients)
+
+    def start(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        Thread(target=self._follow, name="events", daemon=True).start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        for client in list(self._clients):
+            self._drop(client, "the server ends")
+
+    # -- on the hub's thread ---------------------------------------------------------------------------------------
+
+    def _follow(self) -> None:
+        assert self._loop is not None
+        last = self._watch.picture
+        while not self._stopped.is_set():
+            if not self._watch.wait(last.revision, TURN):
+                continue
+            newest = self._watch.picture
+            if newest.revision == last.revision:
+                self._stopped.wait(TURN)
+                continue
+            found, last = delta(last, newest), newest
+            try:
+                self._loop.call_soon_threadsafe(self._publish, found)
+            except RuntimeError:  # the loop is closed
+                return
+
+    # -- on the event loop's thread --------------------------------------------------------------------------------
+
+    def _publish(self, found: DeltaEvent) -> None:
+        self._number += 1
+        self._deltas.append((self._number, found))
+        written: dict[frozenset[str] | None, bytes] = {}
+        for client in list(self._clients):
+            seen = client.viewer.namespaces
+            if seen not in written:
+                written[seen] = self._text(visible(found, client.viewer), self._number)
+            try:
+                client.queue.put_nowait(written[seen])
+            except asyncio.QueueFull:
+                self.dropped += 1
+                self._drop(client, "events were read too slowly")
+
+    def _drop(self, client: _Client, reason: str) -> None:
+        self._clients.discard(client)
+        client.reason = reason
+        if client.queue.full() and client.task is not None:
+            client.task.cancel()  # it waits for a client that does not read
+        else:
+            client.queue.put_nowait(None)
+
+    def connect(self, viewer: Viewer, last_id: str | None) -> AsyncIterator[bytes]:
+        """All events for a client, from those that it missed. RequestRefusedError where there are too many."""
+        if len(self._clients) >= MOST_CLIENTS:
+            raise RequestRefusedError(503, "too many clients follow the events; try again later")
+        client = _Client(viewer)
+        picture = self._watch.picture
+        missed = self._missed(last_id)
+        first: list[bytes] = []
+        if missed is None and last_id:
+            first.append(self._text(ResetEvent(picture.revision, picture.now), self._number))
+        else:
+            hello = HelloEvent(picture.revision, picture.now, resumed=missed is not None)
+            first.append(self._text(hello, self._number if missed is None or not missed else missed[0][0] - 1))
+        first += [self._text(visible(found, viewer), number) for number, found in missed or ()]
+        self._clients.add(client)
+        return self._events(client, first)
+
+    async def _events(self, client: _Client, first: list[bytes]) -> AsyncIterator[bytes]:
+        client.task = asyncio.current_task()
+        try:
+            yield b"".join(first)
+            while True:
+                try:
+                    async with asyncio.timeout(HEARTBEAT):
+                        text = await client.queue.get()
+                except TimeoutError:
+                    yield b": still here\n\n"
+                    continue
+                if text is None:
+                    yield self._text(GoodbyeEvent(client.reason), self._number)
+                    return
+                yield text
+        finally:
+            self._clients.discard(client)
+
+    def _missed(self, last_id: str | None) -> list[tuple[int, DeltaEvent]] | None:
+        """Deltas after an id; None where that cannot be said."""
+        run, _, number = (last_id or "").partition("-")
+        if run != self._run or not number.isascii() or not number.isdecimal() or len(number) > 15:
+            return None
+        last = int(number)
+        first = self._deltas[0][0] if self._deltas else self._number + 1
+        if last > self._number or last < first - 1:
+            return None
+        return [(each, found) for each, found in self._deltas if each > last]
+
+    def _text(self, event: StreamEvent, number: int) -> bytes:
+        kind = type(event).__struct_config__.tag
+        return f"id: {self._run}-{number}\nevent: {kind}\ndata: ".encode() + msgspec.json.encode(event) + b"\n\n"
+
+
+# -- differences -----------------------------------------------------------------------------------------------
+
+
+def delta(before: Picture, after: Picture) -> DeltaEvent:
+    """What is other in a later picture."""
+    old, new = before.jobs.by_name, after.jobs.by_name
+    rows = [row for name, row in new.items() if old.get(name) != row]
+    feed = [entry for entry in after.recent if entry.id > before.last_entry]
+    changed: list[ViewName] = []
+    removed = [name for name in old if name not in new]
+    if rows or removed:
+        changed.append("jobs")
+    changed += [name for name, part in _COMPARED.items() if part(before) != part(after)]
+    changed += ["scheduler", "history"]
+    return DeltaEvent(
+        revision=after.revision,
+        now=after.now,
+        changed=changed,
+        summary=after.summary,
+        jobs=rows[:MOST_JOBS],
+        removed=removed[:MOST_JOBS],
+        jobs_complete=len(rows) <= MOST_JOBS and len(removed) <= MOST_JOBS,
+        feed=feed[-MOST_FEED:],
+    )
+
+
+_COMPARED: dict[ViewName, Callable[[Picture], object]] = {
+    "queues": lambda picture: (picture.queues.queues, picture.queues.loans),
+    "nodes": lambda picture: (picture.nodes.names, picture.nodes.states, picture.nodes.reserved, picture.nodes.columns),
+    "devices": lambda picture: picture.devices,
+    "evictions": lambda picture: picture.summary.evictions,
+    "reservations": lambda picture: picture.reservations.rows,
+}
+
+
+def visible(found: DeltaEvent, viewer: Viewer) -> DeltaEvent:
+    """What of a delta a viewer may see."""
+    if viewer.namespaces is None:
+        return found
+    jobs: list[JobSummary] = [row for row in found.jobs if viewer.sees(row.job)]
+    return msgspec.structs.replace(
+        found,
+        jobs=jobs,
+        removed=[job for job in found.removed if viewer.sees(job)],
+        feed=[entry for entry in found.feed if entry.job and viewer.sees(entry.job)],
+    )

@@ -1,0 +1,58 @@
+"""Pages for tests: of a sandbox, asked without a browser and without a socket, or served on a port of their own."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from starlette.testclient import TestClient
+
+from fairway.app.sandbox.engine import Sandbox
+from fairway.web.access import LoopbackAccess
+from fairway.web.application import application
+from fairway.web.sandbox_page import SandboxPage
+from fairway.web.shown import ShownCluster
+from fairway.web.sources import sandbox_watch
+
+TOKEN = "a-token-for-tests-of-more-than-32-characters"
+HOST = "testserver"
+
+
+class PageAnswer(NamedTuple):
+    status: int
+    document: Any
+
+
+class AskedPage:
+    """The API of a sandbox. What it shows is up to date at every question."""
+
+    def __init__(self, sandbox: Sandbox, token: str | None = TOKEN) -> None:
+        self.shown = ShownCluster("sandbox", "Sandbox", sandbox_watch(sandbox), sandbox=sandbox)
+        self.site = application(self.shown, LoopbackAccess(TOKEN), lambda: frozenset({HOST}))
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self.client = TestClient(self.site.app, headers=headers, raise_server_exceptions=False, follow_redirects=False)
+
+    def get(self, path: str, **headers: str) -> PageAnswer:
+        self.shown.watch.catch_up()
+        return self.ask("GET", path, None, **headers)
+
+    def ask(self, method: str, path: str, body: bytes | None = None, **headers: str) -> PageAnswer:
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        if body is not None:
+            given.setdefault("Content-Type", "application/json")
+        answer = self.client.request(method, f"/api/v1/{path}", content=body, headers=given)
+        return PageAnswer(answer.status_code, answer.json())
+
+    def post(self, path: str, document: Any) -> PageAnswer:
+        return self.ask("POST", path, json.dumps(document).encode())
+
+
+@contextmanager
+def served(sandbox: Sandbox) -> Iterator[SandboxPage]:
+    """On a free port; its `address` has the token in it."""
+    page = SandboxPage(sandbox, 0, TOKEN)
+    page.start()
+    try:
+        yield page
+    finally:
+        page.stop()

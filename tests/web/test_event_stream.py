@@ -1,0 +1,182 @@
+"""Server-sent events: deltas, ids, resuming, and clients that do not read."""
+
+import asyncio
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from fairway.app.view.watch import ClusterWatch
+from fairway.web import stream
+from fairway.web.asking import RequestRefusedError, Viewer
+from fairway.web.sources import sandbox_watch
+from fairway.web.stream import EventHub, delta, visible
+from support.objects import node, pod, queue
+from support.sandboxes import after, made
+
+ALL = Viewer("you")
+
+
+def events_of(text: bytes) -> list[tuple[str, str, Any]]:
+    found = []
+    for block in text.decode().split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in block.splitlines() if not line.startswith(":"))
+        if fields:
+            found.append((fields["id"], fields["event"], json.loads(fields["data"])))
+    return found
+
+
+class Shown:
+    """A sandbox, its watch and a hub, driven by hand."""
+
+    def __init__(self) -> None:
+        self.sandbox = after(made(node("n", cpu=4), queue("q"), pod("first", cpu=1)), 5)
+        self.watch: ClusterWatch = sandbox_watch(self.sandbox)
+        self.last = self.watch.catch_up()
+        self.hub = EventHub(self.watch)
+        self.seconds = 5
+
+    def happens(self, name: str, **fields) -> None:
+        self.sandbox.apply([pod(name, cpu=1, **fields)])
+        self.seconds += 1
+        after(self.sandbox, self.seconds)
+        before, self.last = self.last, self.watch.catch_up()
+        self.hub._publish(delta(before, self.last))
+
+
+def run(scenario) -> None:
+    asyncio.run(asyncio.wait_for(scenario(), 20))
+
+
+def test_hello_then_deltas_with_what_changed():
+    async def scenario() -> None:
+        shown = Shown()
+        events = shown.hub.connect(ALL, None)
+        ((_, kind, hello),) = events_of(await anext(events))
+        assert (kind, hello["resumed"], hello["revision"]) == ("hello", False, shown.last.revision)
+        shown.happens("second")
+        ((_, kind, found),) = events_of(await anext(events))
+        assert kind == "delta"
+        assert [(row["job"], row["state"]) for row in found["jobs"]] == [("default/second", "running")]
+        assert {"jobs", "queues", "nodes"} <= set(found["changed"])
+        assert "reservations" not in found["changed"]
+        assert [entry["kind"] for entry in found["feed"] if entry.get("job") == "default/second"] == [
+            "submitted",
+            "placed",
+        ]
+        assert found["revision"] > hello["revision"]
+
+    run(scenario)
+
+
+def test_a_client_that_reconnects_gets_what_it_missed_and_nothing_twice():
+    async def scenario() -> None:
+        shown = Shown()
+        whole = shown.hub.connect(ALL, None)
+        seen = events_of(await anext(whole))
+        for number in range(5):
+            shown.happens(f"pod-{number}")
+            seen += events_of(await anext(whole))
+        for place, (last, _, _) in enumerate(seen):
+            again = events_of(await anext(shown.hub.connect(ALL, last)))
+            assert (again[0][1], again[0][2]["resumed"]) == ("hello", True)
+            assert again[1:] == seen[place + 1 :]
+            assert again[0][0] == last
+        revisions = [data["revision"] for _, kind, data in seen if kind == "delta"]
+        assert all(one < two for one, two in pairwise(revisions))
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    "last", ["x", "0-1", "-", "deadbeef-3", "{run}-99", "{run}-x", "{run}--1", "{run}-" + "9" * 40]
+)
+def test_an_id_that_means_nothing_here_is_a_reset(last):
+    async def scenario() -> None:
+        shown = Shown()
+        shown.happens("second")
+        ((_, kind, _),) = events_of(await anext(shown.hub.connect(ALL, last.replace("{run}", shown.hub._run))))
+        assert kind == "reset"
+
+    run(scenario)
+
+
+def test_deltas_that_are_no_longer_kept_are_a_reset(monkeypatch):
+    monkeypatch.setattr(stream, "KEPT", 2)
+
+    async def scenario() -> None:
+        shown = Shown()
+        ((first, _, _),) = events_of(await anext(shown.hub.connect(ALL, None)))
+        for number in range(3):
+            shown.happens(f"pod-{number}")
+        assert events_of(await anext(shown.hub.connect(ALL, first)))[0][1] == "reset"
+
+    run(scenario)
+
+
+def test_a_client_that_does_not_read_is_dropped_and_no_other_waits(monkeypatch):
+    monkeypatch.setattr(stream, "WAITING", 2)
+
+    async def scenario() -> None:
+        shown = Shown()
+        slow, good = shown.hub.connect(ALL, None), shown.hub.connect(ALL, None)
+        sending = asyncio.Event()
+
+        async def stuck() -> None:
+            async for _ in slow:
+                sending.set()
+                await asyncio.Event().wait()  # the socket takes no more
+
+        task = asyncio.create_task(stuck())
+        await sending.wait()
+        await anext(good)
+        for number in range(4):
+            shown.happens(f"pod-{number}")
+            assert events_of(await anext(good))[0][1] == "delta"
+        assert (shown.hub.clients, shown.hub.dropped) == (1, 1)
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    run(scenario)
+
+
+def test_the_end_of_the_server_is_told_and_too_many_clients_are_turned_away(monkeypatch):
+    monkeypatch.setattr(stream, "MOST_CLIENTS", 1)
+
+    async def scenario() -> None:
+        shown = Shown()
+        events = shown.hub.connect(ALL, None)
+        with pytest.raises(RequestRefusedError, match="too many clients"):
+            shown.hub.connect(ALL, None)
+        await anext(events)
+        shown.hub.stop()
+        ((_, kind, data),) = events_of(await anext(events))
+        assert (kind, data["reason"]) == ("goodbye", "the server ends")
+        assert shown.hub.clients == 0
+
+    run(scenario)
+
+
+def test_what_a_user_may_not_see_is_not_in_a_delta():
+    shown = Shown()
+    before = shown.last
+    shown.sandbox.apply([pod("mine", namespace="a", cpu=1), pod("other", namespace="b", cpu=1)])
+    after(shown.sandbox, 9)
+    found = visible(delta(before, shown.watch.catch_up()), Viewer("u", frozenset({"a"})))
+    assert [row.job for row in found.jobs] == ["a/mine"]
+    assert {entry.job for entry in found.feed} == {"a/mine"}
+
+
+def test_a_hundred_clients_get_every_delta():
+    async def scenario() -> None:
+        shown = Shown()
+        clients = [shown.hub.connect(ALL, None) for _ in range(100)]
+        for client in clients:
+            await anext(client)
+        shown.happens("second")
+        texts = {await anext(client) for client in clients}
+        assert len(texts) == 1
+        assert shown.hub.clients == 100
+
+    run(scenario)
