@@ -5,6 +5,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { useGet, useLink, usePage } from "../api/use";
 import { count } from "../format/amounts";
 import { dateTime } from "../format/time";
+import { Pace } from "./pace";
 import { href, useRoute } from "./route";
 import { VIEWS, viewOf } from "./views";
 
@@ -17,6 +18,7 @@ export function Shell() {
   const view = viewOf(route.path);
   const place = route.path.join("/");
   useEffect(() => {
+    document.querySelector(".side [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
     document.title = `${[...route.path].reverse().join(" · ") || "Jobs"} – Fairway`;
   }, [place]);
   const skip = (event: Event): void => {
@@ -58,8 +60,8 @@ function Top() {
       </a>
       <span class="source">
         {session.title}
-        {session.speed ? <span class="more"> · ×{count(session.speed)}{session.paused ? ", paused" : ""}</span> : null}
       </span>
+      {session.capabilities.pace ? <Pace /> : null}
       <span class="spring" />
       <time dateTime={link.now} title="Time of what is shown, UTC">{dateTime(link.now)}</time>
       <span class="link-state" data-state={link.state} role="status">{LINK_TEXT[link.state]}</span>

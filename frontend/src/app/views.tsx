@@ -12,7 +12,7 @@ import { NodesView } from "../views/nodes";
 import { QueuesView } from "../views/queues";
 import { SchedulerView } from "../views/scheduler";
 import { WhatIfView } from "../views/what_if";
-import { Empty } from "../ui/basics";
+import { Empty, View } from "../ui/basics";
 import { href, type Route } from "./route";
 
 type Capabilities = Schemas["ViewCapabilities"];
@@ -56,8 +56,10 @@ function JobsOrJob(props: { route: Route }) {
 
 function UnknownView() {
   return (
-    <Empty title="There is no such view">
-      <a href={href(["jobs"])}>Show all jobs</a>
-    </Empty>
+    <View title="Not found">
+      <div class="panel">
+        <Empty title="There is no such view"><a href={href(["jobs"])}>Show all jobs</a></Empty>
+      </div>
+    </View>
   );
 }

@@ -43,6 +43,11 @@ export function dateTime(text: string | null | undefined): string {
   return text ? `${text.slice(0, 10)} ${clock(text)}` : "–";
 }
 
+/** Times inside a sentence as people read them. */
+export function readable(text: string): string {
+  return text.replace(/(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z/g, "$1 $2");
+}
+
 export function fromSeconds(value: number): string {
   return new Date(value * 1000).toISOString().replace(/\.\d+Z$/, "Z");
 }

@@ -69,6 +69,7 @@ export function ShareLegend() {
       <li><span class="key mark deserved" /> deserved</li>
       <li><span class="key mark guarantee" /> guarantee</li>
       <li><span class="key mark capability" /> capability</li>
+      <li>Shares count what is reserved.</li>
     </ul>
   );
 }

@@ -5,7 +5,7 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { Schemas } from "../api/client";
 import { bytes, count, percent } from "../format/amounts";
-import { dateTime, duration, fromSeconds } from "../format/time";
+import { clock, dateTime, duration, fromSeconds } from "../format/time";
 import { themeColour, useSize, useTheme } from "./size";
 
 type Series = Schemas["TimeSeries"];
@@ -47,7 +47,7 @@ export function Chart(props: { series: Series; height?: number }) {
         {tabled ? (
           <SeriesTable series={series} />
         ) : (
-          <Plot series={{ ...series, lines }} width={size.width} height={props.height ?? 190} hidden={hidden} />
+          <Plot series={{ ...series, lines }} width={size.width} height={props.height ?? 170} hidden={hidden} />
         )}
       </div>
       <figcaption>
@@ -100,10 +100,11 @@ function options(series: Series, width: number, height: number, hidden: Readonly
     width,
     height,
     legend: { show: false },
+    padding: [8, 14, 0, 0],
     cursor: { y: false, points: { size: 6 } },
     tzDate: (stamp) => uPlot.tzDate(new Date(stamp * 1000), "UTC"),
     scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), (high ?? 0) > 0 ? high * 1.06 : 1] } },
-    axes: [axis, { ...axis, size: 62, values: (_, marks) => marks.map((mark) => valueText(series.unit, mark)) }],
+    axes: [{ ...axis, size: 26, values: (_, marks) => marks.map(timeMark) }, { ...axis, size: 62, values: (_, marks) => marks.map((mark) => valueText(series.unit, mark)) }],
     series: [
       {},
       ...series.lines.map((line, index) => ({
@@ -113,10 +114,21 @@ function options(series: Series, width: number, height: number, hidden: Readonly
         width: 1.75,
         dash: DASHES[index % DASHES.length] ?? [],
         points: { show: false },
+        ...(series.unit === "count" && stepped ? { paths: stepped } : {}),
       })),
     ],
     plugins: [tooltip(series)],
   };
+}
+
+/** Counts keep their value until the next one: steps, not slopes. */
+const stepped = uPlot.paths.stepped?.({ align: 1 });
+
+/** 14:05, or the date at midnight. */
+function timeMark(stamp: number): string {
+  const text = fromSeconds(stamp);
+  const time = clock(text);
+  return time === "00:00:00" ? text.slice(5, 10) : time.endsWith(":00") ? time.slice(0, 5) : time;
 }
 
 /** The values at the pointer, as text beside it. */

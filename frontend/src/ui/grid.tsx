@@ -28,11 +28,14 @@ export interface Props<Row> {
   readonly sort?: string;
   readonly onSort?: (sort: string) => void;
   readonly empty: ComponentChildren;
+  /** What stands below a row where the column of this key does not fit. */
+  readonly below?: { readonly column: string; readonly cell: (row: Row) => ComponentChildren };
   /** Rows that are shown at most without scrolling. */
   readonly most?: number;
 }
 
-const ROW = 30;
+const LINE = 30;
+const BELOW = 22;
 const HEAD = 30;
 const PADDING = 24;
 
@@ -44,25 +47,27 @@ export function Grid<Row>(props: Props<Row>) {
   const [active, setActive] = useState(0);
   const pendingScroll = useRef(false);
   const shown = fitting(columns, (size.width || 1200) - PADDING);
-  const height = Math.min(count, props.most ?? 24) * ROW + HEAD;
-  const [first, last] = visibleRange(scroll, size.height || height, ROW, count);
+  const below = props.below && !shown.some((column) => column.key === props.below?.column) ? props.below : null;
+  const rowHeight = below ? LINE + BELOW : LINE;
+  const height = Math.min(count, props.most ?? 24) * rowHeight + HEAD;
+  const [first, last] = visibleRange(scroll, size.height || height, rowHeight, count);
   const at = Math.min(active, Math.max(0, count - 1));
 
   useEffect(() => onRange?.(first, last), [first, last, count]);
   useLayoutEffect(() => {
     if (!pendingScroll.current || !frame.current) return;
     pendingScroll.current = false;
-    const top = at * ROW;
+    const top = at * rowHeight;
     const box = frame.current;
     if (top < box.scrollTop) box.scrollTop = top;
-    else if (top + ROW > box.scrollTop + box.clientHeight - HEAD) box.scrollTop = top + ROW + HEAD - box.clientHeight;
+    else if (top + rowHeight > box.scrollTop + box.clientHeight - HEAD) box.scrollTop = top + rowHeight + HEAD - box.clientHeight;
   });
 
   const move = (to: number): void => {
     pendingScroll.current = true;
     setActive(Math.max(0, Math.min(count - 1, to)));
   };
-  const pageRows = Math.max(1, Math.floor((size.height - HEAD) / ROW) - 1);
+  const pageRows = Math.max(1, Math.floor((size.height - HEAD) / rowHeight) - 1);
   const onKeyDown = (event: KeyboardEvent): void => {
     const to = target(event.key, at, pageRows, count);
     if (to !== undefined) move(to);
@@ -96,7 +101,7 @@ export function Grid<Row>(props: Props<Row>) {
           <Head key={column.key} column={column} sort={props.sort} onSort={props.onSort} />
         ))}
       </div>
-      <div class="grid-body" role="rowgroup" style={{ height: `${count * ROW}px` }}>
+      <div class="grid-body" role="rowgroup" style={{ height: `${count * rowHeight}px` }}>
         {Array.from({ length: last - first }, (_, offset) => {
           const index = first + offset;
           const row = rowAt(index);
@@ -104,11 +109,11 @@ export function Grid<Row>(props: Props<Row>) {
             <div
               key={row === undefined ? `#${index}` : keyOf(row)}
               id={`${id}-${index}`}
-              class={index === at ? "grid-row active" : "grid-row"}
+              class={`grid-row${index === at ? " active" : ""}${below ? " two-lines" : ""}`}
               role="row"
               aria-rowindex={index + 2}
               aria-busy={row === undefined ? true : undefined}
-              style={{ ...columnStyle, transform: `translateY(${index * ROW}px)` }}
+              style={{ ...columnStyle, transform: `translateY(${index * rowHeight}px)` }}
               onClick={(event) => {
                 setActive(index);
                 if (!(event.target as Element).closest("a, button")) open(index);
@@ -119,6 +124,7 @@ export function Grid<Row>(props: Props<Row>) {
                   {row === undefined ? <span class="blank" /> : column.cell(row)}
                 </div>
               ))}
+              {below && row !== undefined ? <div role="gridcell" class="below">{below.cell(row)}</div> : null}
             </div>
           );
         })}
@@ -135,7 +141,7 @@ function Head<Row>(props: { column: Column<Row>; sort?: string | undefined; onSo
   return (
     <div role="columnheader" aria-sort={state} class={column.align === "end" ? "number" : undefined}>
       {key && onSort ? (
-        <button type="button" class="plain sorter" tabIndex={-1} onClick={() => onSort(next)}>
+        <button type="button" class="plain sorter" onClick={() => onSort(next)}>
           {column.title}
           <span aria-hidden="true">{state === "ascending" ? " ▲" : state === "descending" ? " ▼" : ""}</span>
         </button>

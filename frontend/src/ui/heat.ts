@@ -8,15 +8,18 @@ export interface Layout {
   readonly gap: number;
 }
 
-const LARGEST = 30;
+const LARGEST = 84;
 const SMALLEST = 6;
+
+/** From this size on a cell says which node it is. */
+export const NAMED = 60;
 
 /** The largest cells with which `count` nodes fit into the space; small ones are never below a size one can hit. */
 export function layout(count: number, width: number, height: number): Layout {
-  for (let step = LARGEST; step > SMALLEST; step -= 1) {
+  for (let step = LARGEST; step > SMALLEST; step -= step > 32 ? 4 : 1) {
     const columns = Math.max(1, Math.floor(width / step));
     const rows = Math.ceil(count / columns);
-    if (rows * step <= height) return { columns, rows, step, gap: step > 12 ? 2 : 1 };
+    if (rows * step <= height) return { columns, rows, step, gap: step > 40 ? 4 : step > 12 ? 2 : 1 };
   }
   const columns = Math.max(1, Math.floor(width / SMALLEST));
   return { columns, rows: Math.ceil(count / columns), step: SMALLEST, gap: 1 };

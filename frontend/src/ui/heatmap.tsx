@@ -1,7 +1,8 @@
 /** Thousands of nodes as cells on a canvas: shade for use, marks for reserved, cordoned and not ready. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { cellAt, layout, moved, step, summary, type Layout } from "./heat";
+import { cellAt, layout, moved, NAMED, step, summary, type Layout } from "./heat";
+import { percent } from "../format/amounts";
 import { themeColour, useSize, useTheme } from "./size";
 
 export interface Cell {
@@ -26,7 +27,7 @@ export function HeatMap(props: {
   const theme = useTheme();
   const [focus, setFocus] = useState<number | null>(null);
   const [hover, setHover] = useState<number | null>(null);
-  const plan = layout(cells.length, Math.max(1, size.width), 420);
+  const plan = layout(cells.length, Math.max(1, size.width), cells.length < 100 ? 260 : 420);
   const chosen = cells.findIndex((cell) => cell.name === props.selected);
   const at = hover ?? focus ?? (chosen >= 0 ? chosen : null);
   const height = plan.rows * plan.step;
@@ -92,8 +93,9 @@ function draw(
     pen.fillStyle = shades[shade] ?? "";
     pen.fillRect(x, y, side, side);
     if (shade === 0) frameCell(pen, x, y, side, edge, 1);
-    if (cell.reserved) hatch(pen, x, y, side, shade >= 3 ? panel : ink);
-    if (cell.state !== "Ready") cross(pen, x, y, side, shade >= 3 ? panel : ink, cell.state === "NotReady");
+    if (cell.reserved) hatch(pen, x, y, side, shade >= 3 ? panel : ink, plan.step >= NAMED ? 0.35 : 1);
+    if (plan.step >= NAMED) nameCell(pen, x, y, side, cell, shade >= 3 ? panel : ink);
+    else if (cell.state !== "Ready") cross(pen, x, y, side, shade >= 3 ? panel : ink, cell.state === "NotReady");
   });
   for (const [index, colour] of [[chosen, themeColour("--accent")], [focus ?? -1, themeColour("--focus")]] as const) {
     if (index < 0) continue;
@@ -104,6 +106,18 @@ function draw(
   }
 }
 
+/** Large cells carry the node's name, how much is in use, and its state in a word. */
+function nameCell(pen: CanvasRenderingContext2D, x: number, y: number, side: number, cell: Cell, colour: string): void {
+  const short = cell.name.length > 10 ? `…${cell.name.slice(-9)}` : cell.name;
+  const state = cell.state === "NotReady" ? "not ready" : cell.state === "SchedulingDisabled" ? "cordoned" : cell.reserved ? "reserved" : "";
+  pen.fillStyle = colour;
+  pen.font = `600 12px ${themeColour("--font")}`;
+  pen.fillText(short, x + 7, y + 18, side - 12);
+  pen.font = `11px ${themeColour("--font")}`;
+  pen.fillText(percent(cell.part), x + 7, y + 34, side - 12);
+  pen.fillText(state, x + 7, y + side - 9, side - 12);
+}
+
 function frameCell(pen: CanvasRenderingContext2D, x: number, y: number, side: number, colour: string, line: number): void {
   pen.strokeStyle = colour;
   pen.lineWidth = line;
@@ -112,15 +126,16 @@ function frameCell(pen: CanvasRenderingContext2D, x: number, y: number, side: nu
   pen.globalAlpha = 1;
 }
 
-function hatch(pen: CanvasRenderingContext2D, x: number, y: number, side: number, colour: string): void {
+function hatch(pen: CanvasRenderingContext2D, x: number, y: number, side: number, colour: string, strength: number): void {
   pen.save();
+  pen.globalAlpha = strength;
   pen.beginPath();
   pen.rect(x, y, side, side);
   pen.clip();
   pen.strokeStyle = colour;
   pen.lineWidth = 1;
   pen.beginPath();
-  for (let shift = -side; shift < side; shift += Math.max(3, side / 4)) {
+  for (let shift = -side; shift < side; shift += Math.max(3, Math.min(8, side / 4))) {
     pen.moveTo(x + shift, y + side);
     pen.lineTo(x + shift + side, y);
   }

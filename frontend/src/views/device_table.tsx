@@ -8,7 +8,7 @@ import { Meter } from "../ui/bars";
 
 export function DeviceTable(props: { devices: readonly Schemas["NodeDevice"][]; withNode?: boolean }) {
   return (
-    <div class="table-frame tall" tabIndex={0} role="region" aria-label="Devices">
+    <div class="table-frame tall" tabIndex={0} role="region" aria-label="Table of devices">
       <table>
         <thead>
           <tr>

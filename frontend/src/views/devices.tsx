@@ -53,7 +53,7 @@ export function DevicesView() {
 function Classes(props: { rows: readonly { name: string; allocatable: number; requested: number; selector: string; problems?: readonly string[] }[]; choose: (name: string) => void }) {
   return (
     <Panel title="Classes" note="Allocatable units, and how many pods request">
-      <div class="scroll-x" tabIndex={0} role="region" aria-label="Device classes">
+      <div class="scroll-x" tabIndex={0} role="region" aria-label="Table of device classes">
         <table>
           <thead>
             <tr><th scope="col">Class</th><th scope="col" class="wide">Requested of allocatable</th><th scope="col">Selects</th></tr>

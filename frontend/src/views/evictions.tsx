@@ -72,7 +72,7 @@ function Events() {
           <li key={row.id}>
             <time dateTime={row.at}>{dateTime(row.at)}</time>
             <Tag state={row.kind} />
-            <span>{row.text}</span>
+            <span>{row.job ? <><JobLink job={row.job} /> </> : null}{row.text}</span>
           </li>
         ))}
       </ol>
@@ -109,7 +109,7 @@ function Reservations() {
       {error ? <Problem error={error} retry={reload} what="The reservations" /> : !data ? <Loading what="reservations" /> : null}
       {data && jobs.length === 0 ? <Empty title="Nothing is reserved">A job that starves gets nodes reserved; backfill plans starts.</Empty> : null}
       {data && jobs.length > 0 ? (
-        <div class="scroll-x" tabIndex={0} role="region" aria-label="Reservations">
+        <div class="scroll-x" tabIndex={0} role="region" aria-label="Table of reservations">
           <table>
             <thead>
               <tr><th scope="col">Job</th><th scope="col">Queue</th><th scope="col">State</th><th scope="col">Planned start</th><th scope="col">Nodes</th></tr>

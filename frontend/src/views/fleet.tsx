@@ -31,7 +31,7 @@ export function FleetView() {
 function Clusters(props: { rows: readonly Schemas["FleetCluster"][] }) {
   return (
     <Panel title="Clusters">
-      <div class="scroll-x" tabIndex={0} role="region" aria-label="Clusters">
+      <div class="scroll-x" tabIndex={0} role="region" aria-label="Table of clusters">
         <table>
           <thead>
             <tr><th scope="col">Cluster</th><th scope="col">State</th><th scope="col">Free</th><th scope="col">Pods that fit, by size</th><th scope="col" class="number">Placements</th><th scope="col" class="number">Report</th></tr>

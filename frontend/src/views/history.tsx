@@ -34,10 +34,10 @@ export function HistoryView() {
             {[data.utilisation, data.jobs, data.queues, data.namespaces, data.evictions].map((series) => (
               <Panel key={series.title} title={series.title}><Chart series={series} /></Panel>
             ))}
-          </div>
-          <div class="columns">
-            <Waits title="Waits by size" head="Size" rows={data.waitsBySize} />
-            <Waits title="Waits by namespace" head="Namespace" rows={data.waitsByNamespace} />
+            <Panel title="Waits" note="Of jobs that started">
+              <Waits head="Size" rows={data.waitsBySize} />
+              <Waits head="Namespace" rows={data.waitsByNamespace} />
+            </Panel>
           </div>
         </>
       ) : null}
@@ -55,14 +55,14 @@ function Kept(props: { kept: Schemas["HistoryRange"] }) {
   );
 }
 
-function Waits(props: { title: string; head: string; rows: readonly Schemas["WaitGroup"][] }) {
+function Waits(props: { head: string; rows: readonly Schemas["WaitGroup"][] }) {
   const most = Math.max(1, ...props.rows.map((row) => row.p90));
   return (
-    <Panel title={props.title} note="Of jobs that started">
+    <div class="waits">
       {props.rows.length === 0 ? (
         <p class="soft">No job has started yet.</p>
       ) : (
-        <div class="scroll-x" tabIndex={0} role="region" aria-label={props.title}>
+        <div class="scroll-x" tabIndex={0} role="region" aria-label={`Waits by ${props.head.toLowerCase()}`}>
           <table>
             <thead>
               <tr>
@@ -85,6 +85,6 @@ function Waits(props: { title: string; head: string; rows: readonly Schemas["Wai
           </table>
         </div>
       )}
-    </Panel>
+    </div>
   );
 }

@@ -6,7 +6,7 @@ import type { Schemas } from "../api/client";
 import { useGet, useLink } from "../api/use";
 import { href } from "../app/route";
 import { byRank, count, plural, shortName, shown } from "../format/amounts";
-import { between, dateTime, duration } from "../format/time";
+import { between, dateTime, duration, readable } from "../format/time";
 import { Empty, Facts, Loading, Panel, Problem, Tag, View } from "../ui/basics";
 import { EvictionTable } from "./eviction_table";
 import { JobActions } from "./job_actions";
@@ -84,7 +84,7 @@ function Head(props: { detail: Detail; onActed: () => void }) {
         <Tag state={stateOf(job)} />
         {job.plannedStart && job.state === "waiting" ? <Tag state="planned" text="planned start" /> : null}
       </div>
-      <p class="sentence">{detail.sentence}</p>
+      <p class="sentence">{readable(detail.sentence)}</p>
       <JobActions detail={detail} onActed={props.onActed} />
     </div>
   );
@@ -127,7 +127,7 @@ function JobFacts(props: { detail: Detail }) {
   facts.push(["Created", `${dateTime(job.created)} (${duration(between(job.created, now))} ago)`]);
   if (job.started) facts.push(["Started", `${dateTime(job.started)} (after ${duration(between(job.created, job.started))})`]);
   if (job.ended) facts.push(["Ended", `${dateTime(job.ended)} (ran for ${duration(between(job.started, job.ended))})`]);
-  for (const shape of detail.shapes) facts.push([`${plural(shape.pods, "pod")} requests`, <Shape key={shape.selector} shape={shape} />]);
+  for (const shape of detail.shapes) facts.push([shape.pods === 1 ? "Its pod requests" : `Each of ${count(shape.pods)} pods requests`, <Shape key={shape.selector} shape={shape} />]);
   const labels = Object.entries(detail.labels);
   if (labels.length > 0) facts.push(["Labels", <Labels labels={labels} />]);
   return <Facts facts={facts} />;

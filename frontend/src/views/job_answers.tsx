@@ -3,7 +3,7 @@
 import type { Schemas } from "../api/client";
 import { useLink } from "../api/use";
 import { plural } from "../format/amounts";
-import { between, dateTime, duration, seconds } from "../format/time";
+import { between, dateTime, duration, readable, seconds } from "../format/time";
 import { Names } from "../ui/basics";
 
 type Answer = Schemas["JobExplanation"];
@@ -94,5 +94,6 @@ function Interval(props: { interval: Schemas["StartInterval"]; now: string; crea
 }
 
 function ended(text: string): string {
-  return /[.!?]$/.test(text) ? text : `${text}.`;
+  const first = readable(text.charAt(0).toUpperCase() + text.slice(1));
+  return /[.!?]$/.test(first) ? first : `${first}.`;
 }

@@ -61,6 +61,7 @@ function PodList(props: { detail: Detail }) {
   const placed = detail.pods.filter((pod) => pod.node);
   const rest = new Map<string, number>();
   for (const pod of detail.pods) if (!pod.node) rest.set(pod.state, (rest.get(pod.state) ?? 0) + 1);
+  if (detail.pods.length === 0) return <p class="soft">{detail.job.state === "finished" ? "It has ended: it has no pods any more." : "No pods."}</p>;
   return (
     <>
       {[...rest].map(([state, number]) => (

@@ -3,7 +3,7 @@
 import { useLink } from "../api/use";
 import { go, href, useQuery } from "../app/route";
 import { count, plural } from "../format/amounts";
-import { between, clock, dateTime, duration } from "../format/time";
+import { between, clock, dateTime, duration, readable } from "../format/time";
 import { Empty, Loading, Problem, Tag, View } from "../ui/basics";
 import { Meter } from "../ui/bars";
 import { Chips, Facet, SearchBox } from "../ui/filter";
@@ -75,6 +75,7 @@ export function JobsView() {
           onOpen={(row) => go(href(jobPath(row.job)))}
           sort={sort}
           onSort={(value) => change({ sort: value })}
+          below={{ column: "reason", cell: (row) => <Below row={row} /> }}
           most={40}
           empty={<NoJobs filtered={filtered} clear={clear} />}
         />
@@ -111,22 +112,23 @@ function NoJobs(props: { filtered: boolean; clear: () => void }) {
 
 function columns(now: string): Column<JobRow>[] {
   return [
-    { key: "job", title: "Job", width: 170, grow: 2, sort: "job", cell: (row) => <JobLink job={row.job} /> },
-    { key: "state", title: "State", width: 104, sort: "state", cell: (row) => <Tag state={stateOf(row)} /> },
-    { key: "queue", title: "Queue", width: 104, grow: 0.6, drop: 4, sort: "queue", cell: (row) => row.queue },
-    { key: "namespace", title: "Namespace", width: 92, grow: 0.4, drop: 6, sort: "namespace", cell: (row) => row.namespace },
-    { key: "position", title: "Position", width: 72, align: "end", drop: 5, sort: "position", cell: (row) => (row.position ? count(row.position) : "") },
-    { key: "pods", title: "Pods", width: 64, align: "end", drop: 3, sort: "pods", cell: podsText },
-    { key: "for", title: "For", width: 78, align: "end", sort: "waiting", cell: (row) => <Passed row={row} now={now} /> },
-    { key: "start", title: "Est. start", width: 92, align: "end", drop: 2, sort: "estimatedStart", cell: (row) => <Start row={row} now={now} /> },
-    { key: "reason", title: "Reason", width: 200, grow: 3, drop: 1, sort: "reason", cell: (row) => <Reason row={row} /> },
+    { key: "job", title: "Job", width: 160, grow: 1.2, sort: "job", cell: (row) => <JobLink job={row.job} inGrid /> },
+    { key: "state", title: "State", width: 98, sort: "state", cell: (row) => <Tag state={stateOf(row)} /> },
+    { key: "queue", title: "Queue", width: 96, grow: 0.3, drop: 4, sort: "queue", cell: (row) => row.queue },
+    { key: "namespace", title: "Namespace", width: 88, grow: 0.3, drop: 6, sort: "namespace", cell: (row) => row.namespace },
+    { key: "position", title: "Pos.", width: 54, align: "end", drop: 5, sort: "position", cell: (row) => (row.position ? count(row.position) : "") },
+    { key: "pods", title: "Pods", width: 54, align: "end", drop: 3, sort: "pods", cell: podsText },
+    { key: "for", title: "For", width: 74, align: "end", sort: "waiting", cell: (row) => <Passed row={row} now={now} /> },
+    { key: "start", title: "Est. start", width: 84, align: "end", drop: 2, sort: "estimatedStart", cell: (row) => <Start row={row} now={now} /> },
+    { key: "reason", title: "Reason", width: 240, grow: 4, drop: 1, sort: "reason", cell: (row) => <Reason row={row} /> },
   ];
 }
 
-export function JobLink(props: { job: string }) {
+/** In a grid, which has one tab stop, Enter opens a row; elsewhere the link is a stop of its own. */
+export function JobLink(props: { job: string; inGrid?: boolean }) {
   const [, namespace, name] = jobPath(props.job);
   return (
-    <a href={href(jobPath(props.job))} title={props.job} tabIndex={-1}>
+    <a href={href(jobPath(props.job))} title={props.job} tabIndex={props.inGrid ? -1 : undefined}>
       <span class="job-namespace soft">{namespace}/</span>
       {name}
     </a>
@@ -166,9 +168,14 @@ function Reason(props: { row: JobRow }) {
   if (!row.reason) return null;
   return (
     <span title={row.message}>
-      <b class="reason">{row.reason}</b> <span class="soft">{row.message}</span>
+      <b class="reason">{row.reason}</b> <span class="soft">{readable(row.message ?? "")}</span>
     </span>
   );
+}
+
+function Below(props: { row: JobRow }) {
+  const { row } = props;
+  return row.reason ? <Reason row={row} /> : <>{row.queue} · {plural(row.pods, "pod")}</>;
 }
 
 function LabelFilter(props: { keys: readonly string[]; add: (label: string) => void }) {

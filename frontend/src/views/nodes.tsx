@@ -33,7 +33,7 @@ export function NodesView() {
           <div class="filters">
             <Choice label="Resource" options={resources.map((name) => [name, shortName(name)] as const)} value={resource} onChange={(value) => change({ resource: value })} />
             <SearchBox label="Find nodes by name" value={search} onChange={(value) => change({ search: value })} />
-            <Select label="State" value={state} options={["reserved", ...data.stateNames]} onChange={(value) => change({ state: value })} />
+            <Select label="State" value={state} options={["reserved", ...data.stateNames]} textOf={stateText} onChange={(value) => change({ state: value })} />
             {data.poolNames.length > 1 ? <Select label="Pool" value={pool} options={data.poolNames} onChange={(value) => change({ pool: value })} /> : null}
           </div>
           <Panel title={`${shortName(resource)} in use`} note={cells.length === data.names.length ? undefined : `${cells.length} of ${plural(data.names.length, "node")}`}>
@@ -56,7 +56,7 @@ function counts(nodes: Nodes): string {
   const parts = [plural(nodes.names.length, "node")];
   nodes.stateNames.forEach((name, index) => {
     const number = nodes.states.filter((state) => state === index).length;
-    if (number && name !== "Ready") parts.push(`${number} ${name === "SchedulingDisabled" ? "cordoned" : "not ready"}`);
+    if (number && name !== "Ready") parts.push(`${number} ${stateText(name)}`);
   });
   const reserved = nodes.reserved.filter((pods) => pods > 0).length;
   if (reserved) parts.push(`${reserved} reserved`);
@@ -84,20 +84,24 @@ export function cellsOf(nodes: Nodes, resource: string, filter: { search: string
       amounts,
       kept > 0 ? `${shown(resource, kept)} reserved` : reserved ? "reserved" : "",
       plural(nodes.pods[index] ?? 0, "pod"),
-      state === "SchedulingDisabled" ? "cordoned" : state === "NotReady" ? "not ready" : "",
+      state === "Ready" ? "" : stateText(state),
     ];
     cells.push({ name, part, reserved, state, text: `${name}: ${marks.filter(Boolean).join(", ")}` });
   });
   return cells;
 }
 
-function Select(props: { label: string; value: string; options: readonly string[]; onChange: (value: string) => void }) {
+function stateText(state: string): string {
+  return { SchedulingDisabled: "cordoned", NotReady: "not ready", Ready: "ready" }[state] ?? state;
+}
+
+function Select(props: { label: string; value: string; options: readonly string[]; textOf?: (option: string) => string; onChange: (value: string) => void }) {
   return (
     <label class="labelled">
       <span>{props.label}</span>
       <select value={props.value} onChange={(event) => props.onChange(event.currentTarget.value)}>
         <option value="">all</option>
-        {props.options.map((option) => <option key={option} value={option}>{option}</option>)}
+        {props.options.map((option) => <option key={option} value={option}>{props.textOf?.(option) ?? option}</option>)}
       </select>
     </label>
   );

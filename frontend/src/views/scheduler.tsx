@@ -45,7 +45,7 @@ function leader(leads: boolean | null): string {
   return leads ? "It is the leader" : "Another replica is the leader: this one stands by";
 }
 
-const milli = (value: number): string => valueText("milliseconds", value);
+const milli = (value: number): string => (value > 0 && value < 0.01 ? "<0.01 ms" : valueText("milliseconds", value));
 
 function tiles(data: Page): (readonly [string, ComponentChildren, ComponentChildren?])[] {
   const found: (readonly [string, ComponentChildren, ComponentChildren?])[] = [
