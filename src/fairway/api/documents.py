@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -19,6 +20,8 @@ from fairway.api.sources import MAX_YAML_BYTES, Source
 from fairway.api.unknown_fields import refusing
 from fairway.api.yaml_text import JsonLines, YamlLines, YamlProblem, YamlReader
 from fairway.errors import Problem
+
+LinesT = TypeVar("LinesT", JsonLines, YamlLines)
 
 
 class Head(msgspec.Struct, rename="camel", gc=False):
@@ -71,7 +74,11 @@ class Document(ABC):
 
     @abstractmethod
     def line(self, path: Path) -> int:
-        """0 where there are no lines."""
+        """0 where there are no lines, or where the file has been changed since it was read."""
+
+    def close(self) -> None:
+        """All objects are made: what is needed for nothing but errors is read again if there are any."""
+        self.value = PlainValue(None)
 
 
 class PlainValue(Value):
@@ -103,14 +110,38 @@ class PlainDocument(Document):
         return 0
 
 
+class _SourceLines(Generic[LinesT]):
+    """The lines of one source. Its text, which is larger than all that is made from it, goes when all is read."""
+
+    def __init__(self, source: Source, make: Callable[[bytes], LinesT]) -> None:
+        self._again = source.again
+        self._make: Callable[[bytes], LinesT] = make
+        self._made: LinesT | None = make(source.data)
+
+    def get(self) -> LinesT | None:
+        if self._made is None and self._again is not None:
+            data = self._again()
+            self._made = None if data is None else self._make(data)
+        return self._made
+
+    def forget(self) -> None:
+        if self._again is not None:
+            self._made = None
+
+
 class _YamlDocument(Document):
-    def __init__(self, source: str, value: Value, index: int, lines: YamlLines) -> None:
+    def __init__(self, source: str, value: Value, index: int, lines: _SourceLines[YamlLines]) -> None:
         super().__init__(source, value)
         self._index = index
         self._lines = lines
 
     def line(self, path: Path) -> int:
-        return self._lines.line(self._index, path)
+        lines = self._lines.get()
+        return 0 if lines is None else lines.line(self._index, path)
+
+    def close(self) -> None:
+        super().close()
+        self._lines.forget()
 
 
 class _JsonValue(Value):
@@ -167,13 +198,18 @@ def _decoder(struct: type[msgspec.Struct]) -> msgspec.json.Decoder[msgspec.Struc
 
 
 class _JsonDocument(Document):
-    def __init__(self, source: str, value: Value, start: int, end: int, lines: JsonLines) -> None:
+    def __init__(self, source: str, value: Value, start: int, end: int, lines: _SourceLines[JsonLines]) -> None:
         super().__init__(source, value)
         self._span = start, end
         self._lines = lines
 
     def line(self, path: Path) -> int:
-        return self._lines.line(*self._span, path)
+        lines = self._lines.get()
+        return 0 if lines is None else lines.line(*self._span, path)
+
+    def close(self) -> None:
+        super().close()
+        self._lines.forget()
 
 
 def read_documents(source: Source) -> Iterator[Document | Problem]:
@@ -209,7 +245,7 @@ def _not_utf8(source: Source) -> Problem | None:
 
 
 def _json_documents(source: Source) -> Iterator[Document]:
-    lines = JsonLines(source.data)
+    lines = _SourceLines(source, JsonLines)
     text = memoryview(source.data)
     start = first_byte(source.data)
     if start == len(source.data):
@@ -228,14 +264,15 @@ def _json_documents(source: Source) -> Iterator[Document]:
         try:
             value.head()
         except msgspec.DecodeError as error:
-            raise problem(source.data[start:end], error, lines.line(start, end, ())) from None
+            line = JsonLines(source.data).line(start, end, ())
+            raise problem(source.data[start:end], error, line) from None
         yield _JsonDocument(source.name, value, start, end, lines)
 
 
 def _yaml_documents(source: Source) -> Iterator[Document | Problem]:
     text = source.data.decode()
     reader = YamlReader(text)
-    lines = YamlLines(text)
+    lines = _SourceLines(source, lambda data: YamlLines(data.decode()))
     try:
         for index, data in enumerate(reader.documents()):
             repeated = tuple(Problem(source.name, line, "", message) for line, message in reader.repeated)

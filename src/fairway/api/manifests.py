@@ -87,7 +87,9 @@ def load(
             collector.add(document)
     collector.unreadable(unreadable)
     manifests = collector.finish()
-    return manifests.reject(_too_deep(manifests))
+    manifests = manifests.reject(_too_deep(manifests))
+    collector.close()
+    return manifests
 
 
 def parse_object(data: Mapping[str, object], where: str = "object") -> ApiObject:
@@ -122,6 +124,7 @@ class _Collector:
         self._objects: list[ApiObject] = []
         self._parts = SharedParts()
         self._places: dict[ObjectKey, tuple[Document, Path]] = {}
+        self._documents: list[Document] = []
         self._unread: Counter[tuple[str, str]] = Counter()
         self._expanded = 0
         """Objects that were made from workloads."""
@@ -144,6 +147,11 @@ class _Collector:
         invalid = () if error is None else tuple(str(error).splitlines())
         return Manifests(self._objects, warnings, self._places, self._skip_invalid, invalid, self._set_aside)
 
+    def close(self) -> None:
+        """Nothing is added any more."""
+        for document in self._documents:
+            document.close()
+
     def unreadable(self, problems: list[Problem]) -> None:
         """Files that cannot be read: nothing is decided without them."""
         self._fatal |= bool(problems)
@@ -156,6 +164,7 @@ class _Collector:
             self._set_aside += 1
             self._keep(document)
             return
+        self._documents.append(document)
         for problem in document.repeated:
             self._keep(problem)
         if document.repeated and self._skip_invalid:

@@ -2,15 +2,17 @@
 
 There are limits, so that a wrong path or a hostile file ends in a sentence and not in swapped-out memory.
 JSON may be 512 MiB: some 80,000 pods, and twice that memory while it is read. YAML takes twenty times as long
-and, where all of it is one list, ten times its size, so it ends at 64 MiB: ten seconds or so.
+and, where all of it is one list, ten times its size, so it ends at 64 MiB: ten seconds or so. The bytes are not kept:
+for an error that is found later the file is read again.
 """
 
 from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -32,6 +34,8 @@ class Source:
     name: str
     data: bytes
     must_be_json: bool = False
+    again: Callable[[], bytes | None] | None = None
+    """Reads the same bytes again, None if they are no longer there; None where that cannot be (standard input)."""
 
     @property
     def looks_like_json(self) -> bool:
@@ -98,12 +102,36 @@ def _in_folder(folder: Path, problems: list[Problem]) -> list[Path | None]:
 def _read_file(path: Path, problems: list[Problem]) -> Source | None:
     try:
         with path.open("rb") as stream:
-            return _read(str(path), stream, path.suffix, problems)
+            source = _read(str(path), stream, path.suffix, problems)
+            status = os.fstat(stream.fileno())
+            if source is None or not stat.S_ISREG(status.st_mode):
+                return source
+            return replace(source, again=_Again(path, _version(status)))
     except FileNotFoundError:
         problems.append(Problem(str(path), 0, "", "no such file, expected a file, a folder, a pattern or -"))
     except OSError as error:
         problems.append(Problem(str(path), 0, "", f"cannot be read: {error.strerror}"))
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Again:
+    """A file that has been read, as long as it stays what it was."""
+
+    path: Path
+    version: tuple[int, ...]
+
+    def __call__(self) -> bytes | None:
+        try:
+            with self.path.open("rb") as stream:
+                data = stream.read(MAX_JSON_BYTES + 1)
+                return data.removeprefix(_BOM) if _version(os.fstat(stream.fileno())) == self.version else None
+        except OSError:
+            return None
+
+
+def _version(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _read(name: str, stream: BinaryIO, suffix: str, problems: list[Problem]) -> Source | None:
