@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from fairway.api.affinity import NodeSelector
-from fairway.api.meta import Amounts, ApiStruct, Int64, ObjectMeta, Positive, QuantityText, Time
+from fairway.api.meta import Amounts, ApiStruct, Condition, Int64, ObjectMeta, Positive, QuantityText, Time
 
 AllocationMode = Literal["", "ExactCount", "All"]
 
@@ -82,6 +82,9 @@ class Device(ApiStruct, frozen=True):
     all_nodes: bool = False
     taints: tuple[DeviceTaint, ...] = ()
     allow_multiple_allocations: bool = False
+    binds_to_node: bool = False
+    binding_conditions: tuple[str, ...] = ()
+    binding_failure_conditions: tuple[str, ...] = ()
 
 
 class ResourcePool(ApiStruct, frozen=True):
@@ -190,7 +193,9 @@ class ResourceClaimSpec(ApiStruct, frozen=True):
 
 
 class DeviceResult(ApiStruct, frozen=True):
-    """One chosen device; `share_id` and `consumed_capacity` where a device is shared."""
+    """One chosen device; `share_id` and `consumed_capacity` where a device is shared. The pod is bound once its driver
+    has set all `binding_conditions`; one of the others means that the device cannot be had.
+    """
 
     request: str
     driver: str
@@ -200,6 +205,8 @@ class DeviceResult(ApiStruct, frozen=True):
     share_id: str | None = msgspec.field(default=None, name="shareID")
     consumed_capacity: Amounts = msgspec.field(default_factory=dict)
     tolerations: tuple[DeviceToleration, ...] = ()
+    binding_conditions: tuple[str, ...] = ()
+    binding_failure_conditions: tuple[str, ...] = ()
 
 
 class AllocatedDevices(ApiStruct, frozen=True):
@@ -220,9 +227,22 @@ class ClaimConsumer(ApiStruct, frozen=True):
     api_group: str = ""
 
 
+class AllocatedDeviceStatus(ApiStruct, frozen=True):
+    """What the driver of an allocated device says of it."""
+
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    share_id: str | None = msgspec.field(default=None, name="shareID")
+    conditions: tuple[Condition, ...] = ()
+
+
 class ResourceClaimStatus(ApiStruct, frozen=True):
+    """Only drivers write `devices`."""
+
     allocation: Allocation | None = None
     reserved_for: tuple[ClaimConsumer, ...] = ()
+    devices: tuple[AllocatedDeviceStatus, ...] = ()
 
 
 class ResourceClaim(ApiStruct, frozen=True):

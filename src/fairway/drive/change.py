@@ -54,6 +54,8 @@ class Bind(Change):
     """Which claims were made for the pod from templates."""
     limits_claim: ExtendedClaimStatus | None = None
     """The claim that says what the pod has for its limits."""
+    awaits: tuple[ObjectKey, ...] = ()
+    """Claims whose devices have to be made ready by their drivers first."""
 
     def onto(self, thing: ApiObject | None) -> ApiObject | None:
         if not isinstance(thing, Pod):

@@ -5,11 +5,12 @@ Only what differs from the effective objects becomes a change, so that a plan th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Generic, TypeVar
 
 from msgspec.structs import replace
 
+from fairway.api import kinds
 from fairway.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate
 from fairway.api.kinds import ObjectKey
 from fairway.api.pods import Pod
@@ -27,6 +28,7 @@ from fairway.drive.change import (
 )
 from fairway.drive.claims import allocate
 from fairway.drive.class_claims import class_claim
+from fairway.drive.device_results import awaits_devices
 from fairway.drive.store import ObjectStore
 from fairway.scheduler.plan import Plan
 from fairway.scheduler.reservations.objects import ReservationWriter
@@ -108,14 +110,14 @@ def _bindings(plan: Plan, known: _DeviceObjects, store: ObjectStore, now: Micros
         pod = _pod(store, binding.pod)
         if pod is None or pod.spec.node_name:
             continue
-        statuses = pod.status.resource_claim_statuses
+        statuses, claims = pod.status.resource_claim_statuses, list[ResourceClaim]()
         if pod.spec.resource_claims:
             allocated = allocate(pod, binding, known, now)
             if allocated is None:  # a claim went while the plan was made, or is not there yet
                 blocked.add(binding.job)
                 continue
-            statuses = allocated[0].status.resource_claim_statuses
-            for claim in allocated[1]:
+            statuses, claims = allocated[0].status.resource_claim_statuses, allocated[1]
+            for claim in claims:
                 known.claims.add(f"{claim.metadata.namespace}/{claim.metadata.name}", claim)
                 key = ("ResourceClaim", claim.metadata.namespace, claim.metadata.name)
                 if store.get(key) != claim:
@@ -123,10 +125,15 @@ def _bindings(plan: Plan, known: _DeviceObjects, store: ObjectStore, now: Micros
         own = class_claim(pod, binding, now, classes=class_claims) if binding.devices else None
         if own is not None:
             key = ("ResourceClaim", pod.metadata.namespace, own[0].metadata.name)
+            claims = [*claims, own[0]]
             found.append(MakeClassClaim(key, "", own[0], binding.pod, pod.metadata.uid, own[1]))
         named = None if own is None else own[1]
-        found.append(Bind(pod_key(binding.pod), pod.metadata.uid, binding, now, statuses, named))
+        found.append(Bind(pod_key(binding.pod), pod.metadata.uid, binding, now, statuses, named, _awaited(claims)))
     return _without(found, blocked, plan) if blocked else found
+
+
+def _awaited(claims: Sequence[ResourceClaim]) -> tuple[ObjectKey, ...]:
+    return tuple(kinds.key(claim) for claim in claims if awaits_devices(claim))
 
 
 def _without(changes: list[Change], jobs: set[str], plan: Plan) -> list[Change]:

@@ -20,6 +20,7 @@ from fairway.api.devices import (
     DeviceClass,
     DeviceConfiguration,
     DeviceResult,
+    DeviceToleration,
     ResourceClaim,
     ResourceClaimStatus,
     ResourceClaimTemplate,
@@ -27,6 +28,7 @@ from fairway.api.devices import (
 from fairway.api.meta import OwnerReference
 from fairway.api.pods import Pod, PodClaimStatus
 from fairway.clock import Micros, to_datetime
+from fairway.drive.device_results import share_id
 from fairway.scheduler.plan import Binding, DeviceChoice
 from fairway.state.device_requests import fact_key
 from fairway.state.labels import NAME_FIELD
@@ -155,6 +157,7 @@ def _from_template(pod: Pod, entry: str, name: str, known: DeviceObjects, at: Mi
 def _allocated(
     claim: ResourceClaim, node: str, chosen: Sequence[DeviceChoice], known: DeviceObjects, at: Micros
 ) -> ResourceClaim:
+    tolerations = _tolerations(claim)
     results = tuple(
         DeviceResult(
             request=choice.request,
@@ -162,9 +165,13 @@ def _allocated(
             pool=choice.pool,
             device=choice.device,
             admin_access=choice.admin_access,
+            share_id=share_id(claim.metadata.uid or fact_key(claim), number) if choice.shared else None,
             consumed_capacity=choice.consumed,
+            tolerations=tolerations.get(choice.request, ()),
+            binding_conditions=choice.binding_conditions,
+            binding_failure_conditions=choice.binding_failure_conditions,
         )
-        for choice in chosen
+        for number, choice in enumerate(chosen)
     )
     here = NodeSelectorRequirement(NAME_FIELD, "In", (node,))
     allocation = Allocation(
@@ -173,6 +180,17 @@ def _allocated(
         allocation_timestamp=to_datetime(at),
     )
     return replace(claim, status=replace(claim.status, allocation=allocation))
+
+
+def _tolerations(claim: ResourceClaim) -> dict[str, tuple[DeviceToleration, ...]]:
+    """Those of each request, by the name that a result says. Kubernetes evicts by them where a taint comes later."""
+    found: dict[str, tuple[DeviceToleration, ...]] = {}
+    for request in claim.spec.devices.requests:
+        if request.exactly is not None:
+            found[request.name] = request.exactly.tolerations
+        for alternative in request.first_available:
+            found[f"{request.name}/{alternative.name}"] = alternative.tolerations
+    return found
 
 
 def _configuration(

@@ -27,6 +27,7 @@ from fairway.api.devices import (
 from fairway.api.meta import ObjectMeta, OwnerReference
 from fairway.api.pods import Container, ExtendedClaimStatus, Pod, RequestMapping
 from fairway.clock import Micros, to_datetime
+from fairway.drive.device_results import share_id
 from fairway.resources.quantity import parse_amount
 from fairway.scheduler.plan import Binding, DeviceChoice
 from fairway.state.device_requests import CLASS_PREFIX, SPECIAL_CLAIM
@@ -58,12 +59,25 @@ def class_claim(
         name = f"container-{container}-request-{sum(_of(request, container) for request in requests)}"
         exactly = ExactDeviceRequest(devices[0].class_, allocation_mode="ExactCount", count=len(devices))
         requests.append(DeviceRequest(name, exactly))
-        results += [DeviceResult(name, one.driver, one.pool, _plain(one)) for one in devices]
+        results += [_result(pod, name, one, len(results) + place) for place, one in enumerate(devices)]
         mappings.append(RequestMapping(_containers(pod)[container].name, resource, name))
     if not mappings or len(results) > MOST:
         return None
     claim = _claim(pod, binding.node, requests, results, at)
     return claim, ExtendedClaimStatus(tuple(mappings), claim.metadata.name)
+
+
+def _result(pod: Pod, request: str, choice: DeviceChoice, number: int) -> DeviceResult:
+    return DeviceResult(
+        request,
+        choice.driver,
+        choice.pool,
+        _plain(choice),
+        share_id=share_id(pod.metadata.uid, number) if choice.shared else None,
+        consumed_capacity=choice.consumed,
+        binding_conditions=choice.binding_conditions,
+        binding_failure_conditions=choice.binding_failure_conditions,
+    )
 
 
 def _can_be_told(choice: DeviceChoice) -> bool:

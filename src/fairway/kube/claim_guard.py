@@ -14,7 +14,7 @@ from fairway.api import kinds
 from fairway.api.devices import ResourceClaim
 from fairway.api.kinds import ObjectKey
 from fairway.api.pods import Pod
-from fairway.drive.change import Change, ReleaseClaim
+from fairway.drive.change import Bind, Change, ReleaseClaim
 from fairway.drive.loop import Cycle
 from fairway.drive.store import ObjectStore
 from fairway.state.cluster import ClusterState, Event
@@ -50,7 +50,14 @@ class ClaimGuard:
             self._carry_out(released)  # not counted as sent: that a claim is free again starts a cycle when it is seen
 
     def refused(self, change: Change, why: str) -> None:
-        """A pod that is not bound after all, or a claim that is not released."""
+        """A pod that is not bound after all, or a claim that is not released. Devices that did not become ready are
+        given back before the next decision, which would wait for them again.
+        """
+        if isinstance(change, Bind) and change.awaits:
+            released = [found for key in change.awaits if (found := self._release(key)) is not None]
+            self._store.sent(released)
+            if released:
+                self._carry_out(released)
         if change.key in self._users:
             self._touched[change.key] = None
         self._touched.update(dict.fromkeys(self._of_pod.get(change.key, ())))

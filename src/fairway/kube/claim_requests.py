@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from fairway.api.devices import Allocation, ResourceClaim, ResourceClaimStatus
-from fairway.drive.change import AllocateClaim, ReleaseClaim
+from fairway.drive.change import AllocateClaim, Bind, ReleaseClaim
+from fairway.drive.device_results import failed_condition, is_ready
 from fairway.kube.exchange import (
     DONE,
+    LONG_PAUSE,
     MERGE_PATCH,
     ApiAnswer,
     ApiRequest,
     Ending,
     ReadMetadata,
     Script,
+    WriteResult,
     again,
     encoded,
     plain_ending,
@@ -29,6 +33,8 @@ FINALIZER = "resource.kubernetes.io/delete-protection"
 
 PLURAL = "resourceclaims"
 _ROUNDS = 5
+_LOOK_AGAIN = 1.0
+"""Seconds between two looks at devices that are not ready yet."""
 
 
 def allocate_claim(change: AllocateClaim) -> Script:
@@ -70,13 +76,45 @@ def release_claim(change: ReleaseClaim) -> Script:
     return DONE if answer.status == 404 else plain_ending(answer)
 
 
+def devices_ready(change: Bind, expired: Callable[[], bool]) -> Script:
+    """Done when the drivers have set all binding conditions of the pod's devices; refused where one cannot be had, or
+    when it took too long. Then the claims are to be released.
+    """
+    for key in change.awaits:
+        look = yield ApiRequest("GET", object_path(DEVICES, PLURAL, key))
+        if look.status == 404:
+            return refused(f"claim {key[2]} is gone")
+        claim = _read_claim(look)
+        if claim is None:
+            return again(look)
+        if claim.status.allocation is None:
+            return refused(f"claim {key[2]} is not allocated any more")
+        for result in claim.status.allocation.devices.results:
+            if problem := failed_condition(claim, result):
+                return refused(f"device {result.device} of claim {key[2]} cannot be used: {problem}", LONG_PAUSE)
+            if not is_ready(claim, result):
+                why = f"device {result.device} of claim {key[2]} is not ready: {', '.join(result.binding_conditions)}"
+                return refused(why, LONG_PAUSE) if expired() else Ending(WriteResult.AGAIN, why, _LOOK_AGAIN)
+    return DONE
+
+
+def _read_claim(look: ApiAnswer) -> ResourceClaim | None:
+    if not look.ok:
+        return None
+    try:
+        return msgspec.json.decode(look.body, type=ResourceClaim)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
 def _protection_body(claim: ResourceClaim) -> bytes:
     meta = {**_preconditions(claim), "finalizers": [*claim.metadata.finalizers, FINALIZER]}
     return encoded({"metadata": meta})
 
 
 def _allocation_body(claim: ResourceClaim) -> bytes:
-    return encoded({"metadata": _preconditions(claim), "status": claim.status})
+    status = {"allocation": claim.status.allocation, "reservedFor": claim.status.reserved_for}
+    return encoded({"metadata": _preconditions(claim), "status": status})
 
 
 def _preconditions(claim: ResourceClaim) -> dict[str, Any]:

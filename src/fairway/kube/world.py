@@ -15,13 +15,18 @@ from typing import Protocol
 from fairway.api.kinds import ObjectKey
 from fairway.drive.change import AllocateClaim, Bind, Change, Evict, MakeClassClaim
 from fairway.drive.changes import pod_key
-from fairway.kube.exchange import Ending, WriteResult
+from fairway.kube.claim_requests import devices_ready
+from fairway.kube.exchange import Ending, Script, WriteResult
 from fairway.kube.requests import script_of
 from fairway.kube.reservation_requests import GroupVersions
 from fairway.kube.write_queue import QueuedWrite, WriteQueue, WriteRank
 
 HandOver = Callable[[Callable[[], None]], None]
 """Has a call made on the loop's thread."""
+
+
+BINDING_TIMEOUT = 600.0
+"""Seconds that drivers have to make devices ready, as in kube-scheduler."""
 
 
 class ChangeReports(Protocol):
@@ -73,8 +78,8 @@ class KubeWorld:
                 awaited = self._waiting.setdefault(pod_key(change.pod), _AwaitedClaims())
                 awaited.open += 1
                 self._add(change, WriteRank.BIND, partial(self._claim_ended, awaited))
-            elif isinstance(change, Bind) and change.key in self._waiting:
-                awaited = self._waiting.pop(change.key)
+            elif isinstance(change, Bind) and (change.key in self._waiting or change.awaits):
+                awaited = self._waiting.pop(change.key, _AwaitedClaims())
                 awaited.bind = change
                 self._bind_if_ready(awaited)
             else:
@@ -98,11 +103,28 @@ class KubeWorld:
     def _bind_if_ready(self, awaited: _AwaitedClaims) -> None:
         if awaited.bind is None or awaited.open:
             return
-        if awaited.refusal is None:
-            self._add(awaited.bind, WriteRank.BIND)
-        else:
+        if awaited.refusal is not None:
             why = f"a claim of the pod was not allocated: {awaited.refusal}"
             self._report(awaited.bind, Ending(WriteResult.REFUSED, why))
+        elif awaited.bind.awaits:
+            self._await_devices(awaited.bind)
+        else:
+            self._add(awaited.bind, WriteRank.BIND)
+
+    def _await_devices(self, bind: Bind) -> None:
+        """Looks at the claims now and then, and binds when the drivers have made the devices ready."""
+        until = self._loop.time() + BINDING_TIMEOUT
+
+        def ended(ending: Ending) -> None:
+            if ending.result is WriteResult.DONE:
+                self._add(bind, WriteRank.BIND)
+            else:
+                self._report(bind, ending)
+
+        def script() -> Script:
+            return devices_ready(bind, lambda: self._loop.time() >= until)
+
+        self._queue.add(QueuedWrite(("devices", bind.key), WriteRank.STATUS, script, ended))
 
     def _report(self, change: Change, ending: Ending) -> None:
         """Together with others that end at the same time: waking a thread costs more than telling it something."""

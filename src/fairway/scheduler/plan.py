@@ -23,7 +23,8 @@ class PlanStruct(msgspec.Struct, rename="camel", frozen=True):
 class DeviceChoice(PlanStruct, frozen=True, omit_defaults=True):
     """`claim`, `request` and `consumed` are there only for devices that were claimed, `driver` and `pool` for those
     that a driver publishes: what an allocation has to say. `resource` is the extended resource that was requested,
-    where `class` is the DeviceClass that serves it.
+    where `class` is the DeviceClass that serves it. Of a `shared` device others may have other parts; the pod is bound
+    when the driver has set the binding conditions.
     """
 
     class_: str = msgspec.field(name="class")
@@ -36,6 +37,9 @@ class DeviceChoice(PlanStruct, frozen=True, omit_defaults=True):
     consumed: dict[str, str] = {}
     admin_access: bool = False
     resource: str = ""
+    shared: bool = False
+    binding_conditions: tuple[str, ...] = ()
+    binding_failure_conditions: tuple[str, ...] = ()
 
 
 class Binding(PlanStruct, frozen=True):

@@ -81,6 +81,10 @@ class Device(msgspec.Struct, frozen=True):
     """Whether devices of other nodes take from the same counter sets."""
     reachable: bool = True
     """False on nodes that know the device only because it takes from the counter sets of theirs."""
+    binding_conditions: tuple[str, ...] = ()
+    """What its driver sets once a pod to which it is allocated may be bound;"""
+    binding_failure_conditions: tuple[str, ...] = ()
+    """or where it cannot be."""
 
     @property
     def usable(self) -> bool:

@@ -97,6 +97,8 @@ def _published(spec: ResourceSliceSpec, device: PublishedDevice) -> Device:
         boards={use.counter_set: frozenset(use.compatibility_groups) for use in device.consumes_counters},
         members=_published_members(attributes, spec.driver),
         healthy=not _says(attributes, spec.driver, HEALTHY, False),
+        binding_conditions=device.binding_conditions,
+        binding_failure_conditions=device.binding_failure_conditions,
         policies={
             qualified(n, spec.driver): c.request_policy
             for n, c in device.capacity.items()

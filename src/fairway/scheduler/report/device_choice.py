@@ -64,16 +64,27 @@ def _choice(node: NodeDevices, allocation: SlotAllocation) -> DeviceChoice:
         request=allocation.request,
         driver=device.driver,
         pool=device.pool,
-        consumed=_consumed(node, allocation) if claimed else {},
+        consumed=_consumed(node, allocation) if claimed or _is_shared(node, allocation) else {},
         admin_access=allocation.portion.looks,
         resource=allocation.label if serving else "",
+        shared=_is_shared(node, allocation),
+        binding_conditions=device.binding_conditions,
+        binding_failure_conditions=device.binding_failure_conditions,
     )
 
 
 def _consumed(node: NodeDevices, allocation: SlotAllocation) -> dict[str, str]:
-    """What a claim takes of a shared device's capacity."""
-    names = (name for name, _ in node.inventory.slots[allocation.slot].capacity)
-    return {name: _shorter(part) for name, part in zip(names, allocation.portion.capacity, strict=False)}
+    """What is taken of a shared device's capacity: the parts that were claimed, or all of it with a whole unit."""
+    facts = node.inventory.slots[allocation.slot]
+    parts = [total for _, total in facts.capacity] if allocation.portion.units else allocation.portion.capacity
+    if not facts.shareable:
+        parts = allocation.portion.capacity
+    return {name: _shorter(part) for (name, _), part in zip(facts.capacity, parts, strict=False)}
+
+
+def _is_shared(node: NodeDevices, allocation: SlotAllocation) -> bool:
+    facts = node.inventory.slots[allocation.slot]
+    return facts.shareable and bool(facts.device.driver) and not allocation.portion.looks
 
 
 def _shorter(nanos: int) -> str:
