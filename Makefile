@@ -25,13 +25,15 @@ test: $(READY)  ## run the tests
 
 kube-test: $(READY)  ## run the tests on a real API server, which is built once (needs Go)
 	@if PYTHONPATH=tests $(BIN)/python -m kube.controlplane.build; then \
-	  FAIRWAY_KUBE=1 $(BIN)/python -m pytest -q tests/kube tests/agent; \
-	else [ $$? = 3 ] && echo "kube-test: skipped"; fi
+	  audit=$$(mktemp -d) && trap 'rm -rf "$$audit"' EXIT && \
+	  FAIRWAY_KUBE=1 FAIRWAY_AUDIT=$$audit $(BIN)/python -m pytest -q -n 2 --dist loadfile tests/kube tests/agent && \
+	  PYTHONPATH=tests $(BIN)/python -m kube.audit $$audit; \
+	else [ $$? = 3 ]; fi
 
 kube-chaos: $(READY)  ## random stories with 200 kill -9 and 2,000 injected faults on a real API server (needs Go)
 	@if PYTHONPATH=tests $(BIN)/python -m kube.controlplane.build; then \
 	  FAIRWAY_KUBE=1 FAIRWAY_KILLS=200 $(BIN)/python -m pytest -q -s tests/kube/test_kube_chaos.py; \
-	else [ $$? = 3 ] && echo "kube-chaos: skipped"; fi
+	else [ $$? = 3 ]; fi
 
 fuzz: $(READY)  ## feed spoiled input to everything that reads some, for minutes
 	FAIRWAY_LONG=1 $(BIN)/python -m pytest -q -n auto tests/fuzz tests/property/test_no_endless_eviction.py

@@ -1,5 +1,6 @@
 """Whether the access that `fairway install` grants is what was used: any request that was forbidden is an error, and so
-is any rule that no test used. Read from the audit logs of all API servers of a test run.
+is any rule that no program of Fairway used. Read from the audit logs of all API servers of a test run; `make kube-test`
+ends with it.
 
     FAIRWAY_AUDIT=DIR pytest tests/kube && python -m kube.audit DIR
 """
@@ -12,35 +13,41 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fairway.kube.install.bundle import files
+from fairway.kube.install.agent import agent_rules
+from fairway.kube.install.bundle import CLASS_USERS, files
 from fairway.kube.install.options import InstallOptions
-from kube.controlplane.plane import SCHEDULER
-
-_ASKED_BY_THE_SERVER = {("resource.k8s.io", "resourceclaims/binding", "patch")}
-"""The server asks for it itself when a claim is allocated; no request names it."""
-_ALLOCATION = ("resource.k8s.io", "resourceclaims/status", "patch")
+from kube.controlplane.plane import AGENT, PLACER, SCHEDULER
 
 Access = tuple[str, str, str]
 """API group, resource with its subresource, verb."""
+ASKED_BY_THE_SERVER: dict[Access, Access] = {
+    ("resource.k8s.io", "resourceclaims/binding", "patch"): ("resource.k8s.io", "resourceclaims/status", "patch"),
+}
+"""Rules that no request names: the server asks for them itself during another request, which must have been made."""
 
 
 class AuditReport(NamedTuple):
     forbidden: list[str]
-    unused: list[Access]
-    requests: int
+    unused: list[tuple[str, Access]]
+    requests: dict[str, int]
+    """Of each user."""
 
 
-def granted(options: Iterable[InstallOptions]) -> set[Access]:
-    """By the roles that are bound to the scheduler."""
-    found = set()
-    for option in options:
-        for thing in (one for name, things in files(option).items() if "access" in name for one in things):
-            if thing["kind"] in ("Role", "ClusterRole") and thing["metadata"]["name"].startswith(
-                option.name + "-resource"
-            ):
-                continue  # for users of classes, not for the scheduler
-            found |= set(_access(thing.get("rules", ())))
-    return found
+def granted() -> dict[str, set[Access]]:
+    """By the user that the roles are bound to."""
+    fleet = InstallOptions(part="fleet", name="fairway-fleet")
+    scheduler = [_installed(InstallOptions()), _installed(InstallOptions(volcano_crds=False))]
+    return {
+        SCHEDULER: set().union(*scheduler),
+        PLACER: _installed(fleet),
+        AGENT: set(_access(agent_rules())),
+    }
+
+
+def _installed(options: InstallOptions) -> set[Access]:
+    things = [one for name, some in files(options).items() if "access" in name for one in some]
+    roles = [one for one in things if "rules" in one and one["metadata"]["name"] != CLASS_USERS]
+    return {access for role in roles for access in _access(role["rules"])}
 
 
 def _access(rules: Iterable[dict[str, Any]]) -> Iterator[Access]:
@@ -52,26 +59,40 @@ def _access(rules: Iterable[dict[str, Any]]) -> Iterator[Access]:
 
 
 def report(lines: Iterable[str]) -> AuditReport:
-    rights = granted([InstallOptions(), InstallOptions(volcano_crds=False)])
+    """Requests that tests send with a program's token are held to its access, and use none of it."""
+    rights = granted()
     forbidden: dict[str, None] = {}
-    used: set[Access] = set()
-    requests = 0
+    used: dict[str, set[Access]] = {user: set() for user in rights}
+    requests = dict.fromkeys(rights, 0)
     for line in lines:
         event = json.loads(line)
-        if event["user"]["username"] != SCHEDULER or "objectRef" not in event:
+        user = event["user"]["username"]
+        if user not in rights or "objectRef" not in event or "impersonatedUser" in event:
             continue
-        requests += 1
-        target = event["objectRef"]
-        resource = "/".join(filter(None, (target["resource"], target.get("subresource"))))
-        access = (target.get("apiGroup", ""), resource, event["verb"])
+        access = _asked(event)
         if event.get("annotations", {}).get("authorization.k8s.io/decision") == "forbid":
-            if access not in rights:  # else by a server that has just started, and does not know the roles yet
-                forbidden[f"{event['verb']} {event['requestURI']}"] = None
-        elif event.get("responseStatus", {}).get("code", 0) < 300:
-            used.add(access)
-    if _ALLOCATION in used:
-        used |= _ASKED_BY_THE_SERVER
-    return AuditReport(list(forbidden), sorted(rights - used), requests)
+            if access not in rights[user]:  # else by a server that has just started, and does not know the roles yet
+                forbidden[f"{user}: {event['verb']} {event['requestURI']}"] = None
+        elif event.get("userAgent", "").startswith("fairway/"):
+            requests[user] += 1
+            if event.get("responseStatus", {}).get("code", 0) < 300:
+                used[user].add(access)
+    return AuditReport(list(forbidden), _unused(rights, used), requests)
+
+
+def _asked(event: dict[str, Any]) -> Access:
+    target = event["objectRef"]
+    resource = "/".join(filter(None, (target["resource"], target.get("subresource"))))
+    return target.get("apiGroup", ""), resource, event["verb"]
+
+
+def _unused(rights: dict[str, set[Access]], used: dict[str, set[Access]]) -> list[tuple[str, Access]]:
+    return [
+        (user, access)
+        for user, accesses in rights.items()
+        for access in sorted(accesses - used[user])
+        if ASKED_BY_THE_SERVER.get(access) not in used[user]
+    ]
 
 
 def main(folder: str) -> int:
@@ -79,10 +100,11 @@ def main(folder: str) -> int:
     found = report(lines)
     for request in found.forbidden:
         sys.stderr.write(f"forbidden by the access that is installed: {request}\n")
-    for access in found.unused:
-        sys.stderr.write(f"granted and never used: {' '.join(access)}\n")
-    sys.stderr.write(f"access: {found.requests} requests of the scheduler looked at\n")
-    return int(bool(found.forbidden or found.unused or not found.requests))
+    for user, access in found.unused:
+        sys.stderr.write(f"granted and never used: {' '.join(access)} ({user})\n")
+    counts = ", ".join(f"{count} of {user.rpartition(':')[2]}" for user, count in found.requests.items())
+    sys.stderr.write(f"access: requests looked at: {counts}\n")
+    return int(bool(found.forbidden or found.unused))
 
 
 if __name__ == "__main__":

@@ -28,6 +28,8 @@ from kube.test_kube_agent import OnNode
 
 GPU, NIC, CLASS = "example.com/gpu", "example.com/nic", "resourceclass.fairway.dev/"
 CLASSES = "/apis/fairway.dev/v1alpha1/resourceclasses"
+OWN_CLASSES = ("fast-gpu", "any-gpu", "gpu-pair", "nic")
+"""Other tests on the same server have others."""
 CLAIMS = "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaims"
 
 MAPPING = """
@@ -75,12 +77,13 @@ class Site:
         return {
             one["metadata"]["name"]: (one.get("status", {}).get("allocatable"), one.get("status", {}).get("requested"))
             for one in found
+            if one["metadata"]["name"] in OWN_CLASSES
         }
 
     def listed(self) -> dict[str, tuple[float, float]]:
         """What `kubectl get resclass` prints."""
         rows = Kubectl(self.plane, self.cluster.namespace).rows("get", "resclass")
-        return {row[0]: (float(row[1]), float(row[2])) for row in rows[1:]}
+        return {row[0]: (float(row[1]), float(row[2])) for row in rows[1:] if row[0] in OWN_CLASSES}
 
     def shown(self) -> dict[str, tuple[float, float]]:
         """What `fairway classes` says of the live cluster."""
@@ -88,7 +91,9 @@ class Site:
         config = ["--kubeconfig", str(self.plane.kubeconfig("admin"))]
         done = subprocess.run([*command, *config], capture_output=True, text=True, check=True)
         return {
-            one["name"]: (one["allocatable"], one["requested"]) for one in json.loads(done.stdout)["resourceClasses"]
+            one["name"]: (one["allocatable"], one["requested"])
+            for one in json.loads(done.stdout)["resourceClasses"]
+            if one["name"] in OWN_CLASSES
         }
 
 

@@ -15,7 +15,7 @@ class FleetProcess:
 
     def __init__(self, hub: Hub) -> None:
         self._command = [sys.executable, "-m", "fairway.cli.main", "fleet", "--no-leader-elect", "--http-address", ""]
-        self._command += ["--kubeconfig", str(hub.plane.kubeconfig()), "--min-interval", "0.01"]
+        self._command += ["--kubeconfig", str(hub.plane.kubeconfig("fleet")), "--min-interval", "0.01"]
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:

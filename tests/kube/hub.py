@@ -17,15 +17,18 @@ from fairway.app.hub.settings import FleetSettings
 from fairway.app.live.logs import RunLog
 from fairway.app.live.settings import LeaderElection
 from fairway.kube.configuration import find_connection
+from fairway.kube.install.bundle import objects
+from fairway.kube.install.options import InstallOptions
 from kube.cluster import Cluster, eventually
 from kube.controlplane.plane import ControlPlane
 from kube.ocm import GROUP, SCORES, V1, V1BETA1, V1BETA2, definitions
+from kube.servers import apply
 
 LABEL = f"{GROUP}/placement"
 
 
 def install(plane: ControlPlane) -> None:
-    """OCM's definitions, unchanged."""
+    """OCM's definitions, unchanged, and the access of the placer."""
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     for one in definitions():
         try:
@@ -43,6 +46,8 @@ def install(plane: ControlPlane) -> None:
         return not names
 
     eventually(established, "OCM's definitions are served")
+    installed = objects(InstallOptions(part="fleet", name="fairway-fleet"))
+    apply(plane, [one for one in installed if "rbac" in one["apiVersion"] or one["kind"] == "Namespace"])
 
 
 class Hub(Cluster):
@@ -202,7 +207,7 @@ class Hub(Cluster):
 class LiveFleet:
     """`with LiveFleet(hub) as live:`; at its end the placer is stopped cleanly, and must have ended with 0."""
 
-    def __init__(self, hub: Hub, *, user: str = "admin", **settings: Any) -> None:
+    def __init__(self, hub: Hub, *, user: str = "fleet", **settings: Any) -> None:
         chosen = {
             "kubeconfig": str(hub.plane.kubeconfig(user)),
             "leader_election": LeaderElection(enabled=False),

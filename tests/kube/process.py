@@ -8,31 +8,43 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from kube.forked import ForkedProcess, ForkServer
+
 
 class RunProcess:
     """Started anew by `start` after it was killed; its log lines stay."""
 
-    def __init__(self, folder: Path, name: str, **settings: Any) -> None:
-        """`settings` as a file of kind FairwayConfiguration has them."""
+    def __init__(self, folder: Path, name: str, *, server: ForkServer | None = None, **settings: Any) -> None:
+        """`settings` as a file of kind FairwayConfiguration has them. With a server, starts are quick."""
         head = {"apiVersion": "fairway.dev/v1alpha1", "kind": "FairwayConfiguration"}
         fixed = {"httpAddress": "", "logFormat": "json", "logLevel": "info", "minInterval": 0.01}
         self._config = folder / f"{name}.yaml"
         self._config.write_text(yaml.safe_dump({**head, **fixed, **settings}))
         self._log = folder / f"{name}.log"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._server = server
+        self._process: subprocess.Popen[bytes] | ForkedProcess | None = None
         self._lock = threading.Lock()
         self.kills = 0
+        self.lives: list[tuple[float, float]] = []
+        """From when to when it ran, on the monotonic clock; without the one that runs."""
         self.starts = 0
+        self._begun = 0.0
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "fairway.cli.main", "run", "--config", str(self._config)]
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        arguments = ["run", "--config", str(self._config)]
+        if self._server is not None:
+            self._process = self._server.start(arguments, self._log)
+        else:
+            command = [sys.executable, "-m", "fairway.cli.main", *arguments]
+            with self._log.open("ab") as log:
+                self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self._begun = time.monotonic()
         self.starts += 1
 
     @property
@@ -51,6 +63,7 @@ class RunProcess:
                 self.kills += 1
                 os.kill(process.pid, signal.SIGKILL)
                 process.wait(30)
+                self.lives.append((self._begun, time.monotonic()))
 
     def stop(self) -> int:
         """A clean end; its exit status."""
@@ -58,7 +71,9 @@ class RunProcess:
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
         try:
-            return self._process.wait(60)
+            code = self._process.wait(60)
+            self.lives.append((self._begun, time.monotonic()))
+            return code
         except subprocess.TimeoutExpired:
             self.kill()
             raise

@@ -69,6 +69,8 @@ WATCH_FAULTS = (
     "unavailable",
 )
 _REVISION = re.compile(rb'"resourceVersion":"(\d+)"')
+_LOOK = 0.1
+"""Seconds between two looks at the clock."""
 _NEED_A_LINE = ("duplicate", "delay")
 LONGEST_WATCH = 8.0
 """Seconds after which a watch on which nothing happens has its fault at the latest."""
@@ -101,6 +103,8 @@ class Passed(NamedTuple):
     """Whether the answer reached Fairway."""
     since: int = 0
     """The newest revision known when it was sent: the answer to a patch that changed nothing has none newer."""
+    sent: float = 0.0
+    """When it came from Fairway."""
 
 
 class FaultProxy:
@@ -122,6 +126,8 @@ class FaultProxy:
         """With the time on the monotonic clock."""
         self._held: Counter[str] = Counter()
         """Writes by path that were not forwarded yet, though Fairway may have given them up."""
+        self.stalls: list[tuple[float, float]] = []
+        """From when to when this process was not given the processor: what was sent to it meanwhile looks younger."""
         self._newest = 0
         """The largest revision that went through."""
         self._era = 0
@@ -186,9 +192,22 @@ class FaultProxy:
             await site.start()
             self.port = runner.addresses[0][1]
             self._started.set()
+            watchman = asyncio.ensure_future(self._watch_the_clock())
             await self._stop.wait()
+            watchman.cancel()
             self._era += 1
             await runner.cleanup()
+
+    async def _watch_the_clock(self) -> None:
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(_LOOK)
+            if time.monotonic() > before + 3 * _LOOK:
+                self.stalls.append((before, time.monotonic()))
+
+    def stalled_before(self, when: float) -> float:
+        """How long a request that came then may have lain here already."""
+        return max((end - begin for begin, end in self.stalls if begin < when < end + _LOOK), default=0.0)
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         asked = Asked(
@@ -226,6 +245,7 @@ class FaultProxy:
                 raise ConnectionResetError
 
     async def _once(self, request: web.Request, asked: Asked, fault: str) -> web.StreamResponse:
+        sent = time.monotonic()
         body = await request.read()
         if fault == "kill-before":
             self.kill()
@@ -246,7 +266,7 @@ class FaultProxy:
             fault in ("lost", "late", "kill-after", "failed-after", "truncated") or self.is_cut or _is_gone(request)
         )
         if asked.is_write:
-            self.passed.append(Passed(asked, answer.status, text, time.monotonic(), not is_lost, since))
+            self.passed.append(Passed(asked, answer.status, text, time.monotonic(), not is_lost, since, sent))
         await self._while_cut(request)
         if fault in ("lost", "late", "kill-after"):
             return self._abort(request)

@@ -14,6 +14,7 @@ import pytest
 
 from kube.chaos import ChaosStory
 from kube.controlplane.plane import ControlPlane
+from kube.forked import ForkServer
 
 KILLS = int(os.environ.get("FAIRWAY_KILLS", "0"))
 FAULTS = 10 * KILLS
@@ -35,15 +36,16 @@ def test_random_stories_with_faults_and_kills_lose_nothing_and_do_nothing_twice(
 @pytest.mark.skipif(not KILLS, reason="make kube-chaos")
 def test_the_long_run(installed: ControlPlane, tmp_path: Path) -> None:
     kills, injected, jobs, number = 0, Counter[str](), 0, 0
-    while kills < KILLS or injected.total() < FAULTS:
-        folder = tmp_path / f"story-{number}"
-        folder.mkdir()
-        story = ChaosStory(installed, folder, SEED + number, replicas=1 + number % 2)
-        story.play(kills=KILLS_OF_ONE)
-        number += 1
-        kills += story.kills
-        jobs += len(story.workload.jobs)
-        for proxy in story.proxies:
-            injected += proxy.injected
-        said = f"{number} stories, {jobs} jobs, {kills} kills, {injected.total()} faults: {dict(injected)}"
-        sys.stderr.write(said + "\n")
+    with ForkServer() as server:
+        while kills < KILLS or injected.total() < FAULTS:
+            folder = tmp_path / f"story-{number}"
+            folder.mkdir()
+            story = ChaosStory(installed, folder, SEED + number, replicas=1 + number % 2, server=server)
+            story.play(kills=KILLS_OF_ONE)
+            number += 1
+            kills += story.kills
+            jobs += len(story.workload.jobs)
+            for proxy in story.proxies:
+                injected += proxy.injected
+            said = f"{number} stories, {jobs} jobs, {kills} kills, {injected.total()} faults: {dict(injected)}"
+            sys.stderr.write(said + "\n")

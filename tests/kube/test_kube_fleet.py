@@ -106,8 +106,10 @@ def test_foreign_edits_of_decisions_are_repaired(hub: Hub) -> None:
         path = f"{hub.decisions_path}/p-decision-1"
         hub.patch(f"{path}/status", {"status": {"decisions": [{"clusterName": hub.full("c"), "reason": "mine"}]}})
         eventually(lambda: hub.chosen("p") == ["a"])
+        live.settle()
         hub.patch(path, {"metadata": {"labels": {LABEL: "q", "team": "x"}}})
         eventually(lambda: hub.chosen("p") == ["a"])
+        live.settle()
         hub.delete(path)
         eventually(lambda: hub.chosen("p") == ["a"])
         live.settle()

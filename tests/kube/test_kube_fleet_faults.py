@@ -39,7 +39,7 @@ def test_decisions_come_through_faults(hub: Hub, tmp_path: Path, seed: int) -> N
 
     try:
         with (
-            FaultProxy(hub.plane, user="admin", random=random) as proxy,
+            FaultProxy(hub.plane, user="fleet", random=random) as proxy,
             History(client, {"PlacementDecision": hub.decisions_path}) as history,
         ):
             proxy.choose = choose

@@ -15,7 +15,6 @@ from kube.fleet_process import FleetProcess
 from kube.history import DirectClient, History
 from kube.hub import Hub, LiveFleet
 from kube.ocm import GROUP
-from kube.servers import apply
 
 REPORT = "FairwayReportAccepted"
 
@@ -111,10 +110,10 @@ def test_of_two_replicas_one_writes_and_the_other_goes_on_without_writing_again(
         hub.managed(name)
     hub.placement("p", numberOfClusters=2)
     lease = LeaderElection(namespace=hub.namespace, name="fleet", duration=5, renew_deadline=3, retry=1)
-    with LiveFleet(hub, leader_election=lease) as first:
+    with LiveFleet(hub, user="admin", leader_election=lease) as first:
         eventually(lambda: hub.chosen("p") == ["a", "b"])
         first.settle()
-        with LiveFleet(hub, leader_election=lease) as second:
+        with LiveFleet(hub, user="admin", leader_election=lease) as second:
             hub.placement("q", numberOfClusters=1)
             eventually(lambda: hub.chosen("q") == ["c"])
             first.settle()
@@ -139,9 +138,8 @@ def test_the_access_that_is_installed_is_enough_and_every_rule_is_used(hub: Hub)
         "NetworkPolicy",
     }
     assert not any(one["kind"] in ("ConfigMap", "CustomResourceDefinition") for one in installed)
-    apply(hub.plane, [one for one in installed if "rbac" in one["apiVersion"] or one["kind"] == "Namespace"])
     lease = LeaderElection(namespace=options.namespace, name=options.name)
-    with LiveFleet(hub, user="fleet", leader_election=lease) as live:
+    with LiveFleet(hub, leader_election=lease) as live:
         hub.managed("a", {"cpu": "-1"})
         hub.managed("b")
         hub.placement("p", annotations={"fairway.dev/min-gain": "0"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
@@ -87,6 +88,75 @@ def half_bound(history: History, jobs: Mapping[str, TestJob]) -> list[tuple[str,
     return found + [(name, begin, float("inf")) for name, begin in begun.items()]
 
 
+def late_gangs(
+    history: History, jobs: Mapping[str, TestJob], lives: Iterable[tuple[float, float]], seconds: float
+) -> list[str]:
+    """Gangs that were half-bound for longer than that, from when it began; time without a scheduler does not count."""
+    found = []
+    for name, begin, end in half_bound(history, jobs):
+        ran = _covered(lives, begin, end)
+        if ran > seconds:
+            found.append(f"{name} was half-bound for {ran:.0f} s")
+    return found
+
+
+def _covered(lives: Iterable[tuple[float, float]], begin: float, end: float) -> float:
+    """How much of a time the others cover together."""
+    total, reached = 0.0, begin
+    for start, stop in sorted(lives):
+        total += max(0.0, min(stop, end) - max(start, reached))
+        reached = max(reached, min(stop, end))
+    return total
+
+
+def double_evictions(proxies: Iterable[FaultProxy]) -> list[str]:
+    """Pods that were evicted again after Fairway was told that they are. Tests never use a name twice."""
+    told: dict[str, float] = {}
+    passed = [one for proxy in proxies for one in proxy.passed if one.asked.path.endswith("/eviction")]
+    found = []
+    for one in sorted(passed, key=lambda one: one.at):
+        if one.status == 201:
+            name = one.asked.path.split("/")[-2]
+            if one.sent > told.get(name, one.sent):
+                found.append(f"{name}, {one.sent - told[name]:.1f} s after it was told")
+            if one.was_told:
+                told.setdefault(name, one.at)
+    return found
+
+
+def excess_victims(history: History, jobs: Mapping[str, TestJob]) -> list[str]:
+    """More jobs that give way to one job at the same time than it has pods: every pod asks for one cpu, so that each
+    victim makes place for one at least. Victims on nodes that were cordoned or lost meanwhile do not count.
+    """
+    found = []
+    leaving: dict[str, dict[str, tuple[str, str]]] = defaultdict(dict)
+    usable: set[str] = set()
+    for entry in history.entries("Node", "Pod"):
+        if entry.kind == "Node":
+            is_usable = not entry.is_deleted and not entry.thing["spec"].get("unschedulable")
+            usable = usable | {entry.name} if is_usable else usable - {entry.name}
+            continue
+        for pods in leaving.values():
+            pods.pop(entry.uid, None)
+        claimant, meta = _claimant(entry), entry.thing["metadata"]
+        if claimant is None or entry.is_deleted or "deletionTimestamp" not in meta:
+            continue
+        leaving[claimant][entry.uid] = meta["labels"].get(JOB, ""), entry.thing["spec"].get("nodeName", "")
+        victims = {job for job, node in leaving[claimant].values() if node in usable and job != claimant}
+        if claimant in jobs and len(victims) > jobs[claimant].size:
+            found.append(f"{sorted(victims)} for {claimant} at {entry.revision}")
+    return found
+
+
+def _claimant(entry: HistoryEntry) -> str | None:
+    """The job that a pod was evicted for, by its condition; None where the pod does not say."""
+    for one in entry.thing["status"].get("conditions", ()):
+        if one["type"] == "DisruptionTarget" and one.get("reason") == "PreemptionByScheduler":
+            said = re.match(r"\w+ for [^/ ]+/([^ :]+):", one.get("message", ""))
+            return said[1] if said else None
+    return None
+
+
 def _is_on_a_node(entry: HistoryEntry) -> bool:
     meta = entry.thing["metadata"]
     return bool(entry.thing["spec"].get("nodeName")) and not entry.is_deleted and "deletionTimestamp" not in meta
@@ -120,8 +190,12 @@ def double_reservations(history: History) -> list[str]:
     return found
 
 
-def writes_without_lease(history: History, proxies: Iterable[FaultProxy]) -> list[str]:
-    """Writes of a replica at revisions at which the lease was not its own. A patch that changed nothing made none."""
+def writes_without_lease(history: History, proxies: Iterable[FaultProxy], margin: float) -> list[str]:
+    """Writes of a replica at revisions at which the lease was not its own. A patch that changed nothing made none.
+
+    `margin` are the seconds between the end of the right to write and the end of the lease. A write that was on its way
+    for longer, through a machine that is overloaded, may come too late although it was sent in time: it does not count.
+    """
     holders = [(entry.revision, entry.thing["spec"].get("holderIdentity") or "") for entry in history.entries("Lease")]
     bound = _bound_at(history)
     found = []
@@ -135,8 +209,11 @@ def writes_without_lease(history: History, proxies: Iterable[FaultProxy]) -> lis
                 continue
             revision = _revision(passed.asked.path, passed.body, bound)
             holder = max(((at, name) for at, name in holders if at <= revision), default=(0, ""))[1]
-            if revision > passed.since and holder not in own:
-                found.append(f"{passed.asked.method} {passed.asked.path} at {revision}, held by {holder!r}")
+            took = passed.at - passed.sent + proxy.stalled_before(passed.sent)
+            if revision > passed.since and holder not in own and took < margin:
+                found.append(
+                    f"{passed.asked.method} {passed.asked.path} at {revision}, {took:.1f} s, held by {holder!r}"
+                )
     return found
 
 

@@ -2,8 +2,9 @@
 
     PYTHONPATH=tests python -m kube.controlplane.build [kube-scheduler kube-controller-manager ...]
 
-Without names it builds what the tests need. Nothing but Go and its module proxy is needed: no git, no C compiler, no
-package of the system. The programs go to a cache folder outside the project (`$FAIRWAY_CONTROLPLANE`, else
+Without names it builds what the tests need, and says which tests are left out where a part of it cannot be built. Exit
+status 3: there is no Go, or its modules cannot be downloaded. Nothing else is needed: no git, no C compiler, no package
+of the system. The programs go to a cache folder outside the project (`$FAIRWAY_CONTROLPLANE`, else
 `$XDG_CACHE_HOME/fairway/controlplane`), in a folder named after the pins: other pins, other programs.
 """
 
@@ -20,8 +21,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from agent import peers
+from kube.controlplane import volcano_build
+
 HERE = Path(__file__).parent
 NEEDED = ("etcd", "kube-apiserver", "kubectl")
+_DOWNLOAD = 600
+"""Seconds."""
 _OTHER_PACKAGES = {"etcd": "go.etcd.io/etcd/server/v3"}
 
 
@@ -49,11 +55,34 @@ def build(names: Sequence[str] = NEEDED) -> None:
             begin = time.monotonic()
             _say(f"building {name} (some minutes, once)")
             partial = folder / f".{name}.partial"
-            package = _OTHER_PACKAGES.get(name, f"k8s.io/kubernetes/cmd/{name}")
+            package = _package(name)
             command = ["go", "build", "-ldflags", _version_flags(), "-o", str(partial), package]
             subprocess.run(command, cwd=HERE, env=_environment(), check=True)
             partial.rename(folder / name)
             _say(f"built {name} in {time.monotonic() - begin:.0f} s")
+
+
+def unavailable(names: Sequence[str]) -> str:
+    """Why the sources of these cannot be had, "" if they can: they are downloaded here, and compiled later."""
+    if not missing(names):
+        return ""
+    if shutil.which("go") is None:
+        return "Go is not installed"
+    command = ["go", "list", "-deps", *map(_package, missing(names))]
+    try:
+        done = subprocess.run(
+            command, cwd=HERE, env=_environment(), capture_output=True, text=True, check=False, timeout=_DOWNLOAD
+        )
+    except subprocess.TimeoutExpired:
+        return f"Go's modules were not downloaded within {_DOWNLOAD} s"
+    if done.returncode == 0:
+        return ""
+    assert "SECURITY ERROR" not in done.stderr, done.stderr
+    return f"Go's modules cannot be downloaded: {(done.stderr.strip().splitlines() or ['no reason is given'])[-1]}"
+
+
+def _package(name: str) -> str:
+    return _OTHER_PACKAGES.get(name, f"k8s.io/kubernetes/cmd/{name}")
 
 
 def _environment() -> dict[str, str]:
@@ -75,10 +104,14 @@ def _say(text: str) -> None:
 
 def main(names: Sequence[str]) -> int:
     wanted = tuple(names) or NEEDED
-    if missing(wanted) and shutil.which("go") is None:
-        _say("Go is not installed: the tests on a real API server cannot be run here.")
+    if problem := unavailable(wanted):
+        _say(f"skipped, as no API server can be built here: {problem}")
         return 3
     build(wanted)
+    if not names:
+        for what, more in (("device plugins in Go", peers.build), ("Volcano's controllers", volcano_build.build)):
+            if problem := more():
+                _say(f"tests with {what} are left out: {problem}")
     return 0
 
 

@@ -29,6 +29,8 @@ SCHEDULER = "system:serviceaccount:fairway-system:fairway"
 """The user of the token `scheduler`."""
 PLACER = "system:serviceaccount:fairway-system:fairway-fleet"
 """The user of the token `fleet`."""
+AGENT = "system:serviceaccount:fairway-agent:fairway-agent"
+"""Its tokens are made by the server, one for each node."""
 _USERS = {
     "admin": ("admin", "system:masters"),
     "scheduler": (SCHEDULER, "system:serviceaccounts"),
@@ -38,9 +40,9 @@ _AUDIT = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
     "omitStages": ["RequestReceived"],
-    "rules": [{"level": "Metadata", "users": [SCHEDULER]}, {"level": "None"}],
+    "rules": [{"level": "Metadata", "users": [SCHEDULER, PLACER, AGENT]}, {"level": "None"}],
 }
-"""What the scheduler asked for and whether it was allowed: a test run ends with a look at that (`kube.audit`)."""
+"""What Fairway's programs asked for and whether it was allowed: a test run ends with a look at that (`kube.audit`)."""
 _PATIENCE = 180.0
 """Seconds for a server to become ready, on a machine that does much else."""
 
@@ -67,8 +69,13 @@ class ControlPlane:
         return self.folder / "certs" / "apiserver.crt"
 
     @property
+    def client_ca(self) -> Path:
+        """The authority of client certificates; its key is beside it."""
+        return self.folder / "certs" / "client-ca.crt"
+
+    @property
     def audit_file(self) -> Path:
-        """One JSON line for each request of the user `scheduler`. Kept where FAIRWAY_AUDIT says, if it does."""
+        """One JSON line for each request of Fairway's programs. Kept where FAIRWAY_AUDIT says, if it does."""
         folder = os.environ.get("FAIRWAY_AUDIT")
         return Path(folder) / f"{self.folder.name}.jsonl" if folder else self.folder / "audit.jsonl"
 
@@ -78,6 +85,7 @@ class ControlPlane:
         certs = self.folder / "certs"
         certs.mkdir(parents=True, exist_ok=True)
         _key_pair(certs)
+        _authority(self.client_ca)
         lines = [f'{self.tokens[name]},{user},{name},"{group}"' for name, (user, group) in _USERS.items()]
         (self.folder / "tokens.csv").write_text("\n".join(lines) + "\n")
         (self.folder / "audit-policy.json").write_text(json.dumps(_AUDIT))
@@ -105,6 +113,7 @@ class ControlPlane:
             "service-account-issuer": "https://kubernetes.default.svc",
             "service-account-key-file": str(certs / "sa.pub"),
             "service-account-signing-key-file": str(certs / "sa.key"),
+            "client-ca-file": str(self.client_ca),
             "token-auth-file": str(self.folder / "tokens.csv"),
             "authorization-mode": "RBAC",
             "disable-admission-plugins": "ServiceAccount,TaintNodesByCondition",
@@ -256,6 +265,14 @@ def _key_pair(folder: Path) -> None:
         private, public = str(folder / "sa.key"), str(folder / "sa.pub")
         subprocess.run(["openssl", "genrsa", "-out", private, "2048"], check=True, capture_output=True)
         subprocess.run(["openssl", "rsa", "-in", private, "-pubout", "-out", public], check=True, capture_output=True)
+
+
+def _authority(path: Path) -> None:
+    """Signed by itself; certificates that it signs are believed by the server."""
+    if not path.exists():
+        names = ["-keyout", str(path.with_suffix(".key")), "-out", str(path), "-subj", "/CN=clients of tests"]
+        command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names]
+        subprocess.run(command, check=True, capture_output=True)
 
 
 def _free_ports(count: int) -> list[int]:
