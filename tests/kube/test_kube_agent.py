@@ -161,7 +161,7 @@ def test_an_agent_cannot_write_slices_of_another_node_or_driver(given: ControlPl
 
     def is_refused() -> bool:  # a policy takes a moment to be in force
         try:
-            made = _as_agent(given, "POST", SLICES, body(other, "devices.fairway.dev"), user, mine)
+            made = as_agent(given, "POST", SLICES, body(other, "devices.fairway.dev"), user, mine)
         except Refused:
             return True
         given.call("DELETE", f"{SLICES}/{made['metadata']['name']}")
@@ -173,19 +173,21 @@ def test_an_agent_cannot_write_slices_of_another_node_or_driver(given: ControlPl
         (mine, "gpu.example.com", "of the driver devices.fairway.dev only"),
     ):
         with pytest.raises(Refused, match=words):
-            _as_agent(given, "POST", SLICES, body(node, driver), user, mine)
-    _as_agent(given, "POST", SLICES, body(mine, "devices.fairway.dev"), user, mine)
+            as_agent(given, "POST", SLICES, body(node, driver), user, mine)
+    as_agent(given, "POST", SLICES, body(mine, "devices.fairway.dev"), user, mine)
     with pytest.raises(Refused, match="own node only"):
-        _as_agent(given, "DELETE", f"{SLICES}/{mine}-x", None, user, other)
+        as_agent(given, "DELETE", f"{SLICES}/{mine}-x", None, user, other)
     with pytest.raises(Refused, match="own node only"):
         ask(given, "DELETE", f"{SLICES}/{mine}-x", user=user)
-    _as_agent(given, "DELETE", f"{SLICES}/{mine}-x", None, user, mine)
+    as_agent(given, "DELETE", f"{SLICES}/{mine}-x", None, user, mine)
 
 
-def _as_agent(plane: ControlPlane, method: str, path: str, body: Any, user: str, node: str) -> Any:
+def as_agent(
+    plane: ControlPlane, method: str, path: str, body: Any, user: str, node: str, kind: str = "application/json"
+) -> Any:
     headers = {
         "Authorization": f"Bearer {plane.tokens['admin']}",
-        "Content-Type": "application/json",
+        "Content-Type": kind,
         "Impersonate-User": user,
         "Impersonate-Group": "system:serviceaccounts",
         "Impersonate-Extra-authentication.kubernetes.io%2fnode-name": node,

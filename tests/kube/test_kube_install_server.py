@@ -202,6 +202,11 @@ def a_cluster_with_teams(cluster: ControlPlane) -> ControlPlane:
     rules = [
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["create", "update", "patch", "delete", "get"]},
         {"apiGroups": [""], "resources": ["serviceaccounts"], "verbs": ["get"]},
+        {
+            "apiGroups": ["resource.k8s.io"],
+            "resources": ["resourceclaims", "resourceclaimtemplates"],
+            "verbs": ["create"],
+        },
     ]
     use = {"apiGroups": ["fairway.dev"], "resources": ["resourceclasses"], "verbs": ["use"]}
     version = "rbac.authorization.k8s.io/v1"
@@ -262,6 +267,42 @@ def test_init_containers_count_and_a_class_that_is_named_twice_counts_once(teams
     thing = pod("p5", "team", limits=classes(*"abcde"), spec={"initContainers": [same]})
     create(teams, thing, user="alice")
     remove(teams, thing)
+
+
+def test_claims_and_templates_that_name_a_class_are_asked_about(teams: ControlPlane) -> None:
+    """A DeviceClass of no ResourceClass is for all; Kubernetes makes the claims of templates."""
+    for name in ("a", "z"):
+        spec = {"resourceSelector": [{"matchExpressions": [{"key": "Kind", "operator": "In", "values": ["gpu"]}]}]}
+        create(
+            teams,
+            {"apiVersion": "fairway.dev/v1alpha1", "kind": "ResourceClass", "metadata": {"name": name}, "spec": spec},
+        )
+    meta, version = {"name": "c", "namespace": "team"}, "resource.k8s.io/v1"
+
+    def claim(class_name: str, *, first: bool = False) -> dict[str, Any]:
+        sub = {"name": "s", "deviceClassName": class_name}
+        asked = {"firstAvailable": [sub]} if first else {"exactly": {"deviceClassName": class_name}}
+        spec = {"devices": {"requests": [{"name": "r", **asked}]}}
+        return {"apiVersion": version, "kind": "ResourceClaim", "metadata": meta, "spec": spec}
+
+    def is_refused() -> bool:  # a policy with parameters takes a moment to know a class
+        try:
+            create(teams, claim("z"), user="alice")
+        except Refused as refusal:
+            return "alice may not use the resource class z" in refusal.message
+        remove(teams, claim("z"))
+        return False
+
+    eventually(is_refused)
+    for good in (claim("a"), claim("a", first=True), claim("some-device-class")):
+        create(teams, good, user="alice")
+        remove(teams, good)
+    template = {"apiVersion": version, "kind": "ResourceClaimTemplate", "metadata": meta}
+    for bad in (claim("z", first=True), {**template, "spec": {"spec": claim("z")["spec"]}}):
+        with pytest.raises(Refused, match="resource class z"):
+            create(teams, bad, user="alice")
+    create(teams, claim("z"), user="system:serviceaccount:kube-system:resource-claim-controller")
+    remove(teams, claim("z"))
 
 
 def test_too_many_classes_are_refused_also_for_an_administrator(teams: ControlPlane) -> None:

@@ -43,6 +43,13 @@ Examples:
 @click.option("--service-monitor", is_flag=True, help="A ServiceMonitor, for the Prometheus operator.")
 @click.option("--agent", is_flag=True, help="The node agent too: devices of plugins by class (docs/agent.md).")
 @click.option(
+    "--agent-publish",
+    type=click.Choice(["slices", "annotation"]),
+    default="slices",
+    show_default=True,
+    help="How agents publish devices: annotation is for clusters without DRA.",
+)
+@click.option(
     "--default-for-label",
     metavar="KEY=VALUE",
     default="",
@@ -69,6 +76,7 @@ def command(
     admission: bool,
     service_monitor: bool,
     agent: bool,
+    agent_publish: str,
     default_for_label: str,
     output: str,
     out: str | None,
@@ -107,6 +115,7 @@ def command(
         admission=admission,
         service_monitor=service_monitor,
         agent=agent,
+        agent_publish=agent_publish,
         default_for_label=default_for_label,
         policy=policy,
         **({"image": image} if image else {}),

@@ -1,6 +1,7 @@
 """Rules at the API server without webhooks (kube.md section 6): CEL policies that Kubernetes itself evaluates.
 
-- Who may use a ResourceClass: whoever creates the pod, or the pod's service account, must have the verb `use` on it.
+- Who may use a ResourceClass: whoever creates the pod, or the pod's service account, must have the verb `use` on it; so
+  must whoever creates a ResourceClaim, or a template, that names it.
 - Which namespaces may use a queue: those that its `allowedNamespaces` selects.
 - Reservations, and the record of a pod's devices, are written by Fairway alone.
 - Where an operator wants it: pods of labelled namespaces get Fairway as their scheduler.
@@ -28,6 +29,7 @@ def policies(identity: str) -> list[Manifest]:
     """Policies with their bindings. `identity` is the user name that the scheduler has."""
     return [
         *_bound(_class_policy()),
+        *_bound(_claimed_class_policy(identity), params=True),
         *_bound(_queue_policy(), params=True),
         *_bound(_reservation_policy(identity)),
         *_bound(_record_policy(identity)),
@@ -111,6 +113,46 @@ def _class_validation(place: int) -> Manifest:
         "messageExpression": text,
         "reason": "Forbidden",
     }
+
+
+def _claimed_class_policy(identity: str) -> Manifest:
+    """Evaluated for every class, which is the parameter: DeviceClasses that are none of Fairway's are for all. Claims
+    from a template are made by Kubernetes; whoever made the template was asked.
+    """
+    names = (
+        "has(variables.devices.requests) ? variables.devices.requests.map(r, has(r.exactly) ? "
+        "[r.exactly.deviceClassName] : has(r.firstAvailable) ? r.firstAvailable.map(s, s.deviceClassName) : [])"
+        ".flatten() : []"
+    )
+    makers = [identity, "system:kube-controller-manager", "system:serviceaccount:kube-system:resource-claim-controller"]
+    match = _match("resource.k8s.io", "v1", "resourceclaims", "CREATE")
+    match["resourceRules"][0]["resources"].append("resourceclaimtemplates")
+    return _policy(
+        "fairway-claimed-classes",
+        {
+            "failurePolicy": "Fail",
+            "paramKind": {"apiVersion": "fairway.dev/v1alpha1", "kind": "ResourceClass"},
+            "matchConstraints": match,
+            "matchConditions": [{"name": "is-a-user", "expression": f"!(request.userInfo.username in {makers})"}],
+            "variables": [
+                {
+                    "name": "devices",
+                    "expression": "request.kind.kind == 'ResourceClaimTemplate' ? object.spec.spec.devices : "
+                    "object.spec.devices",
+                },
+                {"name": "names", "expression": names},
+            ],
+            "validations": [
+                {
+                    "expression": "!(params.metadata.name in variables.names) || authorizer.group('fairway.dev')"
+                    ".resource('resourceclasses').name(params.metadata.name).check('use').allowed()",
+                    "messageExpression": "request.userInfo.username + ' may not use the resource class ' + "
+                    "params.metadata.name + ': the verb use on resourceclasses of fairway.dev allows it'",
+                    "reason": "Forbidden",
+                }
+            ],
+        },
+    )
 
 
 # -- queues ------------------------------------------------------------------------------------------------------

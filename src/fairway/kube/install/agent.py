@@ -1,7 +1,8 @@
 """The node agent: on every node, with the access and the folders that it uses and no more.
 
 It has a namespace of its own, because folders of the host are not allowed where the scheduler runs. A policy at the API
-server holds each agent to its own node: what a stolen token can write are the slices of the node that it was given for.
+server holds each agent to its own node: what a stolen token can write are the slices of the node that it was given for,
+or, where there is no DRA, that node's annotations and capacity.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ Manifest = dict[str, Any]
 NAME = "fairway-agent"
 PORT = 10270
 DRIVER = "devices.fairway.dev"
+ANNOTATION = "annotation"
 _RBAC = "rbac.authorization.k8s.io"
 _FOLDERS = {
     "device-plugins": "/var/lib/fairway/device-plugins",
@@ -29,11 +31,14 @@ _LABELS = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/component": "agent
 
 def agent(options: InstallOptions) -> list[Manifest]:
     """In the order in which they are applied."""
-    return [_namespace(), *_access(), *_own_node_only(), _mapping(), _daemon_set(options)]
+    rules = agent_rules(options.agent_publish)
+    return [_namespace(), *_access(rules), *_own_node_only(options.agent_publish), _mapping(), _daemon_set(options)]
 
 
-def agent_rules() -> list[Manifest]:
+def agent_rules(publish: str = "slices") -> list[Manifest]:
     """A test runs the agent under these and fails on a 403 or a rule that was never used."""
+    if publish == ANNOTATION:
+        return [rule("", ["nodes"], ["get", "patch"]), rule("", ["nodes/status"], ["patch"])]
     return [
         rule("", ["nodes"], ["get"]),
         rule("resource.k8s.io", ["resourceclaims"], ["get"]),
@@ -46,7 +51,7 @@ def _namespace() -> Manifest:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAME, "labels": labels}}
 
 
-def _access() -> list[Manifest]:
+def _access(rules: list[Manifest]) -> list[Manifest]:
     meta = {"name": NAME, "labels": _LABELS}
     subject = {"kind": "ServiceAccount", "name": NAME, "namespace": NAME}
     return [
@@ -56,7 +61,7 @@ def _access() -> list[Manifest]:
             "metadata": {**meta, "namespace": NAME},
             "automountServiceAccountToken": False,
         },
-        {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": meta, "rules": agent_rules()},
+        {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": meta, "rules": rules},
         {
             "apiVersion": f"{_RBAC}/v1",
             "kind": "ClusterRoleBinding",
@@ -67,14 +72,15 @@ def _access() -> list[Manifest]:
     ]
 
 
-def _own_node_only() -> list[Manifest]:
+def _own_node_only(publish: str) -> list[Manifest]:
     """The token of a pod names the node that the pod is on; the server tells policies."""
     version = "admissionregistration.k8s.io/v1"
+    annotates = publish == ANNOTATION
     rules = {
-        "apiGroups": ["resource.k8s.io"],
+        "apiGroups": ["" if annotates else "resource.k8s.io"],
         "apiVersions": ["*"],
-        "resources": ["resourceslices"],
-        "operations": ["CREATE", "UPDATE", "DELETE"],
+        "resources": ["nodes", "nodes/status"] if annotates else ["resourceslices"],
+        "operations": ["UPDATE"] if annotates else ["CREATE", "UPDATE", "DELETE"],
     }
     node = "authentication.kubernetes.io/node-name"
     spec: Manifest = {
@@ -92,19 +98,9 @@ def _own_node_only() -> list[Manifest]:
                 "expression": f"has(request.userInfo.extra) && '{node}' in request.userInfo.extra ? "
                 f"request.userInfo.extra['{node}'][0] : ''",
             },
-            {"name": "slice", "expression": "request.operation == 'DELETE' ? oldObject.spec : object.spec"},
+            *([] if annotates else [{"name": "slice", "expression": _SLICE}]),
         ],
-        "validations": [
-            {
-                "expression": "variables.node != '' && has(variables.slice.nodeName) && "
-                "variables.slice.nodeName == variables.node",
-                "message": "an agent writes the slices of its own node only",
-            },
-            {
-                "expression": f"variables.slice.driver == '{DRIVER}'",
-                "message": f"an agent writes the slices of the driver {DRIVER} only",
-            },
-        ],
+        "validations": _NODE_RULES if annotates else _SLICE_RULES,
     }
     binding = {"policyName": NAME, "validationActions": ["Deny"]}
     return [
@@ -118,6 +114,34 @@ def _own_node_only() -> list[Manifest]:
     ]
 
 
+_SLICE = "request.operation == 'DELETE' ? oldObject.spec : object.spec"
+_SLICE_RULES = [
+    {
+        "expression": "variables.node != '' && has(variables.slice.nodeName) && "
+        "variables.slice.nodeName == variables.node",
+        "message": "an agent writes the slices of its own node only",
+    },
+    {
+        "expression": f"variables.slice.driver == '{DRIVER}'",
+        "message": f"an agent writes the slices of the driver {DRIVER} only",
+    },
+]
+_NODE_RULES = [
+    {
+        "expression": "variables.node != '' && object.metadata.name == variables.node",
+        "message": "an agent writes to its own node only",
+    },
+    {
+        "expression": "object.spec == oldObject.spec && "
+        "(has(object.metadata.labels) ? object.metadata.labels : {}) == "
+        "(has(oldObject.metadata.labels) ? oldObject.metadata.labels : {}) && "
+        "(has(object.status.conditions) ? object.status.conditions : []) == "
+        "(has(oldObject.status.conditions) ? oldObject.status.conditions : [])",
+        "message": "an agent writes annotations and capacity only",
+    },
+]
+
+
 def _daemon_set(options: InstallOptions) -> Manifest:
     """Its sockets are for root, as the kubelet's are; of root's powers it has none."""
     mounts: list[Manifest] = [{"name": name, "mountPath": path} for name, path in _FOLDERS.items()]
@@ -129,7 +153,7 @@ def _daemon_set(options: InstallOptions) -> Manifest:
     container = {
         "name": "agent",
         "image": options.image,
-        "args": ["agent", "--mapping=/etc/fairway/devices.yaml", "--log-format=json"],
+        "args": ["agent", "--mapping=/etc/fairway/devices.yaml", "--log-format=json", *_publish(options)],
         "env": [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}],
         "ports": [{"name": "http", "containerPort": PORT}],
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "http"}, "periodSeconds": 10, "failureThreshold": 6},
@@ -159,6 +183,10 @@ def _daemon_set(options: InstallOptions) -> Manifest:
     }
     meta = {"name": NAME, "namespace": NAME, "labels": _LABELS}
     return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": meta, "spec": spec}
+
+
+def _publish(options: InstallOptions) -> list[str]:
+    return [f"--publish={ANNOTATION}"] if options.agent_publish == ANNOTATION else []
 
 
 def _mapping() -> Manifest:

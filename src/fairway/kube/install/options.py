@@ -39,6 +39,8 @@ class InstallOptions:
     admission: bool = True
     service_monitor: bool = False
     agent: bool = False
+    agent_publish: str = "slices"
+    """How agents publish devices: `slices`, or `annotation` where there is no DRA."""
     default_for_label: str = ""
     policy_config_map: str = "fairway-policy"
     policy: str = DEFAULT_POLICY
