@@ -18,6 +18,7 @@ from fairway.api.policy import Policy
 from fairway.app.sandbox.engine import Sandbox, create
 from fairway.app.sandbox.store import Store
 from fairway.app.sandbox.world import demo_scenario, demo_world
+from fairway.app.view.history_ring import HistoryRing
 from fairway.cli.inputs import read_policy
 from fairway.clock import SECOND
 from fairway.web.answers import ANSWERS
@@ -26,6 +27,7 @@ from fairway.web.contract import OPERATIONS, Operation
 from fairway.web.openapi import document
 from fairway.web.shown import ShownCluster
 from fairway.web.sources import sandbox_watch
+from fairway.web.worker import WhatIfWorker
 
 FILE = Path(__file__).resolve().parents[1] / "frontend" / "openapi.json"
 MINUTES = 25
@@ -44,16 +46,18 @@ def demo_with(policy: Policy, minutes: int = MINUTES) -> ShownCluster:
     world = demo_world()
     create(store, world, policy)
     sandbox = Sandbox(store, stopwatch=lambda: 0)
-    watch = sandbox_watch(sandbox)
-    sandbox.advance(world.start + minutes * 60 * SECOND)
-    watch.catch_up()
-    return ShownCluster("sandbox", "Sandbox", watch, sandbox=sandbox)
+    watch, history = sandbox_watch(sandbox), HistoryRing()
+    watch.drawn = history.take
+    for minute in range(minutes + 1):
+        sandbox.advance(world.start + minute * 60 * SECOND)
+        watch.catch_up()
+    return ShownCluster("sandbox", "Sandbox", watch, sandbox=sandbox, history=history, what_if=WhatIfWorker())
 
 
 def examples(shown: ShownCluster) -> dict[str, Any]:
     found = {}
     for operation in OPERATIONS:
-        if operation.example and operation.name in ANSWERS:
+        if operation.example and operation.name != "fleet":  # a sandbox has none
             found[operation.name] = msgspec.to_builtins(ANSWERS[operation.name](shown, asked(operation)))
     return found
 

@@ -37,6 +37,7 @@ COMMANDS = {
     "diff": "the same jobs under two policies: what gains, what loses",
     "sweep": "many policies on one scenario, in parallel, as one table",
     "record": "write what the scheduler reads of a cluster to files",
+    "web": "a recorded run as a page in the browser",
     "replay": "decide a logged cycle again, as it was or under another policy",
     "compare": "compare two resource lists in all nine ways",
     "policy": "check, show and explain policy files",

@@ -161,7 +161,8 @@ def _serve(stack: ExitStack, sandbox: Sandbox, runner: Runner, port: int | None)
         echo(f"{error.name} is not installed: no page, and no other commands; pip install 'fairway[web]'", err=True)
         return ""
     token = place.kept_token(new_token)
-    page = SandboxPage(sandbox, place.DEFAULT_PORT if port is None else port, token)
+    history = sandbox.path if sandbox.path == ":memory:" else f"{sandbox.path}.history"
+    page = SandboxPage(sandbox, place.DEFAULT_PORT if port is None else port, token, history)
     page.paced_by(runner)
     page.start()
     stack.callback(page.stop)

@@ -12,7 +12,7 @@ come from is the caller's business.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -80,24 +80,66 @@ class RecordedCycle(NamedTuple):
     has_reasons: bool = True
 
 
+class RecordedStep(NamedTuple):
+    """A cycle with what the state was told before it."""
+
+    number: int
+    now: Micros
+    digest: str
+    has_reasons: bool
+    events: list[Event]
+
+
+class RecordedLines:
+    """The lines of a recording, read one after the other; `source` names it in errors."""
+
+    def __init__(self, lines: Iterable[str], source: str) -> None:
+        self._source = source
+        self._lines = enumerate(lines, 1)
+        self._first: tuple[int, dict[str, Any]] | None = None
+        self.scheduler_names: list[str] | None = None
+        self.rest: list[Event] = []
+        """What the state was told after the last cycle, when all cycles were read."""
+        for count, text in self._lines:
+            line = _decoded(f"{source}:{count}", text)
+            if "schedulerNames" in line:
+                self.scheduler_names = _names(f"{source}:{count}", line["schedulerNames"])
+            else:
+                self._first = count, line
+            break
+
+    def cycles(self) -> Iterator[RecordedStep]:
+        events: list[Event] = []
+        for place, line in self._rest():
+            if "cycle" not in line:
+                events.append(_event(place, line))
+                continue
+            try:
+                number, now, found = int(line["cycle"]), parse_rfc3339(line["now"]), str(line["plan"])
+            except (KeyError, TypeError, ValueError, InputError) as error:
+                raise InputError(f"{place}: not a cycle of a recording: {error}") from None
+            yield RecordedStep(number, now, found, line.get("reasons", True) is not False, events)
+            events = []
+        self.rest = events
+
+    def _rest(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        if self._first is not None:
+            yield f"{self._source}:{self._first[0]}", self._first[1]
+        for count, text in self._lines:
+            place = f"{self._source}:{count}"
+            yield place, _decoded(place, text)
+
+
 def read_cycle(lines: Iterable[str], number: int, source: str) -> RecordedCycle:
     """The inputs of one cycle of a recording; `source` names it in errors."""
-    state, first, last = ClusterState(), -1, -1
-    for count, text in enumerate(lines, 1):
-        place = f"{source}:{count}"
-        line = _decoded(place, text)
-        if "schedulerNames" in line and count == 1:
-            state = ClusterState(_names(place, line["schedulerNames"]))
-            continue
-        if "cycle" not in line:
-            state.apply(_event(place, line))
-            continue
-        try:
-            last, now, found = int(line["cycle"]), parse_rfc3339(line["now"]), str(line["plan"])
-        except (KeyError, TypeError, ValueError, InputError) as error:
-            raise InputError(f"{place}: not a cycle of a recording: {error}") from None
+    recorded = RecordedLines(lines, source)
+    state, first, last = ClusterState(recorded.scheduler_names), -1, -1
+    for step in recorded.cycles():
+        for event in step.events:
+            state.apply(event)
+        last = step.number
         if last == number:
-            return RecordedCycle(last, now, found, state, line.get("reasons", True) is not False)
+            return RecordedCycle(last, step.now, step.digest, state, step.has_reasons)
         first = last if first < 0 else first
     cycles = f"its cycles are {first} to {last}" if last >= 0 else "it has no cycle"
     raise InputError(f"{source}: there is no cycle {number}, {cycles}")

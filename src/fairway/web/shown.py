@@ -10,11 +10,14 @@ from typing import Literal, Protocol
 from fairway.app.explain.situation import Situation
 from fairway.app.sandbox.engine import Sandbox
 from fairway.app.sandbox.pace import Runner
+from fairway.app.view.history_ring import HistoryRing
+from fairway.app.view.models.fleet import FleetPage
 from fairway.app.view.models.job import JobAction, JobActionRequest
 from fairway.app.view.models.jobs import JobSummary
 from fairway.app.view.scheduler_page import NO_FACTS, ProgramFacts
 from fairway.app.view.watch import ClusterWatch
 from fairway.web.asking import Viewer
+from fairway.web.worker import WhatIfWorker
 
 QUESTIONS = 2
 """Questions that decide many times on a copy: so many at once, so that all else goes on."""
@@ -40,6 +43,12 @@ class ShownCluster:
     sandbox: Sandbox | None = None
     pace: Runner | None = None
     actions: JobActions | None = None
+    what_if: WhatIfWorker | None = None
+    history: HistoryRing | None = None
+    fleet: Callable[[], FleetPage] | None = None
+    cycle: int | None = None
+    """Of a recording: the one that is shown, and the first and last that were read."""
+    cycles: tuple[int, int] | None = None
     viewers: Callable[[], int] = field(default=lambda: 0)
     """Clients of the stream of events."""
     asking: Semaphore = field(default_factory=lambda: Semaphore(QUESTIONS))

@@ -91,12 +91,13 @@ class LookAhead:
             state=ClusterState(situation.scheduler_names),
         )
 
-    def run(self, jobs: Collection[str]) -> None:
-        """Until all these jobs have started, or as far as is looked."""
+    def run(self, jobs: Collection[str], until: Micros | None = None) -> None:
+        """Until all these jobs have started, or as far as is looked; not after a time."""
         waiting = set(jobs)
+        horizon = self._horizon if until is None else min(until, self._horizon)
         while waiting and self._scheduler.cycles < MOST_DECISIONS:
             when = self._loop.next_time
-            if when is None or when > self._horizon:
+            if when is None or when > horizon:
                 break
             self._loop.step()
             waiting -= self._watch.started.keys()
@@ -105,6 +106,12 @@ class LookAhead:
     def started(self) -> Mapping[str, Micros]:
         """When each job got its first nodes."""
         return self._watch.started
+
+    @property
+    def state(self) -> ClusterState:
+        """What the scheduler counts with, as far as was looked."""
+        self._scheduler.catch_up()
+        return self._scheduler.state
 
     @property
     def rests_on_estimates(self) -> bool:

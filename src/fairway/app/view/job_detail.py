@@ -32,7 +32,7 @@ from fairway.errors import InputError
 from fairway.resources.columns import Vector
 from fairway.scheduler.plan import Pending
 from fairway.state.device_requests import CLASS_PREFIX
-from fairway.state.jobs import Job, Task
+from fairway.state.jobs import WAITING, Job, Task
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import snapshot_of
 
@@ -168,7 +168,7 @@ def pod_devices(mirror: Mirror, key: str) -> list[DeviceShare]:
 
 def _causes(mirror: Mirror, pending: Pending, job: Job) -> list[NodeCause]:
     ordered = sorted(pending.nodes.items(), key=lambda pair: (-pair[1], pair[0]))
-    waiting = job.waiting()
+    waiting = [task for task in job.tasks if task.state in WAITING]
     shape = waiting[0].shape if waiting else None
     return [NodeCause(cause, nodes, _examples(mirror, cause, shape)) for cause, nodes in ordered]
 

@@ -85,6 +85,7 @@ class JobJournal:
         self.runs: deque[PodRun] = deque(maxlen=MOST_RUNS)
         self.evicted_pods = 0
         self.lost_seconds = 0.0
+        self.evicted_by_rule: dict[str, int] = {}
         self.started_jobs: list[JobRecord] = []
         """Jobs that got their minimum since they were last taken, for the history."""
         self._numbers = count(1)
@@ -114,14 +115,22 @@ class JobJournal:
                 self.runs.append(PodRun(before.spec.node_name, job, record.queue, since, at, record.fill))
             if after is not None:
                 record.phases[name] = after.status.phase
-            elif before is not None and before.status.phase in ("Succeeded", "Failed"):
-                record.phases[name] = before.status.phase
+            elif before is not None:
+                self._gone(record, name, before)
             return
         node = after.spec.node_name
         if node and name not in record.placed:
             record.placed[name] = _since(after, at)
             if before is not None and not before.spec.node_name:
                 touched[name] = node
+
+    @staticmethod
+    def _gone(record: JobRecord, name: str, last: Pod) -> None:
+        """A pod that ran and goes without having been told to has done its work: simulated ones end so."""
+        if last.status.phase in ("Succeeded", "Failed"):
+            record.phases[name] = last.status.phase
+        elif last.status.phase == "Running" and last.metadata.deletion_timestamp is None:
+            record.phases[name] = "Succeeded"
 
     def settle(self, at: Micros) -> None:
         """The batch is over: say what became of the jobs in it."""
@@ -227,6 +236,7 @@ class JobJournal:
             )
             self.evictions.append(entry)
             self.evicted_pods += 1
+            self.evicted_by_rule[eviction.action] = self.evicted_by_rule.get(eviction.action, 0) + 1
             self.lost_seconds += lost or 0.0
             text = f"{eviction.pod} evicted from {eviction.node} for {eviction.for_} ({eviction.action})"
             if record is not None:

@@ -17,7 +17,7 @@ from fairway.app.view.picture import POD_STATES, Picture
 from fairway.clock import format_rfc3339
 from fairway.errors import InputError
 from fairway.resources.quantity import parse_amount
-from fairway.state.jobs import Task
+from fairway.state.jobs import ON_NODE, Task
 from fairway.state.snapshot import snapshot_of
 from fairway.state.tables import PODS
 
@@ -41,7 +41,11 @@ def node_detail(mirror: Mirror, picture: Picture, name: str) -> NodeDetail:
         reserved_amounts=base_of_rows(axis, table.reserved.data[:, row].tolist()),
         labels=dict(node.metadata.labels),
         taints=[f"{taint.key}={taint.value}:{taint.effect}" for taint in node.spec.taints],
-        pods=[_pod(mirror, task) for task in sorted(table.tasks[row], key=lambda task: task.key)],
+        pods=[
+            _pod(mirror, task)
+            for task in sorted(table.tasks[row], key=lambda task: task.key)
+            if task.state in ON_NODE and task.node == row
+        ],
         devices=devices_on(mirror, name),
         reservations=[entry for entry in picture.reservations.rows if entry.node == name],
     )

@@ -48,6 +48,8 @@ class ClusterWatch:
         self._thread = Thread(target=self._run, name="view", daemon=True)
         self.coming: Callable[[], int] = lambda: 0
         """Jobs that are known to come later."""
+        self.drawn: Callable[[Mirror, Picture], None] = lambda mirror, picture: None
+        """Is told of each picture, with the mirror that it is of."""
         self.failure: Exception | None = None
 
     def start(self) -> None:
@@ -134,6 +136,7 @@ class ClusterWatch:
         begin = time.perf_counter()
         self._mirror.now = max(self._mirror.now, self._clock())
         picture = picture_of(self._mirror, self.coming())
+        self.drawn(self._mirror, picture)
         self._spent = time.perf_counter() - begin
         with self._news:
             self._picture = picture

@@ -7,6 +7,7 @@ from typing import Any
 from fairway import __version__
 from fairway.app.view.device_list import devices_page, has_devices
 from fairway.app.view.job_table import JobQuery
+from fairway.app.view.models.fleet import FleetPage
 from fairway.app.view.models.history import SchedulerPage
 from fairway.app.view.models.jobs import JobsPage
 from fairway.app.view.models.nodes import DevicesPage, FitAnswer, NodesMap
@@ -35,14 +36,16 @@ def session(shown: ShownCluster, asked: Asked) -> SessionInfo:
             apply=shown.sandbox is not None,
             actions=shown.actions is not None,
             pace=shown.pace is not None,
-            what_if=False,
-            history=False,
+            what_if=shown.what_if is not None,
+            history=shown.history is not None,
             devices=devices and viewer.nodes,
-            fleet=False,
+            fleet=shown.fleet is not None,
             live=shown.kind != "recording",
         ),
         speed=None if shown.pace is None else float(shown.pace.speed),
         paused=shown.pace is not None and shown.pace.paused,
+        cycle=shown.cycle,
+        cycles=list(shown.cycles or ()),
     )
 
 
@@ -98,7 +101,14 @@ def _check(allowed: bool, kind: str) -> None:
         raise RequestRefusedError(403, f"you may not list {kind} of this cluster")
 
 
+def fleet(shown: ShownCluster, asked: Asked) -> FleetPage:
+    if shown.fleet is None:
+        raise RequestRefusedError(404, "no hub is connected")
+    return shown.fleet()
+
+
 ANSWERS: dict[str, Any] = {
+    "fleet": fleet,
     "session": session,
     "overview": overview,
     "jobs": jobs,

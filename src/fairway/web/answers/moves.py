@@ -7,7 +7,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from fairway.app.view.history_page import history_page
+from fairway.app.view.history_page import queue_history as history_of_queue
+from fairway.app.view.history_ring import HistoryRing
 from fairway.app.view.job_detail import HIDDEN, hide
+from fairway.app.view.models.history import HistoryPage, QueueHistory
 from fairway.app.view.models.moves import (
     EvictionEntry,
     EvictionsPage,
@@ -102,7 +106,28 @@ def moment(text: str | None) -> Micros | None:
     return None if text is None else parse_rfc3339(text)
 
 
+def history(shown: ShownCluster, asked: Asked) -> HistoryPage:
+    ring, query = _ring(shown, asked), asked.query
+    return history_page(ring, shown.watch.picture, moment(query["from"]), moment(query["to"]), int(query["points"]))
+
+
+def queue_history(shown: ShownCluster, asked: Asked) -> QueueHistory:
+    ring, query = _ring(shown, asked), asked.query
+    times = moment(query["from"]), moment(query["to"])
+    return history_of_queue(ring, shown.watch.picture, asked.path["name"], *times, int(query["points"]))
+
+
+def _ring(shown: ShownCluster, asked: Asked) -> HistoryRing:
+    if not asked.viewer.queues:
+        raise RequestRefusedError(403, "you may not list queues of this cluster")
+    if shown.history is None:
+        raise RequestRefusedError(404, "no history is kept here")
+    return shown.history
+
+
 ANSWERS: dict[str, Any] = {
+    "history": history,
+    "queue_history": queue_history,
     "evictions": evictions,
     "reservations": reservations,
     "feed": feed,

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from fairway.app.explain import explain
 from fairway.app.view.interval import start_interval
 from fairway.app.view.models.job import JobExplanation, JobPlaceInOrder
+from fairway.app.view.models.what_if import WhatIfAnswer
 from fairway.app.view.order import job_order
 from fairway.errors import InputError
 from fairway.web.answers.details import visible_job
@@ -55,4 +56,13 @@ def in_turn(shown: ShownCluster, ask: Callable[[], T]) -> T:
         shown.asking.release()
 
 
-ANSWERS: dict[str, Any] = {"explanation": explanation, "order": order}
+def what_if(shown: ShownCluster, asked: Asked) -> WhatIfAnswer:
+    """For users who may see all: the answer speaks of every job."""
+    if shown.what_if is None:
+        raise RequestRefusedError(404, "questions are not answered here")
+    if asked.viewer.namespaces is not None:
+        raise RequestRefusedError(403, "only a user who may list the pods of all namespaces may ask this")
+    return shown.what_if.ask(shown.situation(), asked.body)
+
+
+ANSWERS: dict[str, Any] = {"explanation": explanation, "order": order, "what_if": what_if}

@@ -48,7 +48,7 @@ class SessionInfo(PageStruct, frozen=True):
     cycle: int | None = None
     """Of a recording: the number of the cycle that is shown."""
     cycles: list[int] = []
-    """Of a recording: its first and its last cycle. GET /session?cycle=N and every other view take `cycle`."""
+    """Of a recording: its first and its last cycle."""
 
 
 class JobCounts(PageStruct, frozen=True):

@@ -1,0 +1,116 @@
+"""The worker process of "what if": reads one question, answers it within limits of time and memory, and ends."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import time
+from threading import Semaphore
+
+import msgspec
+
+from fairway.api.policy import parse_policy
+from fairway.app.explain.situation import PastRun, Situation
+from fairway.app.records import read, written
+from fairway.app.view.models.what_if import WhatIfAnswer, WhatIfRequest
+from fairway.app.view.what_if.comparing import answer
+from fairway.clock import Micros
+from fairway.errors import FairwayError, InputError
+from fairway.scheduler.plugins.installed import default_registry
+from fairway.sim.policies import policy_text
+from fairway.web.asking import RequestRefusedError
+
+SECONDS = 60
+"""Of real time and of processor time."""
+MEGABYTES = 4096
+AT_ONCE = 1
+PATIENCE = 20.0
+"""Seconds to wait for one's turn."""
+
+
+class WorkOrder(msgspec.Struct):
+    """All that a worker needs to know."""
+
+    objects: list[bytes]
+    policy: str
+    now: Micros
+    request: WhatIfRequest
+    scheduler_names: list[str] | None = None
+    past: list[PastRun] = msgspec.field(default_factory=list)
+
+
+class WorkResult(msgspec.Struct):
+    answer: WhatIfAnswer | None = None
+    error: str = ""
+
+
+class WhatIfWorker:
+    """Answers questions, one at a time, each in a process of its own."""
+
+    def __init__(self, seconds: float = SECONDS, megabytes: int = MEGABYTES) -> None:
+        self._seconds = seconds
+        self._megabytes = megabytes
+        self._turn = Semaphore(AT_ONCE)
+
+    def ask(self, situation: Situation, request: WhatIfRequest) -> WhatIfAnswer:
+        """RequestRefusedError where it takes too long or too much, InputError where the question is wrong."""
+        if not self._turn.acquire(timeout=PATIENCE):
+            raise RequestRefusedError(503, "busy with other questions, try again")
+        try:
+            return self._ask(situation, request)
+        finally:
+            self._turn.release()
+
+    def _ask(self, situation: Situation, request: WhatIfRequest) -> WhatIfAnswer:
+        names = situation.scheduler_names
+        order = WorkOrder(
+            [bytes(written(thing)) for thing in situation.objects.values()],
+            policy_text(situation.policy),
+            situation.now,
+            request,
+            None if names is None else list(names),
+            list(situation.past),
+        )
+        command = [sys.executable, "-m", "fairway.web.worker", str(int(self._seconds)), str(self._megabytes)]
+        begin = time.perf_counter()
+        try:
+            done = subprocess.run(
+                command, input=msgspec.msgpack.encode(order), capture_output=True, timeout=self._seconds, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise RequestRefusedError(504, f"the answer takes more than {self._seconds:g} seconds") from None
+        result = _result(done)
+        if result.error:
+            raise InputError(result.error)
+        assert result.answer is not None
+        return msgspec.structs.replace(result.answer, seconds=round(time.perf_counter() - begin, 3))
+
+
+def _result(done: subprocess.CompletedProcess[bytes]) -> WorkResult:
+    try:
+        return msgspec.msgpack.decode(done.stdout, type=WorkResult)
+    except msgspec.DecodeError:
+        text = "the question takes more memory or time than a worker may use"
+        raise RequestRefusedError(507, text) from None
+
+
+def main() -> None:
+    seconds, megabytes = int(sys.argv[1]), int(sys.argv[2])
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+    resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
+    os.nice(5)
+    order = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=WorkOrder)
+    try:
+        policy = parse_policy(order.policy, "the policy in force", default_registry().catalog)
+        objects = [read(raw) for raw in order.objects]
+        situation = Situation(objects, policy, order.now, order.scheduler_names, order.past)
+        result = WorkResult(answer(situation, order.request))
+    except FairwayError as error:
+        result = WorkResult(error=str(error))
+    sys.stdout.buffer.write(msgspec.msgpack.encode(result))
+
+
+if __name__ == "__main__":
+    main()
