@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help sandbox test kube-test kube-chaos fuzz lint check bench bench-live experiments docs protocol lock clean
+.PHONY: help page wheel sandbox test kube-test kube-chaos fuzz lint check bench bench-live experiments docs protocol lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -17,7 +17,14 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
+page: $(READY)  ## build the web page, with the machine's Node or with Node from PyPI
+	@$(BIN)/python tools/build_page.py
+
+wheel: $(READY)  ## build the package with the page in it, into dist/
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
+
 sandbox: $(READY)  ## run an embedded cluster with the real scheduler; without a terminal, the demo and its report
+	@$(BIN)/python tools/build_page.py --optional
 	@once=; [ -t 1 ] || once=--once; exec $(BIN)/python -m fairway.cli.main sandbox $$once  # exec: Ctrl-C ends it quietly
 
 test: $(READY)  ## run the tests

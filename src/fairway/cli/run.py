@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from fairway.cli.output import log_line
+from fairway.cli.output import echo, log_line
+
+if TYPE_CHECKING:
+    from fairway.app.live.logs import RunLog
+    from fairway.app.live.settings import RunSettings
+    from fairway.kube.connection import Connection
 
 
 @click.command(
@@ -49,6 +56,9 @@ Examples:
 @click.option("--record", metavar="DIR", help="Record every cycle there, for `fairway replay`.")
 @click.option("--record-megabytes", type=int, metavar="N", help="Of the recording, at most.  [default: 1024]")
 @click.option("--http-address", metavar="HOST:PORT", help="Of health, metrics and /debug.  [default: :10259]")
+@click.option("--web", metavar="HOST:PORT", help="Serve the page there; on a loopback address with a token.")
+@click.option("--allow-actions", is_flag=True, default=None, help="Let users act from the page, with their own rights.")
+@click.option("--web-history", metavar="FILE", help="Keep the page's history there; default in memory.")
 @click.option("--report-to", metavar="FILE", help="The kubeconfig of a hub that is told what is free here.")
 @click.option("--report-as", metavar="NAME", help="The name of this cluster's ManagedCluster there.")
 @click.option("--report-lifetime", type=float, metavar="SECONDS", help="How long a report counts.  [default: 120]")
@@ -69,7 +79,31 @@ def command(config: str | None, **flags: Any) -> None:
     settings = read_settings(config, _given(flags))
     connection = find_connection(settings.kubeconfig, settings.context)
     log = RunLog(settings.log_format, settings.log_level, write=log_line)
-    click.get_current_context().exit(asyncio.run(LiveScheduler(settings, connection, log).run()))
+    with _page(settings, connection, log) as pipe:
+        code = asyncio.run(LiveScheduler(settings, connection, log, viewer=pipe).run())
+    click.get_current_context().exit(code)
+
+
+@contextmanager
+def _page(settings: RunSettings, connection: Connection, log: RunLog) -> Iterator[BinaryIO | None]:
+    """The process that serves the page, as long as the scheduler runs; its pipe, None where there is none."""
+    if settings.web is None:
+        yield None
+        return
+    from fairway.errors import InputError
+
+    try:
+        from fairway.web.live_process import started
+    except ModuleNotFoundError as error:
+        raise InputError(f"{error.name} is not installed, expected: pip install 'fairway[web]'") from None
+    with started(settings, connection.server) as (pipe, address):
+        import sys
+
+        if sys.stdout.isatty() or "?" not in address:
+            echo(f"Page at {address}")
+        else:  # what is printed may be kept: a token must not be
+            log.info("page; FAIRWAY_WEB_TOKEN sets its token", address=address.partition("?")[0])
+        yield pipe
 
 
 _NESTED = {

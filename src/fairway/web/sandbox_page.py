@@ -8,6 +8,7 @@ from fairway.app.sandbox.engine import Sandbox
 from fairway.app.sandbox.pace import Runner
 from fairway.app.view.history_ring import IN_MEMORY, HistoryRing
 from fairway.web.loopback import LoopbackPage
+from fairway.web.sandbox_actions import SandboxActions
 from fairway.web.shown import ShownCluster
 from fairway.web.sources import sandbox_watch
 from fairway.web.worker import WhatIfWorker
@@ -20,6 +21,7 @@ class SandboxPage(LoopbackPage):
         ring, watch = HistoryRing(history), sandbox_watch(sandbox)
         watch.drawn = ring.take
         shown = ShownCluster("sandbox", "Sandbox", watch, sandbox=sandbox, history=ring, what_if=WhatIfWorker())
+        shown.actions = SandboxActions(sandbox)
         super().__init__(shown, port, token)
 
     def paced_by(self, runner: Runner) -> None:

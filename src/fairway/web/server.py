@@ -66,6 +66,11 @@ class PageServer:
         self._thread = Thread(target=self._run, name="page", daemon=True)
 
     @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """The event loop that answers are made on, once it has started."""
+        return self._server.loop
+
+    @property
     def url(self) -> str:
         return f"http://{self.host}:{self.port}"
 

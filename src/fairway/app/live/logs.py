@@ -7,13 +7,15 @@ log.info("bound", pod="a/p", node="n1")
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
-from fairway.clock import Clock, format_rfc3339, wall_clock
+from fairway.clock import Clock, Micros, format_rfc3339, wall_clock
 
+RECENT = 50
 LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -32,6 +34,8 @@ class RunLog:
         self._least = LEVELS.index(level)
         self._write = write
         self._clock = clock
+        self.recent: deque[tuple[Micros, str, str]] = deque(maxlen=RECENT)
+        """The last warnings and errors: when, which level, and what."""
 
     def debug(self, message: str, **fields: Any) -> None:
         self._say("debug", message, fields)
@@ -51,7 +55,11 @@ class RunLog:
     def _say(self, level: str, message: str, fields: dict[str, Any]) -> None:
         if not self.shows(level):
             return
-        now = format_rfc3339(self._clock())
+        at = self._clock()
+        now = format_rfc3339(at)
+        if level in ("warning", "error"):
+            detail = fields.get("why") or fields.get("error") or ""
+            self.recent.append((at, level, f"{message}: {detail}" if detail else message))
         if self._json:
             line = msgspec.json.encode({"time": now, "level": level, "message": message, **fields}).decode()
         else:

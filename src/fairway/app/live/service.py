@@ -7,7 +7,7 @@ from collections.abc import Coroutine, Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, BinaryIO
 from uuid import uuid4
 
 from fairway.api.kinds import ObjectKey
@@ -25,6 +25,9 @@ from fairway.app.live.reporting import INTERVAL, HubReporter
 from fairway.app.live.settings import RunSettings
 from fairway.app.live.shadow import ShadowPolicy
 from fairway.app.live.status_timer import StatusTimer
+from fairway.app.live.viewer_facts import program_facts
+from fairway.app.live.viewer_feed import ViewerFeed
+from fairway.app.view.scheduler_page import ProgramFacts
 from fairway.clock import SECOND, wall_clock
 from fairway.drive.change import Change, Evict
 from fairway.drive.loop import Rhythm, SchedulerLoop
@@ -56,9 +59,18 @@ class LiveScheduler(KubeProgram):
     kinds = SCHEDULER_KINDS
 
     def __init__(
-        self, settings: RunSettings, connection: Connection, log: RunLog, *, random: Random | None = None
+        self,
+        settings: RunSettings,
+        connection: Connection,
+        log: RunLog,
+        *,
+        random: Random | None = None,
+        viewer: BinaryIO | None = None,
     ) -> None:
+        """`viewer` is the pipe of a process that shows what the scheduler does."""
         self._settings = settings
+        self._viewer_pipe = viewer
+        self._viewer: ViewerFeed | None = None
         self._knows_version = False
         self.metrics = RunMetrics()
         self._recorder: LiveRecorder | None = None
@@ -72,6 +84,8 @@ class LiveScheduler(KubeProgram):
         finally:
             if self._recorder is not None:
                 self._recorder.close()
+            if self._viewer is not None:
+                self._viewer.stop()
 
     # -- parts -----------------------------------------------------------------------------------------------
 
@@ -153,6 +167,11 @@ class LiveScheduler(KubeProgram):
             shadow = load_policy(settings.shadow_policy, default_registry().catalog)
             debug.shadow = ShadowPolicy(shadow, state, settings.shadow_every, self._log, self.metrics)
             self._scheduler.listeners.append(debug.shadow)
+        self._shadow = debug.shadow
+        if self._viewer_pipe is not None:
+            self._viewer = ViewerFeed(self._viewer_pipe, self._viewer_facts)
+            self._viewer.start(policy)
+            self._scheduler.listeners.append(self._viewer)
         if settings.record:
             folder = Path(settings.record)
             names = settings.scheduler_names
@@ -189,8 +208,14 @@ class LiveScheduler(KubeProgram):
             "policy": self._scheduler.policy.source,
         }
 
+    def _viewer_facts(self) -> ProgramFacts:
+        """From any thread."""
+        return program_facts(self.metrics, self._log, self._leads, self._world.unanswered, self._shadow)
+
     def _use(self, policy: Policy) -> None:
         self._thread.hand_over(partial(self._scheduler.use, policy))
+        if self._viewer is not None:
+            self._viewer.use(policy)
 
     # -- reports to a hub --------------------------------------------------------------------------------------
 

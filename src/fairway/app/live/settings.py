@@ -73,6 +73,13 @@ class RunSettings(msgspec.Struct, rename="camel", frozen=True, forbid_unknown_fi
     """The name of this cluster's ManagedCluster there."""
     report_lifetime: Annotated[float, Meta(ge=30, le=86400)] = 120.0
     """How long a report counts. Half of it after the last one, it is written again though nothing changed."""
+    web: str | None = None
+    """Where the page is served, as `host:port`; a loopback address asks for a token, any other for tokens of the
+    cluster."""
+    allow_actions: bool = False
+    """Let users cancel and reprioritise jobs from the page, with their own rights."""
+    web_history: str | None = None
+    """The file that the page keeps its history in; default in memory."""
     record: str | None = None
     """A folder that every cycle is recorded in, for `fairway replay`."""
     record_megabytes: Number = 1024

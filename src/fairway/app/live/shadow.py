@@ -24,6 +24,7 @@ class ShadowPolicy:
 
     def __init__(self, policy: Policy, state: ClusterState, every: int, log: RunLog, metrics: RunMetrics) -> None:
         self._policy = policy
+        self.source = policy.source
         self._state = state
         self._every = every
         self._log = log

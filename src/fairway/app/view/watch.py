@@ -17,7 +17,7 @@ from fairway.api.kinds import ApiObject
 from fairway.api.policy import Policy
 from fairway.app.view.mirror import CycleReport, Mirror, report_of
 from fairway.app.view.picture import Picture, picture_of
-from fairway.clock import Clock
+from fairway.clock import Clock, Micros
 from fairway.drive.change import Change
 from fairway.drive.loop import Cycle
 from fairway.state import cluster
@@ -65,7 +65,9 @@ class ClusterWatch:
     # -- a listener of a scheduler's loop ------------------------------------------------------------------------
 
     def applied(self, events: Sequence[cluster.Event]) -> None:
-        at = self._clock()
+        self.applied_at(events, self._clock())
+
+    def applied_at(self, events: Sequence[cluster.Event], at: Micros) -> None:
         self._inbox.put(lambda mirror: mirror.apply(events, at))
 
     def decided(self, cycle: Cycle) -> None:

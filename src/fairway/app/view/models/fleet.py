@@ -10,7 +10,7 @@ class FittingPods(PageStruct, frozen=True):
     fits: int
 
 
-class FleetCluster(PageStruct, frozen=True):
+class FleetClusterRow(PageStruct, frozen=True):
     name: str
     available: bool
     taints: list[str]
@@ -53,5 +53,5 @@ class FleetPage(PageStruct, frozen=True):
 
     connected: bool
     now: str
-    clusters: list[FleetCluster]
+    clusters: list[FleetClusterRow]
     placements: list[FleetPlacement]

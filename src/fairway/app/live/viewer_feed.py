@@ -1,0 +1,118 @@
+"""`ViewerFeed`: tells a process that serves the page all that the scheduler is told and does, without ever waiting.
+
+A listener of the loop hands events over to a thread, which writes them as lines of JSON into a pipe. Views are made in
+the other process, so that looking costs the scheduler only the writing. Where the other process does not read, what is
+not read is dropped after `MOST_LINES`, the pipe is closed, and scheduling goes on.
+
+    {"upsert": "Pod", "object": {...}}  {"delete": "Pod", "object": {...}}
+    {"at": 1767225600000000}            a batch of events is over; microseconds
+    {"cycle": {...}}                    what a cycle did (`app.view.mirror.CycleReport`)
+    {"policy": "..."}                   the policy in force, from now on
+    {"facts": {...}}                    what the program says of itself, now and then
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from queue import Full, Queue
+from threading import Thread
+from typing import Any, BinaryIO
+
+import msgspec
+
+from fairway.api.kinds import KINDS
+from fairway.api.policy import Policy
+from fairway.app.records import without_free_text
+from fairway.app.view.mirror import report_of
+from fairway.app.view.scheduler_page import ProgramFacts
+from fairway.clock import Clock, wall_clock
+from fairway.drive.change import Change
+from fairway.drive.loop import Cycle
+from fairway.sim.policies import policy_text
+from fairway.state.cluster import Event, Upserted
+
+MOST_LINES = 20_000
+"""Batches that wait to be written."""
+FACTS_EVERY = 2.0
+"""Seconds."""
+CHUNK = 200
+"""Events that are written before the thread gives way to the others."""
+
+_NAMES = {kind.struct: kind.name for kind in KINDS}
+
+
+class ViewerFeed:
+    """See the module."""
+
+    def __init__(self, pipe: BinaryIO, facts: Callable[[], ProgramFacts], clock: Clock = wall_clock) -> None:
+        self._pipe = pipe
+        self._facts = facts
+        self._clock = clock
+        self._queue: Queue[Any] = Queue(MOST_LINES)
+        self.ended = False
+        """The other process is gone, or does not read."""
+        self._thread = Thread(target=self._write, name="viewer-feed", daemon=True)
+
+    def start(self, policy: Policy) -> None:
+        self._thread.start()
+        self.use(policy)
+
+    def stop(self) -> None:
+        self._put(None)
+        self._thread.join(5)
+
+    # -- the listener, on the loop's thread ------------------------------------------------------------------------
+
+    def applied(self, events: Sequence[Event]) -> None:
+        self._put((events, self._clock()))
+
+    def decided(self, cycle: Cycle) -> None:
+        self._put({"cycle": report_of(cycle)})
+
+    def refused(self, change: Change, why: str) -> None: ...
+
+    def use(self, policy: Policy) -> None:
+        self._put({"policy": policy_text(policy)})
+
+    def _put(self, what: Any) -> None:
+        if not self.ended:
+            try:
+                self._queue.put_nowait(what)
+            except Full:
+                self.ended = True
+
+    # -- its own thread --------------------------------------------------------------------------------------------
+
+    def _write(self) -> None:
+        told = 0.0
+        try:
+            while not self.ended:
+                what = self._queue.get()
+                if what is None:
+                    break
+                if isinstance(what, tuple):
+                    self._write_events(*what)
+                else:
+                    self._line(what)
+                if time.monotonic() > told + FACTS_EVERY:
+                    told = time.monotonic()
+                    self._line({"facts": self._facts()})
+                if self._queue.empty():
+                    self._pipe.flush()
+        except (OSError, ValueError):
+            self.ended = True
+        with suppress(OSError, ValueError):
+            self._pipe.close()
+
+    def _write_events(self, events: Sequence[Event], at: int) -> None:
+        for number, event in enumerate(events, 1):
+            verb = "upsert" if isinstance(event, Upserted) else "delete"
+            self._line({verb: _NAMES[type(event.object)], "object": without_free_text(event.object)})
+            if number % CHUNK == 0:
+                time.sleep(0)
+        self._line({"at": at})
+
+    def _line(self, line: dict[str, Any]) -> None:
+        self._pipe.write(msgspec.json.encode(line) + b"\n")

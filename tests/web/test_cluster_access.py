@@ -1,0 +1,117 @@
+"""Who may see the page of a live cluster: what its API server says of tokens, kept for a short time."""
+
+import asyncio
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairway.errors import NoAnswerError
+from fairway.web.asking import RequestRefusedError
+from fairway.web.cluster_access import KEPT, SESSION, ClusterAccess
+
+USERS = {
+    "admin-token": {"username": "admin", "groups": ["system:masters"]},
+    "tenant-token": {"username": "tenant", "groups": ["tenants"], "extra": {"scope": ["x"]}},
+    "blind-token": {"username": "blind"},
+}
+
+
+class ReviewServer:
+    """Answers reviews as an API server with three users does."""
+
+    def __init__(self):
+        self.asked: list[tuple[str, str]] = []
+        self.away = False
+
+    async def request(self, method, path, body):
+        if self.away:
+            raise NoAnswerError("no answer")
+        assert method == "POST"
+        spec = json.loads(msgspec.json.encode(body))["spec"]
+        if path == "/apis/authentication.k8s.io/v1/tokenreviews":
+            self.asked.append(("token", spec["token"]))
+            user = USERS.get(spec["token"])
+            return json.dumps({"status": {"authenticated": user is not None, "user": user or {}}}).encode()
+        assert path == "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        wanted = spec["resourceAttributes"]
+        self.asked.append((spec["user"], f"{wanted['resource']} {wanted['namespace']}".strip()))
+        allowed = spec["user"] == "admin" or (
+            spec["user"] == "tenant" and (wanted["resource"], wanted["namespace"]) in (("pods", "mine"), ("queues", ""))
+        )
+        return json.dumps({"status": {"allowed": allowed}}).encode()
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def stage():
+    server, clock = ReviewServer(), Clock()
+    client: Any = server
+    return server, clock, ClusterAccess(client, lambda: ["mine", "theirs"], clock)
+
+
+def run(work):
+    return asyncio.run(work)
+
+
+def test_a_user_sees_what_kubectl_would_show(stage):
+    _, _, access = stage
+    admin = run(access.viewer("admin-token", None))
+    assert (admin.name, admin.namespaces, admin.nodes, admin.queues) == ("admin", None, True, True)
+    tenant = run(access.viewer("tenant-token", None))
+    assert (tenant.name, tenant.namespaces, tenant.nodes, tenant.queues) == ("tenant", frozenset({"mine"}), False, True)
+    blind = run(access.viewer("blind-token", None))
+    assert (blind.namespaces, blind.nodes, blind.queues) == (frozenset(), False, False)
+
+
+@pytest.mark.parametrize("token", [None, "", "wrong", "admin-token "])
+def test_a_token_that_the_server_does_not_know(stage, token):
+    with pytest.raises(RequestRefusedError) as refused:
+        run(stage[2].viewer(token, None))
+    assert refused.value.status == 401
+    with pytest.raises(RequestRefusedError):
+        run(stage[2].login(token or ""))
+
+
+def test_answers_are_kept_for_a_short_time_only(stage):
+    server, clock, access = stage
+    run(access.viewer("tenant-token", None))
+    asked = len(server.asked)
+    clock.now = KEPT - 1
+    run(access.viewer("tenant-token", None))
+    assert len(server.asked) == asked
+    clock.now = KEPT + 1
+    USERS["tenant-token"], before = None, USERS["tenant-token"]
+    try:
+        with pytest.raises(RequestRefusedError):
+            run(access.viewer("tenant-token", None))
+    finally:
+        USERS["tenant-token"] = before
+
+
+def test_a_cookie_stands_for_its_token_until_it_ends(stage):
+    _, clock, access = stage
+    cookie = run(access.login("tenant-token"))
+    assert "tenant" not in cookie
+    assert run(access.viewer(None, cookie)).name == "tenant"
+    assert run(access.viewer("admin-token", cookie)).name == "admin"
+    with pytest.raises(RequestRefusedError):
+        run(access.viewer(None, cookie[:-1]))
+    clock.now = SESSION + 1
+    with pytest.raises(RequestRefusedError):
+        run(access.viewer(None, cookie))
+
+
+def test_a_server_that_is_away_lets_nobody_in(stage):
+    server, _, access = stage
+    server.away = True
+    with pytest.raises(RequestRefusedError, match="cannot say who you are") as refused:
+        run(access.viewer("admin-token", None))
+    assert refused.value.status == 503

