@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from fairway.api.reservations import MAX_PLACES, JobReference, Reservation, reservation_name
+from fairway.api.reservations import MAX_PLACES, JobKind, JobReference, Reservation, reservation_name
 from fairway.clock import from_datetime
 from fairway.state.jobs import Job, OverrunRecord, PlannedRecord, ReservationRecord, TaskState
 
@@ -29,6 +29,8 @@ class ReservationObjects:
         self._objects: dict[tuple[str, str], Reservation] = {}
         self._overruns: dict[tuple[str, str], Reservation] = {}
         """Those of jobs that were evicted for outliving their expected run time."""
+        self._named: dict[tuple[str, str], tuple[JobKind, str, str]] = {}
+        """Kind, key and uid of the job of each; no uid where the object means nothing, whatever jobs there are."""
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -41,6 +43,9 @@ class ReservationObjects:
         key = _key(reservation)
         before = self._objects.get(key)
         self._objects[key] = reservation
+        job = reservation.spec.job_ref
+        means = key[1] == reservation_name(job.kind, job.name)
+        self._named[key] = job.kind, f"{key[0]}/{job.name}", job.uid if means else ""
         if not reservation.status.overran:
             self._overruns.pop(key, None)
         else:
@@ -50,6 +55,7 @@ class ReservationObjects:
     def delete(self, reservation: Reservation) -> Reservation | None:
         """Returns what was known of it."""
         self._overruns.pop(_key(reservation), None)
+        self._named.pop(_key(reservation), None)
         return self._objects.pop(_key(reservation), None)
 
     def __bool__(self) -> bool:
@@ -114,7 +120,12 @@ class ReservationObjects:
 
     def warnings(self, find: FindJob) -> list[str]:
         """Which reservations mean nothing, and why."""
-        ignored = [(key, why) for key, thing in sorted(self._objects.items()) if (why := _ignored(key, thing, find))]
+        doubtful = [
+            key
+            for key, (kind, name, uid) in self._named.items()
+            if not uid or (job := find(kind, name)) is None or job.uid != uid
+        ]
+        ignored = [(key, why) for key in sorted(doubtful) if (why := _ignored(key, self._objects[key], find))]
         found = [f"reservation {namespace}/{name}: {why}: ignored" for (namespace, name), why in ignored[:SHOWN]]
         if len(ignored) > SHOWN:
             found.append(f"{len(ignored) - SHOWN} more reservations are ignored")

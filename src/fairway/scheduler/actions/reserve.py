@@ -82,7 +82,7 @@ class PlacedFirst:
             statement.reserve(job, task, row, TaskState.ALLOCATED)
         if statement.checkpoint() == len(step[0]) and self._rules.job_ready(job):
             job.job_class = None
-            reservations.reserving_jobs[job.job] = job
+            reservations.begin(job)
             statement.commit()
             reservations.bind(job)
             return True
@@ -200,7 +200,7 @@ def _answer(session: Session, jobs: list[JobRun]) -> Answer:
 
 def _release_parts(session: Session) -> None:
     """All or nothing: a gang that lost a place, and found no other, gives up the rest."""
-    for job in list(session.reservations.reserving_jobs.values()):
+    for job in list(session.reservations.awake_jobs.values()):
         reserved = [
             reservation for reservation in session.reservations.of(job) if reservation.state is not TaskState.PIPELINED
         ]

@@ -56,7 +56,7 @@ def plan_reservations(session: Session) -> None:
     """Say when the capacity of reservations will be free, where that is known: whatever the mode, for all to see."""
     waiting = [
         reservation
-        for reservation in session.reservations
+        for reservation in session.reservations.awake()
         if reservation.state is TaskState.RESERVED and reservation.planned_start is None
     ]
     if not waiting:

@@ -69,7 +69,7 @@ class Timeline:
         self._known_starts: tuple[list[Micros], list[Micros]] | None = None
         self.runs = self._kept.runs
         """Pods of ours that are on nodes, those placed in this session too."""
-        for reservation in session.reservations:
+        for reservation in session.reservations.awake():
             if reservation.state is TaskState.PIPELINED:
                 self._unknown[reservation.row] = True  # what is being released there will be its own
         for _, tasks, places in session.decisions.bindings:

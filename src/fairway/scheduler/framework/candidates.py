@@ -11,6 +11,8 @@ from itertools import chain
 from fairway.api.scheduling import MAX_QUEUE_DEPTH
 from fairway.scheduler.framework.job_run import JobRun, gates_of
 from fairway.scheduler.framework.session import Session
+from fairway.scheduler.framework.standing import shapes_of
+from fairway.scheduler.placement.kernel import Kernel
 from fairway.scheduler.verdict import YES, Reason, Verdict
 from fairway.state.queues import QueueTree
 from fairway.state.shapes import Shape
@@ -142,7 +144,20 @@ def candidates(session: Session) -> list[JobRun]:
             found.extend(_admitted(session, _heads(session, classes)))
         started.extend((template, pending_job) for pending_job in template.started.values())
     session.outcomes.parked = parking.parked()
+    _wake_helped(session)
     return [*found, *_admitted(session, _started(session, started))]
+
+
+def _wake_helped(session: Session) -> None:
+    """Standing jobs of which a pod fits on some node now are tried like others."""
+    reservations, kernel = session.reservations, session.nodes.kernel
+    helped = {shape for shape in shapes_of(reservations.standing.values()) if _fits_somewhere(kernel, shape)}
+    if helped:
+        reservations.wake([job for job, known in reservations.standing.items() if not helped.isdisjoint(known.shapes)])
+
+
+def _fits_somewhere(kernel: Kernel, shape: Shape) -> bool:
+    return may_fit(shape, kernel.max_idle(shape)) and kernel.has_capacity(shape)
 
 
 def _may_park(session: Session, template: GangTemplate) -> bool:
@@ -161,22 +176,23 @@ def _started(session: Session, started: Iterable[tuple[GangTemplate, PendingJob]
     """Of these jobs, which are partly placed, and of those that reserve. One that was just evicted waits for the next
     cycle: what it has left is not known to be enough.
     """
-    gone = session.decisions.evicted_jobs()
+    gone, reservations = session.decisions.evicted_jobs(), session.reservations
+    if gone:
+        reservations.wake()
     for job in sorted(gone & session.state.waiting.started.keys(), key=lambda job: job.order):
         template, pending_job = session.state.waiting.started[job]
-        session.outcomes.jobs[
-            session.reservations.reserving_jobs.get(job) or session.job_run(pending_job, template)
-        ] = _EVICTED
+        session.outcomes.jobs[reservations.awake_jobs.get(job) or session.job_run(pending_job, template)] = _EVICTED
     for template, pending_job in started:
-        if pending_job.job not in gone and pending_job.job not in session.reservations.reserving_jobs:
+        if pending_job.job not in gone and not reservations.is_reserving(pending_job.job):
             yield session.job_run(pending_job, template)
-    for run in session.reservations.reserving_jobs.values():
-        if run.job not in gone and (run.left() or session.reservations.of(run)):
+    for run in reservations.awake_jobs.values():
+        if run.job not in gone and (run.left() or reservations.of(run)):
             yield run
 
 
 def first_of_each_class(session: Session) -> list[JobRun]:
     """The first job of every class, whether or not anything of its kind fits now, and every started job."""
+    session.reservations.wake()
     classes = [
         job_class
         for template in session.state.waiting.templates()
@@ -190,6 +206,7 @@ def first_of_each_class(session: Session) -> list[JobRun]:
 
 def every_job(session: Session) -> list[JobRun]:
     """Every waiting job by itself, whether or not anything of its kind has free capacity now."""
+    session.reservations.wake()
     found: list[JobRun] = []
     for template in session.state.waiting.templates():
         for job_class in template.classes.values():
@@ -278,7 +295,7 @@ def next_in_class(session: Session, job_class: EquivalenceClass, position: int) 
     """The first job of a class at or behind a position; jobs with reservations stand for themselves."""
     for at in range(position, len(job_class.jobs)):
         pending_job = job_class.jobs[at]
-        if pending_job.job not in session.reservations.reserving_jobs:
+        if not session.reservations.is_reserving(pending_job.job):
             return session.job_run(pending_job, job_class.template, job_class, at)
     return None
 

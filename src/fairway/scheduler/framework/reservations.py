@@ -10,7 +10,7 @@ looked at once per cycle, before anything is placed: see `resuming`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from fairway.scheduler.framework.accounts import NamespaceAccount, QueueAccount
 from fairway.scheduler.framework.decisions import Decisions, PlannedStart
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.queue_accounts import SessionAccounts
+from fairway.scheduler.framework.standing import StandingJob
 from fairway.scheduler.framework.working_nodes import WorkingNodes
 from fairway.scheduler.plan import Released
 from fairway.state.cluster import ClusterState
@@ -57,8 +58,11 @@ class Reservations:
         self._nodes = nodes
         self._accounts = accounts
         self._decisions = decisions
-        self.reserving_jobs: dict[Job, JobRun] = {}
-        """Jobs of which a task has a reservation or a nomination."""
+        self._jobs: dict[Job, JobRun] = {}
+        """Jobs of which a task has a reservation or a nomination, but for those that stand."""
+        self.standing: Mapping[Job, StandingJob] = {}
+        """Jobs whose reservations are as they were, and are not read unless asked for."""
+        self._job_run: Callable[[PendingJob, GangTemplate], JobRun] | None = None
         self.resumed = False
         """Whether those that the state carries were looked at."""
         self._by_task: dict[Task, TaskReservation] = {}
@@ -73,7 +77,29 @@ class Reservations:
         """By row, what nominations still claim there of those that the state carries."""
 
     def __iter__(self) -> Iterator[TaskReservation]:
+        self.wake()
         return iter(list(self._by_task.values()))
+
+    def awake(self) -> list[TaskReservation]:
+        """All but those of standing jobs."""
+        return list(self._by_task.values())
+
+    @property
+    def awake_jobs(self) -> Mapping[Job, JobRun]:
+        return self._jobs
+
+    @property
+    def reserving_jobs(self) -> Mapping[Job, JobRun]:
+        """Jobs of which a task has a reservation or a nomination."""
+        self.wake()
+        return self._jobs
+
+    def is_reserving(self, job: Job) -> bool:
+        return job in self._jobs or job in self.standing
+
+    def begin(self, job: JobRun) -> None:
+        """It has reservations from now on, or is about to."""
+        self._jobs[job.job] = job
 
     def of(self, job: JobRun) -> list[TaskReservation]:
         return list(self._by_job.get(job, ())) if self._by_job else []
@@ -84,9 +110,11 @@ class Reservations:
 
     def rows(self) -> set[int]:
         """Rows that carry a reservation."""
-        return {
+        rows = {
             reservation.row for reservation in self._by_task.values() if reservation.state is not TaskState.PIPELINED
         }
+        rows.update([row for known in self.standing.values() for _, row, _ in known.places])
+        return rows
 
     def nominated_rows(self) -> set[int]:
         """Rows that carry a nomination."""
@@ -95,7 +123,7 @@ class Reservations:
     def set_aside(self) -> dict[QueueAccount | NamespaceAccount, Amounts]:
         """By queue, with those above it, and by namespace: what is reserved or nominated and not allocated yet."""
         found: dict[QueueAccount | NamespaceAccount, Amounts] = {}
-        for reservation in self._by_task.values():
+        for reservation in self:
             if reservation.state is not TaskState.ALLOCATED:
                 accounts: list[QueueAccount | NamespaceAccount] = [
                     *reservation.job.queue.ancestry,
@@ -107,9 +135,7 @@ class Reservations:
 
     def set_aside_for(self, queue: QueueAccount, dimension: int) -> int:
         """The same of one queue in one dimension."""
-        reservations = [
-            reservation for reservation in self._by_task.values() if reservation.state is not TaskState.ALLOCATED
-        ]
+        reservations = [reservation for reservation in self if reservation.state is not TaskState.ALLOCATED]
         vectors = (
             reservation.task.shape.vector for reservation in reservations if queue in reservation.job.queue.ancestry
         )
@@ -131,7 +157,7 @@ class Reservations:
 
     def nominate(self, job: JobRun, places: list[tuple[Task, int]]) -> None:
         """Capacity is being freed for these tasks on these rows; it is theirs."""
-        self.reserving_jobs[job.job] = job
+        self.begin(job)
         job.job_class = None
         for task, row in places:
             self.add(job, task, row, TaskState.PIPELINED)
@@ -227,25 +253,50 @@ class Reservations:
 
     # -- plumbing -----------------------------------------------------------------------------------------------
 
-    def read(self, job_run: Callable[[PendingJob, GangTemplate], JobRun]) -> None:
+    def read(self, job_run: Callable[[PendingJob, GangTemplate], JobRun], standing: Mapping[Job, StandingJob]) -> None:
         """The reservations that the state carries, as a session begins."""
-        state = self._state
-        for job in sorted(state.waiting.with_reservations, key=lambda job: job.order):
-            template, pending_job = state.waiting.started[job]
-            run = job_run(pending_job, template)
-            self.reserving_jobs[job] = run
-            for task in job.reserved_tasks():
-                record = state.reservation_of(task)
-                now = self._now
-                since = now if record is None or record.since is None else min(record.since, now)
-                reservation = TaskReservation(run, task, task.node, task.state, since)
-                self._insert(reservation)
-                if task.state is TaskState.RESERVED:
-                    self._reserved[task.node] += 1
-                elif task.state is TaskState.PIPELINED:
+        self._job_run = job_run
+        self.standing = standing
+        carried = self._state.waiting.with_reservations
+        for job in sorted([job for job in carried if job not in standing], key=lambda job: job.order):
+            for reservation in self._read_job(job):
+                if reservation.state is TaskState.RESERVED:
+                    self._reserved[reservation.row] += 1
+                elif reservation.state is TaskState.PIPELINED:
                     self._be_there(reservation, 1)
-        if self.reserving_jobs:
+        for known in standing.values():
+            for _, row, _ in known.places:
+                self._reserved[row] += 1
+        if carried:
             self._publish()
+
+    def wake(self, jobs: Collection[Job] | None = None) -> None:
+        """Standing jobs are there like any others from now on: these, or all."""
+        woken = list(self.standing if jobs is None else jobs)
+        if not woken:
+            return
+        self.standing = {job: known for job, known in self.standing.items() if jobs is not None and job not in jobs}
+        for job in woken:
+            self._read_job(job)
+        carried = self._state.waiting.with_reservations
+        ordered = sorted(self._jobs.items(), key=lambda item: (0, item[0].order) if item[0] in carried else (1,))
+        self._jobs = dict(ordered)
+        self._by_task = {
+            reservation.task: reservation for _, run in ordered for reservation in self._by_job.get(run, ())
+        }
+
+    def _read_job(self, job: Job) -> list[TaskReservation]:
+        assert self._job_run is not None
+        state, found = self._state, []
+        template, pending_job = state.waiting.started[job]
+        run = self._jobs[job] = self._job_run(pending_job, template)
+        for task in job.reserved_tasks():
+            record = state.reservation_of(task)
+            since = self._now if record is None or record.since is None else min(record.since, self._now)
+            reservation = TaskReservation(run, task, task.node, task.state, since)
+            self._insert(reservation)
+            found.append(reservation)
+        return found
 
     def _insert(self, reservation: TaskReservation) -> None:
         self._by_task[reservation.task] = reservation

@@ -14,6 +14,9 @@ actions have run, `decide` makes the plan from the session.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from fairway.api.arguments import AllocateArguments, BackfillArguments
 from fairway.api.policy import Policy
 from fairway.clock import Micros
 from fairway.scheduler.framework.decisions import Decisions, Outcomes
@@ -22,10 +25,12 @@ from fairway.scheduler.framework.plugin_set import Dropped, Registry
 from fairway.scheduler.framework.policy_parts import spare_parts
 from fairway.scheduler.framework.queue_accounts import SessionAccounts, charge_devices
 from fairway.scheduler.framework.reservations import Reservations
+from fairway.scheduler.framework.standing import StandingJob, standing_reservations
 from fairway.scheduler.framework.statement import Statement
 from fairway.scheduler.framework.view import SessionView
 from fairway.scheduler.framework.working_nodes import WorkingNodes
 from fairway.state.cluster import ClusterState
+from fairway.state.jobs import Job
 from fairway.state.waiting import EquivalenceClass, GangTemplate, PendingJob
 
 
@@ -61,10 +66,24 @@ class Session:
         self.decisions = Decisions()
         self.outcomes = Outcomes()
         self.reservations = Reservations(state, now, self.nodes, self.accounts, self.decisions)
-        self.reservations.read(self.job_run)
+        self.reservations.read(self.job_run, self._standing())
         self.plugins.open(self._view())
         if parts.choose_device is not None:
             self.nodes.devices.capacity.prefer = parts.choose_device
+
+    def _standing(self) -> Mapping[Job, StandingJob]:
+        """The jobs whose reservations need not be looked at."""
+        if not self.can_stand:
+            return {}
+        nodes, snapshot = self.state.nodes, self.nodes.snapshot
+        generations = self.state.queues.generation, nodes.size_generation, snapshot.layout
+        basis = (self.policy, self._registry, *generations)
+        return standing_reservations(self.state).sync(self.state, snapshot, basis, self.now, explains=self.explains)
+
+    @property
+    def can_stand(self) -> bool:
+        """Whether what it finds of reservations holds for the next session too, if nothing changes."""
+        return self._parts.shareable and not self.state.queues.restricted and _leaves_standing(self.policy)
 
     def _view(self) -> SessionView:
         nodes, accounts, rules = self.nodes, self.accounts, self.rules
@@ -115,3 +134,19 @@ class Session:
         other = Session(self.state, self.policy, self.now, self._registry, self._dropped, explains=False)
         other.outcomes.refused = dict(self.outcomes.refused)
         return other
+
+
+_SIMPLE = frozenset({"enqueue", "reserve", "allocate", "backfill"})
+
+
+def _leaves_standing(policy: Policy) -> bool:
+    """Whether its actions do nothing about reservations but what `StandingReservations` knows of."""
+    for action in policy.actions:
+        arguments = action.arguments
+        if action.name not in _SIMPLE:
+            return False
+        if isinstance(arguments, BackfillArguments) and arguments.mode != "besteffort":
+            return False
+        if isinstance(arguments, AllocateArguments) and arguments.blocked == "wait":
+            return False
+    return policy.reserve is not None and policy.action("allocate") is not None

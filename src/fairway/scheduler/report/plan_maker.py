@@ -29,6 +29,7 @@ from fairway.scheduler.report.pending import pending_jobs
 from fairway.scheduler.report.standings import Standings
 from fairway.scheduler.report.statuses import statuses
 from fairway.scheduler.report.waiting_jobs import WaitingJobs
+from fairway.scheduler.reservations.leaving import leave_standing
 from fairway.scheduler.reservations.starving import next_starvation
 from fairway.state.jobs import Job, Task, TaskState
 
@@ -41,7 +42,8 @@ def recheck_at(session: Session) -> Micros | None:
         if starvation is not None:
             moments.append(starvation)
     moments += [planned.start for planned in session.decisions.planned.values()]
-    for reservation in session.reservations:
+    moments += [known.until for known in session.reservations.standing.values() if known.until is not None]
+    for reservation in session.reservations.awake():
         if reservation.planned_start is not None:
             moments.append(reservation.planned_start.start)
         if reservation.state is TaskState.PIPELINED:
@@ -179,26 +181,38 @@ class _Report:
 
 def _reservations(session: Session) -> list[Reservation]:
     """All that stand after the plan, by job and pod."""
-    names = session.nodes.snapshot.names
-    standing = [reservation for reservation in session.reservations if reservation.state is not TaskState.PIPELINED]
-    return planned_entries(session) + [
-        Reservation(
-            pod=reservation.task.key,
-            job=reservation.job.key,
-            job_kind=reservation.job.job.kind,
-            job_uid=reservation.job.job.uid,
-            node=names[reservation.row],
-            state="allocated" if reservation.state is TaskState.ALLOCATED else "reserved",
-            since=format_rfc3339(reservation.since),
-            **planned_fields(reservation.planned_start if reservation.state is TaskState.RESERVED else None),
-        )
-        for reservation in sorted(standing, key=_by_job)
+    awake = [
+        reservation for reservation in session.reservations.awake() if reservation.state is not TaskState.PIPELINED
     ]
+    made = {reservation: _reservation(session, reservation) for reservation in awake}
+    found = [entry for known in session.reservations.standing.values() for entry in known.entries]
+    found += made.values()
+    found.sort(key=_by_entry)
+    if session.can_stand:
+        leave_standing(session, made)
+    return planned_entries(session) + found
+
+
+def _reservation(session: Session, reservation: TaskReservation) -> Reservation:
+    return Reservation(
+        pod=reservation.task.key,
+        job=reservation.job.key,
+        job_kind=reservation.job.job.kind,
+        job_uid=reservation.job.job.uid,
+        node=session.nodes.snapshot.names[reservation.row],
+        state="allocated" if reservation.state is TaskState.ALLOCATED else "reserved",
+        since=format_rfc3339(reservation.since),
+        **planned_fields(reservation.planned_start if reservation.state is TaskState.RESERVED else None),
+    )
+
+
+def _by_entry(entry: Reservation) -> tuple[str, str, str]:
+    return entry.job, entry.job_kind, entry.pod
 
 
 def _nominations(session: Session) -> list[Nomination]:
     names = session.nodes.snapshot.names
-    standing = [reservation for reservation in session.reservations if reservation.state is TaskState.PIPELINED]
+    standing = [reservation for reservation in session.reservations.awake() if reservation.state is TaskState.PIPELINED]
     return [
         Nomination(pod=reservation.task.key, node=names[reservation.row], since=format_rfc3339(reservation.since))
         for reservation in sorted(standing, key=_by_job)

@@ -16,6 +16,7 @@ from fairway.scheduler.plan import (
     Pending,
 )
 from fairway.scheduler.report.explain import Why, explain
+from fairway.scheduler.reservations.leaving import wake_all
 from fairway.scheduler.reservations.starving import is_overdue, overdue
 from fairway.scheduler.verdict import QUEUE_LIMITED, Reason, Verdict
 from fairway.state.jobs import Job, Task, TaskState
@@ -56,6 +57,7 @@ class WaitingJobs:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        wake_all(session)
         session.outcomes.notes |= {job: note() for job, note in session.outcomes.notes_to_make.items()}
         self._captured: list[tuple[GangTemplate, dict[ClassKey, EquivalenceClass]]] = [
             (template, template.classes) for template in session.state.waiting.templates()

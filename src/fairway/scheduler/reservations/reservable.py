@@ -7,7 +7,7 @@ that the others request and do not have, since a reserved node takes no pod of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from fairway.api.arguments import ReserveArguments
 from fairway.resources.columns import BoolColumn
@@ -67,20 +67,27 @@ class Guarantees:
         self.leave: Callable[[QueueAccount, Mapping[int, int]], bool] = plugins.combined("leaves_guarantees")
         """Whether the queue may set aside so much more, by row."""
         self._owed: Callable[..., list[Owed]] = plugins.combined("owed")
-        self._reserved: dict[str, Amounts] = {}
-        self.note(reservations)
+        self._reserved: dict[str, Amounts] | None = None
+        """What is reserved by queue, with those above it; worked out when first asked for."""
 
     def note(self, reservations: Iterable[TaskReservation]) -> None:
         """These stand from now on."""
+        if self._reserved is not None:
+            self._note(self._reserved, reservations)
+
+    def _note(self, reserved: dict[str, Amounts], reservations: Iterable[TaskReservation]) -> None:
         for reservation in reservations:
             if reservation.state is TaskState.RESERVED:
                 for account in reservation.job.queue.ancestry:
-                    add(self._reserved.setdefault(account.name, []), reservation.task.shape.vector)
+                    add(reserved.setdefault(account.name, []), reservation.task.shape.vector)
 
-    def respected(self, queue: QueueAccount, made: Iterable[TaskReservation]) -> bool:
+    def respected(self, queue: QueueAccount, made: Collection[TaskReservation]) -> bool:
         """Whether the nodes that are left with these reservations suffice for what other queues still ask for."""
         if not any(reservation.state is TaskState.RESERVED for reservation in made):
             return True
+        if self._reserved is None:
+            self._reserved = {}
+            self._note(self._reserved, [standing for standing in self._reservations if standing not in made])
         owed = [owed for owed in self._owed(queue, self._reserved) if owed]
         if not owed:
             return True

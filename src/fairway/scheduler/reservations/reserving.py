@@ -78,7 +78,7 @@ class Places:
             # what others left there is its own from the next cycle on
             session.decisions.rechecks.append(session.now + 1)
         job.job_class = None
-        session.reservations.reserving_jobs[job.job] = job
+        session.reservations.begin(job)
         if session.rules.job_ready(job):
             session.reservations.bind(job)
         return True

@@ -25,11 +25,14 @@ def resume(session: Session, ending: Broken | None = None) -> None:
     if session.reservations.resumed:
         return
     session.reservations.resumed = True
-    if not session.reservations.reserving_jobs:
+    reservations = session.reservations
+    if not reservations.awake_jobs and not reservations.standing:
         return
     for reservation, reason in broken(session) if ending is None else ending:
-        session.reservations.release(reservation, reason)
-    jobs = sorted(session.reservations.reserving_jobs.values(), key=lambda job: _rank(session, job))
+        reservations.release(reservation, reason)
+    if reservations.standing and _is_above_limit(session):
+        reservations.wake()
+    jobs = sorted(reservations.awake_jobs.values(), key=lambda job: _rank(session, job))
     _lose_capacity(session, jobs)
     _keep_limit(session, jobs)
     for job in jobs:
@@ -38,7 +41,7 @@ def resume(session: Session, ending: Broken | None = None) -> None:
 
 def broken(session: Session) -> Broken:
     """The reservations that may not stand any longer, and why."""
-    found = ((reservation, _broken(session, reservation)) for reservation in session.reservations)
+    found = ((reservation, _broken(session, reservation)) for reservation in session.reservations.awake())
     return [(reservation, reason) for reservation, reason in found if reason]
 
 
@@ -69,6 +72,11 @@ def _keep_limit(session: Session, jobs: list[JobRun]) -> None:
         for reservation in session.reservations.of(job):
             if reservation.state is not TaskState.PIPELINED:
                 session.reservations.release(reservation, f"more than {most} nodes would carry reservations")
+
+
+def _is_above_limit(session: Session) -> bool:
+    arguments = session.policy.reserve
+    return arguments is not None and len(session.reservations.rows()) > max_reserved(session.nodes.snapshot, arguments)
 
 
 def _settle(session: Session, job: JobRun) -> None:

@@ -42,8 +42,8 @@ def starving(session: Session, arguments: ReserveArguments) -> Iterator[JobRun]:
     waiting = session.state.waiting
     seen: set[EquivalenceClass] = set()
     for job in overdue(session.state, arguments, session.now):
-        if job.queue in arguments.exclude_queues:
-            continue
+        if job in session.reservations.standing or job.queue in arguments.exclude_queues:
+            continue  # what stands has all that it needs
         if job in waiting.started:
             run = _started(session, job)
         else:
@@ -73,11 +73,7 @@ def overdue(state: ClusterState, arguments: ReserveArguments, now: Micros) -> li
 
 def _started(session: Session, job: Job) -> JobRun | None:
     template, pending_job = session.state.waiting.started[job]
-    run = (
-        session.reservations.reserving_jobs[job]
-        if job in session.reservations.reserving_jobs
-        else session.job_run(pending_job, template)
-    )
+    run = session.reservations.awake_jobs.get(job) or session.job_run(pending_job, template)
     return None if session.rules.job_ready(run) or condition_ready(session, run) else run
 
 
