@@ -313,6 +313,14 @@ class PluginSet:
         places = sorted({place for hook in hooks for place in self._asked(hook) if not self._layout.built_in[place]})
         return [self._layout.configs[place].name for place in places]
 
+    def rests_on_amounts(self) -> bool:
+        """Whether scores, and what is feasible, rest on nothing of a node but its labels, size and what is free there,
+        for shapes without rules about pods, ports and devices.
+        """
+        scoring = (self._plugins[place] for place in self._asked("score"))
+        ours = self.only_built_in_have("feasible_static", "score_static", "feasible", "score", "limit")
+        return ours and all(getattr(plugin, "rests_on_amounts", False) for plugin in scoring)
+
     def trend(self) -> int | None:
         """How the sum of the scores of a node moves as the node fills, if all agree (see `hooks.Scores`)."""
         if not self.only_built_in_have("feasible"):

@@ -140,6 +140,7 @@ def _node_hooks(plugins: PluginSet) -> NodeHooks:
         looks_around=hooks("looks_around"),
         trend=plugins.trend(),
         shares_static=plugins.only_built_in_have("feasible_static", "score_static"),
+        rests_on_amounts=plugins.rests_on_amounts(),
     )
 
 

@@ -37,6 +37,7 @@ class WorkingNodes:
         self.pods = PodCounts(state.terms, state.volume_use)
         self.devices = DeviceAssignments(book, self.snapshot, parts.device_strategies())
         self.kernel = Kernel(self.snapshot, parts.node_hooks, self._columns(state, parts), self.pods)
+        self.kernel.uses_devices = self.devices.uses_devices
         self.caps_for: Callable[[JobRun], CapFor] | None = None
         """Where starts are planned: what those of other jobs leave to a job; answers that mean the same are equal."""
 

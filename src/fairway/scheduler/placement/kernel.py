@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairway.resources.columns import BoolColumn, IntColumn
+from fairway.scheduler.placement.alike import AlikeNodes
 from fairway.scheduler.placement.node_view import Base, Check, Column, Columns, FloatColumn, NodeView
 from fairway.scheduler.placement.parking import Parking
 from fairway.scheduler.placement.pod_counts import PodCounts
@@ -50,6 +51,12 @@ MAX_SCORE = float((1 << 19) - 1)
 FEW_NODES = 64
 """Of so few nodes what is free on them is looked at before a column is brought up to date for nothing."""
 
+FEW_SINGLES = 16
+MANY_NODES = 128
+"""After so many shapes of single pods in a session nodes that are alike are put together for the next ones, if there
+are so many of them.
+"""
+
 _ANYTHING = np.iinfo(np.int64).min
 """Less than any node has free."""
 
@@ -70,6 +77,8 @@ class NodeHooks:
     trend: int | None = None
     shares_static: bool = False
     """Whether static answers are the same for shapes that differ in nothing but their request."""
+    rests_on_amounts: bool = False
+    """Whether all other answers about a plain shape rest on what a node has free, and on its size."""
 
 
 class Kernel:
@@ -91,6 +100,10 @@ class Kernel:
         self._max_idle: list[int] = []
         self._max_idle_read = -1
         self._request_columns: dict[Shape, NDArray[np.int64]] = {}
+        self.uses_devices: Callable[[Shape], bool] = lambda shape: shape.devices is not None
+        self._singles = 0
+        """How many shapes of single pods had a column of their own in this session."""
+        self._alike: AlikeNodes | None = None
         self._took = 0
         """A row that took such a pod when it was last looked for: the first to look at for another."""
         self.reopen()
@@ -141,6 +154,10 @@ class Kernel:
         """
         if self.snapshot.size <= FEW_NODES and not self.may_fit(shape):
             return []
+        if shape.tasks <= 1 and count == 1 and self.snapshot.size >= MANY_NODES:
+            alike = self._alike_for(shape)
+            if alike is not None:
+                return self._first_of(shape, alike)
         column = self.column(shape)
         if self.cap_for is not None:
             column = self._capped(shape, column)
@@ -152,6 +169,37 @@ class Kernel:
         if self.hooks.trend == 1:
             return self._fill(shape, column, count)
         return self._merge(shape, column, count)
+
+    def _alike_for(self, shape: Shape) -> AlikeNodes | None:
+        """Groups of nodes that a shape of a single pod is compared with; None where a column is computed."""
+        if self._singles < FEW_SINGLES or not self._is_plain(shape):
+            self._singles += 1
+            return None
+        if self.cap_for is not None or self.domain is not None or shape in self._columns:
+            return None
+        base = self._shared_base(shape)
+        alike = self._alike
+        if alike is None or not alike.fits(base) or not alike.sync(self.reserved):
+            alike = self._alike = AlikeNodes(self.snapshot, base, self.reserved)
+        if alike.is_worth_it:
+            return alike
+        self._singles, self._alike = -len(alike.firsts()), None  # not again before long
+        return None
+
+    def _is_plain(self, shape: Shape) -> bool:
+        """Whether nothing about other pods, ports or devices has a say in where it goes."""
+        return (
+            self.hooks.rests_on_amounts
+            and len(self.snapshot.idle) <= _SMALL_TABLE
+            and not (shape.has_pod_rules or shape.ports or shape.best_effort)
+            and not self.uses_devices(shape)
+        )
+
+    def _first_of(self, shape: Shape, alike: AlikeNodes) -> list[int]:
+        rows = alike.firsts()
+        keys = self._keys(shape, alike.base[rows], self.view(rows))
+        best = int(keys.argmin())
+        return [int(rows[best])] if keys[best] < INFEASIBLE else []
 
     def max_idle(self, shape: Shape) -> list[int]:
         """Of every resource, the most that any one node has free for such a task: nothing where others wait for it."""

@@ -18,6 +18,7 @@ class BinPack:
     name = "binpack"
     Arguments = BinPackArguments
     trend = 1
+    rests_on_amounts = True
 
     def __init__(self, arguments: BinPackArguments) -> None:
         self._arguments = arguments

@@ -18,6 +18,7 @@ class NodeOrder:
     """Which node is best, by several views."""
 
     name = "nodeorder"
+    rests_on_amounts = True
     Arguments = NodeOrderArguments
 
     def __init__(self, arguments: NodeOrderArguments) -> None:
