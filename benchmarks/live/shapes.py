@@ -18,12 +18,19 @@ MEGABYTES = 256 + 64
 
 
 def distinct_requests() -> None:
-    """Processor time per pod against the baseline kernel, and how much memory the cycle takes and keeps."""
-    pods = [pod(f"pod-{index}", f"{500 + index}m", memory=f"{100 + index % 7}Mi") for index in range(PODS)]
-    scene = Scene([*(node(index, 512) for index in range(NODES))], policy=policy_for("binpack"))
+    """Processor time per pod against the baseline kernel, and how much memory the cycle takes and keeps: on nodes that
+    are alike, and on nodes of which each has another size.
+    """
+    _measure("distinct requests", [512] * NODES, PODS)
+    _measure("distinct requests, no two nodes alike", [512 + index for index in range(NODES)], PODS // 5)
+
+
+def _measure(title: str, sizes: list[int], count: int) -> None:
+    pods = [pod(f"pod-{index}", f"{500 + index}m", memory=f"{100 + index % 7}Mi") for index in range(count)]
+    scene = Scene([*(node(index, size) for index, size in enumerate(sizes))], policy=policy_for("binpack"))
     scene.state.upsert(pods)
     requests = np.array([[500 + index, (100 + index % 7) << 20, 1] for index in range(2_000)], dtype=np.int64)
-    idle = np.repeat(np.array([[512_000], [2048 << 30], [250]], dtype=np.int64), NODES, axis=1)
+    idle = np.array([[1000 * size for size in sizes], [4 * size << 30 for size in sizes], [250] * len(sizes)])
     before = _peak()
     with quiet():
         theirs = 1 / limit.rate(idle, requests)
@@ -31,9 +38,9 @@ def distinct_requests() -> None:
         plan = decide(scene.state, scene.policy, 0, reasons=False)
         ours = (clock() - began) / plan.placed
         theirs = (theirs + 1 / limit.rate(idle, requests)) / 2
-    assert plan.placed == PODS
-    report(f"distinct requests, {ours * 1e6:.0f} us a pod against the baseline kernel", ours / theirs, 2.5)
-    report("distinct requests, MB more at the peak of the cycle", _peak() - before, MEGABYTES)
+    assert plan.placed == count
+    report(f"{title}, {ours * 1e6:.0f} us a pod against the baseline kernel", ours / theirs, 2.5)
+    report(f"{title}, MB more at the peak of the cycle", _peak() - before, MEGABYTES)
 
 
 def _peak() -> float:

@@ -215,3 +215,38 @@ def test_another_policy_looks_at_all() -> None:
     hub = standing()
     hub.policy = reserving(reservedNodePercent=99)
     assert len(read(hub)) == 3
+
+
+def test_a_node_elsewhere_takes_it() -> None:
+    """It has been looked at again, though nothing happened where it waits."""
+    hub = standing()
+    hub.upsert(make.node("spare", cpu=4, pods=10))
+    hub.upsert(running("on-spare", "spare", cpu=2))
+    for _ in range(2):
+        hub.carry_out(decide(hub.state, hub.policy, hub.now))
+    assert read(hub) == []
+    hub.delete(running("on-spare", "spare", cpu=2))
+    plan = decide(hub.state, hub.policy, hub.now)
+    assert [(binding.pod, binding.node) for binding in plan.bindings] == [("default/w0", "spare")]
+    assert [entry.node for entry in plan.released] == ["n0"]
+
+
+def test_it_ends_when_its_time_is_over() -> None:
+    hub = Hub(flat([full("n0", 4), waiting("w0", cpu=4)]), reserving(reservationTimeout=100, reservedNodePercent=100))
+    for _ in range(3):
+        hub.carry_out(decide(hub.state, hub.policy, hub.now))
+    assert read(hub) == []
+    assert decide(hub.state, hub.policy, hub.now).recheck_at == hub.now + 100 * SECOND
+    hub.now += 100 * SECOND
+    plan = decide(hub.state, hub.policy, hub.now)
+    assert [(entry.node, entry.reason) for entry in plan.released] == [("n0", "not used within 100 s")]
+
+
+def test_a_cycle_without_reasons_leaves_the_planned_start_to_be_found() -> None:
+    ends = running("on-n0", "n0", cpu=3, annotations=RUNTIME)
+    hub = Hub(flat([make.node("n0", cpu=4, pods=10), ends, waiting("w0", cpu=4)]), reserving(reservedNodePercent=100))
+    hub.carry_out(decide(hub.state, hub.policy, hub.now))
+    for _ in range(3):
+        decide(hub.state, hub.policy, hub.now, reasons=False)
+    [entry] = decide(hub.state, hub.policy, hub.now).reservations
+    assert entry.planned_start is not None
