@@ -3,6 +3,7 @@
     rates     pods that wait are bound: a bare loop of the same HTTP client, Fairway, kube-scheduler (and Volcano)
     latency   one pod at a time, Fairway and kube-scheduler
     start     5,000 nodes and 50,000 pods: from start to the first bind, memory, and what a steady cluster costs
+    hub       1,000 clusters x 1,000 placements: `fairway fleet`, OCM's own controller, a bare loop of the same writes
     gangs     10,000 pods in gangs of 100 over three queues and ten namespaces
 
 What else the machine does falls on all rows: they are repeated in turn, and to be compared with each other.
@@ -18,12 +19,12 @@ import sys
 from pathlib import Path
 from tempfile import mkdtemp
 
-from benchmarks.on_server import gangs, latency, rates, scale
+from benchmarks.on_server import gangs, latency, ocm, placing, rates, scale
 from benchmarks.on_server.cluster import BenchCluster
 from kube.controlplane.build import NEEDED, build
 from kube.controlplane.plane import ControlPlane, data_folder
 
-PARTS = ("rates", "latency", "start", "gangs")
+PARTS = ("rates", "latency", "start", "gangs", "hub")
 
 
 async def measure(plane: ControlPlane, part: str, given: argparse.Namespace) -> None:
@@ -35,6 +36,8 @@ async def measure(plane: ControlPlane, part: str, given: argparse.Namespace) -> 
             await latency.measure(cluster, given.nodes, given.latency_pods)
         elif part == "start":
             await scale.measure(cluster, given.many_nodes, given.many_pods, given.repeat, given.seconds)
+        elif part == "hub":
+            await placing.measure(cluster, given.clusters, given.repeat, None if given.no_ocm else ocm.build())
         else:
             await gangs.measure(cluster, given.many_nodes, given.gang_pods)
     finally:
@@ -54,6 +57,10 @@ def main() -> None:
     parser.add_argument("--many-pods", type=int, default=50_000, help="for start")
     parser.add_argument("--seconds", type=float, default=60, help="how long the steady cluster of start is looked at")
     parser.add_argument("--gang-pods", type=int, default=10_000)
+    parser.add_argument("--clusters", type=int, default=1000, help="for hub; as many placements")
+    parser.add_argument(
+        "--no-ocm", action="store_true", help="for hub: without OCM's controller, which takes minutes to build"
+    )
     parser.add_argument("--volcano", default="", metavar="FILE", help="Volcano's scheduler, to be measured too")
     given = parser.parse_args()
     build((*NEEDED, "kube-scheduler"))

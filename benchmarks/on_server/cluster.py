@@ -51,7 +51,7 @@ class BenchCluster:
             },
         }
         if not self._has_nodes:
-            await self._copies("/api/v1/nodes", node, [("", f"node-{index}") for index in range(number)], _as_node)
+            await self.copies("/api/v1/nodes", node, [("", f"node-{index}") for index in range(number)], _as_node)
         self._has_nodes = True
 
     async def namespaces(self, names: Iterable[str]) -> None:
@@ -94,7 +94,7 @@ class BenchCluster:
                     thing["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": group}
 
         names = [(where, f"p{turn}-{index}") for index, where in enumerate(wheres)]
-        await self._copies(f"/api/v1/namespaces/{NAMESPACE}/pods", pod, names, changed)
+        await self.copies(f"/api/v1/namespaces/{NAMESPACE}/pods", pod, names, changed)
 
     async def _groups(
         self, turn: int, number: int, size: int, api: str, namespaces: Sequence[str], queues: Sequence[str]
@@ -109,7 +109,7 @@ class BenchCluster:
                 thing["spec"]["queue"] = queues[index % len(queues)]
 
         names = [(namespaces[index % len(namespaces)], f"g{turn}-{index}") for index in range(number)]
-        await self._copies(f"/apis/{api}/namespaces/{NAMESPACE}/podgroups", body, names, changed)
+        await self.copies(f"/apis/{api}/namespaces/{NAMESPACE}/podgroups", body, names, changed)
 
     async def empty(self, programs_of: Sequence[str] = (NAMESPACE,)) -> None:
         """Take everything out but nodes, namespaces and queues."""
@@ -117,9 +117,13 @@ class BenchCluster:
             await self._without(prefix)
         for namespace in programs_of:
             await self._without(f"/registry/events/{namespace}/")
-        await self._until("/api/v1/pods", 0)
+        await self.until("/api/v1/pods", 0)
 
-    async def _until(self, path: str, number: int) -> None:
+    def also_empties(self, prefix: str) -> None:
+        """Where etcd has objects that the programs themselves make."""
+        self._prefixes.add(prefix)
+
+    async def until(self, path: str, number: int) -> None:
         """The server has seen what etcd has: so many objects."""
         while True:
             listed = json.loads(await self.client.request("GET", path, query={"limit": "1"}))
@@ -129,7 +133,7 @@ class BenchCluster:
 
     # -- etcd ----------------------------------------------------------------------------------------------
 
-    async def _copies(self, path: str, body: dict[str, Any], names: list[tuple[str, str]], changed: Any) -> None:
+    async def copies(self, path: str, body: dict[str, Any], names: list[tuple[str, str]], changed: Any) -> None:
         """Copies of one object under other names."""
         shape = json.loads(await self.client.request("POST", path, {**body, "metadata": {**body["metadata"]}}))
         name = shape["metadata"]["name"]
@@ -141,7 +145,7 @@ class BenchCluster:
         text = json.dumps(shape)
         await asyncio.to_thread(self.put, self._written(text, prefix, names, changed))
         everywhere = path.replace(f"/namespaces/{NAMESPACE}", "")
-        await self._until(everywhere, len(names))
+        await self.until(everywhere, len(names))
 
     @staticmethod
     def _written(text: str, prefix: str, names: list[tuple[str, str]], changed: Any) -> Iterator[tuple[str, str]]:

@@ -41,6 +41,10 @@ class Program:
         """Seconds of processor time since it was ready to begin."""
         return cpu_of(self.pid) - self.first
 
+    def total_cpu(self) -> float:
+        """Seconds of processor time since its process began."""
+        return cpu_of(self.pid)
+
     def memory(self) -> int:
         """Bytes that are resident."""
         return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * _PAGE

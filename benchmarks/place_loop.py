@@ -1,0 +1,93 @@
+"""The least that writing decisions can cost: a bare loop of the same HTTP client, with watches open.
+
+    python -m benchmarks.place_loop KUBECONFIG NAMESPACE
+
+It lists the Placements of a namespace and writes what a placer writes for each: a PlacementDecision, its status, the
+status of the Placement, and an event; over 32 connections. Nothing is decided, decoded or checked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+
+from fairway.kube.client import ApiClient
+from fairway.kube.configuration import find_connection
+from fairway.kube.exchange import MERGE_PATCH, ApiRequest
+
+WORKERS = 32
+API = "cluster.open-cluster-management.io/v1beta1"
+_CLUSTERS = [{"clusterName": f"c{number:04}", "reason": "300 points: Balance 100"} for number in range(3)]
+_CONDITION = {
+    "type": "PlacementSatisfied",
+    "status": "True",
+    "reason": "AllDecisionsScheduled",
+    "message": "3 clusters chosen of 1000",
+    "lastTransitionTime": "2026-01-01T00:00:00Z",
+}
+
+
+def requests_of(namespace: str, name: str, uid: str) -> list[ApiRequest]:
+    """In order, for one Placement."""
+    decisions, slice_name = f"/apis/{API}/namespaces/{namespace}/placementdecisions", f"{name}-decision-1"
+    owner = {"apiVersion": API, "kind": "Placement", "name": name, "uid": uid, "controller": True}
+    labels = {f"cluster.open-cluster-management.io/{what}": name for what in ("placement", "decision-group-name")}
+    meta = {"name": slice_name, "labels": labels, "ownerReferences": [owner]}
+    head = {"apiVersion": API, "kind": "PlacementDecision", "metadata": meta}
+    group = {"decisionGroupIndex": 0, "decisionGroupName": "", "decisions": [slice_name], "clusterCount": 3}
+    status = {"numberOfSelectedClusters": 3, "decisionGroups": [group], "conditions": [_CONDITION]}
+    event = {
+        "metadata": {"name": f"{name}.1", "namespace": namespace},
+        "eventTime": "2026-01-01T00:00:00.000000Z",
+        "reportingController": "bare",
+        "reportingInstance": "bare",
+        "reason": "DecisionCreate",
+        "action": "Deciding",
+        "type": "Normal",
+        "note": "3 clusters chosen",
+        "regarding": {"apiVersion": API, "kind": "Placement", "namespace": namespace, "name": name, "uid": uid},
+    }
+    placement = f"/apis/{API}/namespaces/{namespace}/placements/{name}/status"
+    return [
+        ApiRequest("POST", decisions, _coded(head)),
+        ApiRequest(
+            "PATCH", f"{decisions}/{slice_name}/status", _coded({"status": {"decisions": _CLUSTERS}}), MERGE_PATCH
+        ),
+        ApiRequest("PATCH", placement, _coded({"status": status}), MERGE_PATCH),
+        ApiRequest("POST", f"/apis/events.k8s.io/v1/namespaces/{namespace}/events", _coded(event)),
+    ]
+
+
+def _coded(body: object) -> bytes:
+    return json.dumps(body).encode()
+
+
+async def _watch(client: ApiClient, what: str) -> None:
+    async with client.stream(f"/apis/{API}/{what}", {"watch": "true"}, silence=600) as body:
+        async for _ in body.iter_any():
+            pass
+
+
+async def main(kubeconfig: str, namespace: str) -> None:
+    sys.stderr.write("ready\n")
+    client = ApiClient(find_connection(kubeconfig))
+    listed = json.loads(await client.request("GET", f"/apis/{API}/namespaces/{namespace}/placements"))
+    todo = [requests_of(namespace, one["metadata"]["name"], one["metadata"]["uid"]) for one in listed["items"]]
+    watches = [asyncio.create_task(_watch(client, what)) for what in ("placements", "placementdecisions")]
+
+    async def work() -> None:
+        while todo:
+            for request in todo.pop():
+                answer = await client.send(request)
+                assert answer.ok, answer
+
+    await asyncio.gather(*(work() for _ in range(WORKERS)))
+    for watch in watches:
+        watch.cancel()
+    await asyncio.gather(*watches, return_exceptions=True)
+    await client.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], sys.argv[2]))
