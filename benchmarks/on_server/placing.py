@@ -42,8 +42,9 @@ class Figures(NamedTuple):
     change_cpu: float
 
 
-class _Meta(msgspec.Struct, frozen=True):
+class _Meta(msgspec.Struct, frozen=True, rename="camel"):
     name: str = ""
+    resource_version: str = ""
 
 
 class _Choice(msgspec.Struct, rename="camel"):
@@ -102,13 +103,17 @@ class HubWatch:
             await asyncio.sleep(0.1)
 
     async def _follow(self, path: str, version: str, placements: bool) -> None:
-        query = {"watch": "true", "resourceVersion": version}
-        async with self._client.stream(path, query, silence=3600) as body:
-            rest = b""
-            async for chunk in body.iter_any():
-                *lines, rest = (rest + chunk).split(b"\n")
-                for line in lines:
-                    self._take(self._decoder.decode(line), placements)
+        """A server ends watches of definitions that are new: it goes on from the last version."""
+        while True:
+            query = {"watch": "true", "resourceVersion": version}
+            async with self._client.stream(path, query, silence=3600) as body:
+                rest = b""
+                async for chunk in body.iter_any():
+                    *lines, rest = (rest + chunk).split(b"\n")
+                    for line in lines:
+                        seen = self._decoder.decode(line)
+                        version = seen.object.metadata.resource_version or version
+                        self._take(seen, placements)
 
     def _take(self, read: _Seen, placements: bool) -> None:
         self.writes += 1

@@ -256,11 +256,13 @@ class FleetState:
 
     def _put_placement(self, placement: Placement) -> None:
         placement = additions.merged(placement)
+        key = (placement.metadata.namespace, placement.metadata.name)
+        record = self.records.get(key)
+        if record is not None and record.rules is not None and _requests_the_same(record.rules.placement, placement):
+            return  # most often its status was written
         read = rules.read(placement)
-        record = self.records.setdefault(read.key, Record(read.key))
+        record = self.records.setdefault(key, Record(key))
         if record.rules is not None:
-            if _requests_the_same(record.rules.placement, placement):
-                return
             self._interest.remove(record.rules)
         record.rules = read
         record.footing = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from prometheus_client import Counter
 
@@ -11,12 +12,14 @@ from fairway.app.live.logs import RunLog
 from fairway.app.live.metrics import ProgramMetrics, RunMetrics
 from fairway.clock import SECOND, wall_clock
 from fairway.drive.change import Bind, Change, Evict
-from fairway.drive.loop import Cycle
 from fairway.drive.world import title
 from fairway.errors import ApiError
 from fairway.kube.decoding import UnreadableObject
 from fairway.kube.exchange import ApiAnswer, ApiRequest
 from fairway.state.cluster import Event
+
+if TYPE_CHECKING:  # the placer of a hub has no use for a scheduler
+    from fairway.drive.loop import Cycle
 
 MOST_NAMED = 10_000
 """Objects that are remembered as named in the log already."""

@@ -22,12 +22,12 @@ from fairway.drive.store import ObjectStore
 from fairway.drive.world import Handle, Timer
 from fairway.fleet import FleetPlan, FleetState, place, reports
 from fairway.fleet.plan import Outcome
-from fairway.fleet.rules import Key
+from fairway.fleet.rules import Key, Rules
 from fairway.kube.event_requests import EventNote, Regarding
 from fairway.kube.exchange import Ending
 from fairway.kube.hub.cluster_reports import ClusterReports
 from fairway.kube.hub.decisions import Publication, Slices, are_same, as_published, in_order, owner_of
-from fairway.kube.hub.moves import Points, notes_of, points_of
+from fairway.kube.hub.moves import Points, notes_of, points_of, stands
 from fairway.kube.hub.status import facts_of, placement_status, placement_write
 from fairway.kube.status_requests import StatusWrite
 from fairway.kube.throttle import StatusThrottle
@@ -68,6 +68,8 @@ class PlacementDesk:
     wanted: Slices = field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
     points: Points = field(default_factory=dict)
+    decided_by: Rules | None = None
+    """What was requested when `wanted` was made."""
     under_way: Publication | None = None
 
 
@@ -236,9 +238,11 @@ class FleetLoop:
         if desk is None:
             seen = self._seen.get(outcome.key, _NO_SLICES)
             desk = self._desks[outcome.key] = PlacementDesk(outcome.key, dict(seen))
-        for note in notes_of(self._version(placement), placement, outcome, desk.points, now):
-            self._world.event(note)
-        desk.wanted = as_published(outcome.slices, desk.wanted.values())
+        if desk.decided_by is not outcome.rules or not stands(outcome):
+            for note in notes_of(self._version(placement), placement, outcome, desk.points, now):
+                self._world.event(note)
+            desk.wanted = as_published(outcome.slices, desk.wanted.values())
+            desk.decided_by = outcome.rules
         desk.conditions = outcome.conditions
         desk.points = points_of(outcome)
         self._unwritten.add(outcome.key)

@@ -21,6 +21,18 @@ RUNNERS_UP = 16
 Points = Mapping[str, int]
 
 
+def stands(outcome: Outcome) -> bool:
+    """Whether a decision made again, by the same rules, is sure to be the same objects: most are, where another
+    placement has moved. What depends on more than the clusters' names is not looked at.
+    """
+    spec = outcome.rules.placement.spec
+    if outcome.ranking is None or spec.replicas is not None or outcome.reserved:
+        return False
+    if spec.decision_strategy.group_strategy.decision_groups or outcome.chosen.size != outcome.before.size:
+        return False
+    return set(outcome.chosen.tolist()) == set(outcome.before.tolist())
+
+
 def points_of(outcome: Outcome) -> Points:
     """Of the chosen clusters and the first ones under the cut."""
     if outcome.ranking is None:
