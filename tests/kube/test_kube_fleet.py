@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
+from fairway.clock import SECOND
 from fairway.fleet.names import REPLICAS, REQUIREMENTS
+from fairway.kube.hub import loop
 from kube.cluster import eventually
 from kube.hub import LABEL, Hub, LiveFleet
 from kube.ocm import GROUP, V1BETA1
@@ -116,6 +120,25 @@ def test_foreign_edits_of_decisions_are_repaired(hub: Hub) -> None:
         assert [line["placement"] for line in live.logged("decision was changed by another program, written again")]
         assert "DecisionRepaired" in {reason for reason, _ in hub.notes("p")}
         assert live.placer.metrics.repairs._value.get() >= 3
+
+
+def test_a_status_that_another_program_overwrote_is_written_again(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "INTERVAL", SECOND)
+    hub.managed("a")
+    hub.placement("p", numberOfClusters=1)
+    with LiveFleet(hub) as live:
+        eventually(lambda: hub.status("p").get("numberOfSelectedClusters") == 1)
+        live.settle()
+        path = f"{hub.placement_path('p')}/status"
+        hub.patch(path, {"status": {"numberOfSelectedClusters": 7, "decisionGroups": None, "conditions": []}})
+        eventually(lambda: hub.status("p").get("numberOfSelectedClusters") == 1)
+        assert (hub.condition("p", "PlacementSatisfied") or ("",))[0] == "True"
+        assert hub.status("p")["decisionGroups"][0]["clusterCount"] == 1
+        live.settle()
+        live.requests.clear()
+        hub.patch(path, {"status": {"conditions": hub.status("p")["conditions"]}})  # nothing new: nothing to write
+        live.settle()
+        assert live.requests == []
 
 
 def test_a_bad_placement_keeps_its_last_good_decisions_and_says_so(hub: Hub) -> None:

@@ -56,3 +56,22 @@ def test_capacity_is_reserved_consumed_and_returned(hub: Hub, cluster: Cluster, 
         hub.delete(hub.placement_path("train"), grace=None)
         cluster.delete(f"{cluster.pods}/work")
         eventually(lambda: hub.chosen("late") == ["m"])
+
+
+def test_what_is_free_is_a_score_that_placements_can_weigh(hub: Hub, cluster: Cluster, monkeypatch: Any) -> None:
+    """Open Cluster Management's own controller reads the same object."""
+    monkeypatch.setattr(service, "INTERVAL", 0.2)
+    for name in "mn":
+        hub.make("/api/v1/namespaces", {"metadata": {"name": hub.managed(name)}})
+    hub.score("n", "fairway", cpuFree=10)
+    cluster.node("n", cpu=10)
+    add_on = {"type": "AddOn", "addOn": {"resourceName": "fairway", "scoreName": "cpuFree"}}
+    policy = {"mode": "Exact", "configurations": [{"scoreCoordinate": add_on, "weight": 1}]}
+    with (
+        Live(cluster, report_to=str(hub.plane.kubeconfig()), report_as=hub.full("m"), report_scores=True),
+        LiveFleet(hub),
+    ):
+        hub.placement("p", numberOfClusters=1, prioritizerPolicy=policy)
+        eventually(lambda: hub.chosen("p") == ["m"])
+        cluster.pod("work", cpu="9")
+        eventually(lambda: hub.chosen("p") == ["n"])

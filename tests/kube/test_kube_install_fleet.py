@@ -49,7 +49,7 @@ def test_no_rule_is_for_everything_and_none_changes_clusters_or_placements() -> 
     }
 
 
-@pytest.mark.parametrize("option", [["--crds-only"], ["-o", "helm"], ["--default-for-label", "a=b"]])
+@pytest.mark.parametrize("option", [["--crds-only"], ["--default-for-label", "a=b"]])
 def test_options_of_the_scheduler_are_refused(option: list[str]) -> None:
     result = invoke("install", "fleet", *option)
     assert result.code == 2
@@ -60,6 +60,31 @@ def test_as_a_kustomize_base(tmp_path: Path) -> None:
     assert invoke("install", "fleet", "-o", "kustomize", "--out", str(tmp_path)).code == 0
     base = yaml.safe_load((tmp_path / "kustomization.yaml").read_text())
     assert base["resources"] == ["workload.yaml", "access.yaml"]
+
+
+def test_the_chart_with_its_values_is_what_is_printed(tmp_path: Path) -> None:
+    """Rendered by hand: the chart uses few of Helm's words."""
+    given = ["--image", "registry/fairway:1", "--replicas", "3", "--namespace", "hub", "--service-monitor"]
+    result = invoke("install", "fleet", "-o", "helm", "--out", str(tmp_path), *given)
+    assert result.code == 0, result.err
+    assert yaml.safe_load((tmp_path / "Chart.yaml").read_text())["name"] == "fairway-fleet"
+    values = yaml.safe_load((tmp_path / "values.yaml").read_text())
+    assert values == {"image": "registry/fairway:1", "replicas": 3, "serviceMonitor": True}
+    rendered: list[Any] = []
+    for file in sorted((tmp_path / "templates").iterdir()):
+        text = file.read_text()
+        for words, value in {
+            "{{- if .Values.serviceMonitor }}": "",
+            "{{- end }}": "",
+            "{{ .Release.Namespace }}": "hub",
+            "{{ .Values.image | quote }}": '"registry/fairway:1"',
+            "{{ .Values.replicas }}": "3",
+        }.items():
+            text = text.replace(words, value)
+        assert "{{" not in text
+        rendered += [thing for thing in yaml.safe_load_all(text) if thing]
+    expected = [thing for thing in printed(*given) if thing["kind"] != "Namespace"]
+    assert sorted(map(str, rendered)) == sorted(map(str, expected))
 
 
 def test_another_part_is_an_error() -> None:

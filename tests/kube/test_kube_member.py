@@ -206,6 +206,36 @@ def test_a_hub_that_refuses_is_told_of_once_and_asked_again(answer: ApiAnswer) -
     asyncio.run(story())
 
 
+def test_scores_are_an_object_that_is_made_where_it_is_not_there() -> None:
+    async def story() -> None:
+        stage = Reporting()
+        missing = {
+            "/apis/cluster.open-cluster-management.io/v1alpha1/namespaces/c1/addonplacementscores/fairway/status"
+        }
+        send = stage.hub.send
+
+        async def answered(request: ApiRequest) -> ApiAnswer:
+            await send(request)
+            if request.method == "POST":
+                missing.clear()
+            return ApiAnswer(404 if request.path in missing else 200)
+
+        stage.hub.send = answered  # type: ignore[method-assign]
+        task = asyncio.create_task(stage.reporter.run())
+        stage.reporter.offer({FREE: "a"}, {"cpuFree": 40})
+        for _ in range(8):
+            await asyncio.sleep(0)
+        task.cancel()
+        assert [request.method for request in stage.hub.requests] == ["PATCH", "PATCH", "POST", "PATCH"]
+        assert json.loads(stage.hub.requests[-1].body or b"")["status"] == {
+            "scores": [{"name": "cpuFree", "value": 40}],
+            "validUntil": "1970-01-01T00:02:00Z",
+        }
+        assert stage.reporter.written == 1
+
+    asyncio.run(story())
+
+
 def test_a_report_that_no_hub_takes_is_not_sent() -> None:
     async def story() -> None:
         stage = Reporting()

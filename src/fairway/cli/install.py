@@ -102,8 +102,8 @@ def command(
     if policy_file is not None:
         read_policy(policy_file)  # a mistake is found here, not in the cluster
         policy = read_text(policy_file)
-    if part == "fleet" and (crds_only or policy_file or default_for_label or output == "helm"):
-        raise InputError("install fleet takes none of --crds-only, --policy, --default-for-label and -o helm")
+    if part == "fleet" and (crds_only or policy_file or default_for_label):
+        raise InputError("install fleet takes none of --crds-only, --policy and --default-for-label")
     options = InstallOptions(
         part=part,
         name="fairway" if part == "scheduler" else "fairway-fleet",

@@ -62,6 +62,12 @@ Examples:
 @click.option("--report-to", metavar="FILE", help="The kubeconfig of a hub that is told what is free here.")
 @click.option("--report-as", metavar="NAME", help="The name of this cluster's ManagedCluster there.")
 @click.option("--report-lifetime", type=float, metavar="SECONDS", help="How long a report counts.  [default: 120]")
+@click.option(
+    "--report-scores",
+    is_flag=True,
+    default=None,
+    help="Also as an AddOnPlacementScore, which OCM's own placement reads.",
+)
 @click.option("--log-format", type=click.Choice(["text", "json"]), help="Of lines on standard error.  [default: text]")
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="[default: info]")
 def command(config: str | None, **flags: Any) -> None:

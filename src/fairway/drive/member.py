@@ -86,6 +86,16 @@ def report(state: ClusterState, pods: PlacementPods, now: Micros) -> MemberRepor
     }
 
 
+def scores(state: ClusterState) -> dict[str, int]:
+    """How much of each resource is free, as Open Cluster Management counts: from -100, nothing, to 100, all of it."""
+    idle, nodes = _idle(state), state.nodes
+    size = len(nodes)
+    usable = np.flatnonzero(nodes.alive[:size] & nodes.ready[:size] & nodes.schedulable[:size])
+    totals = nodes.allocatable.data[:, usable].sum(axis=1).tolist()
+    found = zip(state.axis.names, idle.sum(axis=1).tolist(), totals, strict=False)
+    return {f"{name}Free": 200 * free // total - 100 for name, free, total in found if total and not _is_counted(name)}
+
+
 def amounts_report(state: ClusterState, pods: PlacementPods) -> MemberReport:
     """The part of a report that placement counts with: what is free, and what placements use."""
     return _amounts_only(state, pods, _idle(state))

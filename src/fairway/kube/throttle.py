@@ -84,6 +84,11 @@ class StatusThrottle(Generic[K]):
     def wrote(self, key: K, facts: StatusFacts, now: Micros) -> None:
         self._written[key] = _LastWritten(facts, now)
 
+    def last(self, key: K) -> tuple[StatusFacts, Micros] | None:
+        """What was written here last, and when; None: nothing in this run."""
+        written = self._written.get(key)
+        return None if written is None or written.at is None else (written.facts, written.at)
+
     def next_look(self, key: K) -> Micros | None:
         """When what was last wanted may be written; None if nothing waits."""
         written = self._written.get(key)

@@ -7,7 +7,7 @@ something changed or the last report is about to end. A hub that does not answer
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from fairway.app.live.logs import RunLog
 from fairway.clock import SECOND, Clock, Micros, format_rfc3339
@@ -15,9 +15,12 @@ from fairway.drive.member import MemberReport
 from fairway.fleet.names import REPORTED_AT, REPORTED_UNTIL
 from fairway.kube.client import ApiClient
 from fairway.kube.exchange import MERGE_PATCH, ApiAnswer, ApiRequest, encoded, explained
-from fairway.kube.paths import object_path
+from fairway.kube.paths import collection_path, object_path
 
 CLUSTERS = "cluster.open-cluster-management.io/v1"
+SCORES = "cluster.open-cluster-management.io/v1alpha1"
+SCORE_NAME = "fairway"
+"""Of the AddOnPlacementScore, in the namespace that the hub has for the cluster."""
 INTERVAL = 10.0
 """Seconds between two writes, at least."""
 MOST_BYTES = 128 << 10
@@ -47,15 +50,16 @@ class HubReporter:
         self._interval = interval
         self._newest: MemberReport | None = None
         self._sent: MemberReport | None = None
+        self._scores: Mapping[str, int] | None = None
         self._until: Micros = 0
         self._changed = asyncio.Event()
         self._trouble = ""
         self.written = 0
         self.failed = 0
 
-    def offer(self, report: MemberReport) -> None:
-        """The newest report. On the event loop's thread."""
-        self._newest = report
+    def offer(self, report: MemberReport, scores: Mapping[str, int] | None = None) -> None:
+        """The newest report, and what of it is written as an AddOnPlacementScore, too. On the event loop's thread."""
+        self._newest, self._scores = report, scores
         self._changed.set()
 
     async def run(self) -> None:
@@ -86,6 +90,8 @@ class HubReporter:
         answer = await self._client.send(
             ApiRequest("PATCH", path, encoded({"metadata": {"annotations": notes}}), MERGE_PATCH)
         )
+        if answer.ok and self._scores is not None:
+            answer = await self._write_scores(self._scores, until)
         if answer.ok:
             self._sent, self._until = report, until
             self.written += 1
@@ -94,6 +100,20 @@ class HubReporter:
             self._trouble = ""
             return
         self._complain(_explained(answer))
+
+    async def _write_scores(self, scores: Mapping[str, int], until: Micros) -> ApiAnswer:
+        """The object is made where it is not there; its namespace is the hub's to make."""
+        path = object_path(SCORES, "addonplacementscores", ("AddOnPlacementScore", self._cluster, SCORE_NAME))
+        found = [{"name": name, "value": value} for name, value in sorted(scores.items())]
+        status = {"status": {"scores": found, "validUntil": format_rfc3339(until)}}
+        write = ApiRequest("PATCH", f"{path}/status", encoded(status), MERGE_PATCH)
+        answer = await self._client.send(write)
+        if answer.status != 404:
+            return answer
+        head = {"apiVersion": SCORES, "kind": "AddOnPlacementScore", "metadata": {"name": SCORE_NAME}}
+        where = collection_path(SCORES, "addonplacementscores", self._cluster)
+        made = await self._client.send(ApiRequest("POST", where, encoded(head)))
+        return await self._client.send(write) if made.ok or made.status == 409 else made
 
     def _complain(self, why: str) -> None:
         """Once for each reason."""

@@ -31,7 +31,7 @@ from fairway.app.view.scheduler_page import ProgramFacts
 from fairway.clock import SECOND, wall_clock
 from fairway.drive.change import Change, Evict
 from fairway.drive.loop import Rhythm, SchedulerLoop
-from fairway.drive.member import PlacementPods, report
+from fairway.drive.member import PlacementPods, report, scores
 from fairway.kube.budgets import hold_budgets, withdrawals
 from fairway.kube.claim_guard import ClaimGuard
 from fairway.kube.client import ApiClient
@@ -238,8 +238,10 @@ class LiveScheduler(KubeProgram):
         """Now and then, on the loop's thread, while this replica leads."""
         now = self._thread.now()
         if self._reporter is not None and self._complete and self._leads:
-            made = report(self._scheduler.state, self._placement_pods, now)
-            self._sockets.call_soon_threadsafe(self._reporter.offer, made)
+            state = self._scheduler.state
+            made = report(state, self._placement_pods, now)
+            points = scores(state) if self._settings.report_scores else None
+            self._sockets.call_soon_threadsafe(self._reporter.offer, made, points)
         self._thread.call_at(now + int(INTERVAL * SECOND), self._report)
 
     async def _close(self) -> None:

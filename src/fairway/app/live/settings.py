@@ -80,6 +80,8 @@ class RunSettings(msgspec.Struct, rename="camel", frozen=True, forbid_unknown_fi
     """Let users cancel and reprioritise jobs from the page, with their own rights."""
     web_history: str | None = None
     """The file that the page keeps its history in; default in memory."""
+    report_scores: bool = False
+    """Report what is free as an AddOnPlacementScore, too, which Open Cluster Management's own placement can weigh."""
     record: str | None = None
     """A folder that every cycle is recorded in, for `fairway replay`."""
     record_megabytes: Number = 1024

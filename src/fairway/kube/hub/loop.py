@@ -30,7 +30,7 @@ from fairway.kube.hub.decisions import Publication, Slices, are_same, as_publish
 from fairway.kube.hub.moves import Points, notes_of, points_of, stands
 from fairway.kube.hub.status import facts_of, placement_status, placement_write
 from fairway.kube.status_requests import StatusWrite
-from fairway.kube.throttle import StatusThrottle
+from fairway.kube.throttle import INTERVAL, StatusThrottle
 from fairway.state.cluster import Deleted, Event
 
 PLACEMENTS = "cluster.open-cluster-management.io/v1beta1"
@@ -102,6 +102,8 @@ class FleetLoop:
         """Placements whose decisions were seen to change, by us or by others."""
         self._unwritten: set[Key] = set()
         """Placements to look at again: a write has ended, or a status is due later."""
+        self._overwritten: set[Key] = set()
+        """Placements whose status was seen to say something else than what was written."""
         self._throttle: StatusThrottle[ObjectKey] = StatusThrottle()
         self._reports = ClusterReports(self._throttle)
 
@@ -134,6 +136,7 @@ class FleetLoop:
         self._desks.clear()
         self._foreign.clear()
         self._unwritten.clear()
+        self._overwritten.clear()
         self._throttle = StatusThrottle()
         self._reports = ClusterReports(self._throttle)
         self.store.drain()
@@ -179,6 +182,7 @@ class FleetLoop:
     def _next_status(self) -> Micros | None:
         looks = [self._throttle.next_look(("Placement", *key)) for key in self._unwritten]
         looks += [self._throttle.next_look(key) for key in self._reports.waiting()]
+        looks += [self._repair_at(key) for key in self._overwritten]
         return min((look for look in looks if look is not None), default=None)
 
     # -- events ------------------------------------------------------------------------------------------------
@@ -200,7 +204,30 @@ class FleetLoop:
             self.state.upsert(reports.trusted(thing, now))
             self._reports.seen(thing, self.state, now)
         else:
+            if isinstance(thing, Placement):
+                self._check_status(thing)
             self.state.upsert(thing)
+
+    def _check_status(self, placement: Placement) -> None:
+        key = (placement.metadata.namespace, placement.metadata.name)
+        last = self._throttle.last(("Placement", *key)) if key in self._desks else None
+        if last is not None and facts_of(placement.status) != last[0]:
+            self._overwritten.add(key)
+        else:
+            self._overwritten.discard(key)
+
+    def _repair_at(self, key: Key) -> Micros | None:
+        """When a status that says something else is written again: what was written last may still be on its way to
+        us, and another program that writes it, too, must not be answered at once for ever.
+        """
+        last = self._throttle.last(("Placement", *key))
+        return None if last is None else last[1] + INTERVAL
+
+    def _repair_statuses(self, now: Micros) -> None:
+        for key in [key for key in self._overwritten if (self._repair_at(key) or 0) <= now]:
+            self._overwritten.discard(key)
+            self._throttle.forget(("Placement", *key))
+            self._unwritten.add(key)
 
     def _drop(self, thing: ApiObject) -> None:
         if isinstance(thing, PlacementDecision):
@@ -216,6 +243,7 @@ class FleetLoop:
             key = (thing.metadata.namespace, thing.metadata.name)
             _withdraw(self._desks.pop(key, None))
             self._throttle.forget(("Placement", *key))
+            self._overwritten.discard(key)
         if isinstance(thing, ManagedCluster):
             self._reports.gone(thing)
         self.state.delete(thing)
@@ -250,6 +278,7 @@ class FleetLoop:
     # -- writes ------------------------------------------------------------------------------------------------
 
     def _write(self, now: Micros) -> None:
+        self._repair_statuses(now)
         changed = self._foreign - self._unwritten
         looked_at = self._unwritten | self._foreign
         self._foreign, self._unwritten = set(), set()

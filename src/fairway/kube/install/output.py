@@ -70,6 +70,12 @@ defaultForLabel: {default_for_label}
 policy: |
 {policy}"""
 
+_FLEET_VALUES = """\
+image: {image}
+replicas: {replicas}
+serviceMonitor: {service_monitor}
+"""
+
 _MARKS = InstallOptions(
     namespace="@namespace@",
     image="@image@",
@@ -78,6 +84,9 @@ _MARKS = InstallOptions(
     service_monitor=True,
     agent=True,
     default_for_label="@label-key@=@label-value@",
+)
+_FLEET_MARKS = InstallOptions(
+    part="fleet", name="fairway-fleet", namespace="@namespace@", image="@image@", service_monitor=True
 )
 _PLACES = {
     "'@namespace@'": "{{ .Release.Namespace }}",
@@ -101,35 +110,38 @@ _CONDITIONS = {
 
 
 def helm_chart(options: InstallOptions) -> Texts:
-    """A chart whose values are the options. Its release's namespace is the scheduler's: the chart makes none."""
+    """A chart whose values are the options. Its release's namespace is the program's: the chart makes none."""
+    what = "A fair, explainable batch scheduler for Kubernetes"
     chart = {
         "apiVersion": "v2",
-        "name": "fairway",
-        "description": "A fair, explainable batch scheduler for Kubernetes",
+        "name": options.name,
+        "description": what if options.part == "scheduler" else "Placement over a fleet of clusters, on its hub",
         "type": "application",
         "version": __version__,
         "appVersion": __version__,
         "kubeVersion": ">=1.34.0-0",
     }
     found = {"Chart.yaml": yaml.dump(chart, sort_keys=False), "values.yaml": _values(options)}
-    for name, things in _chart_files().items():
+    for name, things in _chart_files(_MARKS if options.part == "scheduler" else _FLEET_MARKS).items():
         text = _marked(documents(things))
         condition = _CONDITIONS.get(name)
         found[f"templates/{name}.yaml"] = f"{{{{- if {condition} }}}}\n{text}{{{{- end }}}}\n" if condition else text
     return found
 
 
-def _chart_files() -> dict[str, list[Manifest]]:
-    found = files(_MARKS)
+def _chart_files(marks: InstallOptions) -> dict[str, list[Manifest]]:
+    found = files(marks)
     found["workload"] = [thing for thing in found["workload"] if thing["kind"] != "Namespace"]
     found["service-monitor"] = [thing for thing in found["workload"] if thing["kind"] == "ServiceMonitor"]
     found["workload"] = [thing for thing in found["workload"] if thing["kind"] != "ServiceMonitor"]
+    if marks.part == "fleet":
+        return found
     for queue in found["queue"]:  # its kind is defined by this very chart: it can only be made afterwards
         queue["metadata"]["annotations"] = {
             "helm.sh/hook": "post-install,post-upgrade",
             "helm.sh/resource-policy": "keep",
         }
-    found["access-volcano"] = volcano_access(_MARKS)
+    found["access-volcano"] = volcano_access(marks)
     return found
 
 
@@ -143,6 +155,9 @@ def _values(options: InstallOptions) -> str:
     def yes(value: bool) -> str:
         return "true" if value else "false"
 
+    if options.part == "fleet":
+        monitor = yes(options.service_monitor)
+        return _FLEET_VALUES.format(image=options.image, replicas=options.replicas, service_monitor=monitor)
     return _VALUES.format(
         image=options.image,
         replicas=options.replicas,
