@@ -37,7 +37,10 @@ def build(*, force: bool = False) -> str:
     npm, environment = _npm()
     installed = FRONTEND / "node_modules" / ".package-lock.json"
     if not installed.is_file() or installed.stat().st_mtime < (FRONTEND / "package-lock.json").stat().st_mtime:
-        _run([*npm, "ci", "--no-audit", "--no-fund"], environment)
+        try:
+            _run([*npm, "ci", "--no-audit", "--no-fund"], environment)
+        except BuildError:  # some versions of npm do not find optional parts of other platforms in a lock file
+            _run([*npm, "install", "--no-save", "--no-audit", "--no-fund"], environment)
     _run([*npm, "run", "build"], environment)
     if not BUILT.is_file():
         raise BuildError(f"npm run build left no {BUILT}")

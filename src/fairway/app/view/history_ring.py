@@ -83,7 +83,8 @@ class HistoryRing:
         with self._lock:
             self._add_waits(started)
             if mirror.now < self._last:
-                self._database.execute("DELETE FROM samples WHERE at > ?", (mirror.now,))  # a clock was set back
+                for table in ("samples", "waits"):  # a clock was set back, or a sandbox begins again
+                    self._database.execute(f"DELETE FROM {table} WHERE at > ?", (mirror.now,))
             elif mirror.now < self._last + INTERVAL and self._last:
                 return
             self._last = mirror.now

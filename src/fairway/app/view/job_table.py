@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from operator import attrgetter
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -22,6 +24,7 @@ MOST_ROWS = 1_000
 MOST_GROUPS = 1_000
 MOST_LABEL_KEYS = 50
 LABEL = "label:"
+_LEAST_PRIORITY = 1 << 32
 NO_LABEL = ""
 
 Codes = NDArray[np.int32]
@@ -55,10 +58,11 @@ class _Coded:
     def __init__(self, values: Sequence[str]) -> None:
         self.names = sorted(set(values))
         places = {name: place for place, name in enumerate(self.names)}
-        self.codes: Codes = np.fromiter((places[value] for value in values), dtype=np.int32, count=len(values))
+        self.codes: Codes = np.array([places[value] for value in values], dtype=np.int32)
 
     def mask(self, wanted: Sequence[str]) -> Mask:
-        chosen = np.array([name in set(wanted) for name in self.names], dtype=np.bool_)
+        sought = set(wanted)
+        chosen = np.array([name in sought for name in self.names], dtype=np.bool_)
         return chosen[self.codes] if len(self.names) else np.zeros(0, dtype=np.bool_)
 
     def counts(self, mask: Mask) -> list[FacetCount]:
@@ -102,7 +106,7 @@ class JobTable:
                 key = name.removeprefix(LABEL)
                 values = [labels.get(key, NO_LABEL) for labels in self._labels]
             else:
-                values = [getattr(row, name) for row in self.rows]
+                values = list(map(attrgetter(name), self.rows))
             found = self._coded[name] = _Coded(values)
         return found
 
@@ -120,7 +124,7 @@ class JobTable:
             mask &= column.mask([value] if sign else [name for name in column.names if name != NO_LABEL])
         if query.search:
             part = query.search.lower()
-            mask &= np.fromiter((part in row.job for row in self.rows), dtype=np.bool_, count=len(self.rows))
+            mask &= np.array([part in name for name in self._names], dtype=np.bool_)
         return mask
 
     # -- groups ------------------------------------------------------------------------------------------------
@@ -143,6 +147,17 @@ class JobTable:
             for place in order[:MOST_GROUPS]
             if total[place]
         ]
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return [row.job for row in self.rows]
+
+    def prepare(self) -> None:
+        """Work out what nearly every question needs, before it is asked."""
+        for name in ("state", "queue", "namespace", "reason"):
+            self._column(name)
+        assert self._label_keys is not None
+        assert self._names is not None
 
     @cached_property
     def _pods(self) -> NDArray[np.int64]:
@@ -177,33 +192,26 @@ class JobTable:
         if name == "order":
             places = np.arange(len(self.rows))
             return places[::-1] if down else places
-        key = _KEYS[name]
-        values = [key(row) for row in self.rows]
-        have = [place for place, value in enumerate(values) if value is not None]
-        without = [place for place, value in enumerate(values) if value is None]
-        have.sort(key=lambda place: values[place], reverse=down)  # type: ignore[arg-type, return-value]
+        values: list[Any] = list(map(_KEYS[name], self.rows))
+        have = [place for place, value in enumerate(values) if value]
+        without = [place for place, value in enumerate(values) if not value] if len(have) < len(values) else []
+        have.sort(key=values.__getitem__, reverse=down)
         return np.array([*have, *without], dtype=np.intp)
 
 
-def _text(name: str) -> Callable[[JobSummary], str | None]:
-    return lambda row: getattr(row, name) or None
-
-
-def _number(name: str) -> Callable[[JobSummary], int | None]:
-    return lambda row: getattr(row, name) or None
-
-
 _KEYS: dict[str, Callable[[JobSummary], str | int | None]] = {
-    **{name: _text(name) for name in ("job", "namespace", "queue", "reason", "created", "started", "ended")},
-    "state": lambda row: STATES.index(row.state),
-    "pods": lambda row: row.pods,
-    "priority": lambda row: row.priority,
-    "position": _number("position"),
+    **{
+        name: attrgetter(name)
+        for name in ("job", "namespace", "queue", "reason", "created", "started", "ended", "pods", "position")
+    },
+    "state": lambda row: STATES.index(row.state) + 1,
+    "priority": lambda row: row.priority + _LEAST_PRIORITY,
     "estimatedStart": lambda row: row.planned_start or row.estimated_start,
     # The one that waits or runs longest has the earliest time.
     "waiting": lambda row: row.created if row.state in ("waiting", "starting") else None,
     "running": lambda row: row.started if row.state == "running" else None,
 }
+"""What is compared; a row where it is nothing, empty or zero comes last."""
 
 
 def _check(query: JobQuery) -> None:

@@ -81,11 +81,13 @@ def picture_of(mirror: Mirror, coming: int = 0, estimates: Mapping[str, str] = _
         coming=coming,
         warnings=list(plan.warnings),
     )
+    table = JobTable(mirror.revision, now, rows, labels)
+    table.prepare()
     return Picture(
         revision=mirror.revision,
         now=now,
         summary=summary,
-        jobs=JobTable(mirror.revision, now, rows, labels),
+        jobs=table,
         queues=queues_page(mirror, plan, rows),
         nodes=nodes,
         reservations=ReservationsPage(mirror.revision, now, reservations),

@@ -15,9 +15,10 @@ from threading import Condition, Event, RLock, Thread
 
 from fairway.api.kinds import ApiObject
 from fairway.api.policy import Policy
+from fairway.app.explain.look_ahead import estimated_starts
 from fairway.app.view.mirror import CycleReport, Mirror, report_of
 from fairway.app.view.picture import Picture, picture_of
-from fairway.clock import Clock, Micros
+from fairway.clock import Clock, Micros, format_rfc3339
 from fairway.drive.change import Change
 from fairway.drive.loop import Cycle
 from fairway.state import cluster
@@ -26,6 +27,11 @@ from fairway.state.reader import arrival_order
 
 RHYTHM = 0.25
 """Seconds between two pictures, at least."""
+ESTIMATE = 2.0
+"""Seconds between two looks ahead, at least."""
+MOST_ESTIMATED = 500
+MOST_COPIED = 5_000
+"""Of more jobs that wait, or more objects, estimated starts are left to the page of each job."""
 LOAD = 5
 """A picture that took one second is followed by this many without."""
 PATIENCE = 30.0
@@ -46,6 +52,7 @@ class ClusterWatch:
         self._spent = 0.0
         self._stopped = Event()
         self._thread = Thread(target=self._run, name="view", daemon=True)
+        self._estimates: dict[str, str] = {}
         self.coming: Callable[[], int] = lambda: 0
         """Jobs that are known to come later."""
         self.drawn: Callable[[Mirror, Picture], None] = lambda mirror, picture: None
@@ -54,6 +61,7 @@ class ClusterWatch:
 
     def start(self) -> None:
         self._thread.start()
+        Thread(target=self._estimate, name="estimates", daemon=True).start()
 
     def stop(self) -> None:
         self._stopped.set()
@@ -137,9 +145,30 @@ class ClusterWatch:
     def _draw(self) -> None:
         begin = time.perf_counter()
         self._mirror.now = max(self._mirror.now, self._clock())
-        picture = picture_of(self._mirror, self.coming())
+        picture = picture_of(self._mirror, self.coming(), self._estimates)
         self.drawn(self._mirror, picture)
         self._spent = time.perf_counter() - begin
         with self._news:
             self._picture = picture
             self._news.notify_all()
+
+    # -- estimated starts, on another thread -----------------------------------------------------------------------
+
+    def _estimate(self) -> None:
+        """Now and then, where that is quick: the forecast of all jobs that wait, put to a copy."""
+        seen = -1
+        while not self._stopped.wait(ESTIMATE):
+            picture = self._picture
+            if picture.revision == seen or picture.summary.jobs.waiting == 0:
+                continue
+            seen = picture.revision
+            if picture.summary.jobs.waiting > MOST_ESTIMATED or len(self._mirror.objects) > MOST_COPIED:
+                self._estimates = {}
+                continue
+            begin = time.perf_counter()
+            with self._lock:
+                situation = self._mirror.situation()
+            waiting = [row.job for row in picture.jobs.rows if row.state == "waiting"]
+            found = estimated_starts(situation, waiting)
+            self._estimates = {job: format_rfc3339(at) for job, at in found.items()}
+            self._stopped.wait(LOAD * (time.perf_counter() - begin))

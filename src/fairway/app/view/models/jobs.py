@@ -9,7 +9,7 @@ from fairway.app.view.models.common import PageStruct
 JobState = Literal["waiting", "starting", "running", "finished"]
 
 
-class JobSummary(PageStruct, frozen=True, omit_defaults=True):
+class JobSummary(PageStruct, frozen=True, omit_defaults=True, gc=False):
     """One row. A job that has its minimum and waits for more pods is running, with the reason why the rest waits."""
 
     job: str
