@@ -7,11 +7,11 @@ from pathlib import Path
 
 from fairway.api.policy import Policy
 from fairway.app.recordings import EVENTS, OPEN_EVENTS, is_part, read_recorded_policy
-from fairway.app.view.history_ring import HistoryRing
+from fairway.app.view.history_ring import INTERVAL, HistoryRing
 from fairway.app.view.mirror import CycleReport, Mirror, reserved_jobs
 from fairway.app.view.picture import picture_of
 from fairway.app.view.watch import ClusterWatch
-from fairway.clock import SECOND, Micros
+from fairway.clock import Micros
 from fairway.drive.recording import RecordedLines
 from fairway.errors import InputError
 from fairway.scheduler.decide import decide
@@ -20,8 +20,8 @@ from fairway.sim.traces.text import read_lines
 from fairway.web.shown import ShownCluster
 from fairway.web.worker import WhatIfWorker
 
-STEP = 60 * SECOND
-"""Of recorded time between two samples of the history, at least."""
+MANY = 100
+"""Samples of the history after which the time between two is doubled."""
 
 
 def recorded(folder: Path, until: int | None = None) -> ShownCluster:
@@ -80,6 +80,8 @@ class _Reader:
         self.last: int | None = None
         self.ended = False
         self._sampled: Micros = 0
+        self._samples = 0
+        self._step: Micros = INTERVAL
 
     def read(self, part: Path) -> None:
         path = _lines(part)
@@ -102,13 +104,20 @@ class _Reader:
             mirror.take(report)
             self.first = cycle.number if self.first is None else self.first
             self.last = cycle.number
-            if cycle.now >= self._sampled + STEP:
-                self._sampled = cycle.now
-                self.history.take(mirror, picture_of(mirror))
+            self._sample(mirror)
             if cycle.number == self._until:
                 self.ended = True
                 return
         mirror.apply(lines.rest, mirror.now)
+
+    def _sample(self, mirror: Mirror) -> None:
+        """Of a long recording less often: a picture costs more than a cycle."""
+        if self._samples and mirror.now < self._sampled + self._step:
+            return
+        self._sampled = mirror.now
+        self._samples += 1
+        self._step = INTERVAL << (self._samples // MANY)
+        self.history.take(mirror, picture_of(mirror))
 
     def _begin(self, policy: Policy, names: Iterable[str] | None) -> Mirror:
         """Each part begins with all objects, so each has a mirror of its own; what happened before is kept."""

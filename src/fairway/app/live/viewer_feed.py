@@ -40,7 +40,10 @@ FACTS_EVERY = 2.0
 CHUNK = 200
 """Events that are written before the thread gives way to the others."""
 
-_NAMES = {kind.struct: kind.name for kind in KINDS}
+_UPSERT, _DELETE = (
+    {kind.struct: f'{{"{verb}":"{kind.name}","object":'.encode() for kind in KINDS} for verb in ("upsert", "delete")
+)
+"""How the lines of events begin, by type: putting them together costs less than encoding them whole."""
 
 
 class ViewerFeed:
@@ -50,6 +53,7 @@ class ViewerFeed:
         self._pipe = pipe
         self._facts = facts
         self._clock = clock
+        self._encoder = msgspec.json.Encoder()
         self._queue: Queue[Any] = Queue(MOST_LINES)
         self.ended = False
         """The other process is gone, or does not read."""
@@ -107,11 +111,17 @@ class ViewerFeed:
             self._pipe.close()
 
     def _write_events(self, events: Sequence[Event], at: int) -> None:
+        parts: list[bytes] = []
+        encode = self._encoder.encode
         for number, event in enumerate(events, 1):
-            verb = "upsert" if isinstance(event, Upserted) else "delete"
-            self._line({verb: _NAMES[type(event.object)], "object": without_free_text(event.object)})
+            thing = event.object
+            heads = _UPSERT if isinstance(event, Upserted) else _DELETE
+            parts += (heads[type(thing)], encode(without_free_text(thing)), b"}\n")
             if number % CHUNK == 0:
+                self._pipe.write(b"".join(parts))
+                parts.clear()
                 time.sleep(0)
+        self._pipe.write(b"".join(parts))
         self._line({"at": at})
 
     def _line(self, line: dict[str, Any]) -> None:
