@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help page wheel sandbox test kube-test kube-chaos fuzz lint check bench bench-live experiments docs protocol lock clean
+.PHONY: help page wheel sandbox test web-test screenshots kube-test kube-chaos fuzz lint check bench bench-live experiments docs protocol lock clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -41,6 +41,13 @@ kube-chaos: $(READY)  ## random stories with 200 kill -9 and 2,000 injected faul
 	@if PYTHONPATH=tests $(BIN)/python -m kube.controlplane.build; then \
 	  FAIRWAY_KUBE=1 FAIRWAY_KILLS=200 $(BIN)/python -m pytest -q -s tests/kube/test_kube_chaos.py; \
 	else [ $$? = 3 ]; fi
+
+web-test: page  ## check the page, and run its tests in a browser (needs Node and Chromium)
+	cd frontend && npm run check && npm test
+	FAIRWAY_WEB=1 $(BIN)/python -m pytest -q tests/web
+
+screenshots: $(READY)  ## take the pictures of the page in docs/images (needs the built page and Chromium)
+	$(BIN)/python -m tools.screenshots
 
 fuzz: $(READY)  ## feed spoiled input to everything that reads some, for minutes
 	FAIRWAY_LONG=1 $(BIN)/python -m pytest -q -n auto tests/fuzz tests/property/test_no_endless_eviction.py

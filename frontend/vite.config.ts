@@ -12,5 +12,4 @@ export default defineConfig({
     target: "es2022",
     chunkSizeWarningLimit: 400,
   },
-  server: { proxy: { "/api": process.env["FAIRWAY_PAGE"] ?? "http://127.0.0.1:7333" } },
 });

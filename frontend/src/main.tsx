@@ -13,7 +13,12 @@ import "./style/views.css";
 
 type Session = Schemas["SessionInfo"];
 
-const link = new LiveLink("./api/v1/events");
+const link = new LiveLink("./api/v1/events", () =>
+  get("/api/v1/session").then(
+    () => 200,
+    (error: unknown) => (error instanceof ApiError ? error.status : 0),
+  ),
+);
 
 function Start() {
   const [session, setSession] = useState<Session | null>(null);

@@ -6,7 +6,8 @@ export type Summary = Schemas["ClusterSummary"];
 export type JobRow = Schemas["JobSummary"];
 export type Delta = Schemas["DeltaEvent"];
 export type ViewName = Delta["changed"][number];
-export type LinkState = "connecting" | "live" | "lost" | "recorded";
+/** `refused`: the server answers, and does not know this browser any more. */
+export type LinkState = "connecting" | "live" | "lost" | "refused" | "recorded";
 
 type Listener = (changed: ReadonlySet<ViewName> | "all", delta: Delta | null) => void;
 
@@ -25,7 +26,12 @@ export class LiveLink {
   private readonly views = new Set<Listener>();
   private readonly watchers = new Set<() => void>();
 
-  constructor(private readonly address: string) {}
+  private lastId = "";
+
+  constructor(
+    private readonly address: string,
+    private readonly probe: () => Promise<number>,
+  ) {}
 
   /** Views: told what changed. */
   onChange(listener: Listener): () => void {
@@ -65,11 +71,11 @@ export class LiveLink {
 
   private connect(): void {
     this.end();
-    const source = new EventSource(this.address);
+    const source = new EventSource(this.lastId ? `${this.address}?lastEventId=${encodeURIComponent(this.lastId)}` : this.address);
     this.source = source;
-    source.addEventListener("hello", (event) => this.greeted(read<Schemas["HelloEvent"]>(event)));
-    source.addEventListener("delta", (event) => this.changed(read<Delta>(event)));
-    source.addEventListener("reset", (event) => this.moved(read<Schemas["ResetEvent"]>(event)));
+    source.addEventListener("hello", (event) => this.greeted(this.read(event)));
+    source.addEventListener("delta", (event) => this.changed(this.read(event)));
+    source.addEventListener("reset", (event) => this.moved(this.read(event)));
     source.addEventListener("goodbye", () => this.lost());
     source.onerror = () => this.lost();
   }
@@ -78,7 +84,7 @@ export class LiveLink {
     const missed = hello.revision !== this.revision && !hello.resumed;
     this.wait = FIRST_RETRY;
     this.now = hello.now;
-    const wasLost = this.state === "lost";
+    const wasLost = this.state === "lost" || this.state === "refused";
     this.become("live");
     if (missed || wasLost) this.spread("all", null);
     if (!hello.resumed) this.revision = hello.revision;
@@ -102,13 +108,29 @@ export class LiveLink {
   /** A closed connection is opened again by us, with growing pauses: the browser gives up on some errors. */
   private lost(): void {
     this.end();
-    this.become("lost");
-    this.timer = window.setTimeout(() => this.connect(), this.wait);
+    if (this.state !== "refused") this.become("lost");
+    this.timer = window.setTimeout(() => void this.again(), this.wait);
     this.wait = Math.min(LONGEST_RETRY, this.wait * 2);
+  }
+
+  /** A stream does not say why it fails; an ordinary request does. */
+  private async again(): Promise<void> {
+    const status = await this.probe();
+    if (status === 200) this.connect();
+    else {
+      if (status === 401 || status === 403) this.become("refused");
+      this.lost();
+    }
   }
 
   private spread(changed: ReadonlySet<ViewName> | "all", delta: Delta | null): void {
     for (const view of [...this.views]) view(changed, delta);
+  }
+
+  private read<T>(event: Event): T {
+    const message = event as MessageEvent<string>;
+    if (message.lastEventId) this.lastId = message.lastEventId;
+    return JSON.parse(message.data) as T;
   }
 
   private become(state: LinkState): void {
@@ -119,8 +141,4 @@ export class LiveLink {
   private tell(): void {
     for (const watcher of [...this.watchers]) watcher();
   }
-}
-
-function read<T>(event: Event): T {
-  return JSON.parse((event as MessageEvent<string>).data) as T;
 }

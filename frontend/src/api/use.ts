@@ -81,11 +81,7 @@ export function useGet<P extends GetPath>(
   views: readonly ViewName[] = [],
 ): Loaded<Answer<P>> {
   const key = path === null ? null : JSON.stringify([path, asked]);
-  const [state, setState] = useState<{ key: string | null; data: Answer<P> | null; error: ApiError | null }>({
-    key: null,
-    data: null,
-    error: null,
-  });
+  const [state, setState] = useState<State<Answer<P>>>({ key: null, data: null, error: null });
   const [turn, setTurn] = useState(0);
   const reload = (): void => setTurn((count) => count + 1);
   useEffect(() => {
@@ -94,7 +90,7 @@ export function useGet<P extends GetPath>(
     get(path, { ...asked, signal: stop.signal }).then(
       (data) => setState({ key, data, error: null }),
       (error: unknown) => {
-        if (error instanceof ApiError) setState((old) => ({ key, data: old.key === key ? old.data : null, error }));
+        if (error instanceof ApiError) setState((old) => failed(old, key, error));
       },
     );
     return () => stop.abort();
@@ -107,6 +103,18 @@ export function useGet<P extends GetPath>(
     loading: path !== null && state.key !== key,
     reload,
   };
+}
+
+interface State<T> {
+  readonly key: string | null;
+  readonly data: T | null;
+  readonly error: ApiError | null;
+}
+
+/** A server that is away is said once, by the head of the page: what was loaded before stays. */
+function failed<T>(old: State<T>, key: string | null, error: ApiError): State<T> {
+  const data = old.key === key ? old.data : null;
+  return data !== null && error.status === 0 ? old : { key, data, error };
 }
 
 /** Whether two requests differ in their query alone: then the old answer may stay until the new one is there. */

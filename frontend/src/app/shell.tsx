@@ -4,12 +4,12 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { useGet, useLink, usePage } from "../api/use";
 import { count } from "../format/amounts";
-import { dateTime } from "../format/time";
+import { clock, dateTime } from "../format/time";
 import { Pace } from "./pace";
 import { href, useRoute } from "./route";
 import { VIEWS, viewOf } from "./views";
 
-const LINK_TEXT = { connecting: "Connecting", live: "Live", lost: "Reconnecting", recorded: "Recorded" } as const;
+const LINK_TEXT = { connecting: "Connecting", live: "Live", lost: "Reconnecting", refused: "Signed out", recorded: "Recorded" } as const;
 
 export function Shell() {
   const route = useRoute();
@@ -60,10 +60,11 @@ function Top() {
       </a>
       <span class="source">
         {session.title}
+        {typeof session.cycle === "number" ? <span class="more"> · cycle {count(session.cycle)}</span> : null}
       </span>
       {session.capabilities.pace ? <Pace /> : null}
       <span class="spring" />
-      <time dateTime={link.now} title="Time of what is shown, UTC">{dateTime(link.now)}</time>
+      <time dateTime={link.now} title="Time of what is shown, UTC"><span class="more">{link.now.slice(0, 10)} </span>{clock(link.now)}</time>
       <span class="link-state" data-state={link.state} role="status">{LINK_TEXT[link.state]}</span>
     </header>
   );
@@ -88,6 +89,15 @@ function Tally(props: { name: string }): ComponentChildren {
 
 function LostBanner() {
   const link = useLink();
+  if (link.state === "refused") {
+    return (
+      <div class="banner bad" role="alert">
+        <span>
+          <strong>This browser is signed out.</strong> Open the address that the terminal printed; what is shown is of {dateTime(link.now)}.
+        </span>
+      </div>
+    );
+  }
   if (link.state !== "lost") return null;
   return (
     <div class="banner" role="alert">

@@ -25,7 +25,7 @@ export function valueText(unit: Series["unit"], value: number | null | undefined
   return count(value);
 }
 
-export function Chart(props: { series: Series; height?: number }) {
+export function Chart(props: { series: Series; height?: number; none?: string }) {
   const { series } = props;
   const [frame, size] = useSize<HTMLDivElement>();
   const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
@@ -39,7 +39,8 @@ export function Chart(props: { series: Series; height?: number }) {
       return next;
     });
   if (series.times.length < 2 || lines.length === 0) {
-    return <p class="soft chart-empty">Not enough has been recorded yet.</p>;
+    const nothing = series.times.length >= 2 && props.none ? props.none : "Not enough has been recorded yet.";
+    return <p class="soft chart-empty">{nothing}</p>;
   }
   return (
     <figure class="chart">

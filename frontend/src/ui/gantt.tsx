@@ -65,15 +65,17 @@ function Bar(props: { span: Span; x: number; end: number; y: number; node: strin
   const { span } = props;
   const width = Math.max(2, props.end - props.x);
   const [namespace = "", name = ""] = span.job.split("/", 2);
-  const open = span.end === null;
+  const text = spanText(span, props.node, props.now);
   return (
-    <a href={href(["jobs", namespace, name])} aria-label={spanText(span, props.node, props.now)} tabIndex={span.kind === "running" ? -1 : 0}>
-      <title aria-hidden="true">{spanText(span, props.node, props.now)}</title>
-      <rect class={`span ${span.kind}`} x={props.x} y={props.y} width={width} height={LANE - 3} rx={2} />
-      {span.kind !== "running" ? <rect class={`over ${span.kind}`} x={props.x} y={props.y} width={width} height={LANE - 3} rx={2} /> : null}
+    <>
+      <a href={href(["jobs", namespace, name])} aria-label={text} tabIndex={span.kind === "running" ? -1 : 0}>
+        <title aria-hidden="true">{text}</title>
+        <rect class={`span ${span.kind}`} x={props.x} y={props.y} width={width} height={LANE - 3} rx={2} />
+        {span.kind === "running" ? null : <rect class={`over ${span.kind}`} x={props.x} y={props.y} width={width} height={LANE - 3} rx={2} />}
+      </a>
       {width > 44 ? <text aria-hidden="true" class={`name ${span.kind}`} x={props.x + 4} y={props.y + 10}>{clipped(name, (width - 8) / 6.2)}</text> : null}
-      {open ? <text aria-hidden="true" class="open" x={props.end - 10} y={props.y + 10}>›</text> : null}
-    </a>
+      {span.end === null ? <text aria-hidden="true" class="open" x={props.end - 10} y={props.y + 10}>›</text> : null}
+    </>
   );
 }
 

@@ -31,9 +31,11 @@ export function HistoryView() {
       {data && data.kept.samples > 0 ? (
         <>
           <div class="columns">
-            {[data.utilisation, data.jobs, data.queues, data.namespaces, data.evictions].map((series) => (
-              <Panel key={series.title} title={series.title}><Chart series={series} /></Panel>
-            ))}
+            <Panel title="Utilisation" note="Allocated part of the cluster"><Chart series={data.utilisation} /></Panel>
+            <Panel title="Jobs"><Chart series={data.jobs} /></Panel>
+            <Panel title="Queues" note="Dominant share"><Chart series={data.queues} /></Panel>
+            <Panel title="Namespaces" note="Dominant share, over all queues"><Chart series={data.namespaces} /></Panel>
+            <Panel title="Evictions" note="Pods, by rule"><Chart series={data.evictions} none="No pod was evicted." /></Panel>
             <Panel title="Waits" note="Of jobs that started">
               <Waits head="Size" rows={data.waitsBySize} />
               <Waits head="Namespace" rows={data.waitsByNamespace} />

@@ -18,7 +18,7 @@ export function StartsNow(props: { answer: Answer }) {
         <ol class="changes">
           {found.changes.map((change) => (
             <li key={change.text}>
-              {change.text}
+              {readable(change.text)}
               {change.effect === "evicts" ? <span class="soft"> (it starts when the pods evicted for it are gone)</span> : null}
             </li>
           ))}

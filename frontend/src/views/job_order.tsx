@@ -3,6 +3,7 @@
 import type { Schemas } from "../api/client";
 import { useGet } from "../api/use";
 import { count } from "../format/amounts";
+import { readable } from "../format/time";
 import { Loading, Panel, Problem } from "../ui/basics";
 import { JobLink } from "./jobs";
 
@@ -40,7 +41,7 @@ function OrderTable(props: { order: Schemas["JobOrder"] }) {
               <td class="soft">{key.level}</td>
               <th scope="row">{key.key} <span class="soft small">{key.plugin}</span></th>
               <Compared text={key.before} decides={key.decides?.includes("before") ?? false} sign="▲" says="decides: goes first" />
-              <td><b>{key.own}</b></td>
+              <td><b>{readable(key.own)}</b></td>
               <Compared text={key.after} decides={key.decides?.includes("after") ?? false} sign="▼" says="decides: comes later" />
             </tr>
           ))}
@@ -53,7 +54,7 @@ function OrderTable(props: { order: Schemas["JobOrder"] }) {
 function Compared(props: { text: string | null | undefined; decides: boolean; sign: string; says: string }) {
   return (
     <td class={props.decides ? "decides" : undefined}>
-      {props.text ?? ""}
+      {readable(props.text ?? "")}
       {props.decides ? <span class="small"> <span aria-hidden="true">{props.sign}</span> {props.says}</span> : null}
     </td>
   );

@@ -22,7 +22,7 @@ export function JobPods(props: { detail: Detail }) {
           <tbody>
             {detail.causes.map((cause) => (
               <tr key={cause.cause}>
-                <th scope="row" class="cause">{cause.cause}</th>
+                <th scope="row" class="cause">{causeText(cause.cause)}</th>
                 <td class="wide"><Meter part={cause.nodes / nodes} label={cause.cause} text={count(cause.nodes)} /></td>
                 <td class="small soft"><Names names={cause.examples ?? []} most={2} link={nodeLink} /></td>
               </tr>
@@ -34,6 +34,11 @@ export function JobPods(props: { detail: Detail }) {
       <PodList detail={detail} />
     </div>
   );
+}
+
+/** kube-scheduler's words for this cause are hard to read. */
+function causeText(cause: string): string {
+  return cause === "node(s) resource was(were) reserved" ? "node is reserved" : cause;
 }
 
 function nodeLink(name: string): string {

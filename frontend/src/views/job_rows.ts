@@ -48,7 +48,8 @@ export function useJobRows(query: Readonly<Record<string, QueryValue>>): JobRows
       },
       (problem: unknown) => {
         asked.current.delete(number);
-        if (problem instanceof ApiError && latest.current === key) setError(problem);
+        const known = problem instanceof ApiError && problem.status === 0 && pages.current.size > 0;
+        if (problem instanceof ApiError && latest.current === key && !known) setError(problem);
       },
     );
   };

@@ -49,7 +49,7 @@ function Body(props: { node: Detail }) {
             <div key={name}>
               <span>{shortName(name)}</span>
               <Meter part={all ? used / all : 0} label={name} text={percent(all ? used / all : 0)} />
-              <span class="small soft nowrap">
+              <span class="small soft">
                 {shown(name, used)}{kept > 0 ? ` + ${shown(name, kept)} reserved` : ""} of {shown(name, all)}
               </span>
             </div>

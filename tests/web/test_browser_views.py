@@ -1,0 +1,173 @@
+"""Each view in a browser, on a sandbox that stands still while a job starves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.browsing import ServedPage, Viewed, browser, starving_demo, why_not
+
+pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
+
+VIEWS = (
+    "jobs", "jobs?group=queue&state=waiting", "jobs/language/pretrain", "queues?queue=research", "nodes?node=gpu-0",
+    "devices", "evictions", "evictions?feed=all", "history", "scheduler", "what-if", "no-such-view",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage]:
+    served = starving_demo(Path(tmp_path_factory.mktemp("demo")))
+    yield served
+    served.stop()
+
+
+@pytest.fixture(scope="module")
+def wide(demo: ServedPage) -> Iterator[Viewed]:
+    with browser() as started:
+        yield Viewed(started, demo.address)
+
+
+def shown(viewed: Viewed) -> str:
+    return viewed.page.locator("main").inner_text()
+
+
+@pytest.mark.parametrize(("width", "theme"), [(1280, "light"), (400, "dark")])
+def test_every_view_is_accessible_and_without_errors(demo: ServedPage, width: int, theme: str) -> None:
+    with browser() as started:
+        viewed = Viewed(started, demo.address, width=width, theme=theme)
+        for view in VIEWS:
+            viewed.go(view)
+            assert viewed.findings() == [], view
+            assert viewed.overflow() <= 0, view
+        assert viewed.errors == []
+
+
+def test_the_token_leaves_the_address(wide: Viewed) -> None:
+    assert "token" not in wide.page.url
+
+
+def test_jobs_are_listed_with_state_and_reason(demo: ServedPage, wide: Viewed) -> None:
+    wide.go("jobs")
+    rows = demo.ask("jobs?limit=3")["rows"]
+    first = wide.page.locator("[role=grid] .grid-row").first
+    assert rows[0]["job"].partition("/")[2] in first.inner_text()
+    assert rows[0]["reason"] in first.inner_text()
+
+
+def test_filters_are_in_the_address_and_back_again(demo: ServedPage, wide: Viewed) -> None:
+    wide.go("jobs")
+    wide.page.locator(".facet summary", has_text="State").click()
+    wide.page.get_by_label("running").check()
+    wide.page.wait_for_url("**state=running*")
+    wide.settled()
+    total = demo.ask("jobs?state=running")["total"]
+    grid = wide.page.locator(f"[role=grid][aria-rowcount='{total + 1}']")
+    grid.wait_for()
+    assert "waiting" not in grid.inner_text()
+    address = wide.page.url
+    wide.go("queues")
+    wide.page.goto(address)
+    grid.wait_for()
+    wide.page.get_by_role("button", name="Clear all").click()
+    wide.page.wait_for_url(lambda url: "state" not in url)
+
+
+def test_rows_move_by_keyboard_and_enter_opens(wide: Viewed) -> None:
+    wide.go("jobs")
+    grid = wide.page.locator("[role=grid]")
+    grid.focus()
+    grid.press("ArrowDown")
+    row = wide.page.locator(".grid-row.active")
+    assert row.get_attribute("aria-rowindex") == "3"
+    name = row.locator("a").get_attribute("title")
+    grid.press("Enter")
+    wide.page.wait_for_url(f"**#/jobs/{name}")
+
+
+def test_a_job_says_why_what_would_start_it_and_when(demo: ServedPage, wide: Viewed) -> None:
+    wide.go("jobs/language/pretrain")
+    found = demo.ask("explanations/language/pretrain")
+    text = shown(wide)
+    change = found["explanation"]["counterfactual"]["changes"][0]["text"]
+    assert change.partition(" (")[0] in text  # what stands in brackets has a time, which is shortened
+    assert found["interval"]["start"][:19].replace("T", " ") in text
+    for cause in demo.ask("jobs/language/pretrain")["causes"][:1]:
+        assert cause["cause"] in text
+    assert "starving" in text
+    assert "Order, key by key" in text
+
+
+def test_the_objects_of_a_job_are_shown_as_yaml(wide: Viewed) -> None:
+    wide.go("jobs/language/pretrain")
+    wide.page.locator("summary", has_text="YAML").click()
+    wide.page.locator("pre", has_text="kind: PodGroup").wait_for()
+
+
+def test_bars_say_their_amounts_in_words(wide: Viewed) -> None:
+    wide.go("queues")
+    wide.page.locator("[role=img][aria-label*='nvidia.com/gpu:'][aria-label*='reserved']").first.wait_for()
+
+
+def test_a_node_opens_by_keyboard_from_the_heat_map(wide: Viewed) -> None:
+    wide.go("nodes")
+    heat = wide.page.get_by_role("application")
+    assert "6 nodes by gpu in use" in (heat.get_attribute("aria-label") or "")
+    heat.focus()
+    heat.press("End")
+    heat.press("Enter")
+    wide.page.get_by_role("heading", name="Node gpu-3").wait_for()
+    assert "node=gpu-3" in wide.page.url
+
+
+def test_how_many_gangs_fit_is_asked_by_the_form(demo: ServedPage, wide: Viewed) -> None:
+    wide.go("nodes")
+    wide.page.get_by_label("Gangs of").fill("3")
+    wide.page.get_by_label("Gangs of").press("Enter")
+    gangs = demo.ask("nodes/fit?pods=3&request=nvidia.com/gpu=1")["gangs"]
+    wide.page.locator(".tiles", has_text="of 3 pods").get_by_text(str(gangs), exact=False).first.wait_for()
+
+
+def test_what_is_reserved_is_on_the_timeline_and_in_the_list(wide: Viewed) -> None:
+    wide.go("evictions")
+    wide.page.locator("svg a[aria-label*='language/pretrain'][aria-label*='reserved']").first.wait_for(state="attached")
+    assert "language/pretrain" in shown(wide)
+
+
+def test_a_chart_is_a_table_on_demand(wide: Viewed) -> None:
+    wide.go("history")
+    panel = wide.page.locator("section", has_text="Utilisation").first
+    panel.get_by_role("button", name="Show as table").click()
+    panel.locator("th", has_text="cpu").wait_for()
+
+
+def test_the_policy_in_force_is_shown(wide: Viewed) -> None:
+    wide.go("scheduler")
+    assert "Policy in force" in shown(wide)
+    wide.page.locator("summary", has_text="Whole policy").click()
+    wide.page.locator("pre", has_text="actions").wait_for()
+
+
+def test_what_if_shows_the_difference_and_changes_nothing(demo: ServedPage, wide: Viewed) -> None:
+    before = demo.ask("jobs")["total"]
+    wide.go("what-if")
+    wide.page.get_by_label("Change", exact=True).select_option("addNodes")
+    wide.page.get_by_label("How many").fill("2")
+    wide.page.get_by_label("Like node").fill("gpu-0")
+    wide.page.get_by_role("button", name="Add", exact=True).click()
+    wide.page.get_by_role("button", name="Show the difference").click()
+    wide.page.get_by_role("heading", name="The difference").wait_for()
+    assert "language/pretrain" in shown(wide)
+    assert demo.ask("jobs")["total"] == before
+
+
+def test_what_if_says_what_is_wrong_in_a_manifest(wide: Viewed) -> None:
+    wide.go("what-if")
+    wide.page.get_by_label("Change", exact=True).select_option("submitManifest")
+    wide.page.get_by_label("Objects").fill("kind: Nothing")
+    wide.page.get_by_role("button", name="Add", exact=True).click()
+    wide.page.get_by_role("button", name="Show the difference").click()
+    wide.page.locator(".banner.bad").wait_for()
+    assert wide.errors.pop().startswith("Failed to load resource")  # the browser says that the answer was no success
