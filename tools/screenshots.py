@@ -60,7 +60,7 @@ def main(folder: Path) -> None:
 
 def _ask(viewed: Viewed) -> None:
     page = viewed.page
-    page.get_by_label("Change", exact=True).select_option("addNodes")
+    page.locator(".change-form select").select_option("addNodes")
     page.get_by_label("How many").fill("2")
     page.get_by_label("Like node").fill("gpu-0")
     page.get_by_role("button", name="Add", exact=True).click()

@@ -153,7 +153,7 @@ def test_the_policy_in_force_is_shown(wide: Viewed) -> None:
 def test_what_if_shows_the_difference_and_changes_nothing(demo: ServedPage, wide: Viewed) -> None:
     before = demo.ask("jobs")["total"]
     wide.go("what-if")
-    wide.page.get_by_label("Change", exact=True).select_option("addNodes")
+    wide.page.locator(".change-form select").select_option("addNodes")
     wide.page.get_by_label("How many").fill("2")
     wide.page.get_by_label("Like node").fill("gpu-0")
     wide.page.get_by_role("button", name="Add", exact=True).click()
@@ -165,7 +165,7 @@ def test_what_if_shows_the_difference_and_changes_nothing(demo: ServedPage, wide
 
 def test_what_if_says_what_is_wrong_in_a_manifest(wide: Viewed) -> None:
     wide.go("what-if")
-    wide.page.get_by_label("Change", exact=True).select_option("submitManifest")
+    wide.page.locator(".change-form select").select_option("submitManifest")
     wide.page.get_by_label("Objects").fill("kind: Nothing")
     wide.page.get_by_role("button", name="Add", exact=True).click()
     wide.page.get_by_role("button", name="Show the difference").click()

@@ -163,7 +163,7 @@ export function Names(props: { names: readonly string[]; most?: number; link?: (
   const most = props.most ?? 3;
   const rest = props.names.length - most;
   return (
-    <span>
+    <span class="names">
       {props.names.slice(0, most).map((name, index) => (
         <span key={name}>
           {index ? ", " : ""}

@@ -28,7 +28,7 @@ export function FleetView() {
   );
 }
 
-function Clusters(props: { rows: readonly Schemas["FleetCluster"][] }) {
+function Clusters(props: { rows: readonly Schemas["FleetPage"]["clusters"][number][] }) {
   return (
     <Panel title="Clusters">
       <div class="scroll-x" tabIndex={0} role="region" aria-label="Table of clusters">
@@ -62,7 +62,7 @@ function Clusters(props: { rows: readonly Schemas["FleetCluster"][] }) {
   );
 }
 
-function Placement(props: { placement: Schemas["FleetPlacement"] }) {
+function Placement(props: { placement: Schemas["FleetPage"]["placements"][number] }) {
   const { placement } = props;
   const most = Math.max(1, ...placement.decisions.map((one) => Math.abs(one.score)));
   return (
