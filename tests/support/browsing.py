@@ -85,9 +85,11 @@ class ServedPage:
         found = eventually(lambda: address.search(log.read_text()) or self._ended(log), "an address", self._patience)
         self.address = found[0]
 
-    def _ended(self, log: Path) -> None:
+    def _ended(self, log: Path) -> bool:
+        """False as long as it runs; that it has ended is an error, with what it said."""
         assert self._process is not None
         assert self._process.poll() is None, log.read_text()
+        return False
 
     def stop(self, how: int = signal.SIGTERM) -> None:
         if self._process is not None:
