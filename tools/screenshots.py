@@ -31,8 +31,6 @@ PICTURES = (
     Picture("queues", "queues", height=760),
     Picture("nodes", "nodes?node=gpu-0", height=940),
     Picture("timeline", "evictions", height=1080, theme="dark"),
-    Picture("history", "history", height=940),
-    Picture("scheduler", "scheduler", height=860, theme="dark"),
     Picture("what-if", "what-if", height=1000),
 )
 

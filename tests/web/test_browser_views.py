@@ -166,7 +166,7 @@ def test_what_if_shows_the_difference_and_changes_nothing(demo: ServedPage, wide
 def test_what_if_says_what_is_wrong_in_a_manifest(wide: Viewed) -> None:
     wide.go("what-if")
     wide.page.locator(".change-form select").select_option("submitManifest")
-    wide.page.get_by_label("Objects").fill("kind: Nothing")
+    wide.page.get_by_label("Objects").fill("kind: [")
     wide.page.get_by_role("button", name="Add", exact=True).click()
     wide.page.get_by_role("button", name="Show the difference").click()
     wide.page.locator(".banner.bad").wait_for()
