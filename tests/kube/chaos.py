@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -33,6 +34,8 @@ GANG_TIME = 5
 SLACK = 30
 """Seconds beyond that time in which a scheduler runs: one that was killed has to read the cluster first."""
 PATIENCE_AT_THE_END = 180
+IDLE_LIFE = 8
+"""Seconds after which one that writes nothing may be killed."""
 LEASE = {"duration": 4, "renewDeadline": 2, "retry": 1}
 
 
@@ -58,6 +61,9 @@ class ChaosStory:
         """0: not known yet."""
         self._asked = [0] * replicas
         """Requests before it was started."""
+        self._written = [0] * replicas
+        """Writes before it was started."""
+        self._dies_early = [False] * replicas
         self._has_faults = True
         self._policy = folder / "policy.yaml"
         self._policy.write_text(POLICY)
@@ -117,8 +123,8 @@ class ChaosStory:
 
     # -- the story -------------------------------------------------------------------------------------------
 
-    def play(self, kills: int) -> None:
-        """Until so many kills; then without faults until everything has run."""
+    def play(self, kills: int, faults: int = 0) -> None:
+        """Until so many kills and faults; then without any until everything has run."""
         self.set_up()
         for proxy in self.proxies:
             proxy.__enter__()
@@ -129,7 +135,7 @@ class ChaosStory:
                 self.history = history
                 self.workload.start(history)
                 try:
-                    self._trouble(kills)
+                    self._trouble(kills, faults)
                     self._calm()
                 finally:
                     self.workload.stop()
@@ -160,12 +166,12 @@ class ChaosStory:
             proxy.kill = run.kill
             self.runs.append(run)
 
-    def _trouble(self, kills: int) -> None:
+    def _trouble(self, kills: int, faults: int) -> None:
         submit_at = 0.0
-        while sum(run.kills for run in self.runs) < kills:
+        while self.kills < kills or self.faults < faults:
             now = time.monotonic()
             for number in range(len(self.runs)):
-                self._kill_and_restart(number, now)
+                self._kill_and_restart(number, now, may_kill=self.kills < kills)
             if now > submit_at and len(self.workload.unfinished) < 12:
                 submit_at = now + self.random.random() * 0.4
                 self.workload.submit(self._job())
@@ -175,12 +181,12 @@ class ChaosStory:
             assert self.workload.failure is None, self.workload.failure
             time.sleep(0.02)
 
-    def _kill_and_restart(self, number: int, now: float) -> None:
+    def _kill_and_restart(self, number: int, now: float, *, may_kill: bool) -> None:
         run = self.runs[number]
         if run.is_alive:
-            if not self._kill_at[number] and len(self.proxies[number].asked) > self._asked[number]:
-                self._kill_at[number] = now + self._life()
-            if 0 < self._kill_at[number] < now:
+            if not self._kill_at[number] and self._has_begun(number, now):
+                self._kill_at[number] = now + self._life(number)
+            if may_kill and 0 < self._kill_at[number] < now:
                 run.kill()
             return
         if run.starts and not self._restart_at[number]:
@@ -192,11 +198,20 @@ class ChaosStory:
             self._restart_at[number] = 0.0
             self._kill_at[number] = 0.0
             self._asked[number] = len(self.proxies[number].asked)
+            self._written[number] = len(self.proxies[number].passed)
+            self._dies_early[number] = self.random.random() < 0.2
             run.start()
 
-    def _life(self) -> float:
-        """Seconds from the first request on: some end while they read the cluster, most while they write."""
-        return self.random.random() if self.random.random() < 0.2 else 1 + self.random.expovariate(1 / 2)
+    def _has_begun(self, number: int, now: float) -> bool:
+        """Some die while they read the cluster, most while they write; one that has nothing to write dies too."""
+        if self._dies_early[number]:
+            return len(self.proxies[number].asked) > self._asked[number]
+        has_written = len(self.proxies[number].passed) > self._written[number]
+        return has_written or now > self.runs[number].begun + IDLE_LIFE
+
+    def _life(self, number: int) -> float:
+        """Seconds from there on."""
+        return self.random.random() if self._dies_early[number] else self.random.expovariate(1 / 2)
 
     def _calm(self) -> None:
         """No faults and no kills any more, and all nodes back."""
@@ -290,13 +305,20 @@ class ChaosStory:
         assert verdicts.lost_writes(history, self.proxies) == []
         assert verdicts.double_evictions(self.proxies) == []
         assert verdicts.excess_victims(history, self.workload.jobs) == []
-        lives = [life for run in self.runs for life in run.lives]
+        lives = [life for number in range(len(self.runs)) for life in self._working_lives(number)]
         assert verdicts.late_gangs(history, self.workload.jobs, lives, GANG_TIME + SLACK) == []
         for run in self.runs:
             assert run.problems() == []
         if len(self.proxies) > 1:
             margin = LEASE["duration"] - LEASE["renewDeadline"]
             assert verdicts.writes_without_lease(history, self.proxies, margin) == []
+
+    def _working_lives(self, number: int) -> Iterator[tuple[float, float]]:
+        """From the first write of each on: before that it reads the cluster, for long on a busy machine."""
+        sent = [one.sent for one in self.proxies[number].passed if "/leases" not in one.asked.path]
+        for begin, end in self.runs[number].lives:
+            first = min((at for at in sent if begin <= at <= end), default=end)
+            yield first, end
 
     @property
     def faults(self) -> int:

@@ -34,7 +34,7 @@ class RunProcess:
         self.lives: list[tuple[float, float]] = []
         """From when to when it ran, on the monotonic clock; without the one that runs."""
         self.starts = 0
-        self._begun = 0.0
+        self.begun = 0.0
 
     def start(self) -> None:
         arguments = ["run", "--config", str(self._config)]
@@ -44,7 +44,7 @@ class RunProcess:
             command = [sys.executable, "-m", "fairway.cli.main", *arguments]
             with self._log.open("ab") as log:
                 self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        self._begun = time.monotonic()
+        self.begun = time.monotonic()
         self.starts += 1
 
     @property
@@ -63,7 +63,7 @@ class RunProcess:
                 self.kills += 1
                 os.kill(process.pid, signal.SIGKILL)
                 process.wait(30)
-                self.lives.append((self._begun, time.monotonic()))
+                self.lives.append((self.begun, time.monotonic()))
 
     def stop(self) -> int:
         """A clean end; its exit status."""
@@ -72,7 +72,7 @@ class RunProcess:
             self._process.send_signal(signal.SIGTERM)
         try:
             code = self._process.wait(60)
-            self.lives.append((self._begun, time.monotonic()))
+            self.lives.append((self.begun, time.monotonic()))
             return code
         except subprocess.TimeoutExpired:
             self.kill()

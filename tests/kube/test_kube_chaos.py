@@ -41,7 +41,7 @@ def test_the_long_run(installed: ControlPlane, tmp_path: Path) -> None:
             folder = tmp_path / f"story-{number}"
             folder.mkdir()
             story = ChaosStory(installed, folder, SEED + number, replicas=1 + number % 2, server=server)
-            story.play(kills=KILLS_OF_ONE)
+            story.play(kills=KILLS_OF_ONE, faults=10 * KILLS_OF_ONE)
             number += 1
             kills += story.kills
             jobs += len(story.workload.jobs)
