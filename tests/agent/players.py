@@ -33,7 +33,7 @@ from fairway.agent.sockets import dial
 from fairway.app.live.logs import RunLog
 from fairway.kube.connection import Connection
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 
 def eventually(holds: Callable[[], Any], what: str = "") -> Any:

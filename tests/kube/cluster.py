@@ -11,7 +11,7 @@ from typing import Any
 
 from kube.controlplane.plane import ControlPlane
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 """Seconds after which what was waited for will not come, on a machine that does much else."""
 _NUMBERS = itertools.count()
 

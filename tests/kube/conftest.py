@@ -21,6 +21,7 @@ from kube.hub import Hub
 from kube.servers import apply
 
 pytest.register_assert_rewrite("kube.chaos")
+_CLASSES = "/apis/fairway.dev/v1alpha1/resourceclasses"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -52,6 +53,8 @@ def a_cluster(plane: ControlPlane, request: pytest.FixtureRequest) -> Iterator[C
     """A namespace on the control plane, for one test."""
     name = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-").removeprefix("test-")
     cluster = Cluster(plane, name)
+    for left in (cluster.get(_CLASSES) or {"items": []})["items"]:  # by tests before: classes are cluster-wide
+        cluster.delete(f"{_CLASSES}/{left['metadata']['name']}")
     grant_in(plane, cluster.namespace)
     yield cluster
     cluster.clean()

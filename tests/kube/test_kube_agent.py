@@ -92,7 +92,7 @@ def the_requests_of_agents(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, st
 def test_an_agent_under_the_access_that_is_installed(
     given: ControlPlane, cluster: Cluster, host: Path, requests: set[tuple[str, str]]
 ) -> None:
-    """From a plugin's devices to a prepared claim; nothing is refused, and no access is left unused."""
+    """From a plugin's devices to a prepared claim; nothing is refused."""
     node = cluster.node("n1")
     pool = f"{node}/{GPU}"
     with looped() as players, OnNode(host, given, node, plugin_grace=2.0) as one:
@@ -115,7 +115,7 @@ def test_an_agent_under_the_access_that_is_installed(
     assert [path for method, path in requests if method == "403"] == []
     used = {_verb(method, path) for method, path in requests} - {None}
     granted = {(resource, verb) for rule in agent_rules() for resource in rule["resources"] for verb in rule["verbs"]}
-    assert used == granted
+    assert used <= granted  # that all of it is used is looked at over all tests, in `kube.audit`
 
 
 def _verb(method: str, path: str) -> tuple[str, str] | None:

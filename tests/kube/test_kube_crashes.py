@@ -105,6 +105,23 @@ def test_K14_a_reservation_stands_across_a_crash(cluster: Cluster, killed: Kille
     eventually(lambda: _only(cluster, path) is None or _only(cluster, path)["spec"]["jobRef"]["name"] == "small")
 
 
+def test_a_reservation_whose_answer_was_lost_is_read_and_there_is_no_second(
+    cluster: Cluster, killed: KilledOnce
+) -> None:
+    path = f"/apis/fairway.dev/v1alpha1/namespaces/{cluster.namespace}/reservations"
+    cluster.node("n", cpu=2)
+    killed.at("/reservations", "lost")
+    killed.run.start()
+    cluster.pod("runs", cpu="1")
+    eventually(lambda: cluster.places() == {"runs": "n"})
+    cluster.pod("wide", cpu="2")
+    name = eventually(lambda: _only(cluster, path))["metadata"]["name"]
+    eventually(lambda: ("GET", f"{path}/{name}") in {(one.method, one.path) for _, one in killed.proxy.asked})
+    cluster.delete(f"{cluster.pods}/runs")
+    eventually(lambda: cluster.places() == {"wide": "n"})
+    eventually(lambda: _only(cluster, path) is None, "the reservation is released")
+
+
 def _only(cluster: Cluster, path: str) -> Any:
     found = cluster.get(path)["items"]
     return found[0] if found else None

@@ -62,3 +62,14 @@ def test_decisions_come_through_faults(hub: Hub, tmp_path: Path, seed: int) -> N
                 held[entry.name] = found
     finally:
         client.close()
+
+
+def test_a_hub_without_lists_by_streaming_is_read_by_pages(hub: Hub, tmp_path: Path) -> None:
+    hub.managed("a")
+    hub.placement("p")
+    with FaultProxy(hub.plane, user="fleet") as proxy:
+        proxy.choose = lambda asked: "no-streaming" if asked.is_list else ""
+        with LiveFleet(hub, kubeconfig=str(proxy.kubeconfig(tmp_path))):
+            eventually(lambda: hub.chosen("p") == ["a"])
+            hub.managed("b")
+            eventually(lambda: hub.chosen("p") == ["a", "b"])
