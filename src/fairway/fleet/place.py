@@ -37,8 +37,7 @@ def place(fleet: FleetState, now: Micros) -> FleetPlan:
     decided = frozenset(keys)
     instants = [outcome.recheck_at for outcome in outcomes if outcome.recheck_at is not None]
     instants += [instant for key, instant in fleet.rechecks() if key not in decided]
-    warnings = [text for facts in run.view.facts if facts is not None for text in facts.warnings]
-    warnings = [*sorted(warnings), *fleet.aside.warnings()]
+    warnings = [*sorted(fleet.table.warnings()), *fleet.aside.warnings()]
     return FleetPlan(now, outcomes, min(instants, default=None), tuple(warnings))
 
 
@@ -117,7 +116,7 @@ class _Run:
         if not footing.holds(rules, static, self.uses, changed):
             return None
         chosen = record.chosen
-        basis = RankingBasis(rules, pool, static, self.uses.lend(), chosen, footing.max_uses, _gain(rules))
+        basis = RankingBasis(rules, pool, static, self.uses.lend(), chosen, footing.max_uses, rules.gain)
         made = Outcome(rules, self.now, self.view, basis, chosen, chosen, record.slices, None, None, {})
         made.footing, made.stands = footing, True
         return made
@@ -168,7 +167,7 @@ class _Run:
     def _rank(self, record: Record, rules: Rules, pool: ClusterPool, found: ClusterCapacity | None) -> Ranking:
         static = self.fleet.scorer.static(rules, pool, self.now)
         most = self.uses.max_without(record.chosen.tolist()) if rules.balance else 0
-        gain, cooldown_until = _gain(rules), None
+        gain, cooldown_until = rules.gain, None
         if rules.cooldown and record.moved_at is not None and self.now < record.moved_at + rules.cooldown:
             gain, cooldown_until = NEVER, record.moved_at + rules.cooldown
         before = record.chosen
@@ -249,7 +248,7 @@ class _Run:
         """Whether the cooldown is what keeps the decision as it is."""
         pool, rank = ranking.pool, self.view.rank
         own = pool.positions_of(record.chosen)
-        keys = preference(ranking.totals, pool.ranks(rank), rank.size, own, _gain(rules))
+        keys = preference(ranking.totals, pool.ranks(rank), rank.size, own, rules.gain)
         return _differ(self._choose(rules, ranking, keys), chosen)
 
     def _divide(self, rules: Rules, count: int, slots: list[int]) -> list[int]:
@@ -274,11 +273,6 @@ class _Run:
         if shares is None or count is None or strategy.type in ("", "Duplicated"):
             return 0
         return count - sum(shares)
-
-
-def _gain(rules: Rules) -> int:
-    """What a newcomer has to offer more than a cluster that is chosen already."""
-    return max(rules.min_gain, 1 if rules.balance else 0)
 
 
 def _differ(one: IntColumn, other: IntColumn) -> bool:

@@ -66,6 +66,8 @@ class Rules:
     requires: bool
     per_replica: Resource
     min_gain: int
+    gain: int
+    """What a newcomer has to offer more than a cluster that is chosen already."""
     cooldown: Micros
     selection_key: bytes
     sets_key: bytes
@@ -132,11 +134,13 @@ def read(placement: Placement) -> Rules:
         watched.add(("cel", ""))
     if any("scores" in expression for expression in expressions):
         watched.add(SCORES)
+    balance = sum(weight for prioritizer, weight in weights if prioritizer.by is By.BALANCE)
+    min_gain = _whole(MIN_GAIN, annotations, 1_000_000, problems)
     return Rules(
         key=(placement.metadata.namespace, placement.metadata.name),
         placement=placement,
         weights=weights,
-        balance=sum(weight for prioritizer, weight in weights if prioritizer.by is By.BALANCE),
+        balance=balance,
         steady=sum(weight for prioritizer, weight in weights if prioritizer.by is By.STEADY),
         static=static,
         static_key=" ".join(f"{weight}*{prioritizer.name}" for prioritizer, weight in static) + str(missing),
@@ -146,7 +150,8 @@ def read(placement: Placement) -> Rules:
         requirements=requirements,
         requires=bool(requirements.names()),
         per_replica=per_replica,
-        min_gain=_whole(MIN_GAIN, annotations, 1_000_000, problems),
+        min_gain=min_gain,
+        gain=max(min_gain, 1 if balance else 0),
         cooldown=_whole(COOLDOWN, annotations, _MOST_SECONDS, problems) * SECOND,
         disabled=annotations.get(DISABLED) == "true",
         selection_key=msgspec.msgpack.encode(

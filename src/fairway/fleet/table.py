@@ -62,6 +62,8 @@ class ClusterTable:
         self.available: BoolColumn = np.zeros(self.size, np.bool_)
         self.reports_free: BoolColumn = np.zeros(self.size, np.bool_)
         self.tainted: set[int] = set()
+        self._odd: set[int] = set()
+        """Where the report of a cluster has warnings."""
         self.selection = 0
         self.amounts_changes = 0
         self.amounts_log = SlotLog()
@@ -104,6 +106,11 @@ class ClusterTable:
         change = _difference(before, None)
         self._write(slot, None, change)
         return change
+
+    def warnings(self) -> list[str]:
+        """About clusters that report nonsense, in no order."""
+        odd = (self.facts[slot] for slot in self._odd)
+        return [text for facts in odd if facts is not None for text in facts.warnings]
 
     @property
     def rank(self) -> IntColumn:
@@ -157,10 +164,8 @@ class ClusterTable:
         self.choosable[slot] = facts is not None and not facts.deleting
         self.available[slot] = facts is not None and facts.available
         self.reports_free[slot] = facts is not None and facts.free is not None
-        if facts is not None and facts.taints:
-            self.tainted.add(slot)
-        else:
-            self.tainted.discard(slot)
+        _keep(self.tainted, slot, facts is not None and bool(facts.taints))
+        _keep(self._odd, slot, facts is not None and bool(facts.warnings))
         for key in change.labels:
             if ("label", key) in self._codes:
                 _encode(self._codes["label", key], slot, "label", key, facts)
@@ -196,6 +201,13 @@ class ClusterTable:
         self._codes.clear()
         self._rank = None
         self.selection += 1
+
+
+def _keep(slots: set[int], slot: int, there: bool) -> None:
+    if there:
+        slots.add(slot)
+    else:
+        slots.discard(slot)
 
 
 def _encode(codes: Codes, slot: int, source: Source, key: str, facts: ClusterFacts | None) -> None:
