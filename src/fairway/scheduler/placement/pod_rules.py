@@ -110,16 +110,18 @@ def _together(shape: Shape, nodes: NodeView) -> BoolColumn:
 
 
 def _spread_passes(shape: Shape, spread: Spread, nodes: NodeView) -> BoolColumn:
+    """Worked out by domain, of which there are few."""
     snapshot = nodes.snapshot
-    codes = _codes(spread.topology_key, snapshot)
+    codes = _codes(spread.topology_key, snapshot).astype(np.intp)
     counted = snapshot.alive & (codes != ABSENT) & _counts(shape, spread, snapshot)
-    present = np.where(counted, nodes.pods.present(spread.term, snapshot.size), 0)
+    present = nodes.pods.present(spread.term, snapshot.size) * counted
     by_domain = np.bincount(codes, weights=present, minlength=int(codes.max(initial=0)) + 1)
-    domains = np.unique(codes[counted])
-    least = by_domain[domains].min() if len(domains) >= max(1, spread.min_domains) else 0
+    there = np.bincount(codes, weights=counted, minlength=len(by_domain)) > 0
+    least = by_domain[there].min() if there.sum() >= max(1, spread.min_domains) else 0
     itself = 1 if spread.term in shape.matched else 0
-    passes: BoolColumn = (by_domain[codes] + itself - least <= spread.max_skew) & (codes != ABSENT)
-    return passes
+    fits: BoolColumn = by_domain + itself - least <= spread.max_skew
+    fits[ABSENT] = False
+    return fits[codes]
 
 
 def _counts(shape: Shape, spread: Spread, snapshot: WorkingCopy) -> BoolColumn:
