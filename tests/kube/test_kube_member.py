@@ -19,7 +19,7 @@ from fairway.errors import InputError
 from fairway.fleet.names import FREE, SHAPES, USAGE, WAITS
 from fairway.kube.exchange import NO_ANSWER, ApiAnswer, ApiRequest
 from fairway.state.cluster import ClusterState, Deleted, Upserted
-from support.objects import node, pod, queue
+from support.objects import expression, node, node_affinity, pod, queue
 
 OWNED = {"fairway.dev/placement-namespace": "ns", "fairway.dev/placement-name": "p"}
 
@@ -73,6 +73,22 @@ def test_how_many_more_pods_of_the_sizes_that_are_asked_for_fit_at_once() -> Non
     )
     found = {shape["request"].get(gpu): shape["fits"] for shape in member.says(SHAPES)}
     assert (found["8"], found["1"]) == (3, 27)
+
+
+def test_only_nodes_whose_labels_and_taints_let_pods_in_count_for_them() -> None:
+    tolerating = {"tolerations": [{"key": "gpu", "operator": "Exists"}]}
+    member = Member(
+        node("east", cpu=4, labels={"zone": "east"}),
+        node("west", cpu=4, labels={"zone": "west"}),
+        node("tainted", cpu=4, taints=["gpu=yes:NoSchedule"], labels={"zone": "west"}),
+        node("liked-less", cpu=4, taints=["slow=yes:PreferNoSchedule"]),
+        *[pod(f"any{number}", cpu=1) for number in range(4)],
+        *[pod(f"east{number}", cpu=2, spec={"nodeSelector": {"zone": "east"}}) for number in range(3)],
+        *[pod(f"west{number}", cpu=1, spec=node_affinity([expression("zone", "In", "west")])) for number in range(2)],
+        pod("tolerates", cpu=2, spec=tolerating),
+    )
+    found = [(one["request"]["cpu"], one.get("nodeSelector"), one["fits"]) for one in member.says(SHAPES)]
+    assert found == [("1", None, 12), ("2", {"zone": "east"}, 2), ("1", None, 4), ("2", None, 8)]
 
 
 def test_a_size_that_no_node_has_fits_nowhere() -> None:

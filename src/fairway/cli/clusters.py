@@ -74,7 +74,8 @@ def _fits(one: ClusterOverview) -> str:
     texts = []
     for size in one.shapes[:NAMED]:
         request = " ".join(f"{text} {name}" for name, text in size.request.items() if name != "pods")
-        texts.append(f"{size.fits} of {request}")
+        where = ", ".join(f"{name}={value}" for name, value in size.node_selector.items())
+        texts.append(f"{size.fits} of {request}{f' ({where})' if where else ''}")
     return "; ".join(texts)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -22,9 +22,12 @@ from fairway.drive.loop import Cycle
 from fairway.fleet.names import FREE, SHAPES, USAGE, USED_BY_NAME, USED_BY_NAMESPACE, WAITS
 from fairway.resources import format_amount
 from fairway.resources.columns import Vector
+from fairway.scheduler.placement import matching
 from fairway.state.cluster import ClusterState, Deleted, Event
 from fairway.state.device_requests import CLASS_PREFIX
 from fairway.state.jobs import ON_NODE
+from fairway.state.shapes import Shape
+from fairway.state.snapshot import WorkingCopy
 
 MOST_SHAPES = 12
 """Sizes of pods that are reported: those that most pods have."""
@@ -88,10 +91,8 @@ def report(state: ClusterState, pods: PlacementPods, now: Micros) -> MemberRepor
 
 def scores(state: ClusterState) -> dict[str, int]:
     """How much of each resource is free, as Open Cluster Management counts: from -100, nothing, to 100, all of it."""
-    idle, nodes = _idle(state), state.nodes
-    size = len(nodes)
-    usable = np.flatnonzero(nodes.alive[:size] & nodes.ready[:size] & nodes.schedulable[:size])
-    totals = nodes.allocatable.data[:, usable].sum(axis=1).tolist()
+    idle = _idle(state)
+    totals = state.nodes.allocatable.data[:, _usable(state)].sum(axis=1).tolist()
     found = zip(state.axis.names, idle.sum(axis=1).tolist(), totals, strict=False)
     return {f"{name}Free": 200 * free // total - 100 for name, free, total in found if total and not _is_counted(name)}
 
@@ -111,11 +112,16 @@ def _idle(state: ClusterState) -> Any:
     """
     nodes = state.nodes
     nodes.reach()
-    size = len(nodes)
-    usable = np.flatnonzero(nodes.alive[:size] & nodes.ready[:size] & nodes.schedulable[:size])
+    usable = _usable(state)
     owed = np.maximum(nodes.pipelined.data[:, usable] - nodes.releasing.data[:, usable], 0)
     taken = nodes.used.data[:, usable] + nodes.drawn.data[:, usable]
     return np.maximum(nodes.allocatable.data[:, usable] - taken - owed, 0)
+
+
+def _usable(state: ClusterState) -> Any:
+    """Rows of the nodes that take pods."""
+    nodes, size = state.nodes, len(state.nodes)
+    return np.flatnonzero(nodes.alive[:size] & nodes.ready[:size] & nodes.schedulable[:size])
 
 
 def _free(state: ClusterState, idle: Any) -> dict[str, str]:
@@ -129,13 +135,44 @@ def _free(state: ClusterState, idle: Any) -> dict[str, str]:
 
 
 def _shapes(state: ClusterState, idle: Any) -> list[dict[str, Any]]:
-    """How many more pods of a size fit at once, by what they request alone: also the largest gang of that size."""
-    sizes: dict[Vector, int] = {}
+    """How many more pods of a size fit at once on nodes that they may use: also the largest gang of that size."""
+    alike: dict[tuple[Any, ...], list[Shape]] = {}
     for shape in state.shapes():
         if shape.tasks and not shape.best_effort and not shape.giant:
-            sizes[shape.vector] = sizes.get(shape.vector, 0) + shape.tasks
-    most = sorted(sizes, key=lambda vector: (-sizes[vector], vector))[:MOST_SHAPES]
-    return [{"request": _amounts(state, vector), "fits": _fits(vector, idle)} for vector in most]
+            key = shape.key
+            alike.setdefault((key.vector, key.node_selector, key.node_affinity, key.tolerations), []).append(shape)
+    most = sorted(alike.items(), key=lambda entry: (-sum(shape.tasks for shape in entry[1]), repr(entry[0])))
+    return [_shape(state, shapes[0], idle) for _, shapes in most[:MOST_SHAPES]]
+
+
+def _shape(state: ClusterState, shape: Shape, idle: Any) -> dict[str, Any]:
+    made: dict[str, Any] = {"request": _amounts(state, shape.vector)}
+    if shape.node_selector:
+        made["nodeSelector"] = dict(shape.node_selector)
+    return {**made, "fits": _fits(shape.vector, idle[:, _admitting(state, shape)[_usable(state)]])}
+
+
+def _admitting(state: ClusterState, shape: Shape) -> Any:
+    """The nodes whose labels and taints let pods of the shape in, by the scheduler's own rules."""
+    nodes = cast(WorkingCopy, _NodesOnly(state, len(state.nodes), state.nodes.names))
+    passes = matching.selector_column(shape, nodes)
+    required = matching.required_affinity_column(shape, nodes)
+    if required is not None:
+        passes = passes & required
+    taints = state.nodes.taints
+    tolerated = [
+        all(one.effect == "PreferNoSchedule" or matching.tolerates(shape.tolerations, one) for one in found)
+        for found in taints.sets
+    ]
+    return passes & np.array(tolerated)[taints.codes(nodes.size)]
+
+
+class _NodesOnly(NamedTuple):
+    """What matching reads of a working copy."""
+
+    state: ClusterState
+    size: int
+    names: Any
 
 
 def _fits(vector: Vector, idle: Any) -> int:

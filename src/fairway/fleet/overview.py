@@ -16,11 +16,12 @@ from fairway.resources import format_amount
 _MAX_SHAPES = 100
 
 
-class FittingSize(msgspec.Struct, frozen=True):
-    """How many more pods of one size fit."""
+class FittingSize(msgspec.Struct, rename="camel", frozen=True, omit_defaults=True):
+    """How many more pods of one size fit, on nodes that have the labels of their node selector."""
 
     request: dict[str, str]
     fits: int
+    node_selector: dict[str, str] = {}
 
 
 class ClusterOverview(msgspec.Struct, rename="camel", frozen=True):
