@@ -4,6 +4,7 @@
     latency   one pod at a time, Fairway and kube-scheduler
     start     5,000 nodes and 50,000 pods: from start to the first bind, memory, and what a steady cluster costs
     hub       1,000 clusters x 1,000 placements: `fairway fleet`, OCM's own controller, a bare loop of the same writes
+    devices   writes to the server for pods with claims and with limits of a class, against what claims need
     gangs     10,000 pods in gangs of 100 over three queues and ten namespaces
 
 What else the machine does falls on all rows: they are repeated in turn, and to be compared with each other.
@@ -19,12 +20,12 @@ import sys
 from pathlib import Path
 from tempfile import mkdtemp
 
-from benchmarks.on_server import gangs, latency, ocm, placing, rates, scale
+from benchmarks.on_server import device_writes, gangs, latency, ocm, placing, rates, scale
 from benchmarks.on_server.cluster import BenchCluster
 from kube.controlplane.build import NEEDED, build
 from kube.controlplane.plane import ControlPlane, data_folder
 
-PARTS = ("rates", "latency", "start", "gangs", "hub")
+PARTS = ("rates", "latency", "start", "gangs", "devices", "hub")
 
 
 async def measure(plane: ControlPlane, part: str, given: argparse.Namespace) -> None:
@@ -38,6 +39,8 @@ async def measure(plane: ControlPlane, part: str, given: argparse.Namespace) -> 
             await scale.measure(cluster, given.many_nodes, given.many_pods, given.repeat, given.seconds)
         elif part == "hub":
             await placing.measure(cluster, given.clusters, given.repeat, None if given.no_ocm else ocm.build())
+        elif part == "devices":
+            await device_writes.measure(cluster, given.device_nodes, given.device_pods)
         else:
             await gangs.measure(cluster, given.many_nodes, given.gang_pods)
     finally:
@@ -61,6 +64,8 @@ def main() -> None:
     parser.add_argument(
         "--no-ocm", action="store_true", help="for hub: without OCM's controller, which takes minutes to build"
     )
+    parser.add_argument("--device-nodes", type=int, default=20)
+    parser.add_argument("--device-pods", type=int, default=100)
     parser.add_argument("--volcano", default="", metavar="FILE", help="Volcano's scheduler, to be measured too")
     given = parser.parse_args()
     build((*NEEDED, "kube-scheduler"))

@@ -86,9 +86,9 @@ async def start(command: Sequence[str], *, waits_for_line: bool = False) -> Prog
     return program
 
 
-async def fairway(plane: ControlPlane, *flags: str, scheduler: str = SCHEDULER) -> Program:
+async def fairway(plane: ControlPlane, *flags: str, scheduler: str = SCHEDULER, user: str = "admin") -> Program:
     """Its imports are over when it logs that its policy is in use."""
-    command = [sys.executable, "-m", "fairway.cli.main", "run", "--kubeconfig", str(plane.kubeconfig())]
+    command = [sys.executable, "-m", "fairway.cli.main", "run", "--kubeconfig", str(plane.kubeconfig(user))]
     command += ["--scheduler-names", scheduler, "--http-address", f"127.0.0.1:{free_port()}"]
     return await start([*command, "--lease-namespace", NAMESPACE, *flags], waits_for_line=True)
 

@@ -154,6 +154,8 @@ class DeviceFit:
 
     def _reachable(self, requests: ResolvedRequests, view: NodeView) -> BoolColumn | None:
         """Where claims that are allocated already can be used; None is anywhere."""
+        if not requests.pins and not requests.shared:
+            return None
         claimed = self._assignments.requests.claimed
         followed = {claimed[claim] for claim in requests.shared if claim in claimed}
         if not requests.pins and not followed:
