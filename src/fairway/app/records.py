@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Annotated, NamedTuple, cast
 
 import msgspec
@@ -79,6 +80,8 @@ def read(raw: bytes | msgspec.Raw) -> ApiObject:
 def without_free_text(thing: ApiObject) -> ApiObject:
     """The object with only those annotations that scheduling may read."""
     notes = thing.metadata.annotations
+    if not notes:
+        return thing
     kept = {name: text for name, text in notes.items() if _is_known(name)}
     if len(kept) == len(notes):
         return thing
@@ -86,6 +89,7 @@ def without_free_text(thing: ApiObject) -> ApiObject:
     return found
 
 
+@lru_cache(maxsize=4096)
 def _is_known(name: str) -> bool:
     domain = name.partition("/")[0] if "/" in name else ""
     return name not in _FREE_TEXT and any(domain == known or domain.endswith(f".{known}") for known in _DOMAINS)
