@@ -1,0 +1,80 @@
+"""The judges of random stories: each finds what it is there for, in histories that are made up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kube import verdicts, workload
+from kube.history import HistoryEntry
+from kube.proxy import Asked, Passed
+from kube.workload import JOB
+
+GANG = {"g": workload.TestJob("g", 2, 2, "", 1.0), "high": workload.TestJob("high", 1, 1, "", 1.0)}
+
+
+class MadeUp:
+    """What a judge asks a history for."""
+
+    def __init__(self, *entries: HistoryEntry) -> None:
+        self._entries = entries
+
+    def entries(self, *kinds: str) -> list[HistoryEntry]:
+        return [entry for entry in self._entries if entry.kind in kinds]
+
+
+def pod(at: float, name: str, job: str, node: str = "", message: str = "") -> HistoryEntry:
+    meta: dict[str, Any] = {"name": name, "uid": name, "labels": {JOB: job}}
+    status: dict[str, Any] = {"phase": "Running"}
+    if message:
+        meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        reason = {"type": "DisruptionTarget", "reason": "PreemptionByScheduler", "message": message}
+        status["conditions"] = [reason]
+    return HistoryEntry(int(at), at, "Pod", {"metadata": meta, "spec": {"nodeName": node}, "status": status}, False)
+
+
+def node(at: float, name: str, *, cordoned: bool = False) -> HistoryEntry:
+    thing = {"metadata": {"name": name, "uid": name}, "spec": {"unschedulable": cordoned}, "status": {}}
+    return HistoryEntry(int(at), at, "Node", thing, False)
+
+
+def evicted(name: str, sent: float, at: float, *, told: bool = True) -> Passed:
+    return Passed(Asked("POST", f"/api/v1/namespaces/n/pods/{name}/eviction", False), 201, b"", at, told, 0, sent)
+
+
+class Answers:
+    def __init__(self, *passed: Passed) -> None:
+        self.passed = list(passed)
+
+
+def test_a_pod_that_is_evicted_again_after_the_answer_is_found() -> None:
+    def judge(*passed: Passed) -> list[str]:
+        return verdicts.double_evictions([Answers(*passed)])  # type: ignore[list-item]
+
+    assert judge(evicted("p", 1, 2), evicted("p", 3, 4)) == ["p, 1.0 s after it was told"]
+    assert judge(evicted("p", 1, 2, told=False), evicted("p", 3, 4)) == []
+    assert judge(evicted("p", 1, 5), evicted("p", 3, 4)) == []  # both were on their way
+    assert judge(evicted("p", 1, 2), evicted("q", 3, 4)) == []
+
+
+def test_more_victims_than_a_job_has_pods_are_found() -> None:
+    def judge(*entries: HistoryEntry) -> list[str]:
+        return verdicts.excess_victims(MadeUp(*entries), GANG)  # type: ignore[arg-type]
+
+    one = pod(2, "a-0", "a", "n1", "preempt for ns/high: it needs one cpu")
+    two = pod(3, "b-0", "b", "n2", "preempt for ns/high: it needs one cpu")
+    mate = pod(3, "a-1", "a", "n2", "preempt for ns/high: it needs one cpu")
+    nodes = node(1, "n1"), node(1, "n2")
+    assert judge(*nodes, one, two) == ["['a', 'b'] for high at 3"]
+    assert judge(*nodes, one, mate) == []  # one job, evicted whole
+    assert judge(*nodes, one, node(2, "n1", cordoned=True), two) == []
+
+
+def test_a_gang_is_late_by_the_time_in_which_a_scheduler_ran() -> None:
+    history = MadeUp(pod(10, "g-0", "g", "n1"), pod(50, "g-1", "g", "n1"))
+
+    def judge(*lives: tuple[float, float]) -> list[str]:
+        return verdicts.late_gangs(history, GANG, lives, 30.0)  # type: ignore[arg-type]
+
+    assert judge((0.0, 60.0)) == ["g was half-bound for 40 s"]
+    assert judge((0.0, 20.0), (15.0, 35.0)) == []
+    assert judge((0.0, 25.0), (20.0, 45.0)) == ["g was half-bound for 35 s"]
