@@ -13,7 +13,7 @@ import sys
 from importlib.util import find_spec
 
 CASES = {
-    "single pods": (["--gang", "1"], 2.5),
+    "single pods": (["--gang", "1"], 2.0),
     "gangs of 10": (["--gang", "10"], 0.8),
     "gangs of 100": (["--gang", "100"], 0.2),
     "elastic, 10 with minimum 1": (["--gang", "10", "--min-member", "1"], 2.5),

@@ -13,7 +13,7 @@ from support.clusters import clusters, policies
 from support.contended import contended
 from support.contention import acting
 from support.effort import examples
-from support.objects import BEGIN, node, pod
+from support.objects import BEGIN, node, pod, queue
 from support.streams import limited, planning
 from support.world import World
 
@@ -23,6 +23,7 @@ some = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
 NEVER = 1 << 62
+SECONDS = (0, 1, 40, 41, 42, 60, 90)
 DEEDS = ("bindings", "evictions", "nominations", "released")
 
 
@@ -38,21 +39,23 @@ def when(plan: Plan, now: int) -> set[int]:
     return {start for start in starts if start > now}
 
 
-def compare(objects: list[Any], policy: Policy) -> None:
+def compare(objects: list[Any], policy: Policy, runs: dict[str, int] | None = None) -> None:
     """Over some cycles: those after the first find most who can be placed in place, and little that is free."""
-    world = World(objects, policy=policy)
-    for second in (0, 1, 40, 41, 90):
+    world = World(objects, policy=policy, runs=runs)
+    for second in SECONDS:
         world.now = second
         world.pass_time()
         now = BEGIN + second * SECOND
         quiet = quiet_plan(world.state, policy, now)
-        event("told at a glance" if quiet is not None else "decided in full")
+        event(
+            "decided in full" if quiet is None else "told while reserved" if quiet.reservations else "told at a glance"
+        )
         short = decide(world.state, policy, now, reasons=False)
         plan = decide(world.state, policy, now)
         assert deeds(short) == deeds(plan)
         assert plan.recheck_at == min({short.recheck_at or NEVER, *when(plan, now)} - {NEVER}, default=None)
         if quiet is not None:
-            assert (deeds(quiet), quiet.recheck_at) == (deeds(plan), plan.recheck_at)
+            assert (deeds(quiet), quiet.recheck_at) == (deeds(plan), short.recheck_at)
         world.carry_out(plan)
 
 
@@ -91,3 +94,22 @@ def test_behind_the_head_of_easy_backfilling(
     ]
     whole = [node(f"n{index}", cpu=4) for index in range(nodes)]
     compare([*whole, *jobs], planning("easy", order=order, plugins=plugins))
+
+
+@few
+@given(st.integers(1, 2), st.lists(SIZES, min_size=3, max_size=12), st.integers(0, 40), st.booleans(), st.booleans())
+def test_while_reservations_stand(
+    nodes: int, sizes: list[tuple[int, int, int, str]], threshold: int, two_queues: bool, times_out: bool
+) -> None:
+    """Starving pods have reservations on nodes that are in use, and one cycle after the other finds nothing new."""
+    jobs = [
+        pod(f"p{index}", namespace, queue=namespace if two_queues else "a", cpu=cpu, created=created, **limited(span))
+        for index, (cpu, span, created, namespace) in enumerate(sizes)
+    ]
+    whole = [node(f"n{index}", cpu=5) for index in range(nodes)]
+    reserve = {"starvingJobTimeThreshold": threshold, "reservedNodePercent": 100}
+    if times_out:
+        reserve["reservationTimeout"] = 45
+    policy = acting("enqueue", ("reserve", reserve), "allocate", "backfill")
+    runs = {f"p{index}": span for index, (_, span, *_) in enumerate(sizes)}
+    compare([queue("a"), queue("b"), *whole, *jobs], policy, runs)

@@ -28,6 +28,7 @@ from fairway.scheduler.plugins.installed import default_registry
 from fairway.scheduler.report.order import ConsideredJob, considered
 from fairway.scheduler.report.plan_maker import make_plan
 from fairway.scheduler.reservations.starving import next_starvation, overdue
+from fairway.scheduler.reservations.unchanged import unchanged
 from fairway.state.cluster import ClusterState
 from fairway.state.snapshot import snapshot_of
 
@@ -51,7 +52,7 @@ def quiet_plan(state: ClusterState, policy: Policy, now: Micros) -> Plan | None:
     state.refresh()
     waiting = state.waiting
     if waiting.started:
-        return None
+        return None if reserve is None else _standing_plan(state, policy, reserve, now)
     device_ledger(state)
     snapshot = snapshot_of(state)
     if not _all_too_large(state, snapshot.max_idle()):
@@ -61,6 +62,22 @@ def quiet_plan(state: ClusterState, policy: Policy, now: Micros) -> Plan | None:
     if reserve is None:
         return _nothing(None)
     return None if overdue(state, reserve, now) else _nothing(next_starvation(waiting, reserve, now))
+
+
+def _standing_plan(state: ClusterState, policy: Policy, reserve: ReserveArguments, now: Micros) -> Plan | None:
+    """The plan of a cycle in which reservations stand as they did, and nothing can start."""
+    known = unchanged(state)
+    ends = known.still_stand(state, policy, reserve, now)
+    if ends is None or (policy.action("reclaim") is not None and not _one_queue(state)):
+        return None
+    starvation = next_starvation(state.waiting, reserve, now)
+    moments = ends if starvation is None else [*ends, starvation]
+    return Plan(
+        Sources(bindings=list),
+        placed=0,
+        reservations=known.entries,
+        recheck_at=min((moment for moment in moments if moment > now), default=None),
+    )
 
 
 def _all_too_large(state: ClusterState, max_idle: list[int]) -> bool:
@@ -158,6 +175,7 @@ def _decide(
 ) -> Plan:
     session = _cycle(state, policy, now, registry, dropped, meter, explains=reasons)
     plan = make_plan(session, reasons=reasons)
+    unchanged(state).note(session, plan)
     if reasons and session.plugins.has_external:
         len(plan.pending)  # asks them for keys, which may fail: better here than in the hands of a reader
     if reasons:

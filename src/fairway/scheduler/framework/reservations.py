@@ -71,6 +71,8 @@ class Reservations:
         self.given_up: dict[JobRun, set[int]] = {}
         """Rows whose reservation timed out in this cycle: the job should look elsewhere first."""
         self._reserved = np.zeros(nodes.snapshot.size, dtype=np.int64)
+        self.too_large: set[GangTemplate] = set()
+        """Templates of jobs that starve, of which a task requests more than any node has left to reserve."""
         self.moves = 0
         """Counts reservations that have ended, have got their capacity or have lost it."""
         self._nominated: dict[int, list[int]] = {}

@@ -62,6 +62,8 @@ class Places:
             return False
         for task in tasks:
             if not self._may_fit(task.shape):
+                if not job.started:
+                    session.reservations.too_large.add(job.template)
                 self._give_up(job, task)
                 return False
         statement, made = session.statement(), list[TaskReservation]()
