@@ -33,7 +33,7 @@ from fairway.sim.traces.record import GPU, TraceJob, TraceNode, TraceProblems
 from fairway.sim.traces.text import read_lines
 
 
-class _Line(msgspec.Struct, frozen=True):
+class _RecordedLine(msgspec.Struct, frozen=True):
     at: str
     event: Literal["node", "submitted", "started", "evicted", "ended"]
     name: str = ""
@@ -55,7 +55,7 @@ class _Open(msgspec.Struct):
     started: Micros | None = None
 
 
-_DECODE = msgspec.json.Decoder(_Line).decode
+_DECODE = msgspec.json.Decoder(_RecordedLine).decode
 
 
 def read_recording(path: Path, problems: TraceProblems) -> Iterator[TraceJob]:
@@ -86,7 +86,7 @@ def read_recording_nodes(path: Path, problems: TraceProblems) -> Iterator[TraceN
                 problems.add(number, str(error))
 
 
-def _lines(path: Path, problems: TraceProblems) -> Iterator[tuple[int, _Line]]:
+def _lines(path: Path, problems: TraceProblems) -> Iterator[tuple[int, _RecordedLine]]:
     for number, text in enumerate(read_lines(path), 1):
         if text.strip():
             try:
@@ -95,7 +95,7 @@ def _lines(path: Path, problems: TraceProblems) -> Iterator[tuple[int, _Line]]:
                 problems.add(number, f"not an event: {error}")
 
 
-def _read(text: str) -> _Line:
+def _read(text: str) -> _RecordedLine:
     """One event. What the decoder refuses is looked at again: amounts may be plain numbers."""
     try:
         return _DECODE(text)
@@ -107,21 +107,21 @@ def _read(text: str) -> _Line:
         raise InputError("not JSON, expected one object") from None
     if not isinstance(data, dict):
         raise InputError(f"{describe(data)}, expected an object")
-    event, findings = fit(data, _Line)
+    event, findings = fit(data, _RecordedLine)
     if findings:
         raise InputError(f"{path_text(findings[0][0])}: {findings[0][1]}")
-    assert isinstance(event, _Line)
+    assert isinstance(event, _RecordedLine)
     return event
 
 
-def _advance(latest: Micros, line: _Line) -> Micros:
+def _advance(latest: Micros, line: _RecordedLine) -> Micros:
     at = parse_rfc3339(line.at)
     if at < latest:
         raise InputError(f"at: {line.at} is before the event above it")
     return at
 
 
-def _apply(open_jobs: dict[str, _Open], number: int, line: _Line, at: Micros) -> TraceJob | None:
+def _apply(open_jobs: dict[str, _Open], number: int, line: _RecordedLine, at: Micros) -> TraceJob | None:
     """Take one event in; the job, where it ended."""
     if line.event == "node":
         return None
@@ -142,7 +142,7 @@ def _apply(open_jobs: dict[str, _Open], number: int, line: _Line, at: Micros) ->
     return msgspec.structs.replace(entry.job, run=at - entry.started)
 
 
-def _job(line: _Line, at: Micros) -> TraceJob:
+def _job(line: _RecordedLine, at: Micros) -> TraceJob:
     namespace, _, name = line.job.partition("/")
     if not (is_dns_label(namespace) and is_dns_subdomain(name)):
         raise InputError(f"job: {shown(line.job)}, expected namespace/name in lower case letters, digits, '-' and '.'")
@@ -164,7 +164,7 @@ def _job(line: _Line, at: Micros) -> TraceJob:
     )
 
 
-def _node(line: _Line) -> TraceNode:
+def _node(line: _RecordedLine) -> TraceNode:
     if not is_dns_subdomain(line.name):
         raise InputError(f"name: {shown(line.name)}, expected a name in lower case letters, digits, '-' and '.'")
     allocatable = {resource: parse_amount(resource, value) for resource, value in line.allocatable.items()}
