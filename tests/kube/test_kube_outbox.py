@@ -98,3 +98,17 @@ def test_events_beyond_a_number_are_not_taken_until_some_have_left() -> None:
         assert wired.outbox.event(event("later"))
 
     asyncio.run(story())
+
+
+def test_an_event_lets_bindings_go_first_and_is_waited_for_at_the_end() -> None:
+    async def story() -> None:
+        wired = Wired()
+        wired.queue.start()
+        wired.outbox.events([event("e"), event("f"), event("g")])
+        await asyncio.sleep(0)
+        wired.outbox.statuses([status("later")])
+        assert await wired.queue.settle(WriteRank.EVENT, 10)
+        assert wired.asked == ["later", "e", "f"]
+        await wired.queue.stop()
+
+    asyncio.run(story())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -38,9 +39,9 @@ class Stage(LoopStage):
         self.loop.listeners += [self.statuses, self.notes]
         self.see(*things)
 
-    def _take(self, write: EventWrite) -> bool:
-        self.events.append(write)
-        return True
+    def _take(self, writes: Sequence[EventWrite]) -> int:
+        self.events += writes
+        return len(writes)
 
     def taken(self) -> dict[str, Any]:
         """What was written since the last call, by kind and name."""

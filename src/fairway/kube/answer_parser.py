@@ -6,6 +6,8 @@ that it came on is of no further use.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from fairway.kube.exchange import ApiAnswer
 
 MOST_HEAD = 64 << 10
@@ -24,10 +26,24 @@ class HttpError(Exception):
 class AnswerParser:
     """`feed` it until it gives the answer. `keeps` says then whether the connection can be used again."""
 
-    __slots__ = ("_chunked", "_have", "_left", "_most", "_most_error", "_parts", "_retry_after", "_status", "keeps")
+    __slots__ = (
+        "_chunked",
+        "_have",
+        "_left",
+        "_most",
+        "_most_error",
+        "_parts",
+        "_retry_after",
+        "_sink",
+        "_status",
+        "keeps",
+    )
 
-    def __init__(self, most: int, most_error: int) -> None:
-        """An answer of more than `most` bytes is an error; of one that is an error `most_error` bytes are kept."""
+    def __init__(self, most: int, most_error: int, sink: Callable[[bytes], None] | None = None) -> None:
+        """An answer of more than `most` bytes is an error; of one that is an error `most_error` bytes are kept. With a
+        `sink` the body of a success goes there as it comes, beginning with nothing when its head was read.
+        """
+        self._sink = sink
         self._most = most
         self._most_error = most_error
         self._parts: list[bytes] = []
@@ -75,6 +91,8 @@ class AnswerParser:
             self._left = self._length(low)
         self._retry_after = _seconds(_value(low, b"\r\nretry-after:"))
         self._status = status
+        if self._sink is not None and status < _FIRST_ERROR:
+            self._sink(b"")
 
     def _length(self, low: bytes) -> int:
         """How many bytes the body has, where the head says so."""
@@ -105,6 +123,9 @@ class AnswerParser:
             if len(data) > self._left:
                 data, self.keeps = data[: self._left], False
             self._left -= len(data)
+        if self._sink is not None and self._status < _FIRST_ERROR:
+            self._sink(data)
+            return None if self._left else ApiAnswer(self._status)
         if not self._have and not self._left and len(data) <= self._most_error:
             return ApiAnswer(self._status, data, self._retry_after)
         self._parts.append(data)

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from typing import TypeVar
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Protocol, TypeVar
+from urllib.parse import urlencode
 
 import aiohttp
 import msgspec
@@ -27,6 +28,7 @@ from fairway.errors import ApiError, NoAnswerError
 from fairway.kube.connection import Certificate, Connection, TlsContexts, ssl_context
 from fairway.kube.exchange import JSON, NO_ANSWER, ApiAnswer, ApiRequest, pause_of, status_of
 from fairway.kube.lean import LeanClient
+from fairway.kube.line_body import describe
 from fairway.kube.sockets import watched_socket
 
 T = TypeVar("T")
@@ -46,6 +48,12 @@ _UNAUTHORIZED = 401
 _FIRST_ERROR = 300
 
 Query = Mapping[str, str]
+
+
+class StreamedBody(Protocol):
+    """A body as it comes."""
+
+    def iter_any(self) -> AsyncIterator[bytes]: ...
 
 
 class ApiClient:
@@ -134,12 +142,38 @@ class ApiClient:
             raise ApiError(200, "Unreadable", str(error), request=f"GET {path}") from None
 
     @asynccontextmanager
-    async def stream(self, path: str, query: Query, *, silence: float) -> AsyncIterator[aiohttp.StreamReader]:
+    async def stream(self, path: str, query: Query, *, silence: float) -> AsyncIterator[StreamedBody]:
         """A body that goes on, as watches do. `silence` is how many seconds may pass without a byte."""
-        limit = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_LIMIT, sock_read=silence)
-        request = ApiRequest("GET", path)
+        opened = self._stream_by_proxy if self.connection.proxy else self._stream
         try:
-            answer = await self._open(request, query, limit)
+            async with opened(path, query, silence) as body:
+                yield body
+        except NoAnswerError as error:
+            raise NoAnswerError(error.message, request=f"GET {path}") from None
+
+    @asynccontextmanager
+    async def _stream(self, path: str, query: Query, silence: float) -> AsyncIterator[StreamedBody]:
+        credentials = self.connection.credentials
+        request = ApiRequest("GET", f"{path}?{urlencode(query)}")
+        identity = await credentials.identity()
+        async with AsyncExitStack() as lines:
+            body = await lines.enter_async_context(self._lean.stream(request, identity, silence))
+            refusal = await body.error()
+            if refusal is not None and refusal.status == _UNAUTHORIZED:
+                credentials.refused()
+                fresh = await credentials.identity()
+                if fresh != identity:
+                    body = await lines.enter_async_context(self._lean.stream(request, fresh, silence))
+                    refusal = await body.error()
+            if refusal is not None:
+                raise _error(refusal, f"GET {path}")
+            yield body
+
+    @asynccontextmanager
+    async def _stream_by_proxy(self, path: str, query: Query, silence: float) -> AsyncIterator[StreamedBody]:
+        limit = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_LIMIT, sock_read=silence)
+        try:
+            answer = await self._open(ApiRequest("GET", path), query, limit)
             try:
                 if answer.status >= _FIRST_ERROR:
                     raise _error(await _read(answer, path), f"GET {path}")
@@ -147,7 +181,7 @@ class ApiClient:
             finally:
                 answer.close()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise NoAnswerError(_describe(error), request=f"GET {path}") from None
+            raise NoAnswerError(describe(error)) from None
 
     # -- inside ----------------------------------------------------------------------------------------------
 
@@ -159,7 +193,7 @@ class ApiClient:
             finally:
                 answer.release()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise NoAnswerError(_describe(error), request=f"{request.method} {request.path}") from None
+            raise NoAnswerError(describe(error), request=f"{request.method} {request.path}") from None
 
     async def _open(
         self, request: ApiRequest, query: Query | None, limit: aiohttp.ClientTimeout
@@ -265,9 +299,3 @@ def _error(answer: ApiAnswer, name: str) -> ApiError:
     wait = pause_of(answer) if has_wait else None
     reason = status.reason or "Error"
     return ApiError(answer.status, reason, message or reason, request=name, retry_after=wait)
-
-
-def _describe(error: BaseException) -> str:
-    if isinstance(error, TimeoutError):
-        return "no answer within the time limit"
-    return f"no answer: {str(error) or type(error).__name__}"

@@ -27,7 +27,7 @@ from fairway.state.jobs import Job
 
 
 class EventWriter:
-    """The listener. `submit` says whether it took an event; one that it did not take is counted in `dropped`."""
+    """The listener. `submit` says how many events it took; those that it did not take are counted in `dropped`."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class EventWriter:
         store: ObjectStore,
         groups: GroupVersions,
         maker: EventMaker,
-        submit: Callable[[EventWrite], bool],
+        submit: Callable[[Sequence[EventWrite]], int],
         *,
         lone_pods: bool = True,
     ) -> None:
@@ -58,24 +58,24 @@ class EventWriter:
                 self._reasons.forget(f"{type(event.object).__name__} {meta.namespace}/{meta.name}")
 
     def decided(self, cycle: Cycle) -> None:
-        for note in self._notes(cycle):
-            self._put(note)
+        self._put(self._notes(cycle))
 
     def gang_timed_out(self, job: Job, why: str, now: Micros) -> None:
         """A gang was evicted because it could not be bound whole in time (K8)."""
         about = self._about(job)
         if about is not None:
-            self._put(EventNote(about, "GangTimedOut", "Preempting", why, now, warning=True))
+            self._put([EventNote(about, "GangTimedOut", "Preempting", why, now, warning=True)])
 
     def say(self, about: Regarding, reason: str, action: str, note: str, now: Micros) -> None:
         """A warning of the scheduler about something that is no job."""
-        self._put(EventNote(about, reason, action, note, now, warning=True))
+        self._put([EventNote(about, reason, action, note, now, warning=True)])
 
-    def _put(self, note: EventNote) -> None:
-        if self._submit(self._maker.write(note)):
-            self.written += 1
-        else:
-            self.dropped += 1
+    def _put(self, notes: Iterable[EventNote]) -> None:
+        writes = [self._maker.write(note) for note in notes]
+        if writes:
+            taken = self._submit(writes)
+            self.written += taken
+            self.dropped += len(writes) - taken
 
     def refused(self, change: Change, why: str) -> None:
         """The next plan says what comes of it."""

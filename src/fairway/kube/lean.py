@@ -1,16 +1,18 @@
-"""`LeanClient`: requests of which there are many and whose answers are short: the writes of a plan, and the lease.
+"""`LeanClient`: what there is most of: the writes of a plan, the lease, and watches.
 
 A request is made of texts that are kept ready: the headers of one identity and type of body are one piece of bytes. Its
-connections are those of `line`.
+connections are those of `line_pool`.
 """
 
 from __future__ import annotations
 
+from contextlib import AbstractAsyncContextManager
 from urllib.parse import urlsplit
 
 from fairway.kube.connection import Certificate, Connection, Identity, TlsContexts
 from fairway.kube.exchange import ApiAnswer, ApiRequest
-from fairway.kube.line import LinePool
+from fairway.kube.line_body import LineBody
+from fairway.kube.line_pool import LinePool
 
 _PORTS = {"http": 80, "https": 443}
 
@@ -44,7 +46,11 @@ class LeanClient:
 
     async def ask(self, request: ApiRequest, identity: Identity) -> ApiAnswer:
         """NoAnswerError where none comes."""
-        return await self._lines(identity.certificate).ask(self._bytes(request, identity), self._time_limit)
+        return await self._lines(identity.certificate).ask(self._bytes(request, identity))
+
+    def stream(self, request: ApiRequest, identity: Identity, silence: float) -> AbstractAsyncContextManager[LineBody]:
+        """An answer whose body goes on; `silence` is how many seconds may pass without a byte."""
+        return self._lines(identity.certificate).stream(self._bytes(request, identity), silence)
 
     def close(self) -> None:
         if self._pool is not None:
@@ -87,6 +93,7 @@ class LeanClient:
                 self._port,
                 context,
                 server_name=self._trust.server_name,
+                time_limit=self._time_limit,
                 most=self._most,
                 most_error=self._most_error,
             )

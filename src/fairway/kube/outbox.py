@@ -19,6 +19,8 @@ from fairway.kube.write_queue import QueuedWrite, WriteQueue, WriteRank
 
 MOST_EVENTS = 5_000
 """Events that wait at the same time."""
+EVENT_DELAY = 0.05
+"""Seconds after which an event may leave."""
 
 Failed = Callable[[ObjectKey], None]
 
@@ -54,11 +56,15 @@ class Outbox:
 
     def event(self, write: EventWrite) -> bool:
         """Whether it was taken."""
-        if self._events >= self._most_events:
-            return False
-        self._events += 1
-        self._loop.call_soon_threadsafe(self._take_event, write)
-        return True
+        return bool(self.events([write]))
+
+    def events(self, writes: Sequence[EventWrite]) -> int:
+        """How many were taken, from the first on."""
+        taken = writes[: max(0, self._most_events - self._events)]
+        if taken:
+            self._events += len(taken)
+            self._loop.call_soon_threadsafe(self._take_events, taken)
+        return len(taken)
 
     # -- on the asyncio thread -----------------------------------------------------------------------------------
 
@@ -81,9 +87,11 @@ class Outbox:
             self._statuses.pop(key, None)
             self._hand_over(partial(self._status_failed, key))
 
-    def _take_event(self, write: EventWrite) -> None:
-        ended = partial(self._event_ended, write.key)
-        self._queue.add(QueuedWrite(write.key, WriteRank.EVENT, write.script, ended))
+    def _take_events(self, writes: Sequence[EventWrite]) -> None:
+        """They leave a little later: the bindings that they tell of would share the server with them."""
+        for write in writes:
+            ended = partial(self._event_ended, write.key)
+            self._queue.add(QueuedWrite(write.key, WriteRank.EVENT, write.script, ended), EVENT_DELAY)
 
     def _event_ended(self, key: ObjectKey, ending: Ending) -> None:
         self._hand_over(partial(self._count_event, key, ending))

@@ -18,12 +18,10 @@ from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from random import Random
 from typing import NamedTuple, Protocol
 
-import aiohttp
-
 from fairway.api.kinds import ApiObject, Kind, ObjectKey
 from fairway.errors import ApiError
 from fairway.kube.backoff import Backoff
-from fairway.kube.client import ApiClient
+from fairway.kube.client import ApiClient, StreamedBody
 from fairway.kube.decoding import BOOKMARK, DELETED, ObjectDecoder, UnreadableObject, WatchEvent
 from fairway.kube.served import ServedKind, find_served
 from fairway.kube.slim import Sharing, is_kept
@@ -293,7 +291,7 @@ class _Initial:
             self.things[meta.namespace, meta.name] = kept
 
 
-async def _lines(body: aiohttp.StreamReader) -> AsyncIterator[list[bytes]]:
+async def _lines(body: StreamedBody) -> AsyncIterator[list[bytes]]:
     """All whole lines that have come, again and again."""
     rest = b""
     async for chunk in body.iter_any():

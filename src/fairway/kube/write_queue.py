@@ -126,8 +126,15 @@ class WriteQueue:
             return False
         return True
 
-    def add(self, write: QueuedWrite) -> None:
+    def add(self, write: QueuedWrite, delay: float = 0.0) -> None:
+        """With a `delay` it is among the others only after so many seconds."""
         self._unended[write.rank] += 1
+        if delay:
+            asyncio.get_running_loop().call_later(delay, self._admit, write)
+        else:
+            self._admit(write)
+
+    def _admit(self, write: QueuedWrite) -> None:
         lane = write.lane
         if lane in self._first and write.rank < WriteRank.STATUS:
             self._overtake(lane)

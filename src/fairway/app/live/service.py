@@ -192,7 +192,9 @@ class LiveScheduler(KubeProgram):
             event_failed=maker.forget,
         )
         self._statuses = StatusWriter(state, store, groups, outbox.statuses)
-        self._events = EventWriter(state, store, groups, maker, outbox.event, lone_pods=self._settings.scheduled_events)
+        self._events = EventWriter(
+            state, store, groups, maker, outbox.events, lone_pods=self._settings.scheduled_events
+        )
         self._scheduler.listeners += [self._statuses, self._events, StatusTimer(self._statuses, self._thread)]
 
     def _recording_failed(self, why: str) -> None:
