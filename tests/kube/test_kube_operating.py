@@ -15,7 +15,7 @@ import pytest
 
 from fairway.app.live.settings import LeaderElection, read_settings
 from fairway.errors import InputError
-from fairway.kube.write_queue import WriteRank
+from fairway.kube.ready_writes import WriteRank
 from kube.cluster import Cluster, eventually
 from kube.live import Live
 

@@ -10,8 +10,9 @@ from fairway.api.kinds import ObjectKey
 from fairway.kube.event_requests import EventWrite
 from fairway.kube.exchange import ApiAnswer, ApiRequest
 from fairway.kube.outbox import Outbox
+from fairway.kube.ready_writes import WriteRank
 from fairway.kube.status_requests import StatusWrite
-from fairway.kube.write_queue import WriteQueue, WriteRank
+from fairway.kube.write_queue import WriteQueue
 
 POD: ObjectKey = ("Pod", "a", "p")
 
@@ -100,15 +101,11 @@ def test_events_beyond_a_number_are_not_taken_until_some_have_left() -> None:
     asyncio.run(story())
 
 
-def test_an_event_lets_bindings_go_first_and_is_waited_for_at_the_end() -> None:
+def test_of_events_that_come_together_the_first_are_taken() -> None:
     async def story() -> None:
         wired = Wired()
-        wired.queue.start()
-        wired.outbox.events([event("e"), event("f"), event("g")])
-        await asyncio.sleep(0)
-        wired.outbox.statuses([status("later")])
-        assert await wired.queue.settle(WriteRank.EVENT, 10)
-        assert wired.asked == ["later", "e", "f"]
-        await wired.queue.stop()
+        assert wired.outbox.events([event("e"), event("f"), event("g")]) == 2
+        await wired.flush()
+        assert wired.asked == ["e", "f"]
 
     asyncio.run(story())

@@ -22,7 +22,8 @@ from fairway.kube.exchange import (
     plain_ending,
     refused,
 )
-from fairway.kube.write_queue import QueuedWrite, WriteQueue, WriteRank
+from fairway.kube.ready_writes import QueuedWrite, WriteRank
+from fairway.kube.write_queue import WriteQueue
 
 OK = ApiAnswer(200)
 

@@ -10,6 +10,10 @@ from fairway.errors import NoAnswerError
 from fairway.kube.answer_parser import HttpError
 from fairway.kube.exchange import ApiAnswer
 
+TOGETHER = 0.005
+"""Seconds in which what comes is told once at most, while there is much: at once after a rest."""
+MUCH = 1 << 18
+"""Bytes that are told at once."""
 MOST_UNREAD = 8 << 20
 """Bytes that wait to be taken; then the server has to wait."""
 
@@ -34,6 +38,8 @@ class LineBody:
         self._unread = 0
         self._waiter: asyncio.Future[None] | None = None
         self._is_open = False
+        self._told = loop.time() - TOGETHER
+        self._telling: asyncio.TimerHandle | None = None
         self.answer: asyncio.Future[ApiAnswer]
         """Done when the body has ended, or the answer was an error."""
 
@@ -45,9 +51,18 @@ class LineBody:
             self._unread += len(data)
             if self._unread > MOST_UNREAD:
                 self._line.pause()
-        self.wake()
+        if self._telling is None:
+            wait = self._told + TOGETHER - self._loop.time()
+            if wait > 0 and self._unread < MUCH:
+                self._telling = self._loop.call_later(wait, self.wake)
+            else:
+                self.wake()
 
     def wake(self, ended: object = None) -> None:
+        if self._telling is not None:
+            self._telling.cancel()
+            self._telling = None
+        self._told = self._loop.time()
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 

@@ -13,14 +13,13 @@ from functools import partial
 from fairway.api.kinds import ObjectKey
 from fairway.kube.event_requests import EventWrite
 from fairway.kube.exchange import Ending, Script, WriteResult
+from fairway.kube.ready_writes import QueuedWrite, WriteRank
 from fairway.kube.status_requests import StatusWrite
 from fairway.kube.world import HandOver
-from fairway.kube.write_queue import QueuedWrite, WriteQueue, WriteRank
+from fairway.kube.write_queue import WriteQueue
 
-MOST_EVENTS = 5_000
+MOST_EVENTS = 10_000
 """Events that wait at the same time."""
-EVENT_DELAY = 0.05
-"""Seconds after which an event may leave."""
 
 Failed = Callable[[ObjectKey], None]
 
@@ -88,10 +87,9 @@ class Outbox:
             self._hand_over(partial(self._status_failed, key))
 
     def _take_events(self, writes: Sequence[EventWrite]) -> None:
-        """They leave a little later: the bindings that they tell of would share the server with them."""
         for write in writes:
             ended = partial(self._event_ended, write.key)
-            self._queue.add(QueuedWrite(write.key, WriteRank.EVENT, write.script, ended), EVENT_DELAY)
+            self._queue.add(QueuedWrite(write.key, WriteRank.EVENT, write.script, ended))
 
     def _event_ended(self, key: ObjectKey, ending: Ending) -> None:
         self._hand_over(partial(self._count_event, key, ending))

@@ -17,9 +17,10 @@ from fairway.drive.change import AllocateClaim, Bind, Change, Evict, MakeClassCl
 from fairway.drive.changes import pod_key
 from fairway.kube.claim_requests import devices_ready
 from fairway.kube.exchange import Ending, Script, WriteResult
+from fairway.kube.ready_writes import QueuedWrite, WriteRank
 from fairway.kube.requests import script_of
 from fairway.kube.reservation_requests import GroupVersions
-from fairway.kube.write_queue import QueuedWrite, WriteQueue, WriteRank
+from fairway.kube.write_queue import WriteQueue
 
 HandOver = Callable[[Callable[[], None]], None]
 """Has a call made on the loop's thread."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable
-from enum import IntEnum
 from functools import partial
 from random import Random
 
@@ -22,12 +21,12 @@ from fairway.kube.exchange import (
     ApiAnswer,
     ApiRequest,
     Ending,
-    Script,
     Sender,
     WriteResult,
     is_budget_refusal,
     perform,
 )
+from fairway.kube.ready_writes import QueuedWrite, ReadyWrites, WriteRank
 
 WORKERS = 32
 LONGEST_PAUSE = 5.0
@@ -36,33 +35,6 @@ LONGEST_RETRY = 10.0
 MOST_MISTAKES = 3
 FORGOTTEN = 60.0
 """Seconds after which no request of ours can still be on its way: twice the time limit of one."""
-
-
-class WriteRank(IntEnum):
-    """In the order in which writes leave."""
-
-    BIND = 0
-    EVICTION = 1
-    RESERVATION = 2
-    STATUS = 3
-    EVENT = 4
-
-
-class QueuedWrite:
-    """One write: how to make its script anew for each try, and what is called when it has ended."""
-
-    __slots__ = ("ended", "is_overtaken", "lane", "last_sent", "rank", "script", "tries")
-
-    def __init__(
-        self, lane: Hashable, rank: WriteRank, script: Callable[[], Script], ended: Callable[[Ending], None]
-    ) -> None:
-        self.lane = lane
-        self.rank = rank
-        self.script = script
-        self.ended = ended
-        self.tries = 0
-        self.last_sent: float | None = None
-        self.is_overtaken = False
 
 
 class WriteQueue:
@@ -77,14 +49,14 @@ class WriteQueue:
         random: Random | None = None,
     ) -> None:
         """`may_write` is asked before each request that changes something (K13)."""
+        self._loop = asyncio.get_running_loop()
         self._send = send
         self._may_write = may_write
         self._count = workers
         self._random = random or Random()
         self._pause = Backoff(self._random, longest=LONGEST_PAUSE)
         self._resume_at = 0.0
-        self._ready: tuple[deque[QueuedWrite], ...] = tuple(deque() for _ in WriteRank)
-        """By rank, in the order in which they leave."""
+        self._ready = ReadyWrites(self._loop, self._wake)
         self._first: dict[Hashable, QueuedWrite] = {}
         """Of each lane the write that is ready, under way or waiting for another try."""
         self._behind: dict[Hashable, deque[QueuedWrite]] = {}
@@ -126,15 +98,8 @@ class WriteQueue:
             return False
         return True
 
-    def add(self, write: QueuedWrite, delay: float = 0.0) -> None:
-        """With a `delay` it is among the others only after so many seconds."""
+    def add(self, write: QueuedWrite) -> None:
         self._unended[write.rank] += 1
-        if delay:
-            asyncio.get_running_loop().call_later(delay, self._admit, write)
-        else:
-            self._admit(write)
-
-    def _admit(self, write: QueuedWrite) -> None:
         lane = write.lane
         if lane in self._first and write.rank < WriteRank.STATUS:
             self._overtake(lane)
@@ -142,7 +107,7 @@ class WriteQueue:
             self._behind.setdefault(lane, deque()).append(write)
         else:
             self._first[lane] = write
-            self._make_ready(write)
+            self._ready.add(write)
 
     def _overtake(self, lane: Hashable) -> None:
         """What decides something does not wait behind what only tells, and makes it untrue."""
@@ -154,7 +119,7 @@ class WriteQueue:
             if len(left) > 1:
                 self._behind[lane] = deque(left[1:])
             if left[0] is not writes[0]:
-                self._make_ready(left[0])
+                self._ready.add(left[0])
         for write in overtaken:
             write.is_overtaken = True
             self._unended[write.rank] -= 1
@@ -162,34 +127,29 @@ class WriteQueue:
 
     # -- workers ---------------------------------------------------------------------------------------------
 
-    def _make_ready(self, write: QueuedWrite) -> None:
-        """Among its equals in order; one that was tried before goes first, since it came before."""
-        equals = self._ready[write.rank]
-        if write.tries:
-            equals.appendleft(write)
-        else:
-            equals.append(write)
-        while self._idle:
+    def _wake(self, number: int) -> None:
+        """So many writes are ready."""
+        while number and self._idle:
             waiter = self._idle.popleft()
             if not waiter.done():
                 waiter.set_result(None)
-                break
+                number -= 1
 
     async def _work(self) -> None:
-        loop = asyncio.get_running_loop()
+        loop = self._loop
         while True:
-            while not any(self._ready):
-                waiter = loop.create_future()
-                self._idle.append(waiter)
-                await waiter
             if self._resume_at:
                 wait = self._resume_at - loop.time()
                 if wait > 0:
                     await asyncio.sleep(wait)
                     continue
                 self._resume_at = 0.0
-            write = next(equals for equals in self._ready if equals).popleft()
-            if not write.is_overtaken:
+            write = self._ready.next()
+            if write is None:
+                waiter = loop.create_future()
+                self._idle.append(waiter)
+                await waiter
+            elif not write.is_overtaken:
                 await self._perform(write)
 
     async def _perform(self, write: QueuedWrite) -> None:
@@ -198,19 +158,21 @@ class WriteQueue:
             return
         write.tries += 1
         self.in_flight += 1
+        self._ready.leaves(write)
         try:
             ending = await perform(write.script(), partial(self._checked_send, write))
         except Exception as error:  # a mistake of ours must cost this write, and not one of the workers
             ending = self._mistaken(write, error)
         finally:
             self.in_flight -= 1
+            self._ready.left(write)
         if ending.result is WriteResult.AGAIN and write.rank is WriteRank.EVENT:
             self._end(write, Ending(WriteResult.REFUSED, ending.why))  # events are not worth a second try
         elif ending.result is WriteResult.AGAIN:
             wait = max(ending.wait, min(LONGEST_RETRY, 0.1 * 2 ** min(write.tries, 10)) * self._random.random())
-            asyncio.get_running_loop().call_later(wait, self._make_ready, write)
+            self._loop.call_later(wait, self._ready.add, write)
         elif ending.result is WriteResult.REFUSED and ending.wait > 0:
-            asyncio.get_running_loop().call_later(ending.wait, self._end, write, ending)
+            self._loop.call_later(ending.wait, self._end, write, ending)
         else:
             self._end(write, ending)
 
@@ -224,7 +186,7 @@ class WriteQueue:
         """Whether a write that may no longer be sent is not under way either: it never left, or it left so long ago
         that what was read since is what became of it.
         """
-        now = asyncio.get_running_loop().time()
+        now = self._loop.time()
         if write.last_sent is None:
             return True
         return now - write.last_sent > FORGOTTEN
@@ -233,7 +195,7 @@ class WriteQueue:
         """A request that would come after the lease has expired is not sent; the script takes it for one that was not
         answered, and looks at what is there.
         """
-        clock = asyncio.get_running_loop().time
+        clock = self._loop.time
         begin = clock()
         if request.method != "GET":
             if not self._may_write():
@@ -263,7 +225,7 @@ class WriteQueue:
         """The lease is over: requests that are under way are broken off and their connections closed, so that what has
         not arrived by now does not arrive under another leader.
         """
-        now = asyncio.get_running_loop().time()
+        now = self._loop.time()
         for limit in tuple(self._limits):
             limit.reschedule(now)
 
@@ -272,7 +234,7 @@ class WriteQueue:
         behind = self._behind.get(write.lane)
         if behind:
             following = self._first[write.lane] = behind.popleft()
-            self._make_ready(following)
+            self._ready.add(following)
         else:
             del self._first[write.lane]
             self._behind.pop(write.lane, None)

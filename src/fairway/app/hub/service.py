@@ -21,10 +21,10 @@ from fairway.kube.feed import Feed
 from fairway.kube.hub.decisions import Publication
 from fairway.kube.hub.loop import FleetLoop
 from fairway.kube.outbox import Outbox
+from fairway.kube.ready_writes import QueuedWrite, WriteRank
 from fairway.kube.reflector import Delivery
 from fairway.kube.served import FLEET_KINDS
 from fairway.kube.status_requests import StatusWrite
-from fairway.kube.write_queue import QueuedWrite, WriteRank
 
 CONTROLLER = "fairway.dev/fleet"
 

@@ -34,9 +34,10 @@ from fairway.kube.feed import Feed
 from fairway.kube.lease import Elector, LeaseSettings, boot_clock
 from fairway.kube.lease_keeper import LeaseKeeper
 from fairway.kube.loop_thread import Courier, LoopThread
+from fairway.kube.ready_writes import WriteRank
 from fairway.kube.reflector import Delivery, ReadObserver, Reflector
 from fairway.kube.slim import Sharing
-from fairway.kube.write_queue import WriteQueue, WriteRank
+from fairway.kube.write_queue import WriteQueue
 
 FINISH = 20.0
 """Seconds that writes have to end after the signal to stop; a pod has 30 by default."""

@@ -1,0 +1,102 @@
+"""What only tells waits for bindings that are under way: until they end, and not for long."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from random import Random
+from typing import Any
+
+import pytest
+
+from fairway.kube import ready_writes
+from fairway.kube.exchange import ApiAnswer, ApiRequest, Script, plain_ending
+from fairway.kube.ready_writes import QueuedWrite, WriteRank
+from fairway.kube.write_queue import WriteQueue
+
+
+class SlowServer:
+    """Answers when it is told to: `bind` waits for `go`, all else is answered at once."""
+
+    def __init__(self, *statuses: int) -> None:
+        self.statuses = list(statuses)
+        self.go = asyncio.Event()
+        self.asked: list[str] = []
+        self.queue = WriteQueue(self.send, workers=8, random=Random(0))
+
+    async def send(self, request: ApiRequest) -> ApiAnswer:
+        self.asked.append(request.path)
+        if request.path == "BIND":
+            await self.go.wait()
+            return ApiAnswer(self.statuses.pop(0) if self.statuses else 200, retry_after=0.2)
+        return ApiAnswer(200)
+
+    def add(self, rank: WriteRank, number: int = 0) -> None:
+        def script() -> Script:
+            answer = yield ApiRequest("POST", rank.name)
+            return plain_ending(answer)
+
+        self.queue.add(QueuedWrite((rank, number), rank, script, lambda ending: None))
+
+    async def until(self, *asked: str) -> None:
+        while self.asked != list(asked):
+            await asyncio.sleep(0.005)
+
+
+def played(story: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    asyncio.run(asyncio.wait_for(story(), 20))
+
+
+def test_statuses_and_events_wait_until_no_binding_is_under_way_and_then_leave_together() -> None:
+    async def story() -> None:
+        server = SlowServer()
+        server.queue.start()
+        server.add(WriteRank.BIND)
+        await server.until("BIND")
+        server.add(WriteRank.EVENT)
+        server.add(WriteRank.STATUS, 1)
+        server.add(WriteRank.STATUS, 2)
+        server.add(WriteRank.EVICTION)
+        await server.until("BIND", "EVICTION")
+        await asyncio.sleep(0.05)
+        assert server.asked == ["BIND", "EVICTION"]
+        server.go.set()
+        assert await server.queue.settle(WriteRank.EVENT, 10)
+        assert server.asked == ["BIND", "EVICTION", "STATUS", "STATUS", "EVENT"]
+        await server.queue.stop()
+
+    played(story)
+
+
+def test_a_binding_that_takes_long_does_not_hold_them_up_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ready_writes, "TALK_WAIT", 0.05)
+
+    async def story() -> None:
+        server = SlowServer()
+        server.queue.start()
+        server.add(WriteRank.BIND)
+        await server.until("BIND")
+        for number in range(3):
+            server.add(WriteRank.EVENT, number)
+            await asyncio.sleep(0.02)
+        await server.until("BIND", "EVENT", "EVENT", "EVENT")
+        server.go.set()
+        assert await server.queue.settle(WriteRank.EVENT, 10)
+        await server.queue.stop()
+
+    played(story)
+
+
+def test_a_binding_that_waits_for_another_try_holds_nothing_up() -> None:
+    async def story() -> None:
+        server = SlowServer(500)
+        server.go.set()
+        server.queue.start()
+        server.add(WriteRank.BIND)
+        await server.until("BIND")
+        server.add(WriteRank.STATUS)
+        await server.until("BIND", "STATUS", "BIND")
+        assert await server.queue.settle(WriteRank.EVENT, 10)
+        await server.queue.stop()
+
+    played(story)
