@@ -34,7 +34,7 @@ async def measure(cluster: BenchCluster, nodes: int, pods: int) -> None:
     program = await programs.fairway(cluster.plane)
     try:
         await program.until(watch.wait_for(pods))
-        spent = program.cpu()
+        spent = await program.cpu_when_calm()
         wanted = await _requested(cluster)
         shown = await _shown(cluster, wanted)
     finally:

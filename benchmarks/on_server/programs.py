@@ -18,6 +18,8 @@ from kube.controlplane.build import cache_folder
 from kube.controlplane.plane import ControlPlane
 
 _TICKS = os.sysconf("SC_CLK_TCK")
+_LOOK, _CALM, _PATIENCE = 0.5, 0.05, 60
+"""A program is calm if it used less than this share of a core in so many seconds; so many looks at most."""
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -44,6 +46,16 @@ class Program:
     def total_cpu(self) -> float:
         """Seconds of processor time since its process began."""
         return cpu_of(self.pid)
+
+    async def cpu_when_calm(self) -> float:
+        """The same, once nothing is left to do: statuses and events are written after the bindings."""
+        spent = self.cpu()
+        for _ in range(_PATIENCE):
+            await asyncio.sleep(_LOOK)
+            before, spent = spent, self.cpu()
+            if spent - before < _CALM * _LOOK:
+                break
+        return spent
 
     def memory(self) -> int:
         """Bytes that are resident."""

@@ -7,8 +7,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from fairway.errors import ApiError, NoAnswerError
+from fairway.kube import line_body
 from fairway.kube.client import ApiClient
-from fairway.kube.connection import Connection, FixedCredentials, Identity
+from fairway.kube.connection import Connection, Credentials, FixedCredentials, Identity
 from fairway.kube.exchange import ApiRequest
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
@@ -53,13 +55,14 @@ def play(
     time_limit: float = 30.0,
     base: str = "",
     identity: Identity | None = None,
+    credentials: Credentials | None = None,
 ) -> None:
     async def run() -> None:
         played = PlayedServer(answer)
         server = await asyncio.start_server(played.handle, "127.0.0.1", 0, limit=1 << 24)
         address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}{base}"
-        credentials = FixedCredentials(identity or Identity())
-        client = ApiClient(Connection(address, credentials), time_limit=time_limit)
+        known = credentials or FixedCredentials(identity or Identity())
+        client = ApiClient(Connection(address, known), time_limit=time_limit)
         try:
             await story(client, played)
         finally:
@@ -226,3 +229,108 @@ def test_closing_the_client_ends_what_is_under_way() -> None:
         assert (await task).status == 0
 
     play(never, story)
+
+
+# -- bodies that go on ------------------------------------------------------------------------------------------------
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def piece(text: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(text), text)
+
+
+async def taken(client: ApiClient, silence: float = 30) -> list[bytes]:
+    found: list[bytes] = []
+    async with client.stream("/w", {"watch": "true", "fieldSelector": "a!=b c"}, silence=silence) as body:
+        found += [part async for part in body.iter_any()]
+    return found
+
+
+def test_a_stream_gives_what_comes_as_it_comes_and_ends_with_it() -> None:
+    async def slowly(request: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(HEAD)
+        for text in (b"one\n", b"two\n", b"three\n"):
+            await asyncio.sleep(0.02)
+            writer.write(piece(text))
+        writer.write(b"0\r\n\r\n")
+
+    async def story(client: ApiClient, server: PlayedServer) -> None:
+        found = await taken(client)
+        assert b"".join(found) == b"one\ntwo\nthree\n"
+        assert len(found) == 3
+        assert server.requests[0].startswith(b"GET /w?watch=true&fieldSelector=a%21%3Db+c HTTP/1.1\r\n")
+        await eventually(lambda: server.ended == 1)
+
+    play(slowly, story)
+
+
+@pytest.mark.parametrize(("text", "why"), [(b"", "closed"), (piece(b"a"), "closed"), (b"zz\r\n", "size of a chunk")])
+def test_a_stream_that_breaks_off_is_no_answer(text: bytes, why: str) -> None:
+    async def broken(request: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(HEAD + text)
+        await writer.drain()
+        writer.close()
+
+    async def story(client: ApiClient, server: PlayedServer) -> None:
+        with pytest.raises(NoAnswerError, match=f"GET /w: no answer: .*{why}"):
+            await taken(client)
+
+    play(broken, story)
+
+
+def test_a_stream_that_is_silent_for_too_long_is_no_answer() -> None:
+    async def silent(request: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(HEAD + piece(b"a"))
+
+    async def story(client: ApiClient, server: PlayedServer) -> None:
+        with pytest.raises(NoAnswerError, match="within the time limit"):
+            await taken(client, silence=0.1)
+        await eventually(lambda: server.ended == 1)
+
+    play(silent, story, time_limit=1)
+
+
+def test_a_stream_that_is_refused_is_an_error_and_after_401_fresh_credentials_are_tried() -> None:
+    class Expired:
+        fresh = False
+
+        async def identity(self) -> Identity:
+            return Identity("Bearer new" if self.fresh else "Bearer old")
+
+        def refused(self) -> None:
+            self.fresh = True
+
+    async def refusing(request: bytes, writer: asyncio.StreamWriter) -> None:
+        status = b"410 Gone" if b"Bearer new" in request else b"401 Unauthorized"
+        writer.write(b"HTTP/1.1 " + status + b"\r\nContent-Length: 18\r\n\r\n" + b'{"message":"none"}')
+
+    async def story(client: ApiClient, server: PlayedServer) -> None:
+        with pytest.raises(ApiError, match="GET /w: 410 Error: none"):
+            await taken(client)
+        assert len(server.requests) == 2
+
+    play(refusing, story, credentials=Expired())
+
+
+def test_a_stream_that_comes_faster_than_it_is_taken_arrives_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(line_body, "MOST_UNREAD", 1 << 16)
+    text = b"x" * 100_000
+
+    async def fast(request: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(HEAD)
+        for _ in range(50):
+            writer.write(piece(text))
+            await writer.drain()
+        writer.write(b"0\r\n\r\n")
+
+    async def story(client: ApiClient, server: PlayedServer) -> None:
+        found = 0
+        async with client.stream("/w", {}, silence=30) as body:
+            async for part in body.iter_any():
+                await asyncio.sleep(0.001)
+                found += len(part)
+        assert found == 50 * len(text)
+
+    play(fast, story)
