@@ -101,10 +101,9 @@ class TestClient(ApiClient):
 
     def drop_connections(self) -> None:
         """As a network does that forgets them."""
-        assert self._session is not None
-        connector: Any = self._session.connector
-        for protocol in list(connector._acquired):
-            protocol.transport.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
+        lines: Any = self._lean._pool
+        for line in list(lines._busy):
+            line._socket.shutdown(socket.SHUT_RDWR)
 
 
 class Reading:

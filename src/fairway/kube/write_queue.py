@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from functools import partial
 from random import Random
+from typing import Any
 
 from fairway.kube.backoff import Backoff
 from fairway.kube.exchange import (
@@ -64,8 +65,8 @@ class WriteQueue:
         self._idle: deque[asyncio.Future[None]] = deque()
         self._workers: list[asyncio.Task[None]] = []
         self._unended = dict.fromkeys(WriteRank, 0)
-        self._limits: set[asyncio.Timeout] = set()
-        """Of the requests that are under way and change something."""
+        self._sending: set[asyncio.Task[Any]] = set()
+        """Workers whose request is under way and changes something."""
         self._calm = asyncio.Event()
         self._calm.set()
         self.in_flight = 0
@@ -211,23 +212,25 @@ class WriteQueue:
         return answer
 
     async def _send_while_leading(self, request: ApiRequest) -> ApiAnswer:
-        limit = asyncio.timeout(None)
-        self._limits.add(limit)
+        task = asyncio.current_task()
+        assert task is not None
+        self._sending.add(task)
         try:
-            async with limit:
-                return await self._send(request)
-        except TimeoutError:
-            return NO_ANSWER
+            return await self._send(request)
+        except asyncio.CancelledError:
+            if task in self._sending or task.uncancel():
+                raise
+            return NO_ANSWER  # it was `abandon`, which has taken it out, and nothing else
         finally:
-            self._limits.discard(limit)
+            self._sending.discard(task)
 
     def abandon(self) -> None:
         """The lease is over: requests that are under way are broken off and their connections closed, so that what has
         not arrived by now does not arrive under another leader.
         """
-        now = self._loop.time()
-        for limit in tuple(self._limits):
-            limit.reschedule(now)
+        sending, self._sending = self._sending, set()
+        for task in sending:
+            task.cancel()
 
     def _end(self, write: QueuedWrite, ending: Ending) -> None:
         self._unended[write.rank] -= 1
