@@ -216,10 +216,10 @@ class ChaosStory:
     def _calm(self) -> None:
         """No faults and no kills any more, and all nodes back."""
         self._has_faults = False
-        self.workload.chores = [self._mend]
         end = time.monotonic() + PATIENCE_AT_THE_END
         while not self.workload.is_idle:
             assert time.monotonic() < end, f"never ran: {self._why_not()}"
+            self.workload.chores = [self._mend]  # again: a churn that has begun takes its own away
             for number, run in enumerate(self.runs):  # a fault that was chosen before may still kill one
                 if not run.is_alive:
                     assert run.was_killed, f"ended by itself: {run.lines[-3:]}"
