@@ -315,3 +315,17 @@ def test_a_gated_member_is_named_in_the_cycle_that_places_the_others() -> None:
     gated = make.pod("g-1", group="g", cpu=1, spec={"schedulingGates": [{"name": "hold"}]})
     made = plan(make.node("n1", cpu=4), make.group("g", minimum=1), make.pod("g-0", group="g", cpu=1), gated)
     assert [(row.job, row.reason, row.waiting) for row in made.pending] == [("default/g", "SchedulingGated", 1)]
+
+
+def test_a_pod_that_fits_only_after_what_was_placed_later_is_not_said_to_be_limited() -> None:
+    """The pod that it must be near to is placed by backfill, after its own turn."""
+    near = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [near]}}
+    made = plan(
+        make.node("n1", cpu=4, memory="2Gi"),
+        make.pod("web", labels={"app": "web"}),
+        make.pod("p", memory="512Mi", spec={"affinity": affinity}),
+    )
+    assert [binding.pod for binding in made.bindings] == ["default/web"]
+    assert waiting(made)["p"].reason == "PredicateFailed"
+    assert "when it was its turn" in waiting(made)["p"].message

@@ -33,6 +33,10 @@ _ADMITTED_LATER = Verdict(
 )
 
 _FREE_BY_NOW = "a limit stopped it when it was its turn, and does so no more; the next cycle considers it again"
+_FITS_BY_NOW = (
+    "no node took its pods when it was its turn, and after what was placed since one does; "
+    "the next cycle considers it again"
+)
 
 
 class Row(NamedTuple):
@@ -282,10 +286,18 @@ class WaitingJobs:
         if row.why is None:
             return Reason.NOT_ENQUEUED, _untouched(self._session), {}
         if row.why.placed >= row.why.needed > 0:
-            return Reason.QUEUE_OVERUSED, _FREE_BY_NOW, {}
+            if self._was_limited(row):
+                return Reason.QUEUE_OVERUSED, _FREE_BY_NOW, {}
+            return Reason.PREDICATE_FAILED, _FITS_BY_NOW, {}
         tasks = row.run.waiting if row.run else row.pending_job.tasks
         member = tasks[row.why.member].key if tasks else ""
         return row.why.reason, row.why.message(member), row.why.report.causes
+
+    def _was_limited(self, row: Row) -> bool:
+        """Whether a limit, and not the nodes, stopped it when it was its turn."""
+        if row.run is not None:
+            return self._session.outcomes.jobs.get(row.run) is not None
+        return row.job_class in self._verdicts or not self._has_no_capacity(row.job_class.template)
 
 
 def put_heads(jobs: Iterable[tuple[Key, JobRun]]) -> None:
