@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, Histogram, generate_latest
 
-from fairway.app.live.metrics import Spread
+from fairway.app.live.metrics import TimeSpread
 
 LIMITS = (0.001, 0.01, 0.5, 1, 10)
 
@@ -19,7 +19,7 @@ def shown(registry: CollectorRegistry) -> list[str]:
 @given(st.lists(st.one_of(st.sampled_from(LIMITS), st.floats(0, 100)), max_size=20))
 def test_it_shows_what_the_clients_own_shows(values: list[float]) -> None:
     quick, slow = CollectorRegistry(), CollectorRegistry()
-    ours = Spread("a_seconds", "Seconds.", LIMITS)
+    ours = TimeSpread("a_seconds", "Seconds.", LIMITS)
     quick.register(ours)
     theirs = Histogram("a_seconds", "Seconds.", buckets=LIMITS, registry=slow)
     for value in values:

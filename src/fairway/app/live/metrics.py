@@ -15,7 +15,7 @@ _CYCLE_SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5,
 _REQUEST_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
-class Spread(Collector):
+class TimeSpread(Collector):
     """A histogram that costs little to add to, as it is for every request. Added to on one thread only."""
 
     def __init__(self, name: str, meaning: str, buckets: Sequence[float]) -> None:
@@ -63,8 +63,8 @@ class ProgramMetrics:
     def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:
         return Gauge(name, meaning, labels, registry=self.registry)
 
-    def _histogram(self, name: str, meaning: str, buckets: tuple[float, ...]) -> Spread:
-        made = Spread(name, meaning, buckets)
+    def _histogram(self, name: str, meaning: str, buckets: tuple[float, ...]) -> TimeSpread:
+        made = TimeSpread(name, meaning, buckets)
         self.registry.register(made)
         return made
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from prometheus_client import Counter
 
 from fairway.app.live.logs import RunLog
-from fairway.app.live.metrics import RunMetrics, Spread
+from fairway.app.live.metrics import RunMetrics, TimeSpread
 from fairway.app.live.shadow import ShadowPolicy
 from fairway.app.view.models.history import ApiLatency, SchedulerProblem, ShadowDifference
 from fairway.app.view.scheduler_page import ProgramFacts
@@ -28,7 +28,7 @@ def program_facts(
     )
 
 
-def api_latency(requests: Counter, seconds: Spread) -> ApiLatency:
+def api_latency(requests: Counter, seconds: TimeSpread) -> ApiLatency:
     count, failed = 0, 0
     for metric in requests.collect():
         for one in metric.samples:
