@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 KEPT: Final = 512
-"""Older changes are forgotten: whoever asks for them works everything out again."""
+"""Older changes are forgotten: a reader that needs them works everything out again."""
 
 
 class SlotLog:

@@ -1,7 +1,7 @@
 """`ClusterWatch`: keeps a mirror up to date on a thread of its own, and has the newest picture of it.
 
 A scheduler hands events and reports over without waiting (`applied`, `decided`: a listener of its loop). Pictures are
-made when something changed and somebody looks, at most every `RHYTHM` and never for more than a part of the time, so
+made when something changed and a viewer looks, at most every `RHYTHM` and never for more than a part of the time, so
 that a large cluster is shown a little later instead of at the expense of something else.
 """
 
