@@ -19,8 +19,9 @@ from fairway.errors import InvariantError
 from fairway.scheduler.framework.guard import PluginDroppedError
 from fairway.scheduler.framework.plugin_set import Registry
 from fairway.scheduler.framework.session import Session
-from fairway.scheduler.placement.kernel import INFEASIBLE, Kernel
+from fairway.scheduler.placement.kernel import Kernel
 from fairway.scheduler.placement.node_view import Columns
+from fairway.scheduler.placement.packed_keys import INFEASIBLE
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.state import invariants
 from fairway.state.cluster import ClusterState

@@ -9,7 +9,7 @@ from fairway.scheduler.backfill.timeline import Timeline
 from fairway.scheduler.framework.decisions import Places
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
-from fairway.scheduler.placement.kernel import INFEASIBLE
+from fairway.scheduler.placement.packed_keys import INFEASIBLE
 from fairway.scheduler.reservations.reservable import missing_tasks
 from fairway.state.jobs import PlannedRecord
 

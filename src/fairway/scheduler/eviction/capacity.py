@@ -9,7 +9,7 @@ import numpy as np
 
 from fairway.resources.columns import BoolColumn
 from fairway.scheduler.framework.working_nodes import WorkingNodes
-from fairway.scheduler.placement.kernel import INFEASIBLE
+from fairway.scheduler.placement.packed_keys import INFEASIBLE
 from fairway.state.jobs import Task
 from fairway.state.shapes import Shape
 

@@ -17,7 +17,7 @@ from fairway.resources.columns import BoolColumn
 from fairway.scheduler.eviction.claim import Place
 from fairway.scheduler.framework.statement import Statement
 from fairway.scheduler.framework.working_nodes import WorkingNodes
-from fairway.scheduler.placement.kernel import INFEASIBLE
+from fairway.scheduler.placement.packed_keys import INFEASIBLE
 from fairway.state.jobs import Task
 from fairway.state.shapes import Shape
 

@@ -17,7 +17,6 @@ Their keys with 0, 1, 2... tasks added are computed in one go and merged. Where 
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -27,6 +26,7 @@ from numpy.typing import NDArray
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.placement.alike import AlikeNodes
 from fairway.scheduler.placement.node_view import Base, Check, Column, Columns, FloatColumn, NodeView
+from fairway.scheduler.placement.packed_keys import GIANT, INFEASIBLE, merged
 from fairway.scheduler.placement.parking import Parking
 from fairway.scheduler.placement.pod_counts import PodCounts
 from fairway.state.nodes import RANK_BITS
@@ -34,13 +34,7 @@ from fairway.state.shapes import Shape
 from fairway.state.snapshot import WorkingCopy
 from fairway.state.tables import PODS
 
-GIANT = 1 << 61
-"""Added to the key of an infeasible node, at most twice: by what labels say, and by what the capacity says."""
-
 _GIANT = np.int64(GIANT)
-
-INFEASIBLE = 1 << 60
-"""Every key from here on is infeasible."""
 
 SCORE_BITS = 16
 """Scores are compared in steps of 2**-16: finer than any meaning, coarser than the noise of a last bit."""
@@ -458,7 +452,7 @@ class Kernel:
             order = table.ravel().argsort(kind="stable")[:count]
             order = order[table.ravel()[order] < INFEASIBLE]
             return [int(row) for row in rows[order % len(rows)]]
-        return _merged([int(row) for row in rows], table.T.tolist(), count)
+        return merged([int(row) for row in rows], table.T.tolist(), count)
 
     def _best(self, keys: IntColumn, count: int) -> IntColumn:
         if 4 * count < len(keys):
@@ -480,25 +474,6 @@ class Kernel:
         many = np.concatenate([rows] * levels)
         view = self.view(many, filled.reshape(idle.shape[0], levels * width))
         return self._keys(shape, column.base[many], view).reshape(levels, width)
-
-
-def _merged(rows: list[int], keys: list[list[int]], count: int) -> list[int]:
-    """k times the smallest next key; taking one brings up the same node's next."""
-    heap = [(levels[0], index) for index, levels in enumerate(keys)]
-    heapq.heapify(heap)
-    level = [0] * len(rows)
-    chosen: list[int] = []
-    while heap and len(chosen) < count:
-        key, index = heap[0]
-        if key >= INFEASIBLE:
-            break
-        chosen.append(rows[index])
-        level[index] += 1
-        if level[index] < len(keys[index]):
-            heapq.heapreplace(heap, (keys[index][level[index]], index))
-        else:
-            heapq.heappop(heap)
-    return chosen
 
 
 def _static_key(shape: Shape) -> object:

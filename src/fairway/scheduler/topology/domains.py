@@ -17,7 +17,7 @@ from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.framework.candidates import feasibility_is_monotone
 from fairway.scheduler.framework.job_run import JobRun
 from fairway.scheduler.framework.session import Session
-from fairway.scheduler.placement.kernel import INFEASIBLE
+from fairway.scheduler.placement.packed_keys import INFEASIBLE
 from fairway.scheduler.topology.levels import Level, levels_of
 from fairway.state.jobs import NOWHERE, RESERVATION_STATES, TaskState
 from fairway.state.labels import ABSENT
