@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from starlette.testclient import TestClient
 
+from fairway.app.live.logs import RunLog
 from fairway.app.sandbox.engine import Sandbox
 from fairway.web.access import LoopbackAccess
 from fairway.web.application import application
@@ -27,7 +28,10 @@ class AskedPage:
     """The API of a sandbox. What it shows is up to date at every question."""
 
     def __init__(self, sandbox: Sandbox, token: str | None = TOKEN) -> None:
-        self.shown = ShownCluster("sandbox", "Sandbox", sandbox_watch(sandbox), sandbox=sandbox)
+        self.lines: list[dict[str, Any]] = []
+        """Of its log."""
+        log = RunLog("json", write=lambda line: self.lines.append(json.loads(line)))
+        self.shown = ShownCluster("sandbox", "Sandbox", sandbox_watch(sandbox), sandbox=sandbox, log=log)
         self.site = application(self.shown, LoopbackAccess(TOKEN), lambda: frozenset({HOST}))
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self.client = TestClient(self.site.app, headers=headers, raise_server_exceptions=False, follow_redirects=False)

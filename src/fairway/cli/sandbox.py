@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from fairway.cli import inputs
-from fairway.cli.output import echo, one_line
+from fairway.cli.output import echo, log_line, one_line
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -151,18 +151,22 @@ def _run(sandbox: Sandbox, speed: Fraction, port: int | None) -> None:
 def _serve(stack: ExitStack, sandbox: Sandbox, runner: Runner, port: int | None) -> str:
     """Serve the page and the other commands; the address that opens the page, "" where the extra is not installed."""
     import os
+    from pathlib import Path
 
     from fairway.app.sandbox import place
 
     try:
         from fairway.web.access import new_token
+        from fairway.web.page_log import to_file
         from fairway.web.sandbox_page import SandboxPage
     except ModuleNotFoundError as error:
         echo(f"{error.name} is not installed: no page, and no other commands; pip install 'fairway[web]'", err=True)
         return ""
     token = place.kept_token(new_token)
     history = sandbox.path if sandbox.path == ":memory:" else f"{sandbox.path}.history"
-    page = SandboxPage(sandbox, place.DEFAULT_PORT if port is None else port, token, history)
+    in_file = _has_screen() and sandbox.path != ":memory:"
+    log = to_file(Path(f"{sandbox.path}.page.log")) if in_file else log_line
+    page = SandboxPage(sandbox, place.DEFAULT_PORT if port is None else port, token, history, log)
     page.paced_by(runner)
     page.start()
     stack.callback(page.stop)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 import msgspec
@@ -16,13 +16,14 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from fairway.errors import InputError, StoreError
 from fairway.web.access import Access
 from fairway.web.answers import ANSWERS
 from fairway.web.asking import Asked, RequestRefusedError, Viewer, read_body, read_query
 from fairway.web.contract import OPERATIONS, PREFIX, Operation
 from fairway.web.guard import Guard
 from fairway.web.openapi import document
+from fairway.web.page_log import text_of
+from fairway.web.problems import NO_STORE, answering, problem
 from fairway.web.shown import ShownCluster
 from fairway.web.static import PageFiles
 from fairway.web.stream import EventHub
@@ -30,7 +31,6 @@ from fairway.web.stream import EventHub
 ANSWERING = 120.0
 """Seconds that an answer may take."""
 LONGEST_SESSION = 30 * 86_400
-NO_STORE = {"Cache-Control": "no-store"}
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -43,6 +43,7 @@ class PageSite(NamedTuple):
 def application(shown: ShownCluster, access: Access, hosts: Callable[[], frozenset[str] | None]) -> PageSite:
     """All that is served, behind its guard."""
     hub = EventHub(shown.watch)
+    shown.watch.failed = lambda error: shown.log.error("error in the views", traceback=text_of(error))
     shown.viewers = lambda: hub.clients
     site = _Site(shown, access, hub)
 
@@ -62,9 +63,8 @@ def application(shown: ShownCluster, access: Access, hosts: Callable[[], frozens
         Route(f"{PREFIX}/{{rest:path}}", site.unknown, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
         Route("/{path:path}", site.page, methods=["GET"]),
     ]
-    return PageSite(
-        Guard(Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: not_routed}), hosts), hub
-    )
+    routed = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: not_routed})
+    return PageSite(Guard(routed, hosts, shown.log), hub)
 
 
 class LoginRequest(msgspec.Struct, forbid_unknown_fields=True):
@@ -82,7 +82,7 @@ class _Site:
     def handler(self, operation: Operation) -> Handler:
         async def handle(request: Request) -> Response:
             answer = self._stream if operation.streams else self._answer
-            return await answering(answer(operation, request))
+            return await answering(answer(operation, request), request, self._shown.log)
 
         return handle
 
@@ -117,7 +117,7 @@ class _Site:
             value = await self._access.login(read_body(LoginRequest, await request.body()).token)
             return self._with_cookie(Response(b"{}", media_type="application/json", headers=NO_STORE), request, value)
 
-        return await answering(enter())
+        return await answering(enter(), request, self._shown.log)
 
     async def logout(self, request: Request) -> Response:
         answer = Response(b"{}", media_type="application/json", headers=NO_STORE)
@@ -139,6 +139,9 @@ class _Site:
     # -- the page ------------------------------------------------------------------------------------------------
 
     async def page(self, request: Request) -> Response:
+        return await answering(self._page(request), request, self._shown.log)
+
+    async def _page(self, request: Request) -> Response:
         token = request.query_params.get("token")
         if token is not None:
             return await self._enter(request, token)
@@ -167,24 +170,3 @@ class _Site:
 async def not_routed(request: Request, error: HTTPException) -> Response:
     """What no route takes: a method that is not for a path, or a path with signs that no path has."""
     return problem(error.status_code, f"{request.method} is not for {request.url.path}: {error.detail}")
-
-
-async def answering(answer: Awaitable[Response]) -> Response:
-    """What goes wrong, as an answer: a request that meets an error must not end anything."""
-    try:
-        return await answer
-    except RequestRefusedError as refusal:
-        return problem(refusal.status, str(refusal))
-    except TimeoutError:
-        return problem(504, "the answer takes too long; try again")
-    except StoreError as error:
-        return problem(507, str(error))
-    except InputError as error:
-        return problem(422, str(error))
-    except Exception as error:
-        return problem(500, f"an error in Fairway, please report it: {type(error).__name__}: {error}")
-
-
-def problem(status: int, text: str) -> Response:
-    body: Any = {"error": text}
-    return Response(msgspec.json.encode(body), status, media_type="application/json", headers=NO_STORE)

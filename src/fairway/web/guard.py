@@ -12,7 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from fairway.app.live.logs import RunLog
+from fairway.web.page_log import report_error
 
 MOST_BYTES = 16 << 20
 """Of a request's body."""
@@ -36,9 +40,10 @@ HEADERS = [
 class Guard:
     """ASGI middleware. `hosts` gives the names with ports that requests may be made under; None is any."""
 
-    def __init__(self, app: ASGIApp, hosts: Callable[[], frozenset[str] | None]) -> None:
+    def __init__(self, app: ASGIApp, hosts: Callable[[], frozenset[str] | None], log: RunLog) -> None:
         self._app = app
         self._hosts = hosts
+        self._log = log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -55,7 +60,10 @@ class Guard:
                 await _refuse(send, 413, f"a body of more than {MOST_BYTES} bytes, or sent too slowly")
                 return
             receive = _once(body)
-        await self._app(scope, receive, _with_headers(send))
+        try:
+            await self._app(scope, receive, _with_headers(send))
+        except Exception as error:  # in the middle of an answer: all that can be done is to say so
+            report_error(self._log, Request(scope), error)
 
     def _refusal(self, method: str, headers: dict[bytes, str]) -> tuple[int, str] | None:
         if sum(len(name) + len(value) for name, value in headers.items()) > MOST_HEADER_BYTES:

@@ -15,6 +15,7 @@ import msgspec
 
 from fairway.api.kinds import KINDS, ApiObject
 from fairway.api.policy import default_policy, parse_policy
+from fairway.app.live.logs import RunLog
 from fairway.app.view.history_ring import IN_MEMORY, HistoryRing
 from fairway.app.view.mirror import CycleReport, Mirror
 from fairway.app.view.scheduler_page import NO_FACTS, ProgramFacts
@@ -29,6 +30,7 @@ from fairway.web.application import application
 from fairway.web.cluster_access import ClusterAccess
 from fairway.web.cluster_actions import ClusterActions
 from fairway.web.fleet_page import HubFleet
+from fairway.web.page_log import to_standard_error
 from fairway.web.server import PageServer
 from fairway.web.shown import ShownCluster
 from fairway.web.worker import WhatIfWorker
@@ -51,6 +53,8 @@ class LivePageSettings(msgspec.Struct, rename="camel"):
     history: str = IN_MEMORY
     hub: str | None = None
     """The kubeconfig of a hub, for the view of the fleet."""
+    log_format: str = "text"
+    log_level: str = "info"
 
 
 class FeedLine(msgspec.Struct):
@@ -80,10 +84,11 @@ class LivePage:
             history=history,
             what_if=WhatIfWorker(),
             fleet=None if settings.hub is None else HubFleet(settings.hub).page,
+            log=RunLog(settings.log_format, settings.log_level, write=to_standard_error),
         )
         access = self._access(settings)
         self._site = application(self.shown, access, self._hosts(settings))
-        self.server = PageServer(self._site.app, settings.port, settings.host)
+        self.server = PageServer(self._site.app, settings.port, self.shown.log, settings.host)
         if isinstance(access, LoopbackAccess):
             access.port = self.server.port
         self._events: list[Event] = []

@@ -36,6 +36,8 @@ def started(settings: RunSettings, server: str) -> Iterator[tuple[BinaryIO, str]
         allow_actions=settings.allow_actions,
         history=settings.web_history or IN_MEMORY,
         hub=settings.report_to,
+        log_format=settings.log_format,
+        log_level=settings.log_level,
     )
     process = subprocess.Popen([sys.executable, "-m", "fairway.web.live_page"], stdin=subprocess.PIPE)
     assert process.stdin is not None

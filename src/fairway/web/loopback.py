@@ -17,7 +17,7 @@ class LoopbackPage:
         self.token = token
         self._access = LoopbackAccess(token)
         self._site = application(shown, self._access, self._hosts)
-        self.server = PageServer(self._site.app, port)
+        self.server = PageServer(self._site.app, port, shown.log)
         self._access.port = self.server.port
 
     def _hosts(self) -> frozenset[str]:

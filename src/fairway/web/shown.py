@@ -8,6 +8,7 @@ from threading import Semaphore
 from typing import Literal, Protocol
 
 from fairway.app.explain.situation import Situation
+from fairway.app.live.logs import RunLog
 from fairway.app.sandbox.engine import Sandbox
 from fairway.app.sandbox.pace import Runner
 from fairway.app.view.history_ring import HistoryRing
@@ -17,6 +18,7 @@ from fairway.app.view.models.jobs import JobSummary
 from fairway.app.view.scheduler_page import NO_FACTS, ProgramFacts
 from fairway.app.view.watch import ClusterWatch
 from fairway.web.asking import Viewer
+from fairway.web.page_log import to_standard_error
 from fairway.web.worker import WhatIfWorker
 
 QUESTIONS = 2
@@ -51,6 +53,7 @@ class ShownCluster:
     cycles: tuple[int, int] | None = None
     viewers: Callable[[], int] = field(default=lambda: 0)
     """Clients of the stream of events."""
+    log: RunLog = field(default_factory=lambda: RunLog(write=to_standard_error))
     asking: Semaphore = field(default_factory=lambda: Semaphore(QUESTIONS))
 
     def situation(self) -> Situation:

@@ -80,7 +80,12 @@ class EventHub:
             if newest.revision == last.revision:
                 self._stopped.wait(TURN)
                 continue
-            found, last = delta(last, newest), newest
+            try:
+                found, last = delta(last, newest), newest
+            except Exception as error:
+                self._watch.failed(error)
+                last = newest
+                continue
             try:
                 self._loop.call_soon_threadsafe(self._publish, found)
             except RuntimeError:  # the loop is closed

@@ -35,6 +35,8 @@ MOST_COPIED = 5_000
 LOAD = 5
 """A picture that took one second is followed by this many without."""
 PATIENCE = 30.0
+AFTER_ERROR = 5.0
+"""Seconds of pause after an error."""
 
 Work = Callable[[Mirror], None]
 
@@ -57,7 +59,8 @@ class ClusterWatch:
         """Jobs that are known to come later."""
         self.drawn: Callable[[Mirror, Picture], None] = lambda mirror, picture: None
         """Is told of each picture, with the mirror that it is of."""
-        self.failure: Exception | None = None
+        self.failed: Callable[[Exception], None] = lambda error: None
+        """Is told of each error of the views, which then go on with what comes next."""
 
     def start(self) -> None:
         self._thread.start()
@@ -122,17 +125,18 @@ class ClusterWatch:
     # -- its own thread ------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        try:
-            while not self._stopped.is_set():
-                first = self._inbox.get()
+        while not self._stopped.is_set():
+            first = self._inbox.get()
+            try:
                 with self._lock:
                     first(self._mirror)
                     self._take_inbox()
                     if not self._stopped.is_set():
                         self._draw()
-                self._stopped.wait(max(RHYTHM, LOAD * self._spent))
-        except Exception as error:  # a thread that dies in silence would leave a page that stands still
-            self.failure = error
+            except Exception as error:  # a thread that ends in silence would leave a page that stands still
+                self.failed(error)
+                self._stopped.wait(AFTER_ERROR)
+            self._stopped.wait(max(RHYTHM, LOAD * self._spent))
 
     def _take_inbox(self) -> None:
         for _ in range(self._inbox.qsize()):
@@ -166,9 +170,14 @@ class ClusterWatch:
                 self._estimates = {}
                 continue
             begin = time.perf_counter()
-            with self._lock:
-                situation = self._mirror.situation()
-            waiting = [row.job for row in picture.jobs.rows if row.state == "waiting"]
-            found = estimated_starts(situation, waiting)
-            self._estimates = {job: format_rfc3339(at) for job, at in found.items()}
+            try:
+                self._estimates = self._estimated(picture)
+            except Exception as error:
+                self.failed(error)
             self._stopped.wait(LOAD * (time.perf_counter() - begin))
+
+    def _estimated(self, picture: Picture) -> dict[str, str]:
+        with self._lock:
+            situation = self._mirror.situation()
+        waiting = [row.job for row in picture.jobs.rows if row.state == "waiting"]
+        return {job: format_rfc3339(at) for job, at in estimated_starts(situation, waiting).items()}

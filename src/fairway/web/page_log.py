@@ -1,0 +1,98 @@
+"""The log of the page: unexpected errors with a reference that their answer names, and what the web server itself says.
+
+Lines go to standard error, or to a file of bounded size where a screen has the terminal. No line has a secret of the
+request in it: tokens and cookies are cut from whatever an error says.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import sys
+import traceback
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from starlette.requests import Request
+
+from fairway.app.live.logs import RunLog
+
+MOST_BYTES = 1 << 20
+"""Of a log file; what comes then is dropped."""
+SHORTEST_SECRET = 6
+CUT = "(secret)"
+_LIBRARIES = ("uvicorn.error", "asyncio")
+
+
+def to_standard_error(line: str) -> None:
+    sys.stderr.write(printable(line) + "\n")
+
+
+def to_file(path: Path, most: int = MOST_BYTES) -> Callable[[str], None]:
+    """Appends lines to a file that only its owner may read. It is made with its first line."""
+
+    def write(line: str) -> None:
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            try:
+                if os.fstat(handle).st_size < most:
+                    os.write(handle, (printable(line) + "\n").encode())
+            finally:
+                os.close(handle)
+        except OSError:  # a log that cannot be written must not end an answer
+            return
+
+    return write
+
+
+def printable(line: str) -> str:
+    """One line without signs that a terminal would obey."""
+    return "".join(sign if sign.isprintable() else f"\\u{ord(sign):04x}" for sign in line)
+
+
+def secrets_of(request: Request) -> list[str]:
+    """All that could open the page: of the header, the cookies and the address."""
+    bearer = request.headers.get("authorization", "").partition(" ")[2].strip()
+    found = [bearer, *request.cookies.values(), *request.query_params.getlist("token")]
+    return [text for text in found if len(text) >= SHORTEST_SECRET]
+
+
+def without(text: str, hidden: Iterable[str]) -> str:
+    for secret in hidden:
+        text = text.replace(secret, CUT)
+    return text
+
+
+def text_of(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error))
+
+
+def report_error(log: RunLog, request: Request, error: BaseException, hidden: Iterable[str] = ()) -> str:
+    """Logs an error of ours; the reference that its answer names."""
+    reference = secrets.token_hex(6)
+    lines = without(text_of(error), [*secrets_of(request), *hidden])
+    path = without(request.url.path, secrets_of(request))
+    log.error("error in the page", reference=reference, method=request.method, path=path, traceback=lines)
+    return reference
+
+
+class _Forwarding(logging.Handler):
+    def __init__(self, log: RunLog) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        fields = {} if record.exc_info is None else {"traceback": logging.Formatter().formatException(record.exc_info)}
+        say = self._log.error if record.levelno >= logging.ERROR else self._log.warning
+        say("web server", source=record.name, why=record.getMessage(), **fields)
+
+
+def forward_library_logs(log: RunLog) -> None:
+    """What uvicorn and asyncio say goes to the log too, and nowhere else: a screen may have the terminal."""
+    for name in _LIBRARIES:
+        logger = logging.getLogger(name)
+        for handler in [one for one in logger.handlers if isinstance(one, _Forwarding)]:
+            logger.removeHandler(handler)
+        logger.addHandler(_Forwarding(log))
+        logger.propagate = False
