@@ -20,8 +20,9 @@ import sys
 from pathlib import Path
 from tempfile import mkdtemp
 
-from benchmarks.on_server import device_writes, gangs, latency, ocm, placing, rates, scale
+from benchmarks.on_server import device_writes, gangs, latency, placing, rates, scale
 from benchmarks.on_server.cluster import BenchCluster
+from kube.controlplane import ocm_build
 from kube.controlplane.build import NEEDED, build
 from kube.controlplane.plane import ControlPlane, data_folder
 
@@ -38,7 +39,10 @@ async def measure(plane: ControlPlane, part: str, given: argparse.Namespace) -> 
         elif part == "start":
             await scale.measure(cluster, given.many_nodes, given.many_pods, given.repeat, given.seconds)
         elif part == "hub":
-            await placing.measure(cluster, given.clusters, given.repeat, None if given.no_ocm else ocm.build())
+            problem = "" if given.no_ocm else ocm_build.build()
+            if problem:
+                sys.exit(f"OCM's placement controller cannot be built: {problem} (--no-ocm goes without it)")
+            await placing.measure(cluster, given.clusters, given.repeat, not given.no_ocm)
         elif part == "devices":
             await device_writes.measure(cluster, given.device_nodes, given.device_pods)
         else:

@@ -12,15 +12,15 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
-from benchmarks.on_server import ocm, programs
+from benchmarks.on_server import programs
 from benchmarks.on_server.cluster import NAMESPACE, BenchCluster
 from benchmarks.on_server.programs import Program
 from fairway.kube.client import ApiClient
+from kube.controlplane import ocm_build
 from kube.controlplane.plane import ControlPlane
 from kube.hub import install
 from kube.ocm import GROUP, V1, V1BETA1, V1BETA2
@@ -143,7 +143,7 @@ async def place_loop(plane: ControlPlane) -> Program:
     return await programs.start(command, waits_for_line=True)
 
 
-async def measure(cluster: BenchCluster, number: int, repeat: int, binary: Path | None) -> None:
+async def measure(cluster: BenchCluster, number: int, repeat: int, with_ocm: bool) -> None:
     await asyncio.to_thread(install, cluster.plane)
     await cluster.namespaces([NAMESPACE])
     cluster.also_empties(f"/registry/{GROUP}/placementdecisions/")
@@ -153,8 +153,8 @@ async def measure(cluster: BenchCluster, number: int, repeat: int, binary: Path 
         _Row("bare loop", lambda: place_loop(plane), reacts=False),
         _Row("fairway fleet", lambda: fairway_fleet(plane)),
     ]
-    if binary is not None:
-        rows.append(_Row("OCM", lambda: ocm.placement_controller(plane, binary)))
+    if with_ocm:
+        rows.append(_Row("OCM", lambda: programs.start(ocm_build.command(plane.kubeconfig()))))
     found: dict[str, list[Figures]] = {row.name: [] for row in rows}
     for turn in range(repeat):
         for row in rows:

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agent import peers
-from kube.controlplane import volcano_build
+from kube.controlplane import ocm_build, volcano_build
 
 HERE = Path(__file__).parent
 NEEDED = ("etcd", "kube-apiserver", "kubectl")
@@ -109,7 +109,11 @@ def main(names: Sequence[str]) -> int:
         return 3
     build(wanted)
     if not names:
-        for what, more in (("device plugins in Go", peers.build), ("Volcano's controllers", volcano_build.build)):
+        for what, more in (
+            ("device plugins in Go", peers.build),
+            ("Volcano's controllers", volcano_build.build),
+            ("OCM's placement controller", ocm_build.build),
+        ):
             if problem := more():
                 _say(f"tests with {what} are left out: {problem}")
     return 0
