@@ -6,7 +6,7 @@ import asyncio
 import json
 import threading
 import urllib.error
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -27,10 +27,11 @@ from kube.servers import apply
 LABEL = f"{GROUP}/placement"
 
 
-def install(plane: ControlPlane) -> None:
-    """OCM's definitions, unchanged, and the access of the placer."""
+def install(plane: ControlPlane, kinds: Sequence[dict[str, Any]] | None = None) -> None:
+    """OCM's definitions, unchanged, and the access of the placer. `kinds` are those of another release."""
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    for one in definitions():
+    wanted = definitions() if kinds is None else kinds
+    for one in wanted:
         try:
             plane.call("POST", path, one)
         except urllib.error.HTTPError as error:
@@ -38,7 +39,7 @@ def install(plane: ControlPlane) -> None:
                 raise
 
     def established() -> bool:
-        names = {one["metadata"]["name"] for one in definitions()}
+        names = {one["metadata"]["name"] for one in wanted}
         for one in plane.call("GET", path)["items"]:
             conditions = {c["type"]: c["status"] for c in one.get("status", {}).get("conditions") or []}
             if conditions.get("Established") == "True":
@@ -53,21 +54,28 @@ def install(plane: ControlPlane) -> None:
 class Hub(Cluster):
     """One namespace, one set of clusters bound to it, and clusters whose names begin with the test's."""
 
+    sets, placements = V1BETA2, V1BETA1
+    """API versions."""
+
     def __init__(self, plane: ControlPlane, name: str, *, bound: bool = True) -> None:
-        install(plane)
+        self._install(plane)
         super().__init__(plane, name)
         self.set_name = self.namespace
         self.make(
-            f"/apis/{V1BETA2}/managedclustersets",
-            {"apiVersion": V1BETA2, "kind": "ManagedClusterSet", "metadata": {"name": self.set_name}},
+            f"/apis/{self.sets}/managedclustersets",
+            {"apiVersion": self.sets, "kind": "ManagedClusterSet", "metadata": {"name": self.set_name}},
         )
         if bound:
             self.bind_set()
 
+    def _install(self, plane: ControlPlane) -> None:
+        install(plane)
+
     def bind_set(self) -> None:
         body = {"metadata": {"name": self.set_name}, "spec": {"clusterSet": self.set_name}}
         self.make(
-            f"{self._in(V1BETA2)}/managedclustersetbindings", self._object(V1BETA2, "ManagedClusterSetBinding", body)
+            f"{self._in(self.sets)}/managedclustersetbindings",
+            self._object(self.sets, "ManagedClusterSetBinding", body),
         )
 
     def _in(self, version: str) -> str:
@@ -157,15 +165,16 @@ class Hub(Cluster):
     def placement(self, name: str, *, annotations: Mapping[str, str] | None = None, **spec: Any) -> dict[str, Any]:
         meta = {"name": name, "annotations": dict(annotations or {})}
         return self.make(
-            f"{self._in(V1BETA1)}/placements", self._object(V1BETA1, "Placement", {"metadata": meta, "spec": spec})
+            f"{self._in(self.placements)}/placements",
+            self._object(self.placements, "Placement", {"metadata": meta, "spec": spec}),
         )
 
     def placement_path(self, name: str) -> str:
-        return f"{self._in(V1BETA1)}/placements/{name}"
+        return f"{self._in(self.placements)}/placements/{name}"
 
     @property
     def decisions_path(self) -> str:
-        return f"{self._in(V1BETA1)}/placementdecisions"
+        return f"{self._in(self.placements)}/placementdecisions"
 
     def slices(self, placement: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self.get(f"{self.decisions_path}?labelSelector={LABEL}%3D{placement}")["items"]

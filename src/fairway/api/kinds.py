@@ -180,7 +180,7 @@ def _device_kinds() -> Iterator[Kind]:
 
 def _fleet_kinds() -> Iterator[Kind]:
     group = "cluster.open-cluster-management.io"
-    sets = (f"{group}/v1beta2", f"{group}/v1beta1")
+    sets = (f"{group}/v1beta2", f"{group}/v1beta1", f"{group}/v1alpha1")
     placements = (f"{group}/v1beta1", f"{group}/v1alpha1")
     yield Kind("ManagedCluster", (f"{group}/v1",), ManagedCluster, fleet.check_managed_cluster)
     yield Kind("ManagedClusterSet", sets, ManagedClusterSet, fleet.check_managed_cluster_set)

@@ -305,7 +305,7 @@ class FleetLoop:
 
     def _status(self, desk: PlacementDesk, placement: Placement, now: Micros) -> list[StatusWrite]:
         """Written now, or looked at again when it may be."""
-        status = placement_status(desk.conditions, in_order(desk.wanted))
+        status = placement_status(self._version(placement), desk.conditions, in_order(desk.wanted))
         facts, key = facts_of(status), ("Placement", *desk.key)
         if self._throttle.is_due(key, facts, now, facts_of(placement.status)):
             self._throttle.wrote(key, facts, now)

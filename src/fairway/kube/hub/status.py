@@ -36,8 +36,17 @@ LONGEST_MESSAGE = 2000
 _OURS = (SATISFIED, MISCONFIGURED, OVERDRAWN)
 
 
-def placement_status(conditions: Iterable[Condition], slices: Iterable[PlacementDecision]) -> PlacementStatus:
-    """`slices` in the order of their numbers."""
+def has_groups(version: str) -> bool:
+    """Whether a Placement's status has decision groups in this API version: v1alpha1 never had them, and a server drops
+    what a definition does not have, so that it would seem to be overwritten for ever.
+    """
+    return not version.endswith("/v1alpha1")
+
+
+def placement_status(
+    version: str, conditions: Iterable[Condition], slices: Iterable[PlacementDecision]
+) -> PlacementStatus:
+    """As it is in this API version; `slices` in the order of their numbers."""
     groups: dict[int, DecisionGroupStatus] = {}
     for one in slices:
         labels = one.metadata.labels
@@ -48,7 +57,7 @@ def placement_status(conditions: Iterable[Condition], slices: Iterable[Placement
         groups[index] = replace(group, decisions=names, cluster_count=count)
     found = tuple(groups[index] for index in sorted(groups))
     kept = tuple(replace(one, message=one.message[:LONGEST_MESSAGE]) for one in conditions)
-    return PlacementStatus(sum(group.cluster_count for group in found), found, kept)
+    return PlacementStatus(sum(group.cluster_count for group in found), found if has_groups(version) else (), kept)
 
 
 def _number(text: str) -> int:
@@ -82,7 +91,9 @@ def placement_write(version: str, placement: Placement, status: PlacementStatus,
         for group in status.decision_groups
     ]
     number = status.number_of_selected_clusters
-    body = {"conditions": conditions, "numberOfSelectedClusters": number, "decisionGroups": groups}
+    body: dict[str, Any] = {"conditions": conditions, "numberOfSelectedClusters": number}
+    if has_groups(version):
+        body["decisionGroups"] = groups
     path = f"{object_path(version, 'placements', key)}/status"
     data = encoded({"metadata": {"uid": meta.uid}, "status": body})
     return StatusWrite(key, ApiRequest("PATCH", path, data, MERGE_PATCH))
