@@ -16,6 +16,9 @@ from fairway.errors import QuantityError
 from fairway.fleet.names import AVAILABLE_CONDITION, FREE, USAGE
 from fairway.resources import Resource, format_amount, parse_amount
 
+_SHOWN = 40
+"""Characters of what a cluster wrote, in a warning."""
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
@@ -84,19 +87,39 @@ def _amounts(where: str, quantities: object, warnings: list[str]) -> dict[str, i
     amounts = {}
     for name, value in quantities.items():
         try:
-            amounts[name] = parse_amount(name, value)
+            amounts[name] = parse_amount(name, _scalar(value))
         except QuantityError as error:
             warnings.append(f"{where}.{name}: {error}; taken as not reported")
     return amounts
+
+
+def _scalar(value: object) -> str | int | float:
+    """Before it is looked up among amounts that were read before, where a list or an object cannot be."""
+    if isinstance(value, str | int | float):
+        return value
+    raise QuantityError(str(value)[:_SHOWN], "expected a number or a text such as 2, 500m or 2Gi")
+
+
+def _no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Which of two values is meant cannot be known: most readers take the last one, some the first."""
+    found: dict[str, object] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"{name[:_SHOWN]!r} is given twice")
+        found[name] = value
+    return found
 
 
 def _json_object(where: str, text: str | None, warnings: list[str]) -> dict[str, object] | None:
     if text is None:
         return None
     try:
-        given = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        given = json.loads(text, object_pairs_hook=_no_duplicates)
+    except (json.JSONDecodeError, RecursionError) as error:
         warnings.append(f"annotation {where}: not JSON: {error}; taken as not reported")
+        return None
+    except ValueError as error:  # a name given twice, a number of thousands of digits
+        warnings.append(f"annotation {where}: {error}; taken as not reported")
         return None
     if not isinstance(given, dict):
         warnings.append(f"annotation {where}: expected a JSON object; taken as not reported")

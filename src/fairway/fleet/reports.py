@@ -15,6 +15,10 @@ from fairway.clock import Micros, parse_rfc3339
 from fairway.errors import InputError
 from fairway.fleet.names import FREE, REPORTED_UNTIL
 
+UNREADABLE: Micros = -1
+"""The end of a report that does not say it in words that can be read: long ago."""
+_WANTED = "expected a time such as 2026-01-31T12:00:00Z; what is reported as free counts as not reported"
+
 
 def ends_at(cluster: ManagedCluster) -> Micros | None:
     """When the report ends; None: never, or there is none. One that cannot be read has ended."""
@@ -24,7 +28,12 @@ def ends_at(cluster: ManagedCluster) -> Micros | None:
     try:
         return parse_rfc3339(text)
     except InputError:
-        return 0
+        return UNREADABLE
+
+
+def problems(cluster: ManagedCluster) -> list[str]:
+    """What is wrong with when the report ends."""
+    return [] if ends_at(cluster) != UNREADABLE else [f"annotation {REPORTED_UNTIL}: {_WANTED}"]
 
 
 def as_trusted(objects: Iterable[object], now: Micros) -> list[object]:

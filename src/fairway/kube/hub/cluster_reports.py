@@ -49,7 +49,7 @@ class ClusterReports:
             self._ends[name] = end, cluster
         else:
             self._ends.pop(name, None)
-        problems = problems_of(state, name)
+        problems = problems_of(state, cluster)
         if problems:
             self._refused.add(name)
         else:
@@ -87,7 +87,7 @@ class ClusterReports:
             if not isinstance(cluster, ManagedCluster):
                 self._look.discard(name)
                 continue
-            condition = report_condition(cluster, problems_of(state, name))
+            condition = report_condition(cluster, problems_of(state, cluster))
             if condition is None:
                 self._look.discard(name)
                 continue
@@ -99,14 +99,15 @@ class ClusterReports:
                 self._look.discard(name)
 
 
-def problems_of(state: FleetState, name: str) -> tuple[str, ...]:
-    """What is wrong with a cluster's report."""
+def problems_of(state: FleetState, cluster: ManagedCluster) -> tuple[str, ...]:
+    """What is wrong with a cluster's report. `cluster` is as the cluster wrote it."""
+    name = cluster.metadata.name
     error = state.aside.error(_key(name))
     if error:
         return (error,)
     slot = state.table.slots.get(name)
     facts = None if slot is None else state.table.facts[slot]
-    return () if facts is None else facts.warnings
+    return (*reports.problems(cluster), *(() if facts is None else facts.warnings))
 
 
 def _key(name: str) -> ObjectKey:
