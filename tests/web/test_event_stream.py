@@ -163,7 +163,7 @@ def test_what_a_user_may_not_see_is_not_in_a_delta():
     before = shown.last
     shown.sandbox.apply([pod("mine", namespace="a", cpu=1), pod("other", namespace="b", cpu=1)])
     after(shown.sandbox, 9)
-    found = visible(delta(before, shown.watch.catch_up()), Viewer("u", frozenset({"a"})))
+    found = visible(delta(before, shown.watch.catch_up()), Viewer("u", frozenset({"a"})), shown.watch.picture)
     assert [row.job for row in found.jobs] == ["a/mine"]
     assert {entry.job for entry in found.feed} == {"a/mine"}
 

@@ -16,9 +16,11 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from fairway.errors import InputError, StoreError
 from fairway.web.access import Access
 from fairway.web.answers import ANSWERS
 from fairway.web.asking import Asked, RequestRefusedError, Viewer, read_body, read_query
+from fairway.web.concealing import conceal
 from fairway.web.contract import OPERATIONS, PREFIX, Operation
 from fairway.web.guard import Guard
 from fairway.web.openapi import document
@@ -92,11 +94,24 @@ class _Site:
         body = None if operation.body is None else read_body(operation.body, await request.body())
         asked = Asked(viewer, request.path_params, query, body)
         async with asyncio.timeout(ANSWERING):
-            found = await run_in_threadpool(self._encoded, operation.name, asked)
+            try:
+                found = await run_in_threadpool(self._encoded, operation, asked)
+            except InputError as error:
+                raise self._concealed(error, viewer) from None
         return Response(found, media_type="application/json", headers=NO_STORE)
 
-    def _encoded(self, name: str, asked: Asked) -> bytes:
-        return msgspec.json.encode(ANSWERS[name](self._shown, asked))
+    def _encoded(self, operation: Operation, asked: Asked) -> bytes:
+        found = msgspec.json.encode(ANSWERS[operation.name](self._shown, asked))
+        return found if operation.own_words else conceal(found, asked.viewer, self._shown.watch.namespaces)
+
+    def _concealed(self, error: InputError, viewer: Viewer) -> InputError:
+        """The same error, without names that its user may not see."""
+        if viewer.namespaces is None:
+            return error
+        text = conceal(msgspec.json.encode(str(error)), viewer, self._shown.watch.namespaces)
+        default = 507 if isinstance(error, StoreError) else 422
+        status = error.status if isinstance(error, RequestRefusedError) else default
+        return RequestRefusedError(status, msgspec.json.decode(text, type=str))
 
     async def _stream(self, operation: Operation, request: Request) -> Response:
         viewer = await self._viewer(request)

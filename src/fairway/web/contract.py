@@ -61,6 +61,8 @@ class Operation(NamedTuple):
     body: Any = None
     tag: str = "views"
     streams: bool = False
+    own_words: bool = False
+    """The answer is what a user wrote: names in it are not looked for."""
     example: str = ""
     """A path with a query whose answer, on the demo, is the example in the document."""
 
@@ -117,7 +119,7 @@ OPERATIONS = (
               "Where a waiting job stands in the order of consideration, key by key. 422 where it does not wait.",
               example="/orders/language/pretrain"),
     Operation("manifest", "GET", "/manifests/{job:path}", JobManifest, "A job's objects as YAML.",
-              example="/manifests/vision/sweep-25"),
+              own_words=True, example="/manifests/vision/sweep-25"),
     Operation("act", "POST", "/actions/{job:path}", JobActionAnswer,
               "Cancel, reprioritise, hold or release a job, with the user's own rights.", body=JobActionRequest,
               tag="changes"),

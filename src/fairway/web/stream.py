@@ -20,6 +20,7 @@ from fairway.app.view.models.stream import DeltaEvent, GoodbyeEvent, HelloEvent,
 from fairway.app.view.picture import Picture
 from fairway.app.view.watch import ClusterWatch
 from fairway.web.asking import RequestRefusedError, Viewer
+from fairway.web.concealing import conceal, summary_for
 
 MOST_CLIENTS = 500
 KEPT = 256
@@ -96,13 +97,13 @@ class EventHub:
     def _publish(self, found: DeltaEvent) -> None:
         self._number += 1
         self._deltas.append((self._number, found))
-        written: dict[frozenset[str] | None, bytes] = {}
+        written: dict[Viewer, bytes] = {}
         for client in list(self._clients):
-            seen = client.viewer.namespaces
-            if seen not in written:
-                written[seen] = self._text(visible(found, client.viewer), self._number)
+            kind = client.viewer._replace(name="", token="")
+            if kind not in written:
+                written[kind] = self._delta(found, self._number, kind)
             try:
-                client.queue.put_nowait(written[seen])
+                client.queue.put_nowait(written[kind])
             except asyncio.QueueFull:
                 self.dropped += 1
                 self._drop(client, "events were read too slowly")
@@ -128,7 +129,7 @@ class EventHub:
         else:
             hello = HelloEvent(picture.revision, picture.now, resumed=missed is not None)
             first.append(self._text(hello, self._number if missed is None or not missed else missed[0][0] - 1))
-        first += [self._text(visible(found, viewer), number) for number, found in missed or ()]
+        first += [self._delta(found, number, viewer) for number, found in missed or ()]
         self._clients.add(client)
         return self._events(client, first)
 
@@ -160,6 +161,9 @@ class EventHub:
         if last > self._number or last < first - 1:
             return None
         return [(each, found) for each, found in self._deltas if each > last]
+
+    def _delta(self, found: DeltaEvent, number: int, viewer: Viewer) -> bytes:
+        return conceal(self._text(visible(found, viewer, self._watch.picture), number), viewer, self._watch.namespaces)
 
     def _text(self, event: StreamEvent, number: int) -> bytes:
         kind = type(event).__struct_config__.tag
@@ -201,13 +205,14 @@ _COMPARED: dict[ViewName, Callable[[Picture], object]] = {
 }
 
 
-def visible(found: DeltaEvent, viewer: Viewer) -> DeltaEvent:
-    """What of a delta a viewer may see."""
+def visible(found: DeltaEvent, viewer: Viewer, newest: Picture) -> DeltaEvent:
+    """What of a delta a viewer may see. For one who does not see all, the figures are the newest."""
     if viewer.namespaces is None:
         return found
     jobs: list[JobSummary] = [row for row in found.jobs if viewer.sees(row.job)]
     return msgspec.structs.replace(
         found,
+        summary=msgspec.structs.replace(summary_for(newest, viewer), revision=found.revision, now=found.now),
         jobs=jobs,
         removed=[job for job in found.removed if viewer.sees(job)],
         feed=[entry for entry in found.feed if entry.job and viewer.sees(entry.job)],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 
 from fairway.app.view.mirror import Mirror
@@ -18,8 +18,17 @@ MILLI = 1000
 
 
 def devices_page(
-    mirror: Mirror, *, class_name: str, node: str, kind: str, holder: str, offset: int, limit: int
+    mirror: Mirror,
+    *,
+    class_name: str,
+    node: str,
+    kind: str,
+    holder: str,
+    offset: int,
+    limit: int,
+    sees: Callable[[str], bool],
 ) -> DevicesPage:
+    """Devices are looked for by the names of pods only that `sees` takes."""
     ledger = device_ledger(mirror.state)
     found: list[tuple[NodeDevices, int, Device]] = []
     for on, slot, device in devices(ledger, node or None):
@@ -27,7 +36,7 @@ def devices_page(
             continue
         if class_name and class_name not in on.selected[slot]:
             continue
-        if holder and not any(holder in user.name for user in holders(on, device)):
+        if holder and not any(holder in user.name and sees(user.name) for user in holders(on, device)):
             continue
         found.append((on, slot, device))
     return DevicesPage(

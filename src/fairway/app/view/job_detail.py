@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 import yaml
-from msgspec.structs import replace
 
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
@@ -24,7 +23,6 @@ from fairway.app.view.models.job import (
     PodShape,
 )
 from fairway.app.view.models.jobs import JobSummary
-from fairway.app.view.models.moves import EvictionEntry
 from fairway.app.view.picture import POD_STATES, Picture, pod_of
 from fairway.clock import format_rfc3339
 from fairway.devices.track.record import read as read_record
@@ -187,13 +185,6 @@ def _examples(mirror: Mirror, cause: str, shape: Shape | None) -> list[str]:
 
 def _history(record: JobRecord | None) -> Iterable[JobStateChange]:
     return () if record is None else record.changes
-
-
-def hide(entry: EvictionEntry, sees_victim: bool, sees_beneficiary: bool) -> EvictionEntry:
-    """An entry without the names of jobs that a user may not see."""
-    if not sees_victim:
-        entry = replace(entry, pod=HIDDEN, job=HIDDEN)
-    return entry if sees_beneficiary else replace(entry, for_job=HIDDEN, reason="")
 
 
 # -- objects ---------------------------------------------------------------------------------------------------

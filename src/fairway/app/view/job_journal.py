@@ -86,6 +86,8 @@ class JobJournal:
         self.evicted_pods = 0
         self.lost_seconds = 0.0
         self.evicted_by_rule: dict[str, int] = {}
+        self.evicted_by_namespace: dict[str, int] = {}
+        """Of the victims."""
         self.started_jobs: list[JobRecord] = []
         """Jobs that got their minimum since they were last taken, for the history."""
         self._numbers = count(1)
@@ -238,6 +240,8 @@ class JobJournal:
             self.evicted_pods += 1
             self.evicted_by_rule[eviction.action] = self.evicted_by_rule.get(eviction.action, 0) + 1
             self.lost_seconds += lost or 0.0
+            namespace = eviction.pod.partition("/")[0]
+            self.evicted_by_namespace[namespace] = self.evicted_by_namespace.get(namespace, 0) + 1
             text = f"{eviction.pod} evicted from {eviction.node} for {eviction.for_} ({eviction.action})"
             if record is not None:
                 record.evicted = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from operator import attrgetter
 from typing import Any
@@ -97,6 +97,17 @@ class JobTable:
     def by_name(self) -> dict[str, JobSummary]:
         return {row.job: row for row in self.rows}
 
+    def totals(self, visible: frozenset[str]) -> tuple[dict[str, int], int, int]:
+        """Of the jobs of these namespaces: their number by state, and the pods that wait and that run."""
+        mask = self._column("namespace").mask(tuple(visible))
+        counts, waiting, running = dict.fromkeys(STATES, 0), 0, 0
+        for place in np.flatnonzero(mask).tolist():
+            row = self.rows[place]
+            counts[row.state] += 1
+            waiting += row.pods - row.placed if row.state == "waiting" else 0
+            running += row.placed if row.state == "running" else 0
+        return counts, waiting, running
+
     # -- filters -----------------------------------------------------------------------------------------------
 
     def _column(self, name: str) -> _Coded:
@@ -168,15 +179,15 @@ class JobTable:
         for name in ("state", "queue", "namespace", "reason"):
             counts = self._column(name).counts(self._mask(query, name))
             found[name] = [one for one in counts if one.value] if name == "reason" else counts
-        return JobFacets(**found, labels=self._label_keys)
+        return JobFacets(**found, labels=self._label_keys if query.visible is None else self._own_keys(query.visible))
 
     @cached_property
     def _label_keys(self) -> list[str]:
-        counts: dict[str, int] = {}
-        for labels in self._labels:
-            for key in labels:
-                counts[key] = counts.get(key, 0) + 1
-        return sorted(counts, key=lambda key: (-counts[key], key))[:MOST_LABEL_KEYS]
+        return _most_used(self._labels)
+
+    def _own_keys(self, visible: frozenset[str]) -> list[str]:
+        places = np.flatnonzero(self._column("namespace").mask(tuple(visible))).tolist()
+        return _most_used([self._labels[place] for place in places])
 
     # -- order -------------------------------------------------------------------------------------------------
 
@@ -212,6 +223,14 @@ _KEYS: dict[str, Callable[[JobSummary], str | int | None]] = {
     "running": lambda row: row.started if row.state == "running" else None,
 }
 """What is compared; a row where it is nothing, empty or zero comes last."""
+
+
+def _most_used(labels: Iterable[Mapping[str, str]]) -> list[str]:
+    counts: dict[str, int] = {}
+    for some in labels:
+        for key in some:
+            counts[key] = counts.get(key, 0) + 1
+    return sorted(counts, key=lambda key: (-counts[key], key))[:MOST_LABEL_KEYS]
 
 
 def _check(query: JobQuery) -> None:

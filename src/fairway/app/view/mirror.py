@@ -75,6 +75,8 @@ class Mirror:
         self.cycles: deque[CycleReport] = deque(maxlen=MOST_CYCLES)
         self.cycle_count = 0
         self.revision = 0
+        self.namespaces: set[str] = set()
+        """All that ever had an object: texts may name what was in them long after."""
         self._reserved: set[str] = set()
 
     def apply(self, events: Sequence[Event], at: Micros) -> None:
@@ -83,6 +85,7 @@ class Mirror:
         for event in events:
             thing = event.object
             key = kinds.key(thing)
+            self.namespaces.add(key[1])
             before = self.objects.get(key)
             after = thing if isinstance(event, Upserted) else None
             if after is None:

@@ -50,6 +50,8 @@ class Picture:
     recent: tuple[FeedEntry, ...]
     """What happened last, oldest first."""
     devices: tuple[ClassStanding, ...]
+    evicted: Mapping[str, int]
+    """Pods that were evicted, by namespace."""
 
     @property
     def last_entry(self) -> int:
@@ -94,6 +96,7 @@ def picture_of(mirror: Mirror, coming: int = 0, estimates: Mapping[str, str] = _
         pending=pending,
         recent=tuple(islice(reversed(mirror.journal.feed), RECENT))[::-1],
         devices=tuple(plan.resource_classes),
+        evicted=dict(mirror.journal.evicted_by_namespace),
     )
 
 

@@ -8,7 +8,7 @@ that a large cluster is shown a little later instead of at the expense of someth
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from threading import Condition, Event, RLock, Thread
@@ -102,6 +102,11 @@ class ClusterWatch:
     def picture(self) -> Picture:
         """The newest."""
         return self._picture
+
+    @property
+    def namespaces(self) -> Container[str]:
+        """All that ever had an object."""
+        return self._mirror.namespaces
 
     @contextmanager
     def mirror(self) -> Iterator[Mirror]:

@@ -8,11 +8,11 @@ from msgspec.structs import replace
 
 from fairway.app.view.job_detail import HIDDEN, job_detail, job_manifest
 from fairway.app.view.models.job import JobDetail, JobManifest
-from fairway.app.view.models.nodes import NodeDetail, NodeDevice, NodePod
+from fairway.app.view.models.nodes import NodeDetail, NodePod
 from fairway.app.view.node_detail import node_detail
 from fairway.errors import InputError
-from fairway.web.answers.moves import shown_to
 from fairway.web.asking import Asked, RequestRefusedError, Viewer
+from fairway.web.concealing import device_for, job_for, reservations_for
 from fairway.web.shown import ShownCluster
 
 
@@ -23,12 +23,8 @@ def job(shown: ShownCluster, asked: Asked) -> JobDetail:
             found = job_detail(mirror, shown.watch.picture, name)
         except InputError as error:
             raise RequestRefusedError(404, str(error)) from None
-    return replace(
-        found,
-        victims=[shown_to(entry, viewer) for entry in found.victims],
-        evicted_by=[shown_to(entry, viewer) for entry in found.evicted_by],
-        allowed=[] if shown.actions is None else shown.actions.allowed(viewer, found.job),
-    )
+    allowed = [] if shown.actions is None else shown.actions.allowed(viewer, found.job)
+    return replace(job_for(found, viewer), allowed=allowed)
 
 
 def manifest(shown: ShownCluster, asked: Asked) -> JobManifest:
@@ -41,9 +37,9 @@ def manifest(shown: ShownCluster, asked: Asked) -> JobManifest:
 
 
 def visible_job(asked: Asked) -> str:
-    """The job that is asked for: one that may not be seen is not there."""
+    """The job that is asked for: one that may not be seen is not there. A name without a namespace could be any."""
     name = asked.path["job"]
-    if "/" in name and not asked.viewer.sees(name):
+    if not asked.viewer.sees(name) or ("/" not in name and asked.viewer.namespaces is not None):
         raise RequestRefusedError(404, f"{name}: there is no such job")
     return name
 
@@ -59,23 +55,17 @@ def node(shown: ShownCluster, asked: Asked) -> NodeDetail:
             raise RequestRefusedError(404, str(error)) from None
     if viewer.namespaces is None:
         return found
-    rows = [row if viewer.sees(row.job) else replace(row, job=HIDDEN, pod=HIDDEN) for row in found.reservations]
     return replace(
         found,
         pods=[_pod(pod, viewer) for pod in found.pods],
-        devices=[_device(device, viewer) for device in found.devices],
-        reservations=rows,
+        devices=[device_for(device, viewer) for device in found.devices],
+        reservations=reservations_for(found.reservations, viewer),
     )
 
 
 def _pod(pod: NodePod, viewer: Viewer) -> NodePod:
-    return pod if viewer.sees(pod.pod) else replace(pod, pod=HIDDEN, job=HIDDEN)
-
-
-def _device(device: NodeDevice, viewer: Viewer) -> NodeDevice:
-    seen = {name: amount for name, amount in device.holders.items() if viewer.sees(name)}
-    hidden = sum(amount for name, amount in device.holders.items() if not viewer.sees(name))
-    return replace(device, holders=seen | {HIDDEN: hidden} if hidden else seen)
+    hidden = replace(pod, pod=HIDDEN, job=HIDDEN, queue=pod.queue if viewer.queues else "")
+    return pod if viewer.sees(pod.pod) else hidden
 
 
 ANSWERS: dict[str, Any] = {"job": job, "manifest": manifest, "node": node}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from fairway import __version__
 from fairway.app.view.device_list import devices_page, has_devices
 from fairway.app.view.job_table import JobQuery
@@ -15,7 +17,8 @@ from fairway.app.view.models.queues import QueuesPage
 from fairway.app.view.models.session import ClusterSummary, SessionInfo, ViewCapabilities
 from fairway.app.view.node_detail import fit as fitting
 from fairway.app.view.scheduler_page import scheduler_page
-from fairway.web.asking import Asked, RequestRefusedError
+from fairway.web.asking import Asked, RequestRefusedError, Viewer
+from fairway.web.concealing import device_for, queues_for, scheduler_for, summary_for
 from fairway.web.shown import ShownCluster
 
 
@@ -36,10 +39,10 @@ def session(shown: ShownCluster, asked: Asked) -> SessionInfo:
             apply=shown.sandbox is not None,
             actions=shown.actions is not None,
             pace=shown.pace is not None,
-            what_if=shown.what_if is not None,
-            history=shown.history is not None,
+            what_if=shown.what_if is not None and names is None,
+            history=shown.history is not None and viewer.queues,
             devices=devices and viewer.nodes,
-            fleet=shown.fleet is not None,
+            fleet=shown.fleet is not None and _sees_the_fleet(viewer),
             live=shown.kind != "recording",
         ),
         speed=None if shown.pace is None else float(shown.pace.speed),
@@ -50,7 +53,7 @@ def session(shown: ShownCluster, asked: Asked) -> SessionInfo:
 
 
 def overview(shown: ShownCluster, asked: Asked) -> ClusterSummary:
-    return shown.watch.picture.summary
+    return summary_for(shown.watch.picture, asked.viewer)
 
 
 def jobs(shown: ShownCluster, asked: Asked) -> JobsPage:
@@ -60,7 +63,7 @@ def jobs(shown: ShownCluster, asked: Asked) -> JobsPage:
 
 def queues(shown: ShownCluster, asked: Asked) -> QueuesPage:
     _check(asked.viewer.queues, "queues")
-    return shown.watch.picture.queues
+    return queues_for(shown.watch.picture.queues, asked.viewer)
 
 
 def nodes(shown: ShownCluster, asked: Asked) -> NodesMap:
@@ -78,7 +81,7 @@ def devices(shown: ShownCluster, asked: Asked) -> DevicesPage:
     _check(asked.viewer.nodes, "nodes")
     query = asked.query
     with shown.watch.mirror() as mirror:
-        return devices_page(
+        page = devices_page(
             mirror,
             class_name=query["class"] or "",
             node=query["node"] or "",
@@ -86,14 +89,17 @@ def devices(shown: ShownCluster, asked: Asked) -> DevicesPage:
             holder=query["holder"] or "",
             offset=query["offset"],
             limit=query["limit"],
+            sees=asked.viewer.sees,
         )
+    return replace(page, devices=[device_for(one, asked.viewer) for one in page.devices])
 
 
 def scheduler(shown: ShownCluster, asked: Asked) -> SchedulerPage:
     _check(asked.viewer.queues, "queues")
     counts = shown.watch.picture.summary
     with shown.watch.mirror() as mirror:
-        return scheduler_page(mirror, counts.jobs.waiting, counts.waiting_pods, shown.facts(), shown.viewers())
+        page = scheduler_page(mirror, counts.jobs.waiting, counts.waiting_pods, shown.facts(), shown.viewers())
+    return scheduler_for(page, asked.viewer)
 
 
 def _check(allowed: bool, kind: str) -> None:
@@ -101,9 +107,16 @@ def _check(allowed: bool, kind: str) -> None:
         raise RequestRefusedError(403, f"you may not list {kind} of this cluster")
 
 
+def _sees_the_fleet(viewer: Viewer) -> bool:
+    """Its hub is read as the scheduler, and knows nothing of the users of this cluster."""
+    return viewer.namespaces is None and viewer.nodes
+
+
 def fleet(shown: ShownCluster, asked: Asked) -> FleetPage:
     if shown.fleet is None:
         raise RequestRefusedError(404, "no hub is connected")
+    if not _sees_the_fleet(asked.viewer):
+        raise RequestRefusedError(403, "only a user who may list the nodes and pods of this cluster may see its fleet")
     return shown.fleet()
 
 

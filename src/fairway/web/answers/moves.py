@@ -10,20 +10,21 @@ from msgspec.structs import replace
 from fairway.app.view.history_page import history_page
 from fairway.app.view.history_page import queue_history as history_of_queue
 from fairway.app.view.history_ring import HistoryRing
-from fairway.app.view.job_detail import HIDDEN, hide
+from fairway.app.view.job_detail import HIDDEN
 from fairway.app.view.models.history import HistoryPage, QueueHistory
 from fairway.app.view.models.moves import (
     EvictionEntry,
     EvictionsPage,
     FeedPage,
     NodesTimeline,
-    ReservationEntry,
     ReservationsPage,
     TimelineNode,
+    TimelineSpan,
 )
 from fairway.app.view.timeline import timeline as over_time
 from fairway.clock import Micros, format_rfc3339, parse_rfc3339
 from fairway.web.asking import Asked, RequestRefusedError, Viewer
+from fairway.web.concealing import eviction_for, history_for, queue_history_for, reservations_for
 from fairway.web.shown import ShownCluster
 
 
@@ -42,7 +43,7 @@ def evictions(shown: ShownCluster, asked: Asked) -> EvictionsPage:
             total=len(known),
             lost_pod_seconds=round(sum(entry.lost_seconds or 0.0 for entry in known), 3),
             by_rule=by_rule,
-            rows=[shown_to(entry, viewer) for entry in older[: asked.query["limit"]]],
+            rows=[eviction_for(entry, viewer) for entry in older[: asked.query["limit"]]],
         )
 
 
@@ -50,18 +51,9 @@ def _is_visible(entry: EvictionEntry, viewer: Viewer) -> bool:
     return viewer.namespaces is None or viewer.sees(entry.job) or viewer.sees(entry.for_job)
 
 
-def shown_to(entry: EvictionEntry, viewer: Viewer) -> EvictionEntry:
-    """Without the names of jobs that the viewer may not see."""
-    return entry if viewer.namespaces is None else hide(entry, viewer.sees(entry.job), viewer.sees(entry.for_job))
-
-
 def reservations(shown: ShownCluster, asked: Asked) -> ReservationsPage:
-    page, viewer = shown.watch.picture.reservations, asked.viewer
-    return page if viewer.namespaces is None else replace(page, rows=[_hidden(row, viewer) for row in page.rows])
-
-
-def _hidden(row: ReservationEntry, viewer: Viewer) -> ReservationEntry:
-    return row if viewer.sees(row.job) else replace(row, job=HIDDEN, pod=HIDDEN)
+    page = shown.watch.picture.reservations
+    return replace(page, rows=reservations_for(page.rows, asked.viewer))
 
 
 def feed(shown: ShownCluster, asked: Asked) -> FeedPage:
@@ -99,7 +91,11 @@ def timeline(shown: ShownCluster, asked: Asked) -> NodesTimeline:
 
 
 def _of(node: TimelineNode, viewer: Viewer) -> TimelineNode:
-    return replace(node, spans=[span if viewer.sees(span.job) else replace(span, job=HIDDEN) for span in node.spans])
+    return replace(node, spans=[span if viewer.sees(span.job) else _hidden(span, viewer) for span in node.spans])
+
+
+def _hidden(span: TimelineSpan, viewer: Viewer) -> TimelineSpan:
+    return replace(span, job=HIDDEN, queue=span.queue if viewer.queues else "")
 
 
 def moment(text: str | None) -> Micros | None:
@@ -108,13 +104,15 @@ def moment(text: str | None) -> Micros | None:
 
 def history(shown: ShownCluster, asked: Asked) -> HistoryPage:
     ring, query = _ring(shown, asked), asked.query
-    return history_page(ring, shown.watch.picture, moment(query["from"]), moment(query["to"]), int(query["points"]))
+    times = moment(query["from"]), moment(query["to"])
+    return history_for(history_page(ring, shown.watch.picture, *times, int(query["points"])), asked.viewer)
 
 
 def queue_history(shown: ShownCluster, asked: Asked) -> QueueHistory:
     ring, query = _ring(shown, asked), asked.query
     times = moment(query["from"]), moment(query["to"])
-    return history_of_queue(ring, shown.watch.picture, asked.path["name"], *times, int(query["points"]))
+    found = history_of_queue(ring, shown.watch.picture, asked.path["name"], *times, int(query["points"]))
+    return queue_history_for(found, asked.viewer)
 
 
 def _ring(shown: ShownCluster, asked: Asked) -> HistoryRing:

@@ -10,9 +10,9 @@ from fairway.app.view.interval import start_interval
 from fairway.app.view.models.job import JobExplanation, JobPlaceInOrder
 from fairway.app.view.models.what_if import WhatIfAnswer
 from fairway.app.view.order import job_order
-from fairway.errors import InputError
 from fairway.web.answers.details import visible_job
 from fairway.web.asking import Asked, RequestRefusedError
+from fairway.web.concealing import explanation_for, order_for
 from fairway.web.shown import ShownCluster
 
 T = TypeVar("T")
@@ -29,22 +29,14 @@ def explanation(shown: ShownCluster, asked: Asked) -> JobExplanation:
         found = explain(situation, name)
         return JobExplanation(revision, found, start_interval(situation, found))
 
-    return _seen(asked, in_turn(shown, ask))
-
-
-def _seen(asked: Asked, found: JobExplanation) -> JobExplanation:
-    if not asked.viewer.sees(found.explanation.job):
-        raise InputError(f"{asked.path['job']}: there is no such job")
-    return found
+    return explanation_for(in_turn(shown, ask), asked.viewer)
 
 
 def order(shown: ShownCluster, asked: Asked) -> JobPlaceInOrder:
     name = visible_job(asked)
     revision = shown.watch.picture.revision
     found = JobPlaceInOrder(revision, in_turn(shown, lambda: job_order(shown.situation(), name)))
-    if not asked.viewer.sees(found.order.job):
-        raise InputError(f"{name}: there is no such job")
-    return found
+    return order_for(found, asked.viewer)
 
 
 def in_turn(shown: ShownCluster, ask: Callable[[], T]) -> T:

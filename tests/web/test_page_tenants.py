@@ -1,0 +1,220 @@
+"""A user who may see one namespace: no answer to any operation, and no event, names what is in another."""
+
+import json
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from fairway.app.live.logs import RunLog
+from fairway.app.view.history_ring import HistoryRing
+from fairway.app.view.models.fleet import FleetPage
+from fairway.app.view.models.history import SchedulerProblem
+from fairway.app.view.scheduler_page import ProgramFacts
+from fairway.web.application import application
+from fairway.web.asking import Viewer
+from fairway.web.concealing import conceal
+from fairway.web.contract import OPERATIONS
+from fairway.web.openapi import document
+from fairway.web.shown import ShownCluster
+from fairway.web.sources import sandbox_watch
+from fairway.web.stream import delta
+from fairway.web.worker import WhatIfWorker
+from support.devices import asking, device_node, gpu, kind_class
+from support.engine import policy
+from support.objects import HOST, gang, node, pod, priority_class, queue
+from support.sandboxes import after, made, running_for
+
+OTHER = "zq9-others"
+MARK = "zq9"
+"""In every name that is of the other namespace."""
+OWN = Viewer("tenant", frozenset({"own"}), nodes=True, queues=True)
+FEW = OWN._replace(nodes=False, queues=False)
+JOB_PATHS = ["own/waits", "own/robbed", "own/taker", "waits", f"{MARK}-low", f"{OTHER}/{MARK}-low", "own/none"]
+
+
+class FixedAccess:
+    """Lets one viewer in."""
+
+    cookie = "fairway"
+
+    def __init__(self) -> None:
+        self.now = OWN
+
+    async def viewer(self, bearer: str | None, cookie: str | None) -> Viewer:
+        return self.now
+
+    async def login(self, token: str) -> str:
+        return "cookie"
+
+
+@pytest.fixture(scope="module")
+def page():
+    """Each has evicted a pod of the other, waits for the other, and has devices."""
+    plugins = ("priority", "gang", "predicates", "nodeorder", "devices")
+    chosen = policy(actions=[{"name": one} for one in ("enqueue", "allocate", "preempt", "backfill")], plugins=plugins)
+    sandbox = made(
+        device_node("n-1", gpu("gpu-0"), gpu("gpu-1"), cpu=2),
+        node("n-2", cpu=4),
+        node(f"{MARK}-node", cpu=8, taints=["apart=x:NoSchedule"]),
+        kind_class("any-gpu", "nvidia-gpu"),
+        queue("q"),
+        queue("shared"),
+        queue(f"{MARK}-queue"),
+        priority_class("high", 10),
+        priority_class("higher", 20),
+        asking(f"{MARK}-device", OTHER, classes={"any-gpu": 1}, queue=f"{MARK}-queue", annotations=running_for("3h")),
+        asking("device", "own", classes={"any-gpu": 1}, queue="q", annotations=running_for("3h")),
+        pod(f"{MARK}-low", OTHER, cpu=3, queue="shared", labels={f"{MARK}-label": MARK}, annotations=running_for("2h")),
+        pod(
+            "robbed", "own", cpu=1, queue="shared", spec={"nodeSelector": {HOST: "n-2"}}, annotations=running_for("2h")
+        ),
+        with_policy=chosen,
+    )
+    ring, watch = HistoryRing(), sandbox_watch(sandbox)
+    watch.drawn = ring.take
+    watch.catch_up()
+    after(sandbox, 60)
+    watch.catch_up()
+    first = watch.picture
+    high: dict[str, Any] = {"queue": "shared", "annotations": running_for("1h")}
+    first_class, higher_class = (
+        {"priorityClassName": name, "priority": n} for name, n in (("high", 10), ("higher", 20))
+    )
+    sandbox.apply([pod("taker", "own", cpu=3, spec=first_class, **high)])
+    after(sandbox, 120)
+    watch.catch_up()
+    tolerated = {"tolerations": [{"operator": "Exists"}], "nodeName": f"{MARK}-node"}
+    sandbox.apply(
+        [pod(f"{MARK}-high", OTHER, cpu=1, spec=higher_class, **high), pod(f"{MARK}-on", OTHER, spec=tolerated)]
+    )
+    after(sandbox, 180)
+    sandbox.apply([*gang("waits", "own", members=2, cpu=3, queue="shared"), pod(f"{MARK}-w", OTHER, cpu=4, queue="q")])
+    after(sandbox, 400)
+    watch.catch_up()
+    problems = (SchedulerProblem("", "error", f"cannot bind {OTHER}/{MARK}-low"),)
+    shown = ShownCluster(
+        "live",
+        "test",
+        watch,
+        history=ring,
+        what_if=WhatIfWorker(),
+        facts=lambda: ProgramFacts(problems=problems),
+        fleet=lambda: FleetPage(True, MARK, [], []),
+        log=RunLog(write=lambda line: None),
+    )
+    access = FixedAccess()
+    site = application(shown, access, lambda: None)
+    yield TestClient(site.app), access, shown, first, site.hub
+    sandbox.close()
+
+
+def addresses() -> list[str]:
+    """All that can be asked for, from the OpenAPI document, with names of both namespaces in paths and filters."""
+    found = []
+    for path, methods in document()["paths"].items():
+        if "get" not in methods or path == "/api/v1/events":
+            continue
+        paths = [path]
+        if "{job}" in path:
+            paths = [path.replace("{job}", job) for job in JOB_PATHS]
+        elif "{name}" in path:
+            names = [f"{MARK}-queue", "shared"] if "queues" in path else ["n-1", "n-2", f"{MARK}-node"]
+            paths = [path.replace("{name}", name) for name in names]
+        elif "{which}" in path:
+            paths = [path.replace("{which}", which) for which in ("pods", f"pod/{OTHER}/{MARK}-low")]
+        given = [one["name"] for one in methods["get"]["parameters"] if one["in"] == "query"]
+        queries = ["", "facets=true&group=namespace", "search=low&group=label:x", "holder=device", "sort=nonsense"]
+        queries += ["kind=evicted", "job=own/taker", "pods=1&request=cpu=1"]
+        for one in paths:
+            found += [
+                f"{one}?{query}" if query else one
+                for query in queries
+                if all(part.partition("=")[0] in given for part in query.split("&") if part)
+            ]
+    return found
+
+
+@pytest.mark.parametrize("viewer", [OWN, FEW], ids=["with nodes and queues", "of pods only"])
+def test_no_answer_names_what_is_in_another_namespace(page, viewer):
+    client, access, *_ = page
+    access.now = viewer
+    told: dict[str, str] = {}
+    for address in addresses():
+        given = MARK in address
+        answer = client.get(address)
+        assert answer.status_code < 500, (address, answer.text)
+        text = answer.text
+        if viewer.queues:  # queues and nodes are of the whole cluster: who may list them sees their names
+            text = text.replace(f"{MARK}-queue", "(queue)").replace(f"{MARK}-node", "(node)")
+        if given:  # what was asked for is said back
+            assert answer.status_code in (200, 403, 404), (address, answer.text)
+            for name in (f"{OTHER}/{MARK}-low", f"{MARK}-low", f"{MARK}-queue"):
+                text = text.replace(f"{name}: there is no such job", "").replace(f'"queue":"{name}"', "")
+        if MARK in text:
+            told[address] = text[max(0, text.index(MARK) - 80) : text.index(MARK) + 40]
+    assert told == {}
+
+
+def test_each_operation_was_asked(page):
+    asked = {address.partition("?")[0].rstrip("/") for address in addresses()}
+    for operation in OPERATIONS:
+        if operation.method == "GET" and not operation.streams:
+            stem = "/api/v1" + operation.path.partition("{")[0].rstrip("/")
+            assert any(one.startswith(stem) for one in asked), operation.name
+    assert len(asked) > 40
+
+
+def test_there_was_something_to_hide(page):
+    client, access, *_ = page
+    access.now = Viewer("admin")
+    for address in ("jobs", "evictions", "devices", "feed", "explanations/own/waits", "jobs/own/taker", "history",
+                    "jobs/own/robbed", "timeline", "queues", "scheduler", "fleet", "orders/own/robbed"):  # fmt: skip
+        assert MARK in client.get(f"/api/v1/{address}").text, address
+    rows = client.get("/api/v1/evictions").json()["rows"]
+    pairs = {(row["job"].partition("/")[0], row["forJob"].partition("/")[0]) for row in rows}
+    assert {(OTHER, "own"), ("own", OTHER)} <= pairs
+
+
+def test_what_is_one_s_own_is_shown(page):
+    client, access, *_ = page
+    access.now = FEW
+    names = {row["job"] for row in client.get("/api/v1/jobs").json()["rows"]}
+    assert {"own/waits", "own/taker", "own/robbed", "own/device"} <= names
+    summary = client.get("/api/v1/overview").json()
+    assert summary["jobs"]["waiting"] + summary["jobs"]["running"] == len(names)
+    assert (summary["nodes"], summary["resources"]) == (0, [])
+    taken = client.get("/api/v1/jobs/own/taker").json()
+    assert [entry["job"] for entry in taken["victims"]] == ["(a job of another namespace)"]
+    assert client.get("/api/v1/manifests/own/waits").json()["yaml"].count("namespace: own") == 3
+    for path in ("queues", "nodes", "devices", "timeline", "history", "scheduler", "fleet"):
+        assert client.get(f"/api/v1/{path}").status_code == 403
+    asked = {"changes": [{"kind": "queueWeight", "queue": "q", "weight": 9}]}
+    assert client.post("/api/v1/what-if", json=asked).status_code == 403
+    assert client.get("/api/v1/session").json()["capabilities"]["fleet"] is False
+
+
+@pytest.mark.parametrize("viewer", [OWN, FEW])
+def test_no_event_names_what_is_in_another_namespace(page, viewer):
+    _, _, shown, first, hub = page
+    found = delta(first, shown.watch.picture)
+    assert MARK in json.dumps(hub._delta(found, 1, Viewer("admin")).decode())
+    text = hub._delta(found, 1, viewer).decode()
+    assert MARK not in text
+    assert "own/taker" in text
+    assert "evicted from" in text  # of own/robbed, for a job that has no name here
+
+
+def test_concealing_looks_at_names_wherever_they_begin():
+    known = {"own", "other", "n"}
+    texts = {
+        '"other/x"': '"(a job of another namespace)"',
+        '"a\\nother/x-1.b"': '"a\\n(a job of another namespace)"',
+        '"(other/x, own/y)"': '"((a job of another namespace), own/y)"',
+        '"nvidia.com/gpu my-other/x another/x x/other/y"': '"nvidia.com/gpu my-other/x another/x x/other/y"',
+        '{"other/x":1}': '{"(a job of another namespace)":1}',
+        '"https://other/x"': '"https://other/x"',
+    }
+    for text, expected in texts.items():
+        assert conceal(text.encode(), OWN, known).decode() == expected
+        assert conceal(text.encode(), Viewer("admin"), known).decode() == text
