@@ -9,6 +9,7 @@ tests are ready at once).
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import secrets
@@ -45,6 +46,13 @@ _AUDIT = {
 """What Fairway's programs asked for and whether it was allowed: a test run ends with a look at that (`kube.audit`)."""
 _PATIENCE = 180.0
 """Seconds for a server to become ready, on a machine that does much else."""
+
+
+def _told(error: urllib.error.HTTPError) -> urllib.error.HTTPError:
+    """The same error with what the server says; its body can still be read."""
+    body = error.read()
+    text = f"{error.msg}: {body[:2000].decode(errors='replace')}"
+    return urllib.error.HTTPError(error.url, error.code, text, error.headers, io.BytesIO(body))
 
 
 class ControlPlane:
@@ -156,7 +164,7 @@ class ControlPlane:
         return path
 
     def call(self, method: str, path: str, body: object = None, *, user: str = "admin", kind: str = "") -> Any:
-        """One request, without any code of Fairway's; an error status raises `urllib.error.HTTPError`.
+        """One request, without any code of Fairway's; an error status raises `urllib.error.HTTPError`, which says why.
 
         `kind` is the type of a patch: merge, strategic or apply.
         """
@@ -181,7 +189,7 @@ class ControlPlane:
             except urllib.error.HTTPError as error:
                 busy = error.code == 429 and error.headers.get("Retry-After")
                 if not busy:
-                    raise
+                    raise _told(error) from None
                 time.sleep(1)
         return json.loads(text) if text[:1] in (b"{", b"[") else text.decode()
 
