@@ -8,7 +8,7 @@ from fairway.api.policy import default_policy, parse_policy
 from fairway.clock import SECOND
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.sim.metrics import JobOutcome
-from fairway.sim.run import RunResult, Simulation
+from fairway.sim.run import RunOptions, RunResult, Simulation
 from fairway.sim.scenario import parse_scenario
 from fairway.state import invariants
 
@@ -23,7 +23,7 @@ class Run:
         chosen = default_policy(catalog) if policy is None else parse_policy(policy, "test", catalog)
         self.jobs: dict[str, JobOutcome] = {}
         self.simulation = Simulation(
-            parse_scenario(text, folder / "s.yaml"), chosen, seed=seed, on_finish=self._finished
+            parse_scenario(text, folder / "s.yaml"), chosen, RunOptions(seed=seed, on_finish=self._finished)
         )
         self.result: RunResult = self.simulation.run()
         self.metrics = self.result.report.metrics

@@ -17,7 +17,7 @@ from fairway.drive.recording import Recorder, digest
 from fairway.resources.quantity import parse_quantity
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plugins.installed import default_registry
-from fairway.sim.run import Simulation
+from fairway.sim.run import RunOptions, Simulation
 from fairway.sim.scenario import parse_scenario
 from fairway.state import invariants
 
@@ -126,7 +126,8 @@ class Played:
         (folder / "jobs.yaml").write_text("".join(pods))
         text = f"cluster: {{manifests: [cluster.yaml]}}\nworkload: {{manifests: [{{file: jobs.yaml}}]}}\n{more}"
         scenario = parse_scenario(text, folder / "s.yaml")
-        self.simulation = Simulation(scenario, default_policy(default_registry().catalog), recorder=recorder)
+        options = RunOptions(recorder_of=None if recorder is None else lambda cluster: recorder)
+        self.simulation = Simulation(scenario, default_policy(default_registry().catalog), options)
         self.devices: dict[str, set[str]] = {}
         """By claim: all that it ever had."""
 

@@ -12,7 +12,7 @@ from fairway.drive.recording import digest
 from fairway.errors import InputError
 from fairway.scheduler.decide import decide
 from fairway.scheduler.plugins.installed import default_registry
-from fairway.sim.run import Simulation
+from fairway.sim.run import RunOptions, Simulation
 from fairway.sim.scenario import parse_scenario
 
 TEXT = """
@@ -29,7 +29,9 @@ failures: [{node: node-1, at: 1m, lasts: 20s}]
 def record(folder: Path) -> int:
     policy = default_policy(default_registry().catalog)
     with recording_to(folder, policy) as log:
-        simulation = Simulation(parse_scenario(TEXT, Path("s.yaml")), policy, seed=4, recorder=log)
+        simulation = Simulation(
+            parse_scenario(TEXT, Path("s.yaml")), policy, RunOptions(seed=4, recorder_of=lambda cluster: log)
+        )
         simulation.run()
     return simulation.scheduler.cycles
 
@@ -51,7 +53,9 @@ def test_reservations_are_logged_and_read_back(tmp_path: Path) -> None:
     scenario = folder / "starving.yaml"
     policy = parse_policy((folder / "reserve-soon.yaml").read_text(), "reserve-soon.yaml", default_registry().catalog)
     with recording_to(tmp_path, policy) as log:
-        simulation = Simulation(parse_scenario(scenario.read_text(), scenario), policy, recorder=log)
+        simulation = Simulation(
+            parse_scenario(scenario.read_text(), scenario), policy, RunOptions(recorder_of=lambda cluster: log)
+        )
         simulation.run()
     seen: set[tuple[str, str]] = set()
     for number in range(simulation.scheduler.cycles):

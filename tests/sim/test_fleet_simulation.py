@@ -14,6 +14,7 @@ from fairway.sim.metrics import JobOutcome
 from fairway.sim.report import to_json
 from fairway.sim.report.fleet import FleetView
 from fairway.sim.report.model import RunReport
+from fairway.sim.run import RunOptions
 from fairway.sim.scenario import parse_scenario
 from fairway.state import invariants
 from support.effort import examples
@@ -28,7 +29,7 @@ class FleetRunner:
     def __init__(self, text: str) -> None:
         policy = parse_policy(PLAIN, "test", default_registry().catalog)
         self.done: dict[str, JobOutcome] = {}
-        self.run = FleetSimulation(parse_scenario(text, Path("s.yaml")), policy, on_finish=self._finished)
+        self.run = FleetSimulation(parse_scenario(text, Path("s.yaml")), policy, RunOptions(on_finish=self._finished))
 
     def _finished(self, job: JobOutcome) -> None:
         assert job.key not in self.done, "a job is done once"

@@ -156,20 +156,20 @@ def run(
     paranoid: bool = False,
 ) -> RunResult:
     from fairway.sim.report.write import JobsFile
+    from fairway.sim.run import RunOptions
     from fairway.sim.simulations import simulation_of
 
     with ExitStack() as stack:
         jobs = None if files is None else JobsFile(files, scenario.start)
         with inputs.naming_skip_invalid() as options:
-            simulation = simulation_of(
-                scenario,
-                policy,
+            chosen = RunOptions(
                 seed=seed,
                 strict=strict,
                 skip_invalid=options.skip_invalid,
                 on_finish=jobs,
                 recorder_of=None if record is None else _logs(stack, record, policy),
             )
+            simulation = simulation_of(scenario, policy, chosen)
         inputs.report_set_aside(simulation.inputs.invalid, simulation.inputs.set_aside)
         for one in simulation.clusters:
             one.scheduler.paranoid = paranoid

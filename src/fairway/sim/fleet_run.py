@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -11,7 +11,7 @@ from fairway.api.meta import ObjectMeta
 from fairway.api.policy import Policy
 from fairway.clock import Micros
 from fairway.drive.change import Change
-from fairway.drive.loop import Cycle, Listener
+from fairway.drive.loop import Cycle
 from fairway.drive.member import PlacementPods, amounts_report
 from fairway.errors import InputError
 from fairway.resources.algebra import Resource
@@ -22,9 +22,9 @@ from fairway.sim.hub import Hub
 from fairway.sim.jobs import SimJob
 from fairway.sim.limits import MAX_NODES
 from fairway.sim.loop import Rank
-from fairway.sim.metrics import JobOutcome, MetricsRecorder, QueueFacts
+from fairway.sim.metrics import MetricsRecorder, QueueFacts
 from fairway.sim.report.fleet import FleetView
-from fairway.sim.run import ScenarioRun
+from fairway.sim.run import RunOptions, ScenarioRun
 from fairway.sim.scenario import Scenario
 from fairway.sim.scenario.model import MemberCluster
 from fairway.state.cluster import Event
@@ -94,25 +94,14 @@ class FleetMember:
 class FleetSimulation(ScenarioRun):
     """See the module."""
 
-    def __init__(
-        self,
-        scenario: Scenario,
-        policy: Policy,
-        *,
-        seed: int | None = None,
-        strict: bool = False,
-        skip_invalid: bool = False,
-        on_finish: Callable[[JobOutcome], None] | None = None,
-        recorder_of: Callable[[str], Listener] | None = None,
-    ) -> None:
-        """`recorder_of` gives the log of the cycles of a cluster, by its name."""
-        super().__init__(scenario, policy, seed=seed, strict=strict, skip_invalid=skip_invalid)
+    def __init__(self, scenario: Scenario, policy: Policy, options: RunOptions) -> None:
+        super().__init__(scenario, policy, options)
         fleet = scenario.file.fleet
         assert fleet is not None
         worlds = [ClusterWorld(one, self.inputs) for one in scenario.clusters()]
         capacity = _total([world.pool.capacity for world in worlds])
         self._check_size(worlds, capacity)
-        self.metrics = FleetRunMetrics([part.name for part in fleet.clusters], on_finish)
+        self.metrics = FleetRunMetrics([part.name for part in fleet.clusters], options.on_finish)
         resources = resources_of(capacity)
         self.recorder = self.metrics.recorder = MetricsRecorder(
             scenario.start, resources, capacity, _queues(worlds), _weights(worlds), self.metrics.finished
@@ -120,7 +109,7 @@ class FleetSimulation(ScenarioRun):
         self.hub = Hub(self.loop, self, fleet.placements)
         self.members: dict[str, FleetMember] = {}
         for part, world in zip(fleet.clusters, worlds, strict=True):
-            log = None if recorder_of is None else recorder_of(part.name)
+            log = options.log_of(part.name)
             own = metrics_of(world)
             self.metrics.watch(part.name, world.pool)
             watchers = RunWatchers(

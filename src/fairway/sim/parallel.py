@@ -20,6 +20,7 @@ from fairway.errors import InputError
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.sim.metrics import JobOutcome
 from fairway.sim.report.model import RunReport
+from fairway.sim.run import RunOptions
 from fairway.sim.scenario import parse_scenario
 from fairway.sim.simulations import simulation_of
 
@@ -47,7 +48,7 @@ def run_task(task: RunTask) -> RunReport:
 def _run(task: RunTask, on_finish: Callable[[JobOutcome], None] | None = None) -> RunReport:
     scenario = parse_scenario(task.scenario_text, Path(task.scenario_path))
     policy = parse_policy(task.policy_text, task.policy_name, default_registry().catalog)
-    return simulation_of(scenario, policy, seed=task.seed, on_finish=on_finish).run().report
+    return simulation_of(scenario, policy, RunOptions(seed=task.seed, on_finish=on_finish)).run().report
 
 
 class WaitsOfRun(msgspec.Struct, frozen=True):

@@ -62,6 +62,25 @@ class RunResult:
     problems: TraceProblems
 
 
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What may be chosen for a run beside its scenario and its policy."""
+
+    seed: int | None = None
+    """In place of the scenario's."""
+    strict: bool = False
+    skip_invalid: bool = False
+    on_finish: Callable[[JobOutcome], None] | None = None
+    recorder_of: Callable[[str], Listener] | None = None
+    """Gives the log of a cluster's cycles by the cluster's name, which is "" where there is just one."""
+
+    def log_of(self, cluster: str) -> Listener | None:
+        return None if self.recorder_of is None else self.recorder_of(cluster)
+
+
+_NO_OPTIONS = RunOptions()
+
+
 class ScenarioRun(ABC):
     """A run that can be watched, and stopped: of one cluster, or of a fleet of them."""
 
@@ -69,15 +88,13 @@ class ScenarioRun(ABC):
     recorder: MetricsRecorder
     """The metrics of all that is simulated."""
 
-    def __init__(
-        self, scenario: Scenario, policy: Policy, *, seed: int | None, strict: bool, skip_invalid: bool
-    ) -> None:
+    def __init__(self, scenario: Scenario, policy: Policy, options: RunOptions) -> None:
         self.scenario = scenario
         self.policy = _estimating(scenario, policy)
-        self.seed = scenario.file.seed if seed is None else seed
-        self.problems = TraceProblems(_trace_name(scenario), strict=strict or _is_strict(scenario))
+        self.seed = scenario.file.seed if options.seed is None else options.seed
+        self.problems = TraceProblems(_trace_name(scenario), strict=options.strict or _is_strict(scenario))
         self.loop = EventLoop(scenario.start)
-        self.inputs = RunInputs(self.problems.strict, skip_invalid)
+        self.inputs = RunInputs(self.problems.strict, options.skip_invalid)
         self.estimates = Estimates(self.policy)
         self.evidence = Evidence(scenario.start, watched=frozenset(_watched(scenario)))
         self.timeline = NodeTimeline()
@@ -222,30 +239,21 @@ class ScenarioRun(ABC):
 class Simulation(ScenarioRun):
     """A run of one cluster."""
 
-    def __init__(
-        self,
-        scenario: Scenario,
-        policy: Policy,
-        *,
-        seed: int | None = None,
-        strict: bool = False,
-        skip_invalid: bool = False,
-        on_finish: Callable[[JobOutcome], None] | None = None,
-        recorder: Listener | None = None,
-    ) -> None:
-        super().__init__(scenario, policy, seed=seed, strict=strict, skip_invalid=skip_invalid)
+    def __init__(self, scenario: Scenario, policy: Policy, options: RunOptions = _NO_OPTIONS) -> None:
+        super().__init__(scenario, policy, options)
         world = ClusterWorld(scenario, self.inputs)
         capacity = world.pool.capacity
         self.recorder = MetricsRecorder(
-            scenario.start, resources_of(capacity), capacity, world.queue_facts(), world.weights(), on_finish
+            scenario.start, resources_of(capacity), capacity, world.queue_facts(), world.weights(), options.on_finish
         )
+        log = options.log_of("")
         watchers = RunWatchers(
             self.recorder,
             self.timeline,
             self.evidence,
             self.recorder.plans_start,
-            recorder,
-            tells_ends=recorder is not None or self.estimates.from_history,
+            log,
+            tells_ends=log is not None or self.estimates.from_history,
         )
         self._run_of_cluster = ClusterRun(world, self.policy, self.loop, str(self.seed), watchers)
         self.clusters = [self._run_of_cluster]
