@@ -8,7 +8,7 @@
     │   └── PolicyError       one or more problems in a policy file
     ├── ApiError              an API server refused a request; carries its status, reason and message
     │   └── NoAnswerError     a request was not answered: it may or may not have been carried out
-    ├── PrepareError          a claim's devices cannot be made ready on a node; the kubelet is told, and asks again
+    ├── PrepareError          a claim's devices cannot be made ready on a node; the kubelet gets that as its answer
     ├── ResourceUnderflow     a subtraction would go below zero; names the dimension
     └── InvariantError        the state contradicts itself: an error of Fairway, never of the user
 

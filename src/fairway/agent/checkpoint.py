@@ -23,7 +23,7 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class PreparedDevice(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One device as the kubelet is told of it."""
+    """One device as the kubelet gets it."""
 
     request: str
     pool: str

@@ -1,6 +1,6 @@
 """Publishing through the API server: ResourceSlices where there is DRA, else an annotation and capacities of the node.
 
-A publisher is told that something changed and writes when it may: changes that follow each other closely become one
+A publisher notes that something changed and writes when it may: changes that follow each other closely become one
 write, a failure is tried again after a pause, and from time to time the server is looked at, because a kubelet deletes
 the slices of its node when it starts.
 """

@@ -1,4 +1,4 @@
-"""`NodeAgent`: connects plugins, the kubelet and the API server, and runs until it is told to end.
+"""`NodeAgent`: connects plugins, the kubelet and the API server, and runs until it is stopped.
 
 One event loop has everything. At a clean end the sockets go and what is published stays: the next process, or the same
 pod after an upgrade, goes on with it.

@@ -58,7 +58,7 @@ class UnixServer:
             await server.stop(GRACE)
 
     async def keep(self, lost: Callable[[], None]) -> None:
-        """Serve again whenever the socket was removed or replaced; `lost` is told before. Runs until cancelled."""
+        """Serve again whenever the socket was removed or replaced; `lost` is called before. Runs until cancelled."""
         while True:
             await asyncio.sleep(LOOK)
             if self._server is not None and not self._is_there():

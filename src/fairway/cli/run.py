@@ -59,7 +59,7 @@ Examples:
 @click.option("--web", metavar="HOST:PORT", help="Serve the page there; on a loopback address with a token.")
 @click.option("--allow-actions", is_flag=True, default=None, help="Let users act from the page, with their own rights.")
 @click.option("--web-history", metavar="FILE", help="Keep the page's history there; default in memory.")
-@click.option("--report-to", metavar="FILE", help="The kubeconfig of a hub that is told what is free here.")
+@click.option("--report-to", metavar="FILE", help="The kubeconfig of a hub to which free capacity is reported.")
 @click.option("--report-as", metavar="NAME", help="The name of this cluster's ManagedCluster there.")
 @click.option("--report-lifetime", type=float, metavar="SECONDS", help="How long a report counts.  [default: 120]")
 @click.option(

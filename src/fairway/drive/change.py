@@ -8,7 +8,7 @@
     ├── Evict                a pod is asked to leave its node
     ├── WriteReservation     a job's Reservation is created or changed
     ├── DeleteReservation
-    └── Nominate             a pod is told which node is being freed for it; "" takes that back
+    └── Nominate             a pod gets the node that is being freed for it; "" takes that back
 
 A change knows what every world needs: how the object looks once it is made (`onto`), whether a version that was seen
 already shows it (`shown_by`), and which object it must be (`uid`; "" where none is known, as in files).

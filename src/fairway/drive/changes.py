@@ -50,7 +50,7 @@ def changes_of(
     """What has to be written for the plan, claims before their pods. A driver that carries out one plan after the
     other gives its `writer`, so that reservations which stay as they are are not made again. Without `makes_claims`
     another controller makes the claims that pods have from templates: a job waits until they are there. With
-    `class_claims` devices chosen by class are told to the kubelet by a claim too, as those for extended resources
+    `class_claims` devices chosen by class are given to the kubelet by a claim too, as those for extended resources
     always are.
     """
     found: list[Change] = []

@@ -34,7 +34,7 @@ Stopwatch = Callable[[], int]
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """One decision, as listeners are told of it."""
+    """One decision, as listeners get it."""
 
     number: int
     now: Micros
@@ -121,7 +121,7 @@ class SchedulerLoop:
         writes_first: bool = False,
         class_claims: bool = False,
     ) -> None:
-        """With `writes_first` a plan is carried out before listeners are told of it, so that they delay no binding:
+        """With `writes_first` a plan is carried out before listeners get it, so that they delay no binding:
         for a world that answers later only.
         """
         self.store = ObjectStore()

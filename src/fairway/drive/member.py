@@ -33,7 +33,7 @@ MOST_SHAPES = 12
 """Sizes of pods that are reported: those that most pods have."""
 MOST_QUEUES = 50
 _STEPS = (0, 60, 300, 900, 3600, 4 * 3600, 86_400)
-"""Waits are told in these steps, in seconds: a wait that only grows is no news."""
+"""Waits are reported in these steps, in seconds: a wait that only grows is no news."""
 
 MemberReport = Mapping[str, str]
 """Annotations of the ManagedCluster."""

@@ -49,7 +49,7 @@ class ObjectStore:
         """What the changes under way make of their objects; whatever changes either forgets it."""
         self._dirty: dict[ObjectKey, ApiObject | None] = {}
         """Keys that may have changed since the last batch, in order. What was deleted in between has its last version
-        here, so that an object that was created again under its name is told as a deletion and an addition.
+        here, so that an object that was created again under its name is reported as a deletion and an addition.
         """
         self._ours: dict[ObjectKey, ApiObject | None] = {}
         """What changes that were sent since the last batch make of their objects."""
@@ -170,7 +170,7 @@ class ObjectStore:
             self._keep(change.key, [other for other in changes if other != change])
             self._dirty.setdefault(change.key, None)
 
-    # -- what the state is told ------------------------------------------------------------------------------
+    # -- events for the state -------------------------------------------------------------------------------
 
     def drain(self) -> Batch:
         """What changed since the last batch, as events for the state."""

@@ -11,7 +11,7 @@ from fairway.kube.answer_parser import HttpError
 from fairway.kube.exchange import ApiAnswer
 
 TOGETHER = 0.005
-"""Seconds in which what comes is told once at most, while there is much: at once after a rest."""
+"""Seconds in which what comes is passed on once at most, while there is much: at once after a rest."""
 MUCH = 1 << 18
 """Bytes that are told at once."""
 MOST_UNREAD = 8 << 20

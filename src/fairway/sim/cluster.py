@@ -272,7 +272,7 @@ class VirtualCluster:
         return pod.spec.termination_grace_period_seconds * SECOND if grace is None else grace
 
     def evict(self, pod: SimPod) -> None:
-        """A pod is told to go; its node is free of it when its grace period is over."""
+        """A pod begins to terminate; its node is free of it when its grace period is over."""
         if not pod.node or pod.terminating:
             return
         now = self.loop.now
@@ -343,7 +343,7 @@ class VirtualCluster:
         self._recorder.capacity(self.loop.now, self.pool.capacity)
 
     def drain(self, name: str) -> None:
-        """A node takes no new pods, and those on it are told to go."""
+        """A node takes no new pods, and those on it are evicted."""
         node = self.pool.take(name)
         if node is None:
             return

@@ -60,7 +60,7 @@ class FleetMember:
         self._due = False
         self._last = self.run.loop.now
         state = self.run.state
-        self._due = False  # catching up with what is told now is no reason to tell it again
+        self._due = False  # catching up with what is reported now is no reason to report it again
         part, free = self.part, amounts_report(state, self._pods)
         total = Resource.of({n: a for n, a in self.run.pool.capacity.items() if a}).format()
         known = ManagedCluster(

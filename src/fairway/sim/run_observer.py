@@ -1,4 +1,4 @@
-"""What is told of the events of a virtual cluster: the recorder of a run's metrics, or the view of a live one."""
+"""What gets the events of a virtual cluster: the recorder of a run's metrics, or the view of a live one."""
 
 from __future__ import annotations
 

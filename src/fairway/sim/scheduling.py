@@ -60,7 +60,7 @@ class CycleMeter:
         timeline: NodeTimeline,
         on_planned: Callable[[str, Micros, bool], None] = lambda job, at, hard: None,
     ) -> None:
-        """`on_planned` is told of each planned start: the job, when, and whether it is hard."""
+        """`on_planned` gets each planned start: the job, when, and whether it is hard."""
         self.decisions = 0
         self.spent = Distribution()
         """Nanoseconds of each cycle, to the microsecond."""

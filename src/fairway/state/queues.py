@@ -68,7 +68,7 @@ class QueueInfo:
     )
 
     def __init__(self, name: str, changed: Log[str]) -> None:
-        """`changed` is told when what is allocated or requested changes."""
+        """`changed` is called when what is allocated or requested changes."""
         self._changed = changed
         self.name = name
         self.declared = False

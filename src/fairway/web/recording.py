@@ -1,4 +1,4 @@
-"""A recording as a page: its events are told to a mirror, and each cycle is decided again for what it did."""
+"""A recording as a page: its events go to a mirror, and each cycle is decided again for what it did."""
 
 from __future__ import annotations
 

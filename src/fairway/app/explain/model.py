@@ -20,7 +20,7 @@ class JobStanding(StrEnum):
     STARTING = "starting"
     """The next cycle binds what it needs."""
     EVICTING = "evicting"
-    """Pods are told to go for it; it starts when they are gone."""
+    """Pods are being evicted for it; it starts when they are gone."""
     RUNNING = "running"
     """All its pods have their places."""
 

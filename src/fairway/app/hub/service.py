@@ -1,4 +1,4 @@
-"""`FleetController`: connects the placer's loop to a hub's API server and runs until it is told to end."""
+"""`FleetController`: connects the placer's loop to a hub's API server and runs until it is stopped."""
 
 from __future__ import annotations
 

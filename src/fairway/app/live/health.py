@@ -17,7 +17,7 @@ Guard = Callable[[str, str, str | None], str]
 
 
 class HealthServer:
-    """Serves what it is told to, until it is closed."""
+    """Serves the answers it was given, until it is closed."""
 
     def __init__(self, healthy: Answer, ready: Answer, metrics: Callable[[], bytes]) -> None:
         self._healthy = healthy

@@ -45,7 +45,7 @@ class PendingPods:
         self._active.clear()
 
     def refused(self, change: Change, why: str) -> None:
-        """Its pod is told as one that waits again."""
+        """Its pod is reported as pending again."""
 
     def show(self, gauge: Gauge) -> None:
         """From any thread: what is counted while the loop goes on is a count of some moment between."""

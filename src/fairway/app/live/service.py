@@ -1,4 +1,4 @@
-"""`LiveScheduler`: connects the scheduler's loop to an API server and runs until it is told to end."""
+"""`LiveScheduler`: connects the scheduler's loop to an API server and runs until it is stopped."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class LiveScheduler(KubeProgram):
         return tasks if self._reporter is None else [*tasks, self._reporter.run()]
 
     async def _learn_version(self) -> None:
-        """No cycle before it is known: where kubelets honour them, devices by class are told by claims too."""
+        """No cycle before it is known: where kubelets honour them, devices by class are written to claims too."""
         class_claims = await serves_class_claims(self._client, self._random)
 
         def learnt() -> None:

@@ -68,7 +68,7 @@ class RunSettings(msgspec.Struct, rename="camel", frozen=True, forbid_unknown_fi
     http_address: str = ":10259"
     """Of /healthz, /readyz, /metrics and /debug, as `host:port`; "" serves none."""
     report_to: str | None = None
-    """The kubeconfig of a hub that is told what is free here."""
+    """The kubeconfig of a hub to which free capacity is reported."""
     report_as: str = ""
     """The name of this cluster's ManagedCluster there."""
     report_lifetime: Annotated[float, Meta(ge=30, le=86400)] = 120.0

@@ -1,4 +1,4 @@
-"""`ViewerFeed`: tells a process that serves the page all that the scheduler is told and does, without ever waiting.
+"""`ViewerFeed`: passes all events and plans of the scheduler to a process that serves the page, without ever waiting.
 
 A listener of the loop hands events over to a thread, which writes them as lines of JSON into a pipe. Views are made in
 the other process, so that looking costs the scheduler only the writing. Where the other process does not read, what is

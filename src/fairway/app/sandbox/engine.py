@@ -155,7 +155,7 @@ class Sandbox:
             return self._scheduler.state
 
     def listen(self, watch: ClusterWatch) -> None:
-        """Tell a watch of all objects, and from now on of what the scheduler is told and does."""
+        """Give a watch all objects, and from now on the events that reach the scheduler and what it does."""
         with self._lock:
             self._scheduler.catch_up()
             watch.begin(self._scheduler.store.told())

@@ -1,6 +1,6 @@
 """`Mirror`: a copy of what a scheduler counts with, to look at while the scheduler goes on.
 
-It is fed with the events that the scheduler's state is told and with a report of each cycle, so it costs the scheduler
+It is fed with the events of the scheduler's state and with a report of each cycle, so it costs the scheduler
 only to hand them over. What waits, and why, it finds out itself: `decide` gives the same answer for the same state.
 It is not safe for threads; `watch.ClusterWatch` keeps it on one at a time.
 """

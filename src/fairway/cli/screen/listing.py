@@ -65,7 +65,7 @@ class Listing(ScrollView, can_focus=True):
         self._ends: list[int] = []
         """Up to which line each row goes."""
         self._room = 20
-        """Columns that the rows are arranged for: the widget may get others before it is told so."""
+        """Columns that the rows are arranged for: the widget may get others before its columns change."""
         self._follows = True
         """The first row is selected whichever it is: no other was chosen."""
 

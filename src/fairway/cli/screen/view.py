@@ -94,7 +94,7 @@ class ClusterScreen(App[None]):
         self.run_worker(self._watch(), exit_on_error=False)
 
     def _handle_exception(self, error: Exception) -> None:
-        """Textual would print a page of locals; an error in the screen is told as one in any other command."""
+        """Textual would print a page of locals; an error in the screen is printed as in any other command."""
         self.failure = self.failure or error
         super().exit(return_code=1)
 

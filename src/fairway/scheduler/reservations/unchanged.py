@@ -2,7 +2,7 @@
 
 A job that has a reservation waits until its node has the capacity. Until then cycle after cycle finds the same: the
 reservation stands, its capacity is not there, and nothing that waits fits on the nodes that are not reserved. A full
-cycle notes what that rests on (`note`); `still_stand` holds it against the state. Only lone pods are told so, and only
+cycle notes what that rests on (`note`); `still_stand` holds it against the state. Only lone pods go this way, and only
 where no device and no external plugin has a say; what is not sure takes its ordinary course.
 """
 

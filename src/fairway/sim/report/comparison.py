@@ -13,7 +13,7 @@ from fairway.sim.report.svg import clear_time, counted, escape, percent
 from fairway.sim.report.table import MAX_ROWS, plain_table
 
 MANY_TIMES = 10
-"""From here on a change is told as so many times, not in percent."""
+"""From here on a change is given as so many times, not in percent."""
 
 _STYLES = {"better": "green", "worse": "red", "": ""}
 

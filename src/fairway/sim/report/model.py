@@ -1,6 +1,6 @@
 """A report as data: everything that the table, the JSON file and the page show, and nothing that a clock measured.
 
-The same run gives the same bytes. What the machine needed (seconds, memory) is told apart, in `Speed`.
+The same run gives the same bytes. What the machine needed (seconds, memory) is kept apart, in `Speed`.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ class JobTemplate(ScenarioPart, frozen=True):
     load: float | None = None
     """Instead of `every`: come so often, at random, that they ask for this part of the cluster on average."""
     limit: Span | None = None
-    """The run time that the scheduler is told and after which the job is ended."""
+    """The run time that the scheduler expects and after which the job is ended."""
     node_selector: dict[str, str] = {}
 
 
