@@ -4,6 +4,7 @@ import { ApiError, get, type Schemas } from "./api/client";
 import { LiveLink } from "./api/live";
 import { Page } from "./api/use";
 import { Shell } from "./app/shell";
+import { SignIn } from "./app/sign_in";
 import { Empty } from "./ui/basics";
 import "./style/tokens.css";
 import "./style/base.css";
@@ -48,9 +49,7 @@ function Start() {
     <main class="content">
       <h1 class="hidden-text">Fairway</h1>
       {error.status === 401 || error.status === 403 ? (
-        <Empty title="This page needs the address with its token">
-          Open the address that the terminal printed; it ends in <code>?token=…</code>. {error.message}
-        </Empty>
+        <SignIn message={error.message} onDone={() => setTurn(turn + 1)} />
       ) : (
         <Empty title="Fairway does not answer">
           {error.message} <button type="button" onClick={() => setTurn(turn + 1)}>Try again</button>

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { amount, bytes, byRank, count, percent, shown } from "../src/format/amounts";
-import { duration, timeStep } from "../src/format/time";
+import { clock, dateTime, dayMonth, duration, readable, timeStep } from "../src/format/time";
 
 describe("amounts", () => {
   it.each([
@@ -41,5 +41,19 @@ describe("durations", () => {
   it("takes round steps", () => {
     expect(timeStep(3600, 6)).toBe(600);
     expect(timeStep(86400 * 40, 8)).toBe(86400 * 5);
+  });
+});
+
+describe("times", () => {
+  it.each([
+    ["2026-01-01T00:39:36.500000Z", "2026-01-01 00:39:37"], ["2026-12-31T23:59:59.9Z", "2027-01-01 00:00:00"],
+    ["2026-01-01T00:39:36Z", "2026-01-01 00:39:36"], ["soon", "soon"], [null, "–"],
+  ])("shows %s to the nearest second", (text, shownText) => expect(dateTime(text)).toBe(shownText));
+
+  it("says the same in a sentence, on a clock and on an axis", () => {
+    const text = "2026-03-04T05:06:07.6Z";
+    expect(clock(text)).toBe("05:06:08");
+    expect(readable(`it starts at ${text}.`)).toBe("it starts at 2026-03-04 05:06:08.");
+    expect(dayMonth(text)).toBe("4 Mar");
   });
 });

@@ -66,5 +66,5 @@ def test_the_page_finds_a_restarted_server_again(sandbox: ServedPage, viewed: Vi
 def test_without_the_token_the_page_says_how_to_open_it(sandbox: ServedPage) -> None:
     with browser() as started:
         stranger = Viewed(started, sandbox.url)
-        stranger.page.get_by_text("This page needs the address with its token").wait_for()
+        stranger.page.get_by_text("This page needs a token").wait_for()
         assert stranger.findings() == []

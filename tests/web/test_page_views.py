@@ -29,7 +29,8 @@ def test_a_waiting_job_in_full(shown):
     assert [(pod.state, pod.node) for pod in found.pods] == [("reserved", "gpu-0"), ("reserved", "gpu-1")]
     assert sum(cause.nodes for cause in found.causes) == 6
     lacking = next(cause for cause in found.causes if cause.cause == "insufficient nvidia.com/gpu")
-    assert lacking.examples
+    assert lacking.examples == ["cpu-1"]
+    assert all(len(cause.examples) in (0, cause.nodes) for cause in found.causes)
     assert [change.state for change in found.history] == ["submitted", "reserved"]
     assert {entry.state for entry in found.reservations} == {"reserved"}
 

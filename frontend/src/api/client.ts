@@ -41,12 +41,16 @@ export function get<P extends GetPath>(path: P, asked: Asked = {}): Promise<Answ
 }
 
 export function post<P extends PostPath>(path: P, body: PostBody<P>, asked: Asked = {}): Promise<PostAnswer<P>> {
-  return answer(address(path, asked), {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify(body),
-    signal: asked.signal ?? null,
-  });
+  return send(address(path, asked), body);
+}
+
+/** A token becomes a cookie that scripts cannot read. Not a part of the contract: only browsers need it. */
+export async function signIn(token: string): Promise<void> {
+  await send(address("/api/v1/login"), { token });
+}
+
+function send<T>(url: string, body: unknown): Promise<T> {
+  return answer(url, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
 }
 
 export function address(path: string, asked: Asked = {}): string {

@@ -21,8 +21,8 @@ export function Pace() {
   };
   return (
     <span class="pace" role="group" aria-label="Pace of the sandbox">
-      <button type="button" class="plain" onClick={() => void set({ paused: !data.paused })}>
-        <span aria-hidden="true">{data.paused ? "▶" : "‖"}</span> {data.paused ? "Resume" : "Pause"}
+      <button type="button" class="plain" aria-label={data.paused ? "Resume" : "Pause"} onClick={() => void set({ paused: !data.paused })}>
+        <span aria-hidden="true">{data.paused ? "▶" : "‖"}</span> <span class="more">{data.paused ? "Resume" : "Pause"}</span>
       </button>
       <button type="button" class="plain more" aria-label="Half as fast" onClick={() => void set({ speed: speed / 2 })}>−</button>
       <span class="number more" title="Simulated seconds per real second">×{count(speed)}</span>

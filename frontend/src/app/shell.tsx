@@ -93,7 +93,7 @@ function LostBanner() {
     return (
       <div class="banner bad" role="alert">
         <span>
-          <strong>This browser is signed out.</strong> Open the address that the terminal printed; what is shown is of {dateTime(link.now)}.
+          <strong>This browser is signed out.</strong> Open the address that the terminal printed, or reload the page to give a token; what is shown is of {dateTime(link.now)}.
         </span>
       </div>
     );

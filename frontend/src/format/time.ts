@@ -36,16 +36,29 @@ export function between(from: string | null | undefined, until: string | null | 
 
 /** 14:05:09, in UTC as everything the scheduler writes. */
 export function clock(text: string | null | undefined): string {
-  return text ? (/T(\d\d:\d\d:\d\d)/.exec(text)?.[1] ?? text) : "–";
+  return text ? whole(text).slice(11) : "–";
 }
 
 export function dateTime(text: string | null | undefined): string {
-  return text ? `${text.slice(0, 10)} ${clock(text)}` : "–";
+  return text ? whole(text) : "–";
+}
+
+/** 2026-01-01 14:05:09, to the nearest second; what is no time stays as it is. */
+function whole(text: string): string {
+  const value = seconds(text);
+  return Number.isFinite(value) ? fromSeconds(Math.round(value)).replace("T", " ").slice(0, -1) : text;
+}
+
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"] as const;
+
+/** 3 Jan. */
+export function dayMonth(text: string): string {
+  return `${Number(text.slice(8, 10))} ${MONTHS[Number(text.slice(5, 7)) - 1] ?? ""}`;
 }
 
 /** Times inside a sentence as people read them. */
 export function readable(text: string): string {
-  return text.replace(/(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z/g, "$1 $2");
+  return text.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, whole);
 }
 
 export function fromSeconds(value: number): string {

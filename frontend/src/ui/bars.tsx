@@ -64,12 +64,11 @@ export function ShareLegend() {
   return (
     <ul class="legend" aria-label="Legend of the bars">
       <li><span class="key fill" /> allocated</li>
-      <li><span class="key fill over" /> borrowed (above deserved)</li>
+      <li><span class="key fill over" /> borrowed from queues that do not use theirs</li>
       <li><span class="key fill kept" /> reserved</li>
       <li><span class="key mark deserved" /> deserved</li>
       <li><span class="key mark guarantee" /> guarantee</li>
       <li><span class="key mark capability" /> capability</li>
-      <li>Shares count what is reserved.</li>
     </ul>
   );
 }

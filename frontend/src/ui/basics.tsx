@@ -37,12 +37,20 @@ export function Empty(props: HasChildren & { title: string }) {
   return (
     <div class="empty">
       <strong>{props.title}</strong>
-      {props.children ? <span>{props.children}</span> : null}
+      {props.children ? <div>{props.children}</div> : null}
     </div>
   );
 }
 
+/** Something that could not be loaded; what a user may not see is said calmly, there is nothing to try again. */
 export function Problem(props: { error: ApiError; retry: () => void; what: string }) {
+  if (props.error.status === 403) {
+    return (
+      <div class="panel">
+        <Empty title="Not yours to see">{props.error.message}</Empty>
+      </div>
+    );
+  }
   return (
     <div class="banner bad" role="alert">
       <span>

@@ -1,11 +1,11 @@
 /** Lines over time, drawn by uPlot; the same figures as a table for those who do not look at lines. */
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { Schemas } from "../api/client";
-import { bytes, count, percent } from "../format/amounts";
-import { clock, dateTime, duration, fromSeconds } from "../format/time";
+import { bytes, count, percent, shortName } from "../format/amounts";
+import { clock, dateTime, dayMonth, duration, fromSeconds } from "../format/time";
 import { themeColour, useSize, useTheme } from "./size";
 
 type Series = Schemas["TimeSeries"];
@@ -26,7 +26,7 @@ export function valueText(unit: Series["unit"], value: number | null | undefined
 }
 
 export function Chart(props: { series: Series; height?: number; none?: string }) {
-  const { series } = props;
+  const series = useMemo(() => withShortNames(props.series), [props.series]);
   const [frame, size] = useSize<HTMLDivElement>();
   const [hidden, setHidden] = useState<ReadonlySet<string>>(new Set());
   const [tabled, setTabled] = useState(false);
@@ -69,6 +69,11 @@ export function Chart(props: { series: Series; height?: number; none?: string })
       </figcaption>
     </figure>
   );
+}
+
+/** Lines of resources by their short names, as everywhere on the page. */
+function withShortNames(series: Series): Series {
+  return { ...series, lines: series.lines.map((line) => ({ ...line, name: shortName(line.name) })) };
 }
 
 function Plot(props: { series: Series; width: number; height: number; hidden: ReadonlySet<string> }) {
@@ -129,7 +134,7 @@ const stepped = uPlot.paths.stepped?.({ align: 1 });
 function timeMark(stamp: number): string {
   const text = fromSeconds(stamp);
   const time = clock(text);
-  return time === "00:00:00" ? text.slice(5, 10) : time.endsWith(":00") ? time.slice(0, 5) : time;
+  return time === "00:00:00" ? dayMonth(text) : time.endsWith(":00") ? time.slice(0, 5) : time;
 }
 
 /** The values at the pointer, as text beside it. */

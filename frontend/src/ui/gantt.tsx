@@ -17,8 +17,9 @@ export function Gantt(props: { nodes: readonly Node[]; start: number; end: numbe
   const [frame, size] = useSize<HTMLDivElement>();
   const label = size.width < 600 ? 84 : 150;
   const width = Math.max(100, size.width - label);
-  const span = Math.max(1, props.end - props.start);
-  const at = (time: number): number => label + ((Math.max(props.start, Math.min(props.end, time)) - props.start) / span) * width;
+  const start = firstTime(props.nodes, props.start, props.now);
+  const span = Math.max(1, props.end - start);
+  const at = (time: number): number => label + ((Math.max(start, Math.min(props.end, time)) - start) / span) * width;
   let y = AXIS;
   const rows = props.nodes.map((node) => {
     const placed = lanes(node.spans);
@@ -26,7 +27,7 @@ export function Gantt(props: { nodes: readonly Node[]; start: number; end: numbe
     y += row.height;
     return row;
   });
-  const ticks = tickTimes(props.start, props.end, Math.max(2, Math.floor(width / 110)));
+  const ticks = tickTimes(start, props.end, Math.max(2, Math.floor(width / 110)));
   return (
     <div ref={frame} class="gantt">
       <svg width={size.width || 800} height={y + 2} role="group" aria-label={`Timeline of ${props.nodes.length} nodes`}>
@@ -50,6 +51,7 @@ export function Gantt(props: { nodes: readonly Node[]; start: number; end: numbe
                 y={row.y + (row.placed.lane[number] ?? 0) * LANE + 2}
                 node={row.node.name}
                 now={props.now}
+                nowX={at(props.now)}
               />
             ))}
           </g>
@@ -61,9 +63,10 @@ export function Gantt(props: { nodes: readonly Node[]; start: number; end: numbe
   );
 }
 
-function Bar(props: { span: Span; x: number; end: number; y: number; node: string; now: number }) {
+function Bar(props: { span: Span; x: number; end: number; y: number; node: string; now: number; nowX: number }) {
   const { span } = props;
   const width = Math.max(2, props.end - props.x);
+  const ahead = span.kind === "running" ? Math.max(0, props.x + width - Math.max(props.nowX, props.x)) : 0;
   const [namespace = "", name = ""] = span.job.split("/", 2);
   const text = spanText(span, props.node, props.now);
   return (
@@ -72,9 +75,10 @@ function Bar(props: { span: Span; x: number; end: number; y: number; node: strin
         <title aria-hidden="true">{text}</title>
         <rect class={`span ${span.kind}`} x={props.x} y={props.y} width={width} height={LANE - 3} rx={2} />
         {span.kind === "running" ? null : <rect class={`over ${span.kind}`} x={props.x} y={props.y} width={width} height={LANE - 3} rx={2} />}
+        {ahead > 1 ? <rect class="ahead" x={props.x + width - ahead} y={props.y} width={ahead} height={LANE - 3} rx={2} /> : null}
       </a>
       {width > 44 ? <text aria-hidden="true" class={`name ${span.kind}`} x={props.x + 4} y={props.y + 10}>{clipped(name, (width - 8) / 6.2)}</text> : null}
-      {span.end === null ? <text aria-hidden="true" class="open" x={props.end - 10} y={props.y + 10}>›</text> : null}
+      {span.end === null ? <text aria-hidden="true" class="open" x={props.end - 9} y={props.y + 10}>›</text> : null}
     </>
   );
 }
@@ -85,6 +89,13 @@ export function spanText(span: Span, node: string, now: number): string {
   const until = span.end === null ? "no known end" : `until ${dateTime(fromSeconds(span.end))}${span.isEstimate ? " (estimate)" : ""}`;
   const left = span.end !== null && span.start <= now && span.end > now ? `, ${duration(span.end - now)} left` : "";
   return `${span.job} on ${node}: ${span.kind}, ${pods}, from ${from}, ${until}${left}`;
+}
+
+/** Where the picture begins: not long before the first thing that is in it. */
+export function firstTime(nodes: readonly Node[], start: number, now: number): number {
+  let first = now;
+  for (const node of nodes) for (const span of node.spans) first = Math.min(first, span.start);
+  return Math.max(start, first - Math.max(60, (now - first) * 0.05));
 }
 
 export function tickTimes(start: number, end: number, most: number): number[] {
@@ -115,7 +126,8 @@ function Patterns() {
 export function GanttLegend() {
   return (
     <ul class="legend" aria-label="Legend of the timeline">
-      <li><span class="key gantt-running" /> running</li>
+      <li><span class="key gantt-running" /> ran or runs</li>
+      <li><span class="key gantt-ahead" /> expected to run</li>
       <li><span class="key gantt-reserved" /> reserved</li>
       <li><span class="key gantt-planned" /> planned start</li>
       <li>› no known end</li>

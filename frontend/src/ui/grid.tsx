@@ -11,6 +11,8 @@ import { useSize } from "./size";
 export interface Column<Row> extends Sizing {
   readonly title: string;
   readonly align?: "end";
+  /** What a short title stands for. */
+  readonly hint?: string;
   /** The key to sort by; none where it cannot be sorted by this. */
   readonly sort?: string;
   readonly cell: (row: Row) => ComponentChildren;
@@ -32,6 +34,9 @@ export interface Props<Row> {
   readonly below?: { readonly column: string; readonly cell: (row: Row) => ComponentChildren };
   /** Rows that are shown at most without scrolling. */
   readonly most?: number;
+  /** The row that is active at first, so that going back leads to where one was. */
+  readonly start?: number;
+  readonly onActive?: (index: number) => void;
 }
 
 const LINE = 30;
@@ -44,8 +49,12 @@ export function Grid<Row>(props: Props<Row>) {
   const id = useId();
   const [frame, size] = useSize<HTMLDivElement>();
   const [scroll, setScroll] = useState(0);
-  const [active, setActive] = useState(0);
-  const pendingScroll = useRef(false);
+  const [active, activate] = useState(props.start ?? 0);
+  const pendingScroll = useRef(Boolean(props.start));
+  const setActive = (index: number): void => {
+    activate(index);
+    props.onActive?.(index);
+  };
   const shown = fitting(columns, (size.width || 1200) - PADDING);
   const below = props.below && !shown.some((column) => column.key === props.below?.column) ? props.below : null;
   const rowHeight = below ? LINE + BELOW : LINE;
@@ -139,11 +148,11 @@ function Head<Row>(props: { column: Column<Row>; sort?: string | undefined; onSo
   const state = !key || !sort ? undefined : sort === key ? "ascending" : sort === `-${key}` ? "descending" : undefined;
   const next = state === "ascending" ? `-${key}` : (key ?? "");
   return (
-    <div role="columnheader" aria-sort={state} class={column.align === "end" ? "number" : undefined}>
+    <div role="columnheader" aria-sort={state} class={column.align === "end" ? "number" : undefined} title={column.hint}>
       {key && onSort ? (
         <button type="button" class="plain sorter" onClick={() => onSort(next)}>
           {column.title}
-          <span aria-hidden="true">{state === "ascending" ? " ▲" : state === "descending" ? " ▼" : ""}</span>
+          {state ? <span aria-hidden="true">{state === "ascending" ? "▲" : "▼"}</span> : null}
         </button>
       ) : (
         column.title

@@ -15,6 +15,9 @@ export interface Cell {
   readonly text: string;
 }
 
+/** Around all cells: the frame of the chosen one is wider than a cell. */
+const MARGIN = 3;
+
 export function HeatMap(props: {
   cells: readonly Cell[];
   what: string;
@@ -27,10 +30,10 @@ export function HeatMap(props: {
   const theme = useTheme();
   const [focus, setFocus] = useState<number | null>(null);
   const [hover, setHover] = useState<number | null>(null);
-  const plan = layout(cells.length, Math.max(1, size.width), cells.length < 100 ? 260 : 420);
+  const plan = layout(cells.length, Math.max(1, size.width - 2 * MARGIN), cells.length < 100 ? 260 : 420);
   const chosen = cells.findIndex((cell) => cell.name === props.selected);
   const at = hover ?? focus ?? (chosen >= 0 ? chosen : null);
-  const height = plan.rows * plan.step;
+  const height = plan.rows * plan.step + 2 * MARGIN;
 
   useEffect(() => {
     if (canvas.current && size.width) draw(canvas.current, cells, plan, size.width, focus, chosen);
@@ -44,7 +47,7 @@ export function HeatMap(props: {
     else return;
     event.preventDefault();
   };
-  const find = (event: MouseEvent): number | null => cellAt(event.offsetX, event.offsetY, plan, cells.length);
+  const find = (event: MouseEvent): number | null => cellAt(event.offsetX - MARGIN, event.offsetY - MARGIN, plan, cells.length);
 
   return (
     <div class="heat" ref={frame}>
@@ -77,10 +80,11 @@ function draw(
 ): void {
   const ratio = devicePixelRatio || 1;
   canvas.width = Math.round(width * ratio);
-  canvas.height = Math.round(plan.rows * plan.step * ratio);
+  canvas.height = Math.round((plan.rows * plan.step + 2 * MARGIN) * ratio);
   const pen = canvas.getContext("2d");
   if (!pen) return;
   pen.scale(ratio, ratio);
+  pen.translate(MARGIN, MARGIN);
   const shades = [0, 1, 2, 3, 4, 5].map((number) => themeColour(`--heat-${number}`));
   const ink = themeColour("--ink");
   const panel = themeColour("--panel");

@@ -6,6 +6,11 @@ import { count, percent } from "../format/amounts";
 import { Tag } from "../ui/basics";
 import { Meter } from "../ui/bars";
 
+/** What pods have of it, be it by itself or as a part of a group of devices. */
+function inUse(device: Schemas["NodeDevice"]): number {
+  return Object.values(device.holders).reduce((sum, units) => sum + units, 0);
+}
+
 export function DeviceTable(props: { devices: readonly Schemas["NodeDevice"][]; withNode?: boolean }) {
   return (
     <div class="table-frame tall" tabIndex={0} role="region" aria-label="Table of devices">
@@ -27,13 +32,13 @@ export function DeviceTable(props: { devices: readonly Schemas["NodeDevice"][]; 
               <th scope="row" title={Object.entries(one.attributes).map(([key, value]) => `${key}=${value}`).join("\n")}>{one.device}</th>
               <td>{one.kind}</td>
               <td>
-                {one.unusable ? (
+                {one.unusable && inUse(one) === 0 ? (
                   <Tag state="error" text={one.unusable} />
                 ) : (
                   <Meter
-                    part={one.quantity ? one.used / one.quantity : 0}
+                    part={one.quantity ? inUse(one) / one.quantity : 0}
                     label={one.device}
-                    text={one.quantity === 1 ? percent(one.used) : `${count(one.used)} of ${count(one.quantity)}`}
+                    text={one.quantity === 1 ? percent(inUse(one)) : `${count(inUse(one))} of ${count(one.quantity)}`}
                   />
                 )}
               </td>

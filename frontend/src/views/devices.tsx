@@ -34,7 +34,7 @@ export function DevicesView() {
         <>
           {data.classes.length > 0 ? <Classes rows={data.classes} choose={(name) => change({ class: name })} /> : null}
           <div class="filters">
-            <SearchBox label="Find by pod that has it" value={query.get("holder") ?? ""} onChange={(holder) => change({ holder })} />
+            <SearchBox label="Pod that has it" placeholder="Pod (part of its name)" value={query.get("holder") ?? ""} onChange={(holder) => change({ holder })} />
             <SearchBox label="Node" placeholder="Node (whole name)" value={query.get("node") ?? ""} onChange={(node) => change({ node })} />
           </div>
           <Chips chips={chips} clear={clear} />
@@ -54,7 +54,7 @@ function Classes(props: { rows: readonly { name: string; allocatable: number; re
   return (
     <Panel title="Classes" note="Allocatable units, and how many pods request">
       <div class="scroll-x" tabIndex={0} role="region" aria-label="Table of device classes">
-        <table>
+        <table class="amounts">
           <thead>
             <tr><th scope="col">Class</th><th scope="col" class="wide">Requested of allocatable</th><th scope="col">Selects</th></tr>
           </thead>

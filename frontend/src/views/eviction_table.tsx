@@ -3,7 +3,7 @@
 import type { Schemas } from "../api/client";
 import { href } from "../app/route";
 import { dateTime, duration } from "../format/time";
-import { JobLink } from "./jobs";
+import { JobLink } from "./job_cells";
 
 export function EvictionTable(props: { rows: readonly Schemas["EvictionEntry"][]; leaveOut?: "job" | "for" }) {
   const { leaveOut } = props;

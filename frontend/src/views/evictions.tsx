@@ -9,7 +9,7 @@ import { Choice, Empty, Loading, Panel, Problem, Tag, Tiles, View } from "../ui/
 import { SearchBox } from "../ui/filter";
 import { Gantt, GanttLegend } from "../ui/gantt";
 import { EvictionTable } from "./eviction_table";
-import { JobLink } from "./jobs";
+import { JobLink } from "./job_cells";
 
 const SHOWN_NODES = 25;
 type Feed = "evictions" | "all";
@@ -18,8 +18,8 @@ export function EvictionsView() {
   return (
     <View title="Evictions and reservations">
       <Evictions />
-      <Timeline />
       <Reservations />
+      <Timeline />
     </View>
   );
 }
@@ -64,7 +64,7 @@ function Events() {
   const { data, error, reload } = useGet("/api/v1/feed", { query: { limit: 200 } }, ["jobs", "evictions", "reservations", "nodes"]);
   if (error) return <Problem error={error} retry={reload} what="The events" />;
   if (!data) return <Loading what="events" />;
-  if (data.rows.length === 0) return <Empty title="Nothing happened yet" />;
+  if (data.rows.length === 0) return <Empty title="Nothing happened yet">Jobs that arrive, start, end or are evicted appear here.</Empty>;
   return (
     <div class="table-frame" tabIndex={0} role="region" aria-label="Events">
       <ol class="story">
@@ -87,16 +87,30 @@ function Timeline() {
   const { data, error, reload } = useGet("/api/v1/timeline", { query: { offset, limit: SHOWN_NODES, search } }, ["nodes", "reservations"]);
   const last = Math.min(offset + SHOWN_NODES, data?.total ?? 0);
   return (
-    <Panel title="Timeline of nodes" note={data ? `${data.total ? offset + 1 : 0}–${last} of ${plural(data.total, "node")}` : undefined}>
-      <div class="filters">
-        <SearchBox label="Find nodes by name" value={search} onChange={(node) => change({ node, offset: null })} />
-        <button type="button" disabled={offset === 0} onClick={() => change({ offset: String(Math.max(0, offset - SHOWN_NODES)) })}>Previous</button>
-        <button type="button" disabled={!data || last >= data.total} onClick={() => change({ offset: String(offset + SHOWN_NODES) })}>Next</button>
-      </div>
+    <Panel title="Timeline of nodes" note={data?.total ? `${count(offset + 1)}–${count(last)} of ${plural(data.total, "node")}` : undefined}>
+      {search || !data || data.total > 0 ? (
+        <div class="filters">
+          <SearchBox label="Find nodes by name" value={search} onChange={(node) => change({ node, offset: null })} />
+          {data && data.total > SHOWN_NODES ? (
+            <>
+              <button type="button" disabled={offset === 0} onClick={() => change({ offset: String(Math.max(0, offset - SHOWN_NODES)) })}>Previous</button>
+              <button type="button" disabled={last >= data.total} onClick={() => change({ offset: String(offset + SHOWN_NODES) })}>Next</button>
+            </>
+          ) : null}
+        </div>
+      ) : null}
       {error ? <Problem error={error} retry={reload} what="The timeline" /> : !data ? <Loading what="the timeline" /> : null}
-      {data && data.nodes.length > 0 ? <Gantt nodes={data.nodes} start={data.start} end={data.end} now={seconds(data.now)} /> : null}
-      {data && data.nodes.length === 0 ? <Empty title="No nodes to show" /> : null}
-      <GanttLegend />
+      {data && data.nodes.length > 0 ? (
+        <>
+          <Gantt nodes={data.nodes} start={data.start} end={data.end} now={seconds(data.now)} />
+          <GanttLegend />
+        </>
+      ) : null}
+      {data && data.nodes.length === 0 ? (
+        <Empty title={search ? "No node has this in its name" : "No nodes"}>
+          {search ? "Take the filter away to see all." : "What runs on nodes, is reserved and is planned appears here."}
+        </Empty>
+      ) : null}
     </Panel>
   );
 }

@@ -56,17 +56,42 @@ function Answer(props: { data: NonNullable<ReturnType<typeof useGet<"/api/v1/nod
           ] as const),
         ]}
       />
-      <table class="per-node">
-        <caption>Nodes by how many such pods each takes</caption>
-        <tbody>
-          {sizes.slice(0, 12).map(([size, nodes]) => (
-            <tr key={size}>
-              <th scope="row" class="nowrap">{plural(size, "pod")}</th>
-              <td class="wide"><Meter part={all ? nodes / all : 0} label={plural(size, "pod")} text={plural(nodes, "node")} /></td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <div class="columns">
+        <GangSizes total={data.totalPods} />
+        <table class="per-node">
+          <caption>Nodes by how many such pods each takes</caption>
+          <tbody>
+            {sizes.slice(0, 12).map(([size, nodes]) => (
+              <tr key={size}>
+                <th scope="row" class="nowrap">{plural(size, "pod")}</th>
+                <td class="wide"><Meter part={all ? nodes / all : 0} label={plural(size, "pod")} text={plural(nodes, "node")} /></td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
     </div>
+  );
+}
+
+const SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256] as const;
+
+/** How many gangs of other sizes fit, of pods of the same shape. */
+function GangSizes(props: { total: number }) {
+  const last = SIZES.findIndex((size) => size > props.total);
+  const sizes = last < 0 ? SIZES : SIZES.slice(0, last + 1);
+  return (
+    <table class="gang-sizes">
+      <caption>Gangs of this shape that fit, by size</caption>
+      <thead>
+        <tr><th scope="col">Gang</th>{sizes.map((size) => <th key={size} scope="col" class="number">{count(size)}</th>)}</tr>
+      </thead>
+      <tbody>
+        <tr>
+          <th scope="row">fit</th>
+          {sizes.map((size) => <td key={size} class="number">{count(Math.floor(props.total / size))}</td>)}
+        </tr>
+      </tbody>
+    </table>
   );
 }

@@ -15,7 +15,7 @@ export function FleetView() {
       {error && error.status !== 404 ? <Problem error={error} retry={reload} what="The fleet" /> : null}
       {!data && !error ? <Loading what="the fleet" /> : null}
       {error?.status === 404 || (data && !data.connected) ? (
-        <div class="panel"><Empty title="No hub is connected">Start Fairway with the hub's kubeconfig to see clusters and placements.</Empty></div>
+        <div class="panel"><Empty title="No hub is connected">Start <code>fairway run</code> with <code>--report-to</code> and the hub's kubeconfig to see its clusters and placements.</Empty></div>
       ) : null}
       {connected ? (
         <>

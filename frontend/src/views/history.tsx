@@ -37,6 +37,7 @@ export function HistoryView() {
             <Panel title="Namespaces" note="Dominant share, over all queues"><Chart series={data.namespaces} /></Panel>
             <Panel title="Evictions" note="Pods, by rule"><Chart series={data.evictions} none="No pod was evicted." /></Panel>
             <Panel title="Waits" note="Of jobs that started">
+              {data.waitsBySize.length === 0 ? <p class="soft">No job has started yet.</p> : null}
               <Waits head="Size" rows={data.waitsBySize} />
               <Waits head="Namespace" rows={data.waitsByNamespace} />
             </Panel>
@@ -59,34 +60,29 @@ function Kept(props: { kept: Schemas["HistoryRange"] }) {
 
 function Waits(props: { head: string; rows: readonly Schemas["WaitGroup"][] }) {
   const most = Math.max(1, ...props.rows.map((row) => row.p90));
+  if (props.rows.length === 0) return null;
   return (
-    <div class="waits">
-      {props.rows.length === 0 ? (
-        <p class="soft">No job has started yet.</p>
-      ) : (
-        <div class="scroll-x" tabIndex={0} role="region" aria-label={`Waits by ${props.head.toLowerCase()}`}>
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">{props.head}</th><th scope="col" class="number">Jobs</th><th scope="col" class="number">Median</th>
-                <th scope="col" class="number">Mean</th><th scope="col" class="wide">90%</th><th scope="col" class="number">Longest</th>
-              </tr>
-            </thead>
-            <tbody>
-              {props.rows.map((row) => (
-                <tr key={row.group}>
-                  <th scope="row">{row.group}</th>
-                  <td class="number">{count(row.jobs)}</td>
-                  <td class="number">{duration(row.median)}</td>
-                  <td class="number">{duration(row.mean)}</td>
-                  <td><Meter part={row.p90 / most} label="90% wait at most" text={duration(row.p90)} /></td>
-                  <td class="number">{duration(row.longest)}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
+    <div class="scroll-x waits" tabIndex={0} role="region" aria-label={`Waits by ${props.head.toLowerCase()}`}>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">{props.head}</th><th scope="col" class="number">Jobs</th><th scope="col" class="number">Median</th>
+            <th scope="col" class="number">Mean</th><th scope="col" class="wide">90% waited at most</th><th scope="col" class="number">Longest</th>
+          </tr>
+        </thead>
+        <tbody>
+          {props.rows.map((row) => (
+            <tr key={row.group}>
+              <th scope="row">{row.group}</th>
+              <td class="number">{count(row.jobs)}</td>
+              <td class="number">{duration(row.median)}</td>
+              <td class="number">{duration(row.mean)}</td>
+              <td><Meter part={row.p90 / most} label="90% waited at most" text={duration(row.p90)} /></td>
+              <td class="number">{duration(row.longest)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
     </div>
   );
 }

@@ -1,7 +1,7 @@
 /** One job: the reason in a sentence, what would start it, when it starts, its order, its pods, and what became of it. */
 
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Schemas } from "../api/client";
 import { useGet, useLink } from "../api/use";
 import { href } from "../app/route";
@@ -13,7 +13,7 @@ import { JobActions } from "./job_actions";
 import { StartsNow, StartsWhen } from "./job_answers";
 import { JobOrderPanel } from "./job_order";
 import { JobPods } from "./job_pods";
-import { stateOf } from "./jobs";
+import { stateOf } from "./job_cells";
 
 type Detail = Schemas["JobDetail"];
 
@@ -21,10 +21,12 @@ export function JobView(props: { job: string }) {
   const { data, error, reload } = useGet("/api/v1/jobs/{job}", { path: { job: props.job } }, ["jobs"]);
   if (!data) {
     return (
-      <View title={props.job} note={<a href={href(["jobs"])}>All jobs</a>}>
+      <View title={props.job}>
         {error?.status === 404 ? (
           <div class="panel">
-            <Empty title="There is no such job">{error.message}</Empty>
+            <Empty title="There is no such job">
+              It may have been deleted long ago, or be in a namespace that you may not see. <a href={href(["jobs"])}>Show all jobs</a>
+            </Empty>
           </div>
         ) : error ? (
           <Problem error={error} retry={reload} what="The job" />
@@ -92,8 +94,13 @@ function Head(props: { detail: Detail; onActed: () => void }) {
 
 /** Both answers come from one request, which may take seconds: it is asked again only when the reason changes. */
 function Answers(props: { job: string; detail: Detail }) {
-  const loaded = useGet("/api/v1/explanations/{job}", { path: { job: props.job } });
-  const { data, error, reload } = loaded;
+  const { data, error, reload } = useGet("/api/v1/explanations/{job}", { path: { job: props.job } });
+  const reason = `${props.detail.job.reason} ${props.detail.job.plannedStart ?? ""}`;
+  const answered = useRef(reason);
+  useEffect(() => {
+    if (answered.current !== reason) reload();
+    answered.current = reason;
+  }, [reason]);
   const again = (
     <button type="button" class="plain" onClick={reload}>Work out again</button>
   );

@@ -15,21 +15,22 @@ export function StartsNow(props: { answer: Answer }) {
   return (
     <div class="stack">
       {found.changes.length > 0 ? (
-        <ol class="changes">
+        <ul class={found.changes.length > 1 ? "changes any" : "changes one"}>
           {found.changes.map((change) => (
             <li key={change.text}>
-              {readable(change.text)}
+              {started(readable(change.text))}
               {change.effect === "evicts" ? <span class="soft"> (it starts when the pods evicted for it are gone)</span> : null}
             </li>
           ))}
-        </ol>
+        </ul>
       ) : (
         <p>No single change that was tried.</p>
       )}
       {failed.length > 0 ? <p class="small soft">Tried without effect: {failed.join(", ")}.</p> : null}
       <p class="small soft">
         Found by deciding {plural(found.decisions, "time")} on a changed copy
-        {found.complete === false ? "; the search ended at its limit" : ""}. Each is the smallest of its kind that works.
+        {found.complete === false ? "; the search ended at its limit" : ""}.
+        {found.changes.length > 1 ? " Any one of these is enough; each is the smallest of its kind that works." : ""}
       </p>
     </div>
   );
@@ -93,7 +94,11 @@ function Interval(props: { interval: Schemas["StartInterval"]; now: string; crea
   );
 }
 
+function started(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
 function ended(text: string): string {
-  const first = readable(text.charAt(0).toUpperCase() + text.slice(1));
+  const first = started(readable(text));
   return /[.!?]$/.test(first) ? first : `${first}.`;
 }

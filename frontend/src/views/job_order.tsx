@@ -5,7 +5,7 @@ import { useGet } from "../api/use";
 import { count } from "../format/amounts";
 import { readable } from "../format/time";
 import { Loading, Panel, Problem } from "../ui/basics";
-import { JobLink } from "./jobs";
+import { JobLink } from "./job_cells";
 
 export function JobOrderPanel(props: { job: string }) {
   const { data, error, reload } = useGet("/api/v1/orders/{job}", { path: { job: props.job } }, ["jobs"]);
@@ -28,21 +28,21 @@ function OrderTable(props: { order: Schemas["JobOrder"] }) {
       <table class="order">
         <thead>
           <tr>
-            <th scope="col">Level</th>
+            <th scope="col" class="level">Level</th>
             <th scope="col">Key</th>
-            <th scope="col">{order.before ? <>before: <JobLink job={order.before} /></> : "before: none"}</th>
+            {order.before ? <th scope="col">before: <JobLink job={order.before} /></th> : null}
             <th scope="col">this job</th>
-            <th scope="col">{order.after ? <>after: <JobLink job={order.after} /></> : "after: none"}</th>
+            {order.after ? <th scope="col">after: <JobLink job={order.after} /></th> : null}
           </tr>
         </thead>
         <tbody>
           {order.keys.map((key, index) => (
             <tr key={index}>
-              <td class="soft">{key.level}</td>
+              <td class="soft level">{key.level}</td>
               <th scope="row">{key.key} <span class="soft small">{key.plugin}</span></th>
-              <Compared text={key.before} decides={key.decides?.includes("before") ?? false} sign="▲" says="decides: goes first" />
+              {order.before ? <Compared text={key.before} decides={key.decides?.includes("before") ?? false} sign="▲" says="decides: goes first" /> : null}
               <td><b>{readable(key.own)}</b></td>
-              <Compared text={key.after} decides={key.decides?.includes("after") ?? false} sign="▼" says="decides: comes later" />
+              {order.after ? <Compared text={key.after} decides={key.decides?.includes("after") ?? false} sign="▼" says="decides: comes later" /> : null}
             </tr>
           ))}
         </tbody>

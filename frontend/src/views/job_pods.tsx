@@ -14,6 +14,8 @@ const MOST = 24;
 export function JobPods(props: { detail: Detail }) {
   const { detail } = props;
   const nodes = detail.causes.reduce((sum, cause) => sum + cause.nodes, 0);
+  const listed = new Set(detail.pods.filter((pod) => pod.node).map((pod) => pod.pod));
+  const unlisted = detail.reservations.filter((row) => !listed.has(row.pod));
   return (
     <div class="stack">
       {detail.causes.length > 0 ? (
@@ -30,7 +32,7 @@ export function JobPods(props: { detail: Detail }) {
           </tbody>
         </table>
       ) : null}
-      {detail.reservations.length > 0 ? <Reserved rows={detail.reservations} /> : null}
+      {unlisted.length > 0 ? <Reserved rows={unlisted} /> : null}
       <PodList detail={detail} />
     </div>
   );

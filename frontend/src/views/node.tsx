@@ -7,7 +7,7 @@ import { dateTime } from "../format/time";
 import { Loading, Panel, Problem, Tag } from "../ui/basics";
 import { Meter } from "../ui/bars";
 import { DeviceTable } from "./device_table";
-import { JobLink } from "./jobs";
+import { JobLink } from "./job_cells";
 
 type Detail = Schemas["NodeDetail"];
 

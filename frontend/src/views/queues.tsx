@@ -18,14 +18,21 @@ export function QueuesView() {
   const chosen = query.get("queue");
   const unused = query.get("unused") === "shown";
   const queues = data?.queues ?? [];
-  const shownQueues = queues.filter((queue) => unused || queue.name === chosen || isUsed(queue, queues));
-  const hidden = queues.length - shownQueues.length;
+  const used = new Set(queues.filter((queue) => queue.name === chosen || isUsed(queue, queues)));
+  const all = unused || used.size === 0;
+  const shownQueues = all ? queues : queues.filter((queue) => used.has(queue));
+  const hidden = queues.length - used.size;
   return (
     <View title="Queues" note={data ? plural(data.queues.length, "queue") : null}>
       {error ? <Problem error={error} retry={reload} what="The queues" /> : null}
       {!data && !error ? <Loading what="queues" /> : null}
       {data && queues.length === 0 ? <div class="panel"><Empty title="No queues">A job without a queue goes to the queue named default.</Empty></div> : null}
-      {shownQueues.length > 0 ? <ShareLegend /> : null}
+      {data && queues.length > 0 && used.size === 0 ? (
+        <div class="panel">
+          <Empty title="No queue has jobs">A queue divides the cluster when jobs name it; one that names none goes to the queue named default.</Empty>
+        </div>
+      ) : null}
+      {used.size > 0 ? <ShareLegend /> : null}
       <ul class="queue-tree">
         {shownQueues.map((queue) => (
           <li key={queue.name} data-depth={Math.min(queue.depth, 6)}>
@@ -38,14 +45,14 @@ export function QueuesView() {
           </li>
         ))}
       </ul>
-      {hidden > 0 || unused ? (
+      {used.size > 0 && hidden > 0 ? (
         <p>
           <button type="button" class="plain" onClick={() => change({ unused: unused ? null : "shown" })}>
             {unused ? "Hide queues without jobs" : `Show ${plural(hidden, "queue")} without jobs`}
           </button>
         </p>
       ) : null}
-      {data ? <Loans loans={data.loans} /> : null}
+      {data && used.size > 0 ? <Loans loans={data.loans} /> : null}
     </View>
   );
 }
@@ -95,6 +102,7 @@ function Namespaces(props: { queue: Queue }) {
   return (
     <div class="scroll-x namespaces" tabIndex={0} role="region" aria-label={`Namespaces in queue ${props.queue.name}`}>
       <table>
+        <caption>Namespaces: the smallest weighted share (dominant share / weight) is served first. Shares count what is reserved.</caption>
         <thead>
           <tr>
             <th scope="col">Namespace</th>
@@ -134,7 +142,7 @@ function QueueOverTime(props: { name: string }) {
   if (error) return error.status === 404 ? <p class="soft">Nothing was recorded of this queue.</p> : <Problem error={error} retry={reload} what="The history" />;
   if (!data) return <Loading what="the history" />;
   return (
-    <div class="columns charts">
+    <div class="columns charts three">
       {[data.allocated, data.deserved, data.namespaces].map((series) => (
         <section key={series.title} aria-label={series.title}>
           <h3>{series.title}</h3>
@@ -150,7 +158,7 @@ function Loans(props: { loans: readonly Schemas["LentAmount"][] }) {
   return (
     <Panel title="Who borrows from whom" note="In proportion to what lenders deserve and do not use">
       {loans.length === 0 ? (
-        <p class="soft">No queue has more than it deserves.</p>
+        <p class="soft">No queue borrows.</p>
       ) : (
         <table>
           <thead>

@@ -41,8 +41,8 @@ export function SchedulerView() {
 }
 
 function leader(leads: boolean | null): string {
-  if (leads === null) return "No leader election: it is the only one";
-  return leads ? "It is the leader" : "Another replica is the leader: this one stands by";
+  if (leads === null) return "Runs without leader election";
+  return leads ? "This replica is the leader" : "Another replica is the leader; this one stands by";
 }
 
 const milli = (value: number): string => (value > 0 && value < 0.01 ? "<0.01 ms" : valueText("milliseconds", value));

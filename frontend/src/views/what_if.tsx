@@ -32,7 +32,7 @@ export function WhatIfView() {
         </Panel>
         <Panel title="Changes" note={changes.length ? `${changes.length}, made together` : undefined}>
           <div class="stack">
-            {changes.length === 0 ? <p class="soft">None yet: add one on the left.</p> : null}
+            {changes.length === 0 ? <p class="soft">None yet. Several changes are made together.</p> : null}
             <ol class="changes">
               {changes.map((change, index) => (
                 <li key={index}>
@@ -56,7 +56,7 @@ export function WhatIfView() {
       </div>
       <div aria-live="polite" class="stack">
         {state.answer ? <WhatIfDifference answer={state.answer} /> : state.error ? null : (
-          <div class="panel"><Empty title="No question yet">Add changes and ask: the difference is shown here.</Empty></div>
+          <div class="panel"><Empty title="No question yet">Add a change, then ask for the difference: it is decided on a copy and shown here.</Empty></div>
         )}
       </div>
     </View>

@@ -5,7 +5,7 @@ import type { Schemas } from "../api/client";
 import { count, percent, plural, shortName, shown } from "../format/amounts";
 import { dateTime, duration } from "../format/time";
 import { Names, Panel, Tag } from "../ui/basics";
-import { JobLink } from "./jobs";
+import { JobLink } from "./job_cells";
 
 type Answer = Schemas["WhatIfAnswer"];
 

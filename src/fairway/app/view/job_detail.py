@@ -69,7 +69,7 @@ def job_detail(mirror: Mirror, picture: Picture, name: str) -> JobDetail:
         shapes=_shapes(mirror, tasks),
         pods=[_place(mirror, task, record) for task in tasks[:MOST_PODS]],
         pods_total=len(tasks),
-        causes=[] if pending is None or job is None else _causes(mirror, pending, job),
+        causes=[] if pending is None or job is None else _causes(mirror, picture, pending, job),
         history=list(_history(record)),
         reservations=[entry for entry in picture.reservations.rows if entry.job == row.job],
         victims=[entry for entry in mirror.journal.evictions if entry.for_job == row.job],
@@ -164,23 +164,35 @@ def pod_devices(mirror: Mirror, key: str) -> list[DeviceShare]:
 # -- why it waits ----------------------------------------------------------------------------------------------
 
 
-def _causes(mirror: Mirror, pending: Pending, job: Job) -> list[NodeCause]:
+def _causes(mirror: Mirror, picture: Picture, pending: Pending, job: Job) -> list[NodeCause]:
     ordered = sorted(pending.nodes.items(), key=lambda pair: (-pair[1], pair[0]))
     waiting = [task for task in job.tasks if task.state in WAITING]
     shape = waiting[0].shape if waiting else None
-    return [NodeCause(cause, nodes, _examples(mirror, cause, shape)) for cause, nodes in ordered]
+    reserved = {entry.node for entry in picture.reservations.rows if entry.node}
+    return [NodeCause(cause, nodes, _examples(mirror, cause, nodes, shape, reserved)) for cause, nodes in ordered]
 
 
-def _examples(mirror: Mirror, cause: str, shape: Shape | None) -> list[str]:
-    """Nodes that lack a resource, by name; of other causes only the number is known."""
+def _examples(mirror: Mirror, cause: str, nodes: int, shape: Shape | None, reserved: set[str]) -> list[str]:
+    """Nodes that lack a resource, by name; of other causes only the number is known.
+
+    A node counts under the first check that it fails, and resources are checked last and by name. Which nodes failed
+    an earlier check is not known here, so names are given only where as many nodes are left as were counted.
+    """
     resource = cause.removeprefix("insufficient ")
-    row = mirror.state.axis.find(resource)
-    if shape is None or resource == cause or row is None:
+    state = mirror.state
+    if shape is None or resource == cause or state.axis.find(resource) is None:
         return []
-    snapshot = snapshot_of(mirror.state)
-    short = (snapshot.idle[row] < shape.amounts.get(row, 0)) & snapshot.alive
-    names = sorted(snapshot.names[place] for place in np.flatnonzero(short).tolist())
-    return names[:EXAMPLES]
+    snapshot = snapshot_of(state)
+    left = snapshot.alive.copy()
+    if reserved:
+        left &= np.array([name not in reserved for name in snapshot.names[: len(left)]], dtype=np.bool_)
+    for name, row, amount in sorted((state.axis.names[row], row, amount) for row, amount in shape.vector):
+        short = left & (snapshot.idle[row] < amount)
+        if name == resource:
+            names = sorted(snapshot.names[place] for place in np.flatnonzero(short).tolist())
+            return names[:EXAMPLES] if len(names) == nodes else []
+        left &= ~short
+    return []
 
 
 def _history(record: JobRecord | None) -> Iterable[JobStateChange]:
