@@ -312,6 +312,7 @@ class ChaosStory:
         if len(self.proxies) > 1:
             margin = LEASE["duration"] - LEASE["renewDeadline"]
             assert verdicts.writes_without_lease(history, self.proxies, margin) == []
+            assert verdicts.late_sends(self.proxies, LEASE["renewDeadline"]) == []
 
     def _working_lives(self, number: int) -> Iterator[tuple[float, float]]:
         """From the first write of each on: before that it reads the cluster, for long on a busy machine."""

@@ -65,6 +65,15 @@ class RunProcess:
                 process.wait(30)
                 self.lives.append((self.begun, time.monotonic()))
 
+    def suspend(self) -> None:
+        """It gets no processor time until `resume`; its connections stay open."""
+        assert self._process is not None
+        os.kill(self._process.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        assert self._process is not None
+        os.kill(self._process.pid, signal.SIGCONT)
+
     def stop(self) -> int:
         """A clean end; its exit status."""
         assert self._process is not None

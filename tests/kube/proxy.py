@@ -71,6 +71,8 @@ WATCH_FAULTS = (
 _REVISION = re.compile(rb'"resourceVersion":"(\d+)"')
 _LOOK = 0.1
 """Seconds between two looks at the clock."""
+UNNOTICED = 3 * _LOOK
+"""Seconds that this process may be without a processor before it is a stall."""
 _NEED_A_LINE = ("duplicate", "delay")
 LONGEST_WATCH = 8.0
 """Seconds after which a watch on which nothing happens has its fault at the latest."""
@@ -131,6 +133,10 @@ class FaultProxy:
         self._newest = 0
         """The largest revision that went through."""
         self._era = 0
+        self._watches = 0
+        """Watches that were opened."""
+        self._silent = 0
+        """So many of the first of them give nothing any more."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._serve, name="proxy", daemon=True)
         self._started = threading.Event()
@@ -159,6 +165,10 @@ class FaultProxy:
     def cut_watches(self) -> None:
         """All that run now end without a word."""
         self._era += 1
+
+    def silence_watches(self) -> None:
+        """All that run now give nothing any more, and stay open: a path that a gateway has forgotten."""
+        self._silent = self._watches
 
     def forget_held(self) -> None:
         """The process on the other side is dead, and what it had not sent yet with it."""
@@ -202,7 +212,7 @@ class FaultProxy:
         while True:
             before = time.monotonic()
             await asyncio.sleep(_LOOK)
-            if time.monotonic() > before + 3 * _LOOK:
+            if time.monotonic() > before + UNNOTICED:
                 self.stalls.append((before, time.monotonic()))
 
     def stalled_before(self, when: float) -> float:
@@ -312,6 +322,8 @@ class FaultProxy:
 
     async def _watch(self, request: web.Request, fault: str) -> web.StreamResponse:
         era = self._era
+        self._watches += 1
+        own_number = self._watches
         after = self._random.randint(0, 12)
         async with self._forward(request, b"") as upstream:
             if upstream.status != 200:
@@ -327,6 +339,8 @@ class FaultProxy:
                     break
                 self._see(line or b"")
                 await self._while_cut(request)
+                if own_number <= self._silent:
+                    continue
                 number += line is not None
                 is_due = fault and (number > after or self._loop.time() > begin + limit)
                 if not is_due or (line is None and fault in _NEED_A_LINE):

@@ -139,6 +139,8 @@ def test_a_header_with_a_line_end_is_never_sent() -> None:
 
 @pytest.mark.parametrize("ending", ["says so", "closes", "talks on"])
 def test_a_connection_that_the_server_ends_is_not_used_again(ending: str) -> None:
+    ended: list[bytes] = []
+
     async def last(request: bytes, writer: asyncio.StreamWriter) -> None:
         said = b"Connection: close\r\n" if ending == "says so" else b""
         writer.write(b"HTTP/1.1 200 OK\r\n" + said + b"Content-Length: 2\r\n\r\n{}")
@@ -148,11 +150,13 @@ def test_a_connection_that_the_server_ends_is_not_used_again(ending: str) -> Non
             await writer.drain()
             await asyncio.sleep(0.02)
             writer.write(OK.replace(b"{}", b"[]"))
+        ended.append(request)
 
     async def story(client: ApiClient, server: PlayedServer) -> None:
         for number in range(1, 4):
             assert (await client.send(ApiRequest("GET", "/"))).body == b"{}"
-            await asyncio.sleep(0.1)
+            await eventually(lambda: len(ended) == number)  # noqa: B023 - called here
+            await asyncio.sleep(0.02)  # what was written is there: the client has only to look
             assert server.connections == number
 
     play(last, story)

@@ -328,3 +328,57 @@ def test_the_keeper_releases_at_a_clean_end() -> None:
     assert said == [True, False]
     assert server.lease is not None
     assert server.lease["spec"]["holderIdentity"] is None
+
+
+# -- terms -------------------------------------------------------------------------------------------------------
+
+
+def test_a_term_ends_when_another_has_led_and_not_by_a_gap_alone() -> None:
+    story = LeaseStory(2, [])
+    story.play(5.0)
+    first, other = story.electors
+    assert (first.term, other.term) == (1, 0)
+    story.cut.add(0)
+    story.cut.add(1)
+    story.play(40.0)
+    assert not first.may_write()
+    story.cut.discard(0)
+    story.play(60.0)
+    assert first.may_write()
+    assert (first.term, first.was_cut_off) == (1, False)  # no other could have led
+    story.cut.add(0)
+    story.cut.discard(1)
+    story.play(100.0)
+    assert other.may_write()
+    story.cut.discard(0)
+    story.play(110.0)
+    assert first.was_cut_off
+    story.dead.add(1)
+    story.play(150.0)
+    assert first.may_write()
+    assert first.term == 2
+
+
+def test_a_lease_that_was_taken_without_knowing_is_a_new_term() -> None:
+    """The answer to the request that takes it is lost: the next look finds it held by this replica."""
+    story = LeaseStory(2, [])
+    story.play(5.0)
+    story.dead.add(0)
+    taker = story.electors[1]
+    story.play(19.0)
+    story.slow[1] = (0.01, LOST)
+    story.play(30.0)
+    assert not taker.may_write()
+    del story.slow[1]
+    story.play(60.0)
+    assert taker.may_write()
+    assert taker.term == 1
+
+
+def test_a_standby_that_always_reaches_the_server_was_never_cut_off() -> None:
+    story = LeaseStory(2, [])
+    story.play(60.0)
+    story.dead.add(0)
+    story.play(100.0)
+    assert story.electors[1].may_write()
+    assert not story.electors[1].was_cut_off

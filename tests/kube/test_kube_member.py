@@ -151,7 +151,7 @@ class HubAnswers:
         self.requests: list[ApiRequest] = []
         self.answer = ApiAnswer(200)
 
-    async def send(self, request: ApiRequest) -> ApiAnswer:
+    async def send(self, request: ApiRequest, may_leave: object = None) -> ApiAnswer:
         self.requests.append(request)
         return self.answer
 
@@ -230,7 +230,7 @@ def test_scores_are_an_object_that_is_made_where_it_is_not_there() -> None:
         }
         send = stage.hub.send
 
-        async def answered(request: ApiRequest) -> ApiAnswer:
+        async def answered(request: ApiRequest, may_leave: object = None) -> ApiAnswer:
             await send(request)
             if request.method == "POST":
                 missing.clear()

@@ -42,7 +42,7 @@ class Wired:
             most_events=most_events,
         )
 
-    async def _send(self, request: ApiRequest) -> ApiAnswer:
+    async def _send(self, request: ApiRequest, may_leave: object = None) -> ApiAnswer:
         self.asked.append(request.path)
         return ApiAnswer(self.answers.pop(0) if self.answers else 200, retry_after=0.01)
 

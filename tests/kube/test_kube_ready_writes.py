@@ -24,7 +24,7 @@ class SlowServer:
         self.asked: list[str] = []
         self.queue = WriteQueue(self.send, workers=8, random=Random(0))
 
-    async def send(self, request: ApiRequest) -> ApiAnswer:
+    async def send(self, request: ApiRequest, may_leave: object = None) -> ApiAnswer:
         self.asked.append(request.path)
         if request.path == "BIND":
             await self.go.wait()

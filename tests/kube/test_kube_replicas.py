@@ -41,7 +41,9 @@ class TwoReplicas:
         stack.callback(client.close)
         space = f"namespaces/{cluster.namespace}"
         leases = f"/apis/coordination.k8s.io/v1/{space}/leases"
-        self.history = stack.enter_context(History(client, {"Pod": f"/api/v1/{space}/pods", "Lease": leases}))
+        nodes = f"/api/v1/nodes?labelSelector=test%3D{cluster.namespace}"
+        paths = {"Pod": f"/api/v1/{space}/pods", "Lease": leases, "Node": nodes}
+        self.history = stack.enter_context(History(client, paths))
         for run in self.runs:
             stack.callback(run.kill)
         self.runs[0].start()
@@ -58,13 +60,29 @@ class TwoReplicas:
         passed = list(self.proxies[number].passed)
         return [one.at for one in passed if one.asked.path.endswith("/binding") and one.status == 201]
 
+    def writes(self, number: int, since: float) -> list[Asked]:
+        """What a replica sent since then, to the lease excepted; whatever became of it."""
+        asked = list(self.proxies[number].asked)
+        return [one for at, one in asked if at > since and one.is_write and "/leases" not in one.path]
+
     def all_bound(self) -> bool:
         return all(self.cluster.places().values())
+
+    def only_the_leader_wrote(self) -> None:
+        assert verdicts.writes_without_lease(self.history, self.proxies, DURATION - DEADLINE) == []
+        assert verdicts.late_sends(self.proxies, DEADLINE) == []
 
 
 @pytest.fixture(name="two")
 def two_replicas(cluster: Cluster, tmp_path: Path) -> Iterator[TwoReplicas]:
     cluster.node("n", cpu=1000, pods=1000)
+    with ExitStack() as stack:
+        yield TwoReplicas(cluster, tmp_path, stack)
+
+
+@pytest.fixture(name="narrow")
+def two_replicas_and_one_small_node(cluster: Cluster, tmp_path: Path) -> Iterator[TwoReplicas]:
+    cluster.node("n", cpu=1)
     with ExitStack() as stack:
         yield TwoReplicas(cluster, tmp_path, stack)
 
@@ -83,7 +101,7 @@ def test_K12_when_the_leader_is_killed_under_load_the_standby_binds_within_the_l
     assert bound - killed < DURATION + SLACK + stalled
     eventually(two.all_bound)
     two.history.reaches()
-    assert verdicts.writes_without_lease(two.history, two.proxies, DURATION - DEADLINE) == []
+    two.only_the_leader_wrote()
     assert verdicts.moves(two.history) == []
 
 
@@ -100,7 +118,7 @@ def test_K13_a_leader_that_is_cut_off_stops_writing_before_the_other_starts(two:
     two.load(20, 25)
     eventually(two.all_bound)
     two.history.reaches()
-    assert verdicts.writes_without_lease(two.history, two.proxies, DURATION - DEADLINE) == []
+    two.only_the_leader_wrote()
     assert two.runs[1].stop() == 0
     two.load(25, 30)
     eventually(two.all_bound)  # and the first leads again
@@ -127,4 +145,57 @@ def test_K13_a_write_that_hangs_when_the_lease_ends_is_given_up_and_never_arrive
     two.history.reaches()
     assert two.bound(0) == []
     eventually(lambda: len(two.bound(1)) == 5, "the proxy has read all answers")
-    assert verdicts.writes_without_lease(two.history, two.proxies, DURATION - DEADLINE) == []
+    two.only_the_leader_wrote()
+
+
+def test_K13_a_leader_that_was_suspended_for_longer_than_the_lease_sends_nothing_when_it_wakes_up(
+    two: TwoReplicas,
+) -> None:
+    """Stopped in the middle of a burst of bindings: workers, answers and a plan wait for the processor."""
+    two.load(0, 60)
+    eventually(lambda: len(two.bound(0)) > 5)
+    two.runs[0].suspend()
+    two.load(60, 70)
+    eventually(two.all_bound)
+    assert two.runs[1].logged("leading")
+    woken = time.monotonic()
+    two.runs[0].resume()
+    eventually(lambda: two.runs[0].logged("not leading"))
+    two.load(70, 80)
+    eventually(two.all_bound)
+    two.history.reaches()
+    assert two.writes(0, woken) == []
+    two.only_the_leader_wrote()
+    assert verdicts.moves(two.history) == []
+    assert two.runs[1].stop() == 0
+    two.load(80, 85)
+    eventually(two.all_bound)  # and the first leads again
+    two.only_the_leader_wrote()
+
+
+def test_K13_what_was_decided_before_a_partition_is_not_done_after_it(narrow: TwoReplicas) -> None:
+    """The first leader cannot bind `old`; the second gives its node away and ends; the first leads again, with a
+    binding to send again and watches that show nothing of it.
+    """
+    cluster, cut = narrow.cluster, narrow.proxies[0]
+    urgent = f"{cluster.namespace}-urgent"
+    cluster.make("/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": urgent}, "value": 1000})
+    cut.choose = lambda asked: "unavailable" if asked.path.endswith("/binding") else ""
+    cluster.pod("old")
+    eventually(lambda: cut.injected["unavailable"])
+    cut.is_cut = True
+    cluster.pod("new", priorityClassName=urgent)
+    eventually(lambda: cluster.places()["new"])
+    assert narrow.runs[1].stop() == 0
+    cut.silence_watches()
+    cut.choose = lambda asked: ""
+    cut.is_cut = False
+    eventually(lambda: len(narrow.runs[0].logged("leading")) == 2)
+    eventually(lambda: narrow.runs[0].logged("the API server was out of reach; all objects are listed again"))
+    cluster.pod("last")
+    cluster.delete(f"{cluster.pods}/new")
+    eventually(lambda: cluster.places()["old"])  # it decides by what is there
+    narrow.history.reaches()
+    assert verdicts.over_commitments(narrow.history) == []
+    assert verdicts.moves(narrow.history) == []
+    narrow.only_the_leader_wrote()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import Any
 
 from kube import verdicts, workload
@@ -42,8 +44,15 @@ def evicted(name: str, sent: float, at: float, *, told: bool = True) -> Passed:
 
 
 class Answers:
-    def __init__(self, *passed: Passed) -> None:
+    """What a judge asks a proxy for."""
+
+    def __init__(self, *passed: Passed, asked: Sequence[tuple[float, Asked]] = (), stall: float = 0.0) -> None:
         self.passed = list(passed)
+        self.asked = list(asked)
+        self._stall = stall
+
+    def stalled_before(self, when: float) -> float:
+        return self._stall
 
 
 def test_a_pod_that_is_evicted_again_after_the_answer_is_found() -> None:
@@ -78,3 +87,23 @@ def test_a_gang_is_late_by_the_time_in_which_a_scheduler_ran() -> None:
     assert judge((0.0, 60.0)) == ["g was half-bound for 40 s"]
     assert judge((0.0, 20.0), (15.0, 35.0)) == []
     assert judge((0.0, 25.0), (20.0, 45.0)) == ["g was half-bound for 35 s"]
+
+
+def test_a_write_that_leaves_after_the_deadline_is_found_whatever_became_of_it() -> None:
+    lease = Asked("PATCH", "/apis/coordination.k8s.io/v1/namespaces/n/leases/l", False)
+    write = Asked("POST", "/api/v1/namespaces/n/pods/p/binding", False)
+
+    def renewal(sent: float, holder: str | None, status: int = 200) -> Passed:
+        body = json.dumps({"spec": {"holderIdentity": holder}}).encode()
+        return Passed(lease, status, body, sent + 0.1, True, 0, sent)
+
+    def judge(at: float, *passed: Passed, stall: float = 0.0) -> list[str]:
+        return verdicts.late_sends([Answers(*passed, asked=[(at, write)], stall=stall)], 2.0)  # type: ignore[list-item]
+
+    assert judge(11.9, renewal(10, "a")) == []
+    assert judge(13.0, renewal(10, "a")) == ["POST /api/v1/namespaces/n/pods/p/binding, 1.0 s after the deadline"]
+    assert judge(13.0, renewal(10, "a"), renewal(12, "a")) == []
+    assert judge(13.0, renewal(10, "a"), renewal(12, "b", 409))
+    assert judge(11.0, renewal(10, "a"), renewal(10.5, None))  # it was released
+    assert judge(9.0, renewal(10, "a"))  # before it was taken
+    assert judge(13.0, renewal(10, "a"), stall=1.0) == []  # it may have lain in the proxy

@@ -42,7 +42,7 @@ class Server:
         self.at_once = 0
         self.most_at_once = 0
 
-    async def send(self, request: ApiRequest) -> ApiAnswer:
+    async def send(self, request: ApiRequest, may_leave: object = None) -> ApiAnswer:
         self.asked.append(request.path)
         self.times.append(asyncio.get_running_loop().time())
         self.at_once += 1
@@ -272,7 +272,7 @@ def test_K13_a_write_that_left_before_the_lease_ended_is_looked_at_until_it_is_k
     ended: list[Ending] = []
     asked: list[str] = []
 
-    async def send(request: ApiRequest) -> ApiAnswer:
+    async def send(request: ApiRequest, may_leave: object = None) -> ApiAnswer:
         asked.append(request.method)
         leads[0] = False
         return NO_ANSWER if request.method == "POST" or not was_done else OK
@@ -301,7 +301,7 @@ def test_K13_requests_that_are_under_way_when_the_lease_ends_are_broken_off() ->
     broken: list[str] = []
     begun = asyncio.Event()
 
-    async def send(request: ApiRequest) -> ApiAnswer:
+    async def send(request: ApiRequest, may_leave: object = None) -> ApiAnswer:
         begun.set()
         try:
             await asyncio.sleep(30)

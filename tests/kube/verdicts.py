@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from kube.history import History, HistoryEntry, Thing
-from kube.proxy import FaultProxy
+from kube.proxy import UNNOTICED, FaultProxy
 from kube.workload import JOB, TestJob
 
 _OVER = ("Succeeded", "Failed")
@@ -194,7 +195,8 @@ def writes_without_lease(history: History, proxies: Iterable[FaultProxy], margin
     """Writes of a replica at revisions at which the lease was not its own. A patch that changed nothing made none.
 
     `margin` are the seconds between the end of the right to write and the end of the lease. A write that was on its way
-    for longer, through a machine that is overloaded, may come too late although it was sent in time: it does not count.
+    for longer, through a machine that is overloaded, may come too late although it was sent in time (`late_sends` says
+    whether it was): it does not count.
     """
     holders = [(entry.revision, entry.thing["spec"].get("holderIdentity") or "") for entry in history.entries("Lease")]
     bound = _bound_at(history)
@@ -214,6 +216,25 @@ def writes_without_lease(history: History, proxies: Iterable[FaultProxy], margin
                 found.append(
                     f"{passed.asked.method} {passed.asked.path} at {revision}, {took:.1f} s, held by {holder!r}"
                 )
+    return found
+
+
+def late_sends(proxies: Iterable[FaultProxy], deadline: float) -> list[str]:
+    """Writes that left a replica when its right to write was over: later than `deadline` seconds after a renewal of the
+    lease came from it, or after it had released the lease. Whether the server took them does not matter.
+    """
+    found = []
+    for proxy in proxies:
+        taken = [one for one in proxy.passed if "/leases" in one.asked.path and one.status < 300]
+        rights = [(one.sent, _json(one.body)["spec"].get("holderIdentity") or "") for one in taken]
+        rights.append((0.0, ""))
+        for at, asked in proxy.asked:
+            if not asked.is_write or "/leases" in asked.path:
+                continue
+            renewed, holder = max(right for right in rights if right[0] <= at)
+            late = at - renewed - deadline if holder else math.inf
+            if late > UNNOTICED + proxy.stalled_before(at):
+                found.append(f"{asked.method} {asked.path}, {late:.1f} s after the deadline")
     return found
 
 

@@ -21,12 +21,13 @@ from urllib.parse import urlencode
 
 import aiohttp
 import msgspec
+from aiohttp.abc import AbstractStreamWriter
 from yarl import URL
 
 from fairway import __version__
 from fairway.errors import ApiError, NoAnswerError
-from fairway.kube.connection import Certificate, Connection, TlsContexts, ssl_context
-from fairway.kube.exchange import JSON, NO_ANSWER, ApiAnswer, ApiRequest, pause_of, status_of
+from fairway.kube.connection import Connection, Identity, TlsContexts, ssl_context
+from fairway.kube.exchange import JSON, NO_ANSWER, ApiAnswer, ApiRequest, MayLeave, pause_of, status_of
 from fairway.kube.lean import LeanClient
 from fairway.kube.line_body import describe
 from fairway.kube.sockets import watched_socket
@@ -94,25 +95,27 @@ class ApiClient:
 
     # -- requests --------------------------------------------------------------------------------------------
 
-    async def send(self, request: ApiRequest) -> ApiAnswer:
-        """The answer, whatever it says; `NO_ANSWER` if there is none."""
+    async def send(self, request: ApiRequest, may_leave: MayLeave | None = None) -> ApiAnswer:
+        """The answer, whatever it says; `NO_ANSWER` if there is none. `may_leave` is asked when there is a connection
+        and the bytes of the request leave: one that came too late is not sent.
+        """
         try:
             if self.connection.proxy:
-                return await self._answer(request, None, self._time_limit)
-            return await self._sent(request)
+                return await self._answer(request, None, self._time_limit, may_leave)
+            return await self._sent(request, may_leave)
         except NoAnswerError:
             return NO_ANSWER
 
-    async def _sent(self, request: ApiRequest) -> ApiAnswer:
+    async def _sent(self, request: ApiRequest, may_leave: MayLeave | None) -> ApiAnswer:
         """Over a line of its own; after a 401 once more, if there are credentials that were not refused yet."""
         credentials = self.connection.credentials
         identity = await credentials.identity()
-        answer = await self._lean.ask(request, identity)
+        answer = await self._lean.ask(request, identity, may_leave)
         if answer.status == _UNAUTHORIZED:
             credentials.refused()
             fresh = await credentials.identity()
             if fresh != identity:
-                answer = await self._lean.ask(request, fresh)
+                answer = await self._lean.ask(request, fresh, may_leave)
         return answer
 
     async def request(
@@ -185,9 +188,15 @@ class ApiClient:
 
     # -- inside ----------------------------------------------------------------------------------------------
 
-    async def _answer(self, request: ApiRequest, query: Query | None, limit: aiohttp.ClientTimeout) -> ApiAnswer:
+    async def _answer(
+        self,
+        request: ApiRequest,
+        query: Query | None,
+        limit: aiohttp.ClientTimeout,
+        may_leave: MayLeave | None = None,
+    ) -> ApiAnswer:
         try:
-            answer = await self._open(request, query, limit)
+            answer = await self._open(request, query, limit, may_leave)
             try:
                 return await _read(answer, request.path)
             finally:
@@ -196,7 +205,11 @@ class ApiClient:
             raise NoAnswerError(describe(error), request=f"{request.method} {request.path}") from None
 
     async def _open(
-        self, request: ApiRequest, query: Query | None, limit: aiohttp.ClientTimeout
+        self,
+        request: ApiRequest,
+        query: Query | None,
+        limit: aiohttp.ClientTimeout,
+        may_leave: MayLeave | None = None,
     ) -> aiohttp.ClientResponse:
         """The answer with its body still to be read; after a 401 that of a second try, if there are credentials that
         the server has not refused yet.
@@ -205,14 +218,15 @@ class ApiClient:
         url = URL(self.connection.server + request.path, encoded=True)
         if query:
             url = url.with_query(query)
+        body = request.body if request.body is None or may_leave is None else _TimelyBody(request.body, may_leave)
         identity = await credentials.identity()
-        answer = await self._try(request, url, limit, identity.authorization, identity.certificate)
+        answer = await self._try(request, url, limit, identity, body)
         if answer.status == _UNAUTHORIZED:
             credentials.refused()
             fresh = await credentials.identity()
             if fresh != identity:
                 answer.release()
-                answer = await self._try(request, url, limit, fresh.authorization, fresh.certificate)
+                answer = await self._try(request, url, limit, fresh, body)
         return answer
 
     async def _try(
@@ -220,16 +234,16 @@ class ApiClient:
         request: ApiRequest,
         url: URL,
         limit: aiohttp.ClientTimeout,
-        authorization: str,
-        certificate: Certificate | None,
+        identity: Identity,
+        body: bytes | _TimelyBody | None,
     ) -> aiohttp.ClientResponse:
         return await self._pool().request(
             request.method,
             url,
-            data=request.body,
-            headers=self._headers_of(authorization, "" if request.body is None else request.content_type),
+            data=body,
+            headers=self._headers_of(identity.authorization, "" if body is None else request.content_type),
             timeout=limit,
-            ssl=self._contexts.of(certificate) or True,
+            ssl=self._contexts.of(identity.certificate) or True,
             server_hostname=self.connection.trust.server_name,
             proxy=self.connection.proxy,
             allow_redirects=False,
@@ -260,6 +274,19 @@ class ApiClient:
                 connector=connector, cookie_jar=aiohttp.DummyCookieJar(), read_bufsize=CHUNK
             )
         return self._session
+
+
+class _TimelyBody(aiohttp.BytesPayload):
+    """A body that does not leave when it is too late; a request without its body is none."""
+
+    def __init__(self, body: bytes, may_leave: MayLeave) -> None:
+        super().__init__(body)
+        self._may_leave = may_leave
+
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        if not self._may_leave():
+            raise ConnectionAbortedError("the request may not be sent any more")
+        await super().write_with_length(writer, content_length)
 
 
 async def _read(answer: aiohttp.ClientResponse, path: str) -> ApiAnswer:

@@ -82,6 +82,12 @@ Script = Generator[ApiRequest, ApiAnswer, Ending]
 Sender = Callable[[ApiRequest], Awaitable[ApiAnswer]]
 """Sends a request and never raises: what went wrong on the way is `NO_ANSWER`."""
 
+MayLeave = Callable[[], bool]
+"""Asked when the bytes of a request are about to leave: a connection and credentials may have taken their time."""
+
+GuardedSender = Callable[[ApiRequest, MayLeave | None], Awaitable[ApiAnswer]]
+"""A sender of requests that may leave only while something holds; None: at any time."""
+
 
 async def perform(script: Script, send: Sender) -> Ending:
     """Run a script to its end."""

@@ -59,6 +59,10 @@ class Feed:
         """The kinds that were not listed yet, as `kind (version)`."""
         return [f"{kind.name} ({kind.api_versions[0]})" for kind in self._order if kind in self._awaited]
 
+    def await_lists(self) -> None:
+        """All kinds are listed again; `on_complete` is called when they were."""
+        self._awaited = set(self._order)
+
     def take(self, delivery: Delivery) -> None:
         kind = delivery.kind
         if delivery.is_part:

@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from urllib.parse import urlsplit
 
 from fairway.kube.connection import Certificate, Connection, Identity, TlsContexts
-from fairway.kube.exchange import ApiAnswer, ApiRequest
+from fairway.kube.exchange import ApiAnswer, ApiRequest, MayLeave
 from fairway.kube.line_body import LineBody
 from fairway.kube.line_pool import LinePool
 
@@ -44,9 +44,9 @@ class LeanClient:
         self._pool: LinePool | None = None
         self._certificate: Certificate | None = None
 
-    async def ask(self, request: ApiRequest, identity: Identity) -> ApiAnswer:
+    async def ask(self, request: ApiRequest, identity: Identity, may_leave: MayLeave | None = None) -> ApiAnswer:
         """NoAnswerError where none comes."""
-        return await self._lines(identity.certificate).ask(self._bytes(request, identity))
+        return await self._lines(identity.certificate).ask(self._bytes(request, identity), may_leave)
 
     def stream(self, request: ApiRequest, identity: Identity, silence: float) -> AbstractAsyncContextManager[LineBody]:
         """An answer whose body goes on; `silence` is how many seconds may pass without a byte."""

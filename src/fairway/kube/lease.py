@@ -86,6 +86,16 @@ class Elector:
         self._seen_at = 0.0
         """When the record was first seen as it is known."""
         self._until = float("-inf")
+        self._heard_at: Seconds | None = None
+        """When the server last answered."""
+        self.term = 0
+        """How often this replica became the holder. Within one term no other held the lease."""
+        self._term_key: tuple[str, int] | None = None
+        """The lease and how often it had changed hands: an acquisition of which the answer was lost counts too."""
+        self.was_cut_off = False
+        """Whether the server was out of reach for so long that another replica may have led meanwhile, and what was
+        read may be old though connections look alive. The one who acts on it sets it back.
+        """
         key = ("Lease", settings.namespace, settings.name)
         self._path = object_path(LEASES, "leases", key)
 
@@ -116,6 +126,7 @@ class Elector:
         if held is not None and (yield from self._write(held)):
             return self.settings.retry
         look = yield ApiRequest("GET", self._path)
+        self._hear(look)
         if look.status == 404:
             yield from self._create()
             return self._pause()
@@ -154,6 +165,14 @@ class Elector:
         if holder in ("", self.settings.identity):
             return True
         return self._monotonic() >= self._seen_at + max(self.settings.duration, found.spec.lease_duration_seconds or 0)
+
+    def _hear(self, answer: ApiAnswer) -> None:
+        if not answer.ok:
+            return
+        now, last = self._monotonic(), self._heard_at
+        self._heard_at = now
+        if last is not None and now - last > self.settings.duration - self.settings.renew_deadline:
+            self.was_cut_off = True
 
     def _see(self, found: LeaseObject) -> None:
         if self._known is None or found.metadata.resource_version != self._known.metadata.resource_version:
@@ -197,6 +216,13 @@ class Elector:
         if found is None or found.spec.holder_identity != self.settings.identity:
             return False
         self._see(found)
+        self._hear(answer)
+        key = found.metadata.uid, found.spec.lease_transitions or 0
+        if key == self._term_key:
+            self.was_cut_off = False  # no other has led since the last renewal
+        else:
+            self.term += 1
+            self._term_key = key
         self._until = max(self._until, sent + self.settings.renew_deadline)
         return True
 

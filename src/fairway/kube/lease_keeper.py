@@ -14,14 +14,22 @@ Sleep = Callable[[Seconds], Awaitable[None]]
 class LeaseKeeper:
     """Runs rounds until it is cancelled. `led` is called on the event loop's thread with True when this replica may
     decide, with False once it may not any more: at the renewal deadline at the latest, though an answer is still due.
+    `cut_off` is called, before that, when another replica may have led while the server was out of reach.
     """
 
     def __init__(
-        self, elector: Elector, send: Sender, led: Callable[[bool], None], sleep: Sleep = asyncio.sleep
+        self,
+        elector: Elector,
+        send: Sender,
+        led: Callable[[bool], None],
+        sleep: Sleep = asyncio.sleep,
+        *,
+        cut_off: Callable[[], None] = lambda: None,
     ) -> None:
         self.elector = elector
         self._send = send
         self._led = led
+        self._cut_off = cut_off
         self._sleep = sleep
         self._leads = False
         self._alarm: asyncio.TimerHandle | None = None
@@ -58,6 +66,9 @@ class LeaseKeeper:
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
+        if self.elector.was_cut_off:
+            self.elector.was_cut_off = False
+            self._cut_off()
         leads = self.elector.may_write()
         if leads != self._leads:
             self._leads = leads

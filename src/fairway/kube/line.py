@@ -7,7 +7,7 @@ import socket
 import ssl
 
 from fairway.kube.answer_parser import AnswerParser, HttpError
-from fairway.kube.exchange import ApiAnswer
+from fairway.kube.exchange import ApiAnswer, MayLeave
 
 RECEIVED = 1 << 16
 """Bytes that are taken from a socket at once."""
@@ -17,6 +17,10 @@ TOGETHER = 32
 """How often a socket is read before others have their turn."""
 
 
+class TooLateError(ConnectionError):
+    """The request may not leave any more. What has left of it is no request."""
+
+
 class Line:
     """One connection, with one request at a time."""
 
@@ -24,6 +28,7 @@ class Line:
         self._loop = loop
         self._socket = made
         self._unsent = b""
+        self._may_leave: MayLeave | None = None
         self._parser: AnswerParser | None = None
         self._answer: asyncio.Future[ApiAnswer]
         self.is_open = True
@@ -33,8 +38,9 @@ class Line:
         """When the last answer came."""
         loop.add_reader(made.fileno(), self._read)
 
-    def ask(self, request: bytes, parser: AnswerParser) -> asyncio.Future[ApiAnswer]:
-        self._parser, self.rests = parser, False
+    def ask(self, request: bytes, parser: AnswerParser, may_leave: MayLeave | None = None) -> asyncio.Future[ApiAnswer]:
+        """`may_leave` is asked at each piece of the request that is about to leave."""
+        self._parser, self.rests, self._may_leave = parser, False, may_leave
         self._answer = self._loop.create_future()
         self._send(request)
         return self._answer
@@ -61,6 +67,9 @@ class Line:
             self._socket.close()
 
     def _send(self, data: bytes) -> None:
+        if self._may_leave is not None and not self._may_leave():
+            self.fail(TooLateError("the request may not be sent any more"))
+            return
         try:
             sent = self._socket.send(data)
         except (BlockingIOError, ssl.SSLWantWriteError):

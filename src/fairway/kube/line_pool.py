@@ -18,7 +18,7 @@ from typing import Any
 
 from fairway.errors import NoAnswerError
 from fairway.kube.answer_parser import AnswerParser, HttpError
-from fairway.kube.exchange import ApiAnswer
+from fairway.kube.exchange import ApiAnswer, MayLeave
 from fairway.kube.line import Line
 from fairway.kube.line_body import LineBody, describe
 from fairway.kube.sockets import watched_socket
@@ -60,13 +60,13 @@ class LinePool:
         self._found: tuple[float, list[Any]] = (0.0, [])
         """The addresses of the host and until when they are believed."""
 
-    async def ask(self, request: bytes) -> ApiAnswer:
+    async def ask(self, request: bytes, may_leave: MayLeave | None = None) -> ApiAnswer:
         """NoAnswerError where none comes. A call that is cancelled closes its connection: what has not left by then
-        does not arrive.
+        does not arrive. `may_leave` is asked when there is a connection and the bytes leave.
         """
         line = await self._line(self._time_limit)
         try:
-            return await line.ask(request, AnswerParser(self._most, self._most_error))
+            return await line.ask(request, AnswerParser(self._most, self._most_error), may_leave)
         except (OSError, HttpError) as error:
             raise NoAnswerError(describe(error)) from None
         finally:

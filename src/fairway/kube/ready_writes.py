@@ -31,15 +31,22 @@ class WriteRank(IntEnum):
 class QueuedWrite:
     """One write: how to make its script anew for each try, and what is called when it has ended."""
 
-    __slots__ = ("ended", "is_overtaken", "lane", "last_sent", "rank", "script", "since", "tries")
+    __slots__ = ("ended", "is_overtaken", "lane", "last_sent", "rank", "script", "since", "term", "tries")
 
     def __init__(
-        self, lane: Hashable, rank: WriteRank, script: Callable[[], Script], ended: Callable[[Ending], None]
+        self,
+        lane: Hashable,
+        rank: WriteRank,
+        script: Callable[[], Script],
+        ended: Callable[[Ending], None],
+        term: int | None = None,
     ) -> None:
+        """`term` is the time as the leader in which it was decided; None: it decides nothing."""
         self.lane = lane
         self.rank = rank
         self.script = script
         self.ended = ended
+        self.term = term
         self.tries = 0
         self.last_sent: float | None = None
         self.since = 0.0

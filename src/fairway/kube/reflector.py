@@ -130,6 +130,10 @@ class Reflector:
                 self._observer.failed(self._kind, ApiError(0, "Error", _own_mistake(error)), wait)
                 await asyncio.sleep(wait)
 
+    def forget(self) -> None:
+        """Begin with a list when it is run the next time."""
+        self._version = ""
+
     async def _once(self) -> None:
         if self._served is None and not await self._find():
             await asyncio.sleep(LOOK_AGAIN * (0.9 + 0.2 * self._random.random()))

@@ -48,12 +48,15 @@ class KubeWorld:
         *,
         groups: GroupVersions,
         most_unanswered: int,
+        term: Callable[[], int] = lambda: 0,
     ) -> None:
+        """`term` is asked on the loop's thread: in which time as the leader it decides."""
         self._loop = loop
         self._queue = queue
         self._hand_over = hand_over
         self._groups = groups
         self._most = most_unanswered
+        self._term = term
         self.reports: ChangeReports
         """Set before anything is carried out."""
         self.unanswered = 0
@@ -69,31 +72,31 @@ class KubeWorld:
 
     def carry_out(self, changes: Sequence[Change]) -> None:
         self.unanswered += len(changes)
-        self._loop.call_soon_threadsafe(self._take, tuple(changes))
+        self._loop.call_soon_threadsafe(self._take, tuple(changes), self._term())
 
     # -- on the asyncio thread -------------------------------------------------------------------------------
 
-    def _take(self, changes: Sequence[Change]) -> None:
+    def _take(self, changes: Sequence[Change], term: int) -> None:
         for change in changes:
             if isinstance(change, AllocateClaim | MakeClassClaim):
-                awaited = self._waiting.setdefault(pod_key(change.pod), _AwaitedClaims())
+                awaited = self._waiting.setdefault(pod_key(change.pod), _AwaitedClaims(term))
                 awaited.open += 1
-                self._add(change, WriteRank.BIND, partial(self._claim_ended, awaited))
+                self._add(change, WriteRank.BIND, term, partial(self._claim_ended, awaited))
             elif isinstance(change, Bind) and (change.key in self._waiting or change.awaits):
-                awaited = self._waiting.pop(change.key, _AwaitedClaims())
+                awaited = self._waiting.pop(change.key, _AwaitedClaims(term))
                 awaited.bind = change
                 self._bind_if_ready(awaited)
             else:
-                self._add(change, _rank(change))
+                self._add(change, _rank(change), term)
         self._waiting.clear()  # a plan has a pod's claims and its binding, or neither
 
-    def _add(self, change: Change, rank: WriteRank, also: Callable[[Ending], None] | None = None) -> None:
+    def _add(self, change: Change, rank: WriteRank, term: int, also: Callable[[Ending], None] | None = None) -> None:
         def ended(ending: Ending) -> None:
             self._report(change, ending)
             if also is not None:
                 also(ending)
 
-        self._queue.add(QueuedWrite(change.key, rank, lambda: script_of(change, self._groups), ended))
+        self._queue.add(QueuedWrite(change.key, rank, lambda: script_of(change, self._groups), ended, term))
 
     def _claim_ended(self, awaited: _AwaitedClaims, ending: Ending) -> None:
         awaited.open -= 1
@@ -108,17 +111,17 @@ class KubeWorld:
             why = f"a claim of the pod was not allocated: {awaited.refusal}"
             self._report(awaited.bind, Ending(WriteResult.REFUSED, why))
         elif awaited.bind.awaits:
-            self._await_devices(awaited.bind)
+            self._await_devices(awaited.bind, awaited.term)
         else:
-            self._add(awaited.bind, WriteRank.BIND)
+            self._add(awaited.bind, WriteRank.BIND, awaited.term)
 
-    def _await_devices(self, bind: Bind) -> None:
+    def _await_devices(self, bind: Bind, term: int) -> None:
         """Looks at the claims now and then, and binds when the drivers have made the devices ready."""
         until = self._loop.time() + BINDING_TIMEOUT
 
         def ended(ending: Ending) -> None:
             if ending.result is WriteResult.DONE:
-                self._add(bind, WriteRank.BIND)
+                self._add(bind, WriteRank.BIND, term)
             else:
                 self._report(bind, ending)
 
@@ -148,7 +151,8 @@ class KubeWorld:
 class _AwaitedClaims:
     """The claims of one pod that are under way, and the binding that waits for them."""
 
-    def __init__(self) -> None:
+    def __init__(self, term: int) -> None:
+        self.term = term
         self.open = 0
         self.bind: Bind | None = None
         self.refusal: str | None = None

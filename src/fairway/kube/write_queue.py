@@ -22,7 +22,7 @@ from fairway.kube.exchange import (
     ApiAnswer,
     ApiRequest,
     Ending,
-    Sender,
+    GuardedSender,
     WriteResult,
     is_budget_refusal,
     perform,
@@ -43,16 +43,22 @@ class WriteQueue:
 
     def __init__(
         self,
-        send: Sender,
+        send: GuardedSender,
         *,
         may_write: Callable[[], bool] = lambda: True,
+        term: Callable[[], int] = lambda: 0,
         workers: int = WORKERS,
         random: Random | None = None,
     ) -> None:
-        """`may_write` is asked before each request that changes something (K13)."""
+        """`may_write` is asked before each request that changes something, at the moment when its bytes leave (K13).
+        `term` counts the times that this replica became the leader: what was decided in an earlier one is not sent,
+        since another replica may have given away meanwhile what it takes.
+        """
         self._loop = asyncio.get_running_loop()
         self._send = send
         self._may_write = may_write
+        self._term = term
+        self._holds = False
         self._count = workers
         self._random = random or Random()
         self._pause = Backoff(self._random, longest=LONGEST_PAUSE)
@@ -96,6 +102,21 @@ class WriteQueue:
                     self._calm.clear()
                     await self._calm.wait()
         except TimeoutError:
+            return False
+        return True
+
+    async def hold(self, seconds: float) -> bool:
+        """Send nothing any more, and wait until what has left is answered; False if something is not after so many
+        seconds: it may still arrive, so no other replica may be asked to begin.
+        """
+        self._holds = True
+        try:
+            async with asyncio.timeout(seconds):
+                while self._sending:
+                    self._calm.clear()
+                    await self._calm.wait()
+        except TimeoutError:
+            self.abandon()
             return False
         return True
 
@@ -154,7 +175,7 @@ class WriteQueue:
                 await self._perform(write)
 
     async def _perform(self, write: QueuedWrite) -> None:
-        if not self._may_write() and self._has_no_hope(write):
+        if not self._may_send(write) and self._has_no_hope(write):
             self._end(write, Ending(WriteResult.REFUSED, "this replica is not the leader"))
             return
         write.tries += 1
@@ -183,6 +204,9 @@ class WriteQueue:
         why = f"this is an error in Fairway, please report it: {type(error).__name__}: {error}"
         return Ending(WriteResult.AGAIN if write.tries < MOST_MISTAKES else WriteResult.REFUSED, why, LONG_PAUSE)
 
+    def _may_send(self, write: QueuedWrite) -> bool:
+        return (write.term is None or write.term == self._term()) and not self._holds and self._may_write()
+
     def _has_no_hope(self, write: QueuedWrite) -> bool:
         """Whether a write that may no longer be sent is not under way either: it never left, or it left so long ago
         that what was read since is what became of it.
@@ -198,11 +222,13 @@ class WriteQueue:
         """
         clock = self._loop.time
         begin = clock()
-        if request.method != "GET":
-            if not self._may_write():
+        if request.method == "GET":
+            answer = await self._send(request, None)
+        else:
+            if not self._may_send(write):
                 return NO_ANSWER
             write.last_sent = begin
-        answer = await (self._send(request) if request.method == "GET" else self._send_while_leading(request))
+            answer = await self._send_while_leading(write, request)
         if self.on_request is not None:
             self.on_request(request, answer, clock() - begin)
         if answer.ok:
@@ -211,18 +237,20 @@ class WriteQueue:
             self._resume_at = max(self._resume_at, clock() + self._pause.next(answer.retry_after))
         return answer
 
-    async def _send_while_leading(self, request: ApiRequest) -> ApiAnswer:
+    async def _send_while_leading(self, write: QueuedWrite, request: ApiRequest) -> ApiAnswer:
         task = asyncio.current_task()
         assert task is not None
         self._sending.add(task)
         try:
-            return await self._send(request)
+            return await self._send(request, partial(self._may_send, write))
         except asyncio.CancelledError:
             if task in self._sending or task.uncancel():
                 raise
             return NO_ANSWER  # it was `abandon`, which has taken it out, and nothing else
         finally:
             self._sending.discard(task)
+            if not self._sending:
+                self._calm.set()
 
     def abandon(self) -> None:
         """The lease is over: requests that are under way are broken off and their connections closed, so that what has

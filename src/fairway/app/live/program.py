@@ -94,6 +94,10 @@ class KubeProgram(ABC):
         self._queue: WriteQueue
         self._courier: Courier
         self._lease: LeaseKeeper | None = None
+        self._reading: list[tuple[Reflector, asyncio.Task[None]]] = []
+        self._restarting: asyncio.Task[None] | None = None
+        self._deciding_term = 0
+        """The time as the leader in which the loop's thread decides; a plan of an earlier one is not carried out."""
         self._feed: Feed
         self.health = HealthServer(self._is_healthy, self._is_ready, self._metrics_text)
         self.ready = threading.Event()
@@ -135,7 +139,9 @@ class KubeProgram(ABC):
         self._stop = asyncio.Event()
         self._sockets = asyncio.get_running_loop()
         await self._client.check()
-        self._queue = WriteQueue(self._client.send, may_write=self._may_write, workers=self._common.connections)
+        self._queue = WriteQueue(
+            self._client.send, may_write=self._may_write, term=self._term_now, workers=self._common.connections
+        )
         self._queue.on_request = RequestObserver(self._program_metrics)
         self._queue.on_mistake = self._say_mistake
         self._courier = Courier(self._sockets, self._thread.hand_over)
@@ -148,8 +154,8 @@ class KubeProgram(ABC):
                 self._sockets.add_signal_handler(number, self.stop)
         thread = threading.Thread(target=self._decide, name="fairway-loop", daemon=True)
         thread.start()
-        tasks = [asyncio.create_task(reflector.run()) for reflector in self._reflectors()]
-        tasks += [asyncio.create_task(self._to_its_end(task)) for task in self._tasks()]
+        self._read(self._reflectors())
+        tasks = [asyncio.create_task(self._to_its_end(task)) for task in self._tasks()]
         self._queue.start()
         try:
             if self._lease is None:
@@ -159,11 +165,12 @@ class KubeProgram(ABC):
             await self._stop.wait()
             await self._finish()
         finally:
+            tasks += [task for _, task in self._reading]
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             if self._lease is not None:
-                await self._lease.release()
+                await self._release(self._lease)
             self._thread.stop()
             await asyncio.to_thread(thread.join, 10)
             await self._queue.stop()
@@ -192,6 +199,13 @@ class KubeProgram(ABC):
         if not await self._queue.settle(WriteRank.RESERVATION, FINISH):
             self._log.warning("writes were not answered in time", writes=self._queue.unended(WriteRank.RESERVATION))
         await self._queue.settle(WriteRank.EVENT, FINISH_TALK)
+
+    async def _release(self, lease: LeaseKeeper) -> None:
+        """Others may begin at once, but not before what has left is answered."""
+        if await self._queue.hold(FINISH_TALK):
+            await lease.release()
+        else:
+            self._log.warning("the lease is left to expire: a write that was sent may still arrive")
 
     def _exit_code(self) -> int:
         if self._failure is None:
@@ -228,7 +242,9 @@ class KubeProgram(ABC):
             renew_deadline=chosen.renew_deadline,
             retry=chosen.retry,
         )
-        return LeaseKeeper(Elector(lease, boot_clock, wall_clock), self._client.send, self._led)
+        return LeaseKeeper(
+            Elector(lease, boot_clock, wall_clock), self._client.send, self._led, cut_off=self._read_again
+        )
 
     def _reflectors(self) -> list[Reflector]:
         sharing = Sharing()
@@ -245,6 +261,30 @@ class KubeProgram(ABC):
             )
             for kind in self.kinds
         ]
+
+    def _read(self, reflectors: Sequence[Reflector]) -> None:
+        self._reading = [(reflector, asyncio.create_task(reflector.run())) for reflector in reflectors]
+
+    def _read_again(self) -> None:
+        """Another replica may have led while the server was out of reach, and a watch that broke meanwhile may not
+        show it yet: nothing is decided before all was listed again.
+        """
+        if not self._reading:
+            return  # this is under way
+        self._log.warning("the API server was out of reach; all objects are listed again")
+        reading, self._reading = self._reading, []
+        for _, task in reading:
+            task.cancel()
+        self._courier.send(self._await_lists)
+
+        async def restart() -> None:
+            await asyncio.gather(*(task for _, task in reading), return_exceptions=True)
+            for reflector, _ in reading:
+                reflector.forget()
+            if not self._stop.is_set():
+                self._read([reflector for reflector, _ in reading])
+
+        self._restarting = asyncio.create_task(restart())
 
     # -- between the threads -----------------------------------------------------------------------------------
 
@@ -266,13 +306,25 @@ class KubeProgram(ABC):
         self._log.info("leading" if leads else "not leading")
         if not leads:
             self._queue.abandon()
-        self._thread.hand_over(self._lead_if_complete)
+        self._courier.send(partial(self._take_lead, self._term_now()))
+
+    def _term_now(self) -> int:
+        return 0 if self._lease is None else self._lease.elector.term
 
     def _may_write(self) -> bool:
         """Asked before every request that changes something (K13): the clock decides, not what we were told last."""
         return self._leads if self._lease is None else self._lease.elector.may_write()
 
     # -- on the loop's thread ----------------------------------------------------------------------------------
+
+    def _take_lead(self, term: int) -> None:
+        self._deciding_term = term
+        self._lead_if_complete()
+
+    def _await_lists(self) -> None:
+        self._complete = False
+        self._feed.await_lists()
+        self._lead_if_complete()
 
     def _listed(self) -> None:
         """All kinds were listed once: decisions may begin."""

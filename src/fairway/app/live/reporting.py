@@ -88,7 +88,7 @@ class HubReporter:
         notes = {**report, REPORTED_AT: format_rfc3339(now), REPORTED_UNTIL: format_rfc3339(until)}
         path = object_path(CLUSTERS, "managedclusters", ("ManagedCluster", "", self._cluster))
         answer = await self._client.send(
-            ApiRequest("PATCH", path, encoded({"metadata": {"annotations": notes}}), MERGE_PATCH)
+            ApiRequest("PATCH", path, encoded({"metadata": {"annotations": notes}}), MERGE_PATCH), self._may_write
         )
         if answer.ok and self._scores is not None:
             answer = await self._write_scores(self._scores, until)
@@ -107,13 +107,13 @@ class HubReporter:
         found = [{"name": name, "value": value} for name, value in sorted(scores.items())]
         status = {"status": {"scores": found, "validUntil": format_rfc3339(until)}}
         write = ApiRequest("PATCH", f"{path}/status", encoded(status), MERGE_PATCH)
-        answer = await self._client.send(write)
+        answer = await self._client.send(write, self._may_write)
         if answer.status != 404:
             return answer
         head = {"apiVersion": SCORES, "kind": "AddOnPlacementScore", "metadata": {"name": SCORE_NAME}}
         where = collection_path(SCORES, "addonplacementscores", self._cluster)
-        made = await self._client.send(ApiRequest("POST", where, encoded(head)))
-        return await self._client.send(write) if made.ok or made.status == 409 else made
+        made = await self._client.send(ApiRequest("POST", where, encoded(head)), self._may_write)
+        return await self._client.send(write, self._may_write) if made.ok or made.status == 409 else made
 
     def _complain(self, why: str) -> None:
         """Once for each reason."""

@@ -130,6 +130,7 @@ class LiveScheduler(KubeProgram):
             self._courier.send,
             groups=groups,
             most_unanswered=settings.max_in_flight_binds,
+            term=lambda: self._deciding_term,
         )
         self._world: KubeWorld | DryWorld = DryWorld() if settings.dry_run else kube
         self._thread.may_decide = lambda: self._world.has_capacity
