@@ -14,7 +14,7 @@ from kube.servers import Refused, apply, ask
 def grant(plane: ControlPlane) -> None:
     """To the whole cluster, without anything else that is installed."""
     kinds = ("ClusterRole", "ClusterRoleBinding")
-    apply(plane, [thing for thing in objects(InstallOptions()) if thing["kind"] in kinds])
+    apply(plane, [thing for thing in objects(InstallOptions(web=True)) if thing["kind"] in kinds])
     eventually(lambda: may(plane, "list", "", "pods"), "access is granted")
 
 

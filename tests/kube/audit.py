@@ -36,7 +36,7 @@ class AuditReport(NamedTuple):
 def granted() -> dict[str, set[Access]]:
     """By the user that the roles are bound to."""
     fleet = InstallOptions(part="fleet", name="fairway-fleet")
-    scheduler = [_installed(InstallOptions()), _installed(InstallOptions(volcano_crds=False))]
+    scheduler = [_installed(InstallOptions(web=True)), _installed(InstallOptions(volcano_crds=False))]
     return {
         SCHEDULER: set().union(*scheduler),
         PLACER: _installed(fleet),

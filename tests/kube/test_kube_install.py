@@ -177,6 +177,8 @@ def test_the_chart_with_its_values_is_the_stream(volcano_crds: bool) -> None:
         default_for_label="team=a",
         image="x/y@sha256:1",
         volcano_crds=volcano_crds,
+        web=volcano_crds,
+        allow_actions=volcano_crds,
     )
     chart = output.helm_chart(options)
     values = yaml.safe_load(chart["values.yaml"])
@@ -196,6 +198,25 @@ def test_the_chart_with_its_values_is_the_stream(volcano_crds: bool) -> None:
     assert yaml.safe_load(chart["Chart.yaml"])["apiVersion"] == "v2"
 
 
+def test_the_page_has_its_own_access_port_and_name() -> None:
+    plain, page = (bundle.objects(InstallOptions(web=web)) for web in (False, True))
+    more = [thing for thing in page if thing not in plain and thing["kind"] != "Deployment"]
+    assert [(thing["kind"], thing["metadata"]["name"]) for thing in more] == [
+        (kind, "fairway-page") for kind in ("Service", "NetworkPolicy", "ClusterRole", "ClusterRoleBinding")
+    ]
+    role = more[2]
+    assert [(rule["resources"], rule["verbs"]) for rule in role["rules"]] == [
+        (["tokenreviews"], ["create"]),
+        (["subjectaccessreviews"], ["create"]),
+    ]
+    (deployment,) = [thing for thing in page if thing["kind"] == "Deployment"]
+    arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert "--web=:8443" in arguments
+    assert "--allow-actions" not in arguments
+    refused = invoke("install", "--allow-actions")
+    assert (refused.code, "expected with --web" in refused.err) == (2, True)
+
+
 def render(text: str, values: Any, namespace: str) -> str:
     found = re.match(r"\{\{- if (not )?\.Values\.([\w.]+) \}\}\n(.*)\{\{- end \}\}\n$", text, re.S)
     if found:
@@ -205,6 +226,9 @@ def render(text: str, values: Any, namespace: str) -> str:
         if bool(value) == bool(found[1]):
             return ""
         text = found[3]
+    for condition, value in (("and .Values.web .Values.allowActions", "allowActions"), (".Values.web", "web")):
+        line = re.compile(rf"\{{\{{- if {re.escape(condition)} \}}\}}\n(.*\n)\{{\{{- end \}}\}}\n")
+        text = line.sub(r"\1" if values[value] else "", text)
     key, _, label = values["defaultForLabel"].partition("=")
     for words, value in {
         "{{ .Release.Namespace }}": namespace,

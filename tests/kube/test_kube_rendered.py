@@ -36,6 +36,8 @@ OPTIONS = [
         namespace="sched",
     ),
     InstallOptions(admission=False, replicas=3),
+    InstallOptions(web=True),
+    InstallOptions(web=True, allow_actions=True),
 ]
 
 

@@ -15,7 +15,6 @@ from fairway.web.application import application
 from fairway.web.asking import Viewer
 from fairway.web.concealing import conceal
 from fairway.web.contract import OPERATIONS
-from fairway.web.openapi import document
 from fairway.web.shown import ShownCluster
 from fairway.web.sources import sandbox_watch
 from fairway.web.stream import delta
@@ -23,6 +22,7 @@ from fairway.web.worker import WhatIfWorker
 from support.devices import asking, device_node, gpu, kind_class
 from support.engine import policy
 from support.objects import HOST, gang, node, pod, priority_class, queue
+from support.page_routes import read_addresses
 from support.sandboxes import after, made, running_for
 
 OTHER = "zq9-others"
@@ -110,29 +110,8 @@ def page():
 
 
 def addresses() -> list[str]:
-    """All that can be asked for, from the OpenAPI document, with names of both namespaces in paths and filters."""
-    found = []
-    for path, methods in document()["paths"].items():
-        if "get" not in methods or path == "/api/v1/events":
-            continue
-        paths = [path]
-        if "{job}" in path:
-            paths = [path.replace("{job}", job) for job in JOB_PATHS]
-        elif "{name}" in path:
-            names = [f"{MARK}-queue", "shared"] if "queues" in path else ["n-1", "n-2", f"{MARK}-node"]
-            paths = [path.replace("{name}", name) for name in names]
-        elif "{which}" in path:
-            paths = [path.replace("{which}", which) for which in ("pods", f"pod/{OTHER}/{MARK}-low")]
-        given = [one["name"] for one in methods["get"]["parameters"] if one["in"] == "query"]
-        queries = ["", "facets=true&group=namespace", "search=low&group=label:x", "holder=device", "sort=nonsense"]
-        queries += ["kind=evicted", "job=own/taker", "pods=1&request=cpu=1"]
-        for one in paths:
-            found += [
-                f"{one}?{query}" if query else one
-                for query in queries
-                if all(part.partition("=")[0] in given for part in query.split("&") if part)
-            ]
-    return found
+    nodes = ["n-1", "n-2", f"{MARK}-node"]
+    return read_addresses(jobs=JOB_PATHS, queues=[f"{MARK}-queue", "shared"], nodes=nodes)
 
 
 @pytest.mark.parametrize("viewer", [OWN, FEW], ids=["with nodes and queues", "of pods only"])

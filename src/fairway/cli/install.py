@@ -49,6 +49,8 @@ Examples:
     show_default=True,
     help="How agents publish devices: annotation is for clusters without DRA.",
 )
+@click.option("--web", is_flag=True, help="Serve the page on port 8443, for users with tokens of the cluster.")
+@click.option("--allow-actions", is_flag=True, help="With --web: let users act on jobs, with their own rights.")
 @click.option(
     "--default-for-label",
     metavar="KEY=VALUE",
@@ -77,6 +79,8 @@ def command(
     service_monitor: bool,
     agent: bool,
     agent_publish: str,
+    web: bool,
+    allow_actions: bool,
     default_for_label: str,
     output: str,
     out: str | None,
@@ -102,8 +106,10 @@ def command(
     if policy_file is not None:
         read_policy(policy_file)  # a mistake is found here, not in the cluster
         policy = read_text(policy_file)
-    if part == "fleet" and (crds_only or policy_file or default_for_label):
-        raise InputError("install fleet takes none of --crds-only, --policy and --default-for-label")
+    if part == "fleet" and (crds_only or policy_file or default_for_label or web):
+        raise InputError("install fleet takes none of --crds-only, --policy, --web and --default-for-label")
+    if allow_actions and not web:
+        raise InputError("--allow-actions is about the page, expected with --web")
     options = InstallOptions(
         part=part,
         name="fairway" if part == "scheduler" else "fairway-fleet",
@@ -116,6 +122,8 @@ def command(
         service_monitor=service_monitor,
         agent=agent,
         agent_publish=agent_publish,
+        web=web,
+        allow_actions=allow_actions,
         default_for_label=default_for_label,
         policy=policy,
         **({"image": image} if image else {}),

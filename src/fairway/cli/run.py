@@ -57,6 +57,12 @@ Examples:
 @click.option("--record-megabytes", type=int, metavar="N", help="Of the recording, at most.  [default: 1024]")
 @click.option("--http-address", metavar="HOST:PORT", help="Of health, metrics and /debug.  [default: :10259]")
 @click.option("--web", metavar="HOST:PORT", help="Serve the page there; on a loopback address with a token.")
+@click.option(
+    "--web-access",
+    type=click.Choice(["auto", "token", "cluster"]),
+    help="What opens the page: one token, or tokens of the cluster.  [default: auto: by the address]",
+)
+@click.option("--web-hosts", metavar="NAMES", help="Host names that the page answers under; default any.")
 @click.option("--allow-actions", is_flag=True, default=None, help="Let users act from the page, with their own rights.")
 @click.option("--web-history", metavar="FILE", help="Keep the page's history there; default in memory.")
 @click.option("--report-to", metavar="FILE", help="The kubeconfig of a hub to which free capacity is reported.")
@@ -127,6 +133,7 @@ def _given(flags: dict[str, Any]) -> dict[str, Any]:
             first, *rest = name.split("_")
             camel = first + "".join(part.capitalize() for part in rest)
             given[_NESTED.get(camel, camel)] = value
-    if "schedulerNames" in given:
-        given["schedulerNames"] = [name.strip() for name in given["schedulerNames"].split(",")]
+    for name in ("schedulerNames", "webHosts"):
+        if name in given:
+            given[name] = [one.strip() for one in given[name].split(",")]
     return given

@@ -70,7 +70,7 @@ class Guard:
             return 431, f"headers of more than {MOST_HEADER_BYTES} bytes"
         hosts, host = self._hosts(), headers.get(b"host", "")
         if hosts is not None and host not in hosts:
-            return 403, "requested under another host name, expected the loopback address"
+            return 403, "requested under a host name that is not served here"
         origin = headers.get(b"origin")
         if origin is not None and origin.partition("://")[2] != host:
             return 403, "requested by a page of another origin"

@@ -6,6 +6,7 @@ ends, and its end does not concern the scheduler.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Callable, Iterable
 from ipaddress import ip_address
@@ -46,6 +47,8 @@ class LivePageSettings(msgspec.Struct, rename="camel"):
     title: str
     token: str = ""
     """On the loopback address: what opens the page. Elsewhere the API server knows the tokens."""
+    hosts: list[str] = msgspec.field(default_factory=list)
+    """Names that requests may be made under where the API server knows the tokens; [] is any."""
     scheduler_names: list[str] = msgspec.field(default_factory=list)
     kubeconfig: str | None = None
     context: str | None = None
@@ -86,6 +89,7 @@ class LivePage:
             fleet=None if settings.hub is None else HubFleet(settings.hub).page,
             log=RunLog(settings.log_format, settings.log_level, write=to_standard_error),
         )
+        self._client: ApiClient | None = None
         access = self._access(settings)
         self._site = application(self.shown, access, self._hosts(settings))
         self.server = PageServer(self._site.app, settings.port, self.shown.log, settings.host)
@@ -101,14 +105,16 @@ class LivePage:
         connection = find_connection(settings.kubeconfig, settings.context)
         if settings.allow_actions:
             self.shown.actions = ClusterActions(connection, self.watch)
-        return ClusterAccess(ApiClient(connection), self._namespaces)
+        self._client = ApiClient(connection)
+        return ClusterAccess(self._client, self._namespaces)
 
     def _namespaces(self) -> Iterable[str]:
         return {row.namespace for row in self.watch.picture.jobs.rows}
 
     def _hosts(self, settings: LivePageSettings) -> Callable[[], frozenset[str] | None]:
-        if not is_loopback(settings.host):
-            return lambda: None
+        if not settings.token:
+            given = frozenset(settings.hosts) or None
+            return lambda: given
         return lambda: frozenset(
             f"{name}{port}" for name in ("127.0.0.1", "localhost", "[::1]") for port in ("", f":{self.server.port}")
         )
@@ -120,6 +126,8 @@ class LivePage:
             self.shown.actions.loop = self.server.loop
 
     def stop(self) -> None:
+        if self._client is not None and self.server.loop is not None:
+            asyncio.run_coroutine_threadsafe(self._client.close(), self.server.loop)
         self.server.stop(self._site.hub.stop)
         self.watch.stop()
         if self.shown.history is not None:

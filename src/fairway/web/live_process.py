@@ -24,7 +24,10 @@ ENDING = 5.0
 def started(settings: RunSettings, server: str) -> Iterator[tuple[BinaryIO, str]]:
     """Its pipe, and the address of the page. InputError where that is not an address."""
     host, port = split_address(settings.web or "")
-    token = os.environ.get("FAIRWAY_WEB_TOKEN") or new_token() if is_loopback(host) else ""
+    token = ""
+    if settings.web_access == "token" or (settings.web_access == "auto" and is_loopback(host)):
+        token = os.environ.get("FAIRWAY_WEB_TOKEN") or new_token()
+    _check(settings, host, token)
     told = LivePageSettings(
         host=host,
         port=port,
@@ -35,6 +38,7 @@ def started(settings: RunSettings, server: str) -> Iterator[tuple[BinaryIO, str]
         context=settings.context,
         allow_actions=settings.allow_actions,
         history=settings.web_history or IN_MEMORY,
+        hosts=list(settings.web_hosts),
         hub=settings.report_to,
         log_format=settings.log_format,
         log_level=settings.log_level,
@@ -54,6 +58,18 @@ def started(settings: RunSettings, server: str) -> Iterator[tuple[BinaryIO, str]
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def _check(settings: RunSettings, host: str, token: str) -> None:
+    if token and not is_loopback(host):
+        raise InputError(f"webAccess is token, expected cluster: {host} is not a loopback address")
+    if token and settings.allow_actions:
+        raise InputError(
+            "allowActions: users act with tokens of their own, expected webAccess cluster or an address that is not "
+            "loopback"
+        )
+    if token and settings.web_hosts:
+        raise InputError("webHosts: a loopback address is answered under its own names, expected webAccess cluster")
 
 
 def split_address(address: str) -> tuple[str, int]:

@@ -83,7 +83,8 @@ class _Forwarding(logging.Handler):
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        fields = {} if record.exc_info is None else {"traceback": logging.Formatter().formatException(record.exc_info)}
+        error = record.exc_info[1] if isinstance(record.exc_info, tuple) else None
+        fields = {} if error is None else {"traceback": text_of(error)}
         say = self._log.error if record.levelno >= logging.ERROR else self._log.warning
         say("web server", source=record.name, why=record.getMessage(), **fields)
 

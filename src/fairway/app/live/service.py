@@ -170,7 +170,7 @@ class LiveScheduler(KubeProgram):
             self._scheduler.listeners.append(debug.shadow)
         self._shadow = debug.shadow
         if self._viewer_pipe is not None:
-            self._viewer = ViewerFeed(self._viewer_pipe, self._viewer_facts)
+            self._viewer = ViewerFeed(self._viewer_pipe, self._viewer_facts, lost=self._page_lost)
             self._viewer.start(policy)
             self._scheduler.listeners.append(self._viewer)
         if settings.record:
@@ -200,6 +200,9 @@ class LiveScheduler(KubeProgram):
 
     def _recording_failed(self, why: str) -> None:
         self._log.error("recording ended; scheduling goes on", why=why)
+
+    def _page_lost(self, why: str) -> None:
+        self._log.error("the page has ended; scheduling goes on", why=why)
 
     def _facts(self) -> dict[str, Any]:
         """What `/debug/state` says of this replica. On the loop's thread."""

@@ -74,10 +74,15 @@ class RunSettings(msgspec.Struct, rename="camel", frozen=True, forbid_unknown_fi
     report_lifetime: Annotated[float, Meta(ge=30, le=86400)] = 120.0
     """How long a report counts. Half of it after the last one, it is written again though nothing changed."""
     web: str | None = None
-    """Where the page is served, as `host:port`; a loopback address asks for a token, any other for tokens of the
-    cluster."""
+    """Where the page is served, as `host:port`."""
+    web_access: Literal["auto", "token", "cluster"] = "auto"
+    """What opens the page: `token`, one that is made at the start, for the one user of a loopback address; `cluster`,
+    tokens of the API server, each of which sees what its user may; `auto` is the first on a loopback address."""
+    web_hosts: tuple[str, ...] = ()
+    """With tokens of the cluster: names (with ports where they have some) that requests may be made under; default any.
+    """
     allow_actions: bool = False
-    """Let users cancel and reprioritise jobs from the page, with their own rights."""
+    """Let users cancel, hold and reprioritise jobs from the page, with their own rights."""
     web_history: str | None = None
     """The file that the page keeps its history in; default in memory."""
     report_scores: bool = False
@@ -116,6 +121,8 @@ def _check(settings: RunSettings) -> None:
         )
     if bool(settings.report_to) != bool(settings.report_as):
         raise InputError("reportTo and reportAs go together: the kubeconfig of a hub, and this cluster's name there")
+    if settings.web is None and (settings.allow_actions or settings.web_hosts or settings.web_access != "auto"):
+        raise InputError("allowActions, webAccess and webHosts are about the page, expected with web")
     if not settings.scheduler_names or not all(settings.scheduler_names):
         raise InputError("schedulerNames is empty, expected at least one name")
 

@@ -49,10 +49,18 @@ _UPSERT, _DELETE = (
 class ViewerFeed:
     """See the module."""
 
-    def __init__(self, pipe: BinaryIO, facts: Callable[[], ProgramFacts], clock: Clock = wall_clock) -> None:
+    def __init__(
+        self,
+        pipe: BinaryIO,
+        facts: Callable[[], ProgramFacts],
+        clock: Clock = wall_clock,
+        lost: Callable[[str], None] = lambda why: None,
+    ) -> None:
+        """`lost` is told, once, why nothing more is handed over."""
         self._pipe = pipe
         self._facts = facts
         self._clock = clock
+        self._lost = lost
         self._encoder = msgspec.json.Encoder()
         self._queue: Queue[Any] = Queue(MOST_LINES)
         self.ended = False
@@ -85,7 +93,12 @@ class ViewerFeed:
             try:
                 self._queue.put_nowait(what)
             except Full:
-                self.ended = True
+                self._end("it does not read")
+
+    def _end(self, why: str) -> None:
+        if not self.ended:
+            self.ended = True
+            self._lost(why)
 
     # -- its own thread --------------------------------------------------------------------------------------------
 
@@ -105,8 +118,8 @@ class ViewerFeed:
                     self._line({"facts": self._facts()})
                 if self._queue.empty():
                     self._pipe.flush()
-        except (OSError, ValueError):
-            self.ended = True
+        except Exception as error:  # whatever it is: scheduling must go on, and the log must say it
+            self._end("it is gone" if isinstance(error, OSError | ValueError) else repr(error))
         with suppress(OSError, ValueError):
             self._pipe.close()
 

@@ -39,6 +39,14 @@ def volcano_rules() -> list[Manifest]:
     return [rule("scheduling.volcano.sh", ["podgroups"], ["patch"])]
 
 
+def page_rules() -> list[Manifest]:
+    """Of the page: whose token it is, and what its user may see."""
+    return [
+        rule("authentication.k8s.io", ["tokenreviews"], ["create"]),
+        rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
+    ]
+
+
 def _reading(kinds: Iterable[Kind]) -> list[Manifest]:
     """By API group; a kind in several versions is one resource."""
     resources: dict[str, set[str]] = {}

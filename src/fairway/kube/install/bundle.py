@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairway.kube.install.access import cluster_rules, fleet_rules, namespace_rules, rule, volcano_rules
+from fairway.kube.install.access import cluster_rules, fleet_rules, namespace_rules, page_rules, rule, volcano_rules
 from fairway.kube.install.admission import default_scheduler, policies
 from fairway.kube.install.agent import agent
 from fairway.kube.install.crds import fairway_crds, volcano_crds
 from fairway.kube.install.options import InstallOptions
-from fairway.kube.install.workload import labels, workload
+from fairway.kube.install.workload import labels, page, workload
 
 Manifest = dict[str, Any]
 Files = dict[str, list[Manifest]]
@@ -31,6 +31,9 @@ def files(options: InstallOptions) -> Files:
     found["access"] = [*access(options, cluster_rules(), own), _class_users(options)]
     if not options.volcano_crds:
         found["access-volcano"] = volcano_access(options)
+    if options.web:
+        found["page"] = page(options)
+        found["access-page"] = _further_access(options, "page", page_rules())
     if options.admission:
         found["admission"] = policies(options.identity)
     if options.agent:
@@ -88,10 +91,15 @@ def _class_users(options: InstallOptions) -> Manifest:
 
 
 def volcano_access(options: InstallOptions) -> list[Manifest]:
+    return _further_access(options, "volcano", volcano_rules())
+
+
+def _further_access(options: InstallOptions, what: str, rules: list[Manifest]) -> list[Manifest]:
+    """Rules that only some installations need, in a role of their own."""
     group = "rbac.authorization.k8s.io"
-    meta = {"name": f"{options.name}-volcano", "labels": labels(options)}
+    meta = {"name": f"{options.name}-{what}", "labels": labels(options)}
     return [
-        {"apiVersion": f"{group}/v1", "kind": "ClusterRole", "metadata": meta, "rules": volcano_rules()},
+        {"apiVersion": f"{group}/v1", "kind": "ClusterRole", "metadata": meta, "rules": rules},
         {
             "apiVersion": f"{group}/v1",
             "kind": "ClusterRoleBinding",

@@ -41,6 +41,10 @@ class InstallOptions:
     agent: bool = False
     agent_publish: str = "slices"
     """How agents publish devices: `slices`, or `annotation` where there is no DRA."""
+    web: bool = False
+    """Serve the page, for users with tokens of the cluster."""
+    allow_actions: bool = False
+    """Let users of the page act on jobs, with their own rights."""
     default_for_label: str = ""
     policy_config_map: str = "fairway-policy"
     policy: str = DEFAULT_POLICY

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import yaml
@@ -65,6 +66,10 @@ admission: {admission}
 serviceMonitor: {service_monitor}
 # The node agent, in the namespace fairway-agent.
 agent: {agent}
+# The page on port 8443, for users with tokens of the cluster; TLS and login belong to a proxy in front.
+web: {web}
+# Let users of the page act on jobs, with their own rights.
+allowActions: {allow_actions}
 # A label (key=value) of namespaces whose pods get Fairway when they name no scheduler; "" for none.
 defaultForLabel: {default_for_label}
 policy: |
@@ -83,6 +88,8 @@ _MARKS = InstallOptions(
     policy="@policy@",
     service_monitor=True,
     agent=True,
+    web=True,
+    allow_actions=True,
     default_for_label="@label-key@=@label-value@",
 )
 _FLEET_MARKS = InstallOptions(
@@ -104,9 +111,15 @@ _CONDITIONS = {
     "access-volcano": "not .Values.crds.volcano",
     "admission": ".Values.admission",
     "agent": ".Values.agent",
+    "page": ".Values.web",
+    "access-page": ".Values.web",
     "default-scheduler": ".Values.defaultForLabel",
     "service-monitor": ".Values.serviceMonitor",
 }
+
+
+_LINES = {"--web=:": ".Values.web", "--allow-actions": "and .Values.web .Values.allowActions"}
+"""Arguments that are given only where a value says so."""
 
 
 def helm_chart(options: InstallOptions) -> Texts:
@@ -148,6 +161,9 @@ def _chart_files(marks: InstallOptions) -> dict[str, list[Manifest]]:
 def _marked(text: str) -> str:
     for mark, place in _PLACES.items():
         text = text.replace(mark, place)
+    for argument, condition in _LINES.items():
+        line = re.compile(rf"^( *- {argument}.*\n)", re.MULTILINE)
+        text = line.sub(rf"{{{{- if {condition} }}}}\n\1{{{{- end }}}}\n", text)
     return text
 
 
@@ -166,6 +182,8 @@ def _values(options: InstallOptions) -> str:
         admission=yes(options.admission),
         service_monitor=yes(options.service_monitor),
         agent=yes(options.agent),
+        web=yes(options.web),
+        allow_actions=yes(options.allow_actions),
         default_for_label=f'"{options.default_for_label}"',
         policy="".join(f"  {line}\n" for line in options.policy.splitlines()),
     )

@@ -12,6 +12,7 @@ PORTS = {"scheduler": 10259, "fleet": 10260}
 """Of /healthz, /readyz and /metrics."""
 NOBODY = 65532
 """The user that containers without one run as."""
+PAGE_PORT = 8443
 POLICY_KEY = "policy.yaml"
 
 
@@ -118,6 +119,8 @@ def _arguments(options: InstallOptions) -> list[str]:
         "run",
         f"--scheduler-names={','.join(options.scheduler_names)}",
         f"--policy-config-map={options.namespace}/{options.policy_config_map}",
+        *([f"--web=:{PAGE_PORT}"] if options.web else []),
+        *(["--allow-actions"] if options.web and options.allow_actions else []),
     ]
 
 
@@ -148,6 +151,27 @@ def _network_policy(options: InstallOptions) -> Manifest:
         ],
     }
     return _object(options, "networking.k8s.io/v1", "NetworkPolicy", spec=spec)
+
+
+def page(options: InstallOptions) -> list[Manifest]:
+    """A name for the page, and leave to reach it. A browser stays with one replica, which knows its cookie."""
+    service = {
+        "selector": labels(options),
+        "ports": [{"name": "page", "port": PAGE_PORT, "targetPort": PAGE_PORT}],
+        "sessionAffinity": "ClientIP",
+    }
+    policy = {
+        "podSelector": {"matchLabels": labels(options)},
+        "policyTypes": ["Ingress"],
+        "ingress": [{"ports": [{"port": PAGE_PORT, "protocol": "TCP"}]}],
+    }
+    found = [
+        _object(options, "v1", "Service", spec=service),
+        _object(options, "networking.k8s.io/v1", "NetworkPolicy", spec=policy),
+    ]
+    for thing in found:
+        thing["metadata"]["name"] = f"{options.name}-page"
+    return found
 
 
 def _monitor(options: InstallOptions) -> Manifest:

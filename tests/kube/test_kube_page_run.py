@@ -1,0 +1,262 @@
+"""`fairway run --web` on a real API server: what users are shown, and what they may do, is what the server says."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from kube.cluster import Cluster, eventually
+from kube.controlplane.plane import ControlPlane
+from kube.process import RunProcess
+from support.page_routes import read_addresses
+
+POLICY = """
+actions: [enqueue, allocate, preempt]
+tiers:
+- plugins: [{name: priority}, {name: gang}, {name: predicates}, {name: nodeorder}, {name: devices}]
+"""
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+MARK = "zq9"
+"""In all names of the other namespace."""
+
+
+class PageAnswer(NamedTuple):
+    status: int
+    text: str
+
+    @property
+    def document(self) -> Any:
+        return json.loads(self.text)
+
+
+class LivePageOf:
+    """The page of a scheduler that runs as operators start it."""
+
+    def __init__(self, cluster: Cluster, folder: Path, **settings: Any) -> None:
+        (folder / "policy.yaml").write_text(POLICY)
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        self.run = RunProcess(
+            folder,
+            "run",
+            kubeconfig=str(cluster.plane.kubeconfig("scheduler")),
+            schedulerNames=[cluster.scheduler],
+            policy=str(folder / "policy.yaml"),
+            leaderElection={"enabled": False},
+            web=f"127.0.0.1:{self.port}",
+            webAccess="cluster",
+            **settings,
+        )
+        self.run.start()
+
+    def ask(self, path: str, token: str, body: Any = None, **headers: str) -> PageAnswer:
+        data = None if body is None else json.dumps(body).encode()
+        given = {"Authorization": f"Bearer {token}", "Content-Type": "application/json", **headers}
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data, given)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return PageAnswer(answer.status, answer.read().decode())
+        except urllib.error.HTTPError as error:
+            return PageAnswer(error.code, error.read().decode())
+        except OSError as error:
+            return PageAnswer(0, str(error))
+
+    def job(self, job: str, token: str) -> Any:
+        found = self.ask(f"/api/v1/jobs/{job}", token)
+        return found.document if found.status == 200 else {}
+
+
+class Tenancy(NamedTuple):
+    own: str
+    other: str
+    token: str
+    admin: str
+
+
+def account(plane: ControlPlane, namespace: str, name: str, rules: list[dict[str, Any]]) -> str:
+    """A token of a service account with these rights in its namespace."""
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+    plane.call("POST", path, {"metadata": {"name": name}})
+    local = f"{RBAC}/namespaces/{namespace}"
+    plane.call("POST", f"{local}/roles", {"metadata": {"name": name}, "rules": rules})
+    subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name}
+    binding = {"metadata": {"name": name}, "roleRef": role, "subjects": [subject]}
+    plane.call("POST", f"{local}/rolebindings", binding)
+    token: str = plane.call("POST", f"{path}/{name}/token", {"spec": {}})["status"]["token"]
+    return token
+
+
+READING = {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "get"]}
+
+
+@pytest.fixture(name="tenancy")
+def two_tenants(installed: ControlPlane, cluster: Cluster) -> Iterator[Tenancy]:
+    """Two namespaces; the token may list pods of one of them."""
+    other = f"{MARK}-{cluster.namespace}"
+    cluster.make("/api/v1/namespaces", {"metadata": {"name": other}})
+    for namespace in (cluster.namespace, other):
+        installed.call("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": "default"}})
+    token = account(installed, cluster.namespace, "tenant", [READING])
+    yield Tenancy(cluster.namespace, other, token, installed.tokens["admin"])
+    for pod in installed.call("GET", f"/api/v1/namespaces/{other}/pods")["items"]:
+        cluster.delete(f"/api/v1/namespaces/{other}/pods/{pod['metadata']['name']}")
+
+
+@pytest.fixture(name="page")
+def a_page(installed: ControlPlane, cluster: Cluster, tmp_path: Path, request: Any) -> Iterator[LivePageOf]:
+    page = LivePageOf(cluster, tmp_path, **getattr(request, "param", {}))
+    yield page
+    code = page.run.stop()
+    assert page.run.problems() == []
+    assert code == 0
+
+
+def their_pod(cluster: Cluster, namespace: str, name: str, **spec: Any) -> None:
+    body = {
+        "metadata": {"name": name, "labels": {f"{MARK}-label": MARK}},
+        "spec": {
+            "schedulerName": cluster.scheduler,
+            "nodeSelector": {"test": cluster.namespace},
+            "terminationGracePeriodSeconds": 0,
+            "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "3"}}}],
+            **spec,
+        },
+    }
+    cluster.plane.call("POST", f"/api/v1/namespaces/{namespace}/pods", body)
+
+
+def first_events(page: LivePageOf, token: str, until: str) -> str:
+    """Of the stream, up to a text in it."""
+    with socket.create_connection(("127.0.0.1", page.port), timeout=60) as stream:
+        head = f"GET /api/v1/events HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n"
+        stream.sendall(head.encode())
+        text = b""
+        while until.encode() not in text:
+            part = stream.recv(65536)
+            assert part, text.decode()
+            text += part
+        return text.decode()
+
+
+def test_each_user_is_shown_what_kubectl_would_show(page: LivePageOf, cluster: Cluster, tenancy: Tenancy) -> None:
+    own, other, token, admin = tenancy
+    plane = cluster.plane
+    plane.call("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": f"{own}-high"}, "value": 10})
+    node = cluster.node("n", cpu=4)
+    their_pod(cluster, other, f"{MARK}-low")
+    path = f"/api/v1/namespaces/{other}/pods/{MARK}-low"
+    eventually(lambda: plane.call("GET", path)["spec"].get("nodeName"), "their pod is bound")
+    eventually(lambda: page.ask("/api/v1/session", admin).status == 200, "the page is there")
+    assert page.ask("/api/v1/session", "not-a-token").status == 401
+    eventually(lambda: page.ask("/api/v1/jobs", admin).document["total"] == 1, "the page shows the pod")
+    cluster.pod("taker", cpu="3", priorityClassName=f"{own}-high")  # evicts theirs
+    eventually(lambda: page.job(f"{own}/taker", admin).get("victims"), "the eviction is shown")
+    cluster.pod("waits", cpu="3")
+    eventually(lambda: page.job(f"{own}/waits", admin).get("sentence", "").startswith("It waits"), "it waits")
+    # The first question of this user: what may be seen is believed for a minute.
+    assert page.ask("/api/v1/jobs", token).document["total"] == 2
+
+    jobs = [f"{own}/taker", f"{own}/waits", "taker", f"{MARK}-low", f"{other}/{MARK}-low"]
+    asked, told = 0, {}
+    for address in read_addresses(jobs=jobs, queues=["default"], nodes=[node]):
+        answer = page.ask(address, token)
+        assert 200 <= answer.status < 500, (address, answer)
+        asked += answer.status == 200
+        text = answer.text
+        if MARK in address:
+            assert answer.status in (403, 404), (address, answer)
+            for name in jobs:
+                text = text.replace(f"{name}: there is no such job", "")
+        if MARK in text or f'"{node}"' in text.replace(f'"node":"{node}"', ""):  # the node of its own pod it may see
+            told[address] = text
+    assert told == {}
+    assert asked >= 12
+    assert MARK in page.ask(f"/api/v1/explanations/{own}/waits", admin).text + page.ask("/api/v1/evictions", admin).text
+    assert page.job(f"{own}/taker", token)["victims"][0]["pod"] == "(a job of another namespace)"
+    for closed in ("queues", "nodes", "devices", "timeline", "history", "scheduler"):
+        assert page.ask(f"/api/v1/{closed}", token).status == 403
+    assert page.ask("/api/v1/nodes", admin).status == 200
+
+    their_pod(cluster, other, f"{MARK}-more")
+    eventually(lambda: MARK in page.ask("/api/v1/jobs?search=more", admin).text, "the page shows it")
+    cluster.pod("third", cpu="3")
+    events = first_events(page, token, f"{own}/third")
+    assert MARK not in events
+    action = page.ask(f"/api/v1/actions/{own}/waits", token, {"action": "cancel"})
+    assert (action.status, "--allow-actions" in action.text) == (403, True)
+    plane.call("DELETE", f"/apis/scheduling.k8s.io/v1/priorityclasses/{own}-high")
+
+
+@pytest.mark.parametrize("page", [{"allowActions": True}], indirect=True)
+def test_users_act_with_their_own_rights(page: LivePageOf, cluster: Cluster, tenancy: Tenancy) -> None:
+    own, other, reader, _ = tenancy
+    plane = cluster.plane
+    deleting = {"apiGroups": [""], "resources": ["pods"], "verbs": ["delete"]}
+    jobs = {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["patch", "delete"]}
+    writer = account(plane, own, "writer", [READING, deleting, jobs])
+    cluster.pod("lone", cpu="64")
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
+    path = f"/apis/batch/v1/namespaces/{own}/jobs"
+    made = plane.call("POST", path, {"metadata": {"name": "train"}, "spec": {"template": template}})
+    owner = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "name": "train",
+        "uid": made["metadata"]["uid"],
+        "controller": True,
+    }
+    cluster.pod("train-0", cpu="64", metadata={"ownerReferences": [owner]})
+    their_pod(cluster, other, f"{MARK}-pod", containers=[{"name": "c", "image": "i"}])
+    lone, train = f"{own}/lone", f"{own}/job/train"
+
+    def act(token: str, job: str, action: str) -> PageAnswer:
+        return page.ask(f"/api/v1/actions/{job}", token, {"action": action})
+
+    eventually(lambda: "hold" in page.job(train, writer).get("allowed", ()), "the job is shown")
+    eventually(lambda: page.job(lone, reader).get("allowed") == ["cancel"], "the pod is shown")
+    for job, action in ((lone, "cancel"), (train, "hold"), (train, "cancel")):
+        refused = act(reader, job, action)
+        assert (refused.status, "forbidden" in refused.text) == (403, True), refused
+    assert act(writer, f"{other}/{MARK}-pod", "cancel").status == 404
+    held = act(writer, lone, "hold")
+    assert (held.status, "only a Job or a JobSet can be held" in held.text) == (422, True)
+
+    assert act(writer, train, "hold").status == 200
+    assert plane.call("GET", f"{path}/train")["spec"]["suspend"] is True
+    cluster.delete(f"{cluster.pods}/train-0")  # as the Job's controller does
+    eventually(lambda: page.job(train, writer).get("allowed") == ["release"], "the job can be released")
+    assert act(reader, train, "release").status == 403
+    assert act(writer, train, "release").status == 200
+    assert plane.call("GET", f"{path}/train")["spec"]["suspend"] is False
+
+    assert act(writer, lone, "cancel").document["text"] == f"{lone}: deleted with 1 pod"
+    assert "lone" not in cluster.places()
+    cluster.pod("train-1", cpu="64", metadata={"ownerReferences": [owner]})
+    eventually(lambda: "cancel" in page.job(train, writer).get("allowed", ()), "the job is back")
+    assert act(writer, train, "cancel").document["text"] == f"{train}: Job train deleted"
+    assert cluster.get(f"{path}/train") is None or cluster.get(f"{path}/train")["metadata"].get("deletionTimestamp")
+    assert "Bearer" not in json.dumps(page.run.lines)
+    assert writer not in json.dumps(page.run.lines)
+
+
+def test_scheduling_goes_on_when_the_page_is_killed(page: LivePageOf, cluster: Cluster, tenancy: Tenancy) -> None:
+    cluster.node("n", cpu=4)
+    eventually(lambda: page.ask("/api/v1/session", tenancy.admin).status == 200, "the page is there")
+    assert page.run._process is not None
+    children = Path(f"/proc/{page.run._process.pid}/task/{page.run._process.pid}/children").read_text().split()
+    for child in children:
+        os.kill(int(child), signal.SIGKILL)
+    eventually(lambda: page.ask("/api/v1/session", tenancy.admin).status == 0, "the page is gone")
+    cluster.pod("after")
+    eventually(lambda: cluster.places()["after"] == "n", "the pod is bound")
+    assert page.run.logged("the page has ended; scheduling goes on")

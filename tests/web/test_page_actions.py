@@ -1,0 +1,193 @@
+"""What users may do to jobs: in a sandbox, and which requests are made as them on a cluster."""
+
+import asyncio
+import threading
+from typing import Any
+
+import msgspec
+import pytest
+
+from fairway.api.manifests import parse_object
+from fairway.app.view.mirror import Mirror
+from fairway.app.view.models.job import JobActionRequest
+from fairway.app.view.watch import ClusterWatch
+from fairway.errors import InputError
+from fairway.kube.connection import Connection
+from fairway.state.cluster import Upserted
+from fairway.web.asking import RequestRefusedError, Viewer
+from fairway.web.cluster_actions import ClusterActions
+from fairway.web.owners import owner_by_key
+from fairway.web.sandbox_actions import SandboxActions
+from support.engine import policy
+from support.objects import NOW, gang, manifest, node, pod, queue
+from support.sandboxes import after, made
+from support.web_pages import AskedPage
+
+USER = Viewer("user", token="a-token")
+
+
+@pytest.fixture
+def page():
+    sandbox = after(made(node("n", cpu=4), queue("q"), gang("waits", members=2, cpu=3, queue="q"), pod("runs")), 5)
+    asked = AskedPage(sandbox)
+    asked.shown.actions = SandboxActions(sandbox)
+    asked.sandbox = sandbox  # type: ignore[attr-defined]
+    yield asked
+    sandbox.close()
+
+
+def act(page, job, **request):
+    return page.post(f"actions/default/{job}", request)
+
+
+def test_a_job_of_a_sandbox_is_held_and_released(page):
+    assert page.get("jobs/default/waits").document["allowed"] == ["cancel", "reprioritise", "hold"]
+    assert page.get("jobs/default/runs").document["allowed"] == ["cancel"]
+    assert act(page, "waits", action="hold").document["text"] == "default/waits: held"
+    after(page.sandbox, 10)
+    found = page.get("jobs/default/waits").document
+    assert (found["job"]["held"], found["allowed"]) == (True, ["cancel", "reprioritise", "release"])
+    page.sandbox.apply([node("m", cpu=64)])
+    after(page.sandbox, 20)
+    assert page.get("jobs/default/waits").document["job"]["state"] == "waiting"
+    assert act(page, "waits", action="release").document["text"] == "default/waits: released"
+    after(page.sandbox, 30)
+    assert page.get("jobs/default/waits").document["job"]["state"] == "running"
+
+
+@pytest.mark.parametrize(
+    ("job", "request_", "status", "text"),
+    [
+        ("runs", {"action": "hold"}, 422, "has pods on nodes"),
+        ("waits", {"action": "release"}, 422, "is not held"),
+        ("none", {"action": "hold"}, 404, "there is no such job"),
+        ("waits", {"action": "reprioritise"}, 422, "needs `priorityClass`"),
+        ("runs", {"action": "reprioritise", "priorityClass": "x"}, 404, "there is no PodGroup"),
+        ("waits", {"action": "explode"}, 422, "cannot be read"),
+        ("waits", {"action": "hold", "more": 1}, 422, "cannot be read"),
+    ],
+)
+def test_actions_that_cannot_be_taken(page, job, request_, status, text):
+    answer = act(page, job, **request_)
+    assert (answer.status, text in answer.document["error"]) == (status, True), answer
+
+
+def test_without_actions_nothing_is_done(page):
+    page.shown.actions = None
+    answer = act(page, "waits", action="cancel")
+    assert (answer.status, "--allow-actions" in answer.document["error"]) == (403, True)
+    assert page.get("jobs/default/waits").document["allowed"] == []
+
+
+class Requests(ClusterActions):
+    """Notes what would be sent."""
+
+    def __init__(self, watch: ClusterWatch) -> None:
+        super().__init__(Connection("https://nowhere.invalid"), watch)
+        self.sent: list[tuple[str, str, Any]] = []
+
+    async def _send(self, viewer, requests):
+        assert viewer.token
+        self.sent += requests
+
+
+@pytest.fixture
+def cluster():
+    def owned(name, kind, owner, **labels):
+        thing = manifest(pod(name, "a", owner=f"Job/{owner}", cpu=9, labels=labels))
+        thing["metadata"]["ownerReferences"][0].update(kind=kind[1], apiVersion=kind[0])
+        return parse_object(thing)
+
+    mirror = Mirror(policy(), NOW)
+    things = [
+        node("n", cpu=4),
+        queue("default"),
+        owned("j-0", ("batch/v1", "Job"), "j"),
+        owned("s-0", ("batch/v1", "Job"), "s-child", **{"jobset.sigs.k8s.io/jobset-name": "s"}),
+        owned("v-0", ("batch.volcano.sh/v1alpha1", "Job"), "v"),
+        owned("r-0", ("apps/v1", "ReplicaSet"), "r"),
+        pod("lone", "a", cpu=9),
+        pod("gated", "a", cpu=9, gates=["fairway.dev/held", "other.dev/gate"]),
+        *gang("g", "a", members=2, cpu=9),
+    ]
+    mirror.apply([Upserted(thing) for thing in things], NOW)
+    actions = Requests(ClusterWatch(mirror, lambda: NOW))
+    actions.loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=actions.loop.run_forever, daemon=True)
+    thread.start()
+    yield actions
+    actions.loop.call_soon_threadsafe(actions.loop.stop)
+    thread.join(5)
+    actions.loop.close()
+
+
+def job_named(actions, part):
+    with actions._watch.mirror() as mirror:
+        return next(job.key for job in mirror.state.jobs() if part in {task.key for task in job.tasks} | {job.key})
+
+
+def test_what_is_held_is_the_controller(cluster):
+    for name, path in (("a/j-0", "/apis/batch/v1/namespaces/a/jobs/j"),
+                       ("a/s-0", "/apis/jobset.x-k8s.io/v1alpha2/namespaces/a/jobsets/s")):  # fmt: skip
+        job = job_named(cluster, name)
+        for action, suspend in (("hold", True), ("release", False)):
+            cluster.act(USER, job, msgspec.convert({"action": action}, JobActionRequest))
+            assert cluster.sent.pop() == ("PATCH", path, {"spec": {"suspend": suspend}})
+    for name, text in (("a/lone", "nothing makes its pods"), ("a/r-0", "made by ReplicaSet r"),
+                       ("a/v-0", "made by Volcano Job v"), ("a/g", "only a Job or a JobSet can be held")):  # fmt: skip
+        with pytest.raises(RequestRefusedError, match=text):
+            cluster.act(USER, job_named(cluster, name), JobActionRequest("hold"))
+
+
+def test_what_is_cancelled_is_not_made_again(cluster):
+    background = {"propagationPolicy": "Background"}
+    cluster.act(USER, job_named(cluster, "a/j-0"), JobActionRequest("cancel"))
+    cluster.act(USER, job_named(cluster, "a/v-0"), JobActionRequest("cancel"))
+    cluster.act(USER, "a/g", JobActionRequest("cancel"))
+    assert cluster.sent == [
+        ("DELETE", "/apis/batch/v1/namespaces/a/jobs/j", background),
+        ("DELETE", "/apis/batch.volcano.sh/v1alpha1/namespaces/a/jobs/v", background),
+        ("DELETE", "/apis/scheduling.volcano.sh/v1beta1/namespaces/a/podgroups/g", None),
+        ("DELETE", "/api/v1/namespaces/a/pods/g-0", None),
+        ("DELETE", "/api/v1/namespaces/a/pods/g-1", None),
+    ]
+    with pytest.raises(RequestRefusedError, match="would make them again"):
+        cluster.act(USER, job_named(cluster, "a/r-0"), JobActionRequest("cancel"))
+
+
+def test_of_gates_only_the_page_s_own_is_taken(cluster):
+    cluster.act(USER, "a/gated", JobActionRequest("release"))
+    gates = {"spec": {"schedulingGates": [{"name": "other.dev/gate"}]}}
+    assert cluster.sent == [("PATCH", "/api/v1/namespaces/a/pods/gated", gates)]
+
+
+def test_without_a_token_of_one_s_own_nothing_is_sent(cluster):
+    with pytest.raises(RequestRefusedError) as refused:
+        cluster.act(Viewer("you"), "a/lone", JobActionRequest("cancel"))
+    assert (refused.value.status, cluster.sent) == (403, [])
+
+
+@pytest.mark.parametrize("key", ["a/job/x/y", "a/job/", "a/x", "a/deployment/x", ""])
+def test_keys_that_name_no_controller(key):
+    assert owner_by_key(key) is None
+
+
+def test_names_in_a_path_stay_names():
+    found = owner_by_key("a/job/..%2f..")
+    assert found is not None
+    assert found.path == "/apis/batch/v1/namespaces/a/jobs/..%252f.."
+
+
+def test_settings_of_the_page_that_contradict_each_other(tmp_path):
+    from fairway.app.live.settings import read_settings
+    from fairway.web.live_process import started
+
+    with pytest.raises(InputError, match="expected with web"):
+        read_settings(None, {"allowActions": True})
+    for given in ({"allowActions": True}, {"webHosts": ["x"]}):
+        settings = read_settings(None, {"web": "127.0.0.1:7333", **given})
+        with pytest.raises(InputError, match="webAccess cluster"), started(settings, "x"):
+            pass
+    settings = read_settings(None, {"web": "10.0.0.1:7333", "webAccess": "token"})
+    with pytest.raises(InputError, match="not a loopback address"), started(settings, "x"):
+        pass
