@@ -93,7 +93,8 @@ class Occupancy:
                 if requests.missing or any(request.claim for request in requests.requests):
                     self.presumed.add(row)
                 place_unrecorded(node, task, requests, shared)
-        node.accounts = accounts(self._state.axis, node, tasks)
+        ours = [task for task in tasks if task.key not in self._state.foreign]
+        node.accounts = accounts(self._state.axis, node, ours)
 
     def _tasks(self, row: int) -> list[Task]:
         here = (task for task in self._state.nodes.tasks[row] if task.state in ON_NODE)
