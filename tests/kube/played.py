@@ -27,7 +27,7 @@ from fairway.api.pods import Pod
 from fairway.api.policy import Policy
 from fairway.app.sandbox.runtimes import run_time
 from fairway.clock import SECOND, Micros, to_datetime
-from fairway.drive.change import Change
+from fairway.drive.change import Bind, Change
 from fairway.drive.loop import SchedulerLoop
 from fairway.drive.world import World
 from fairway.errors import ApiError
@@ -39,7 +39,7 @@ from fairway.kube.feed import Feed
 from fairway.kube.reflector import Delivery, Gone, Reflector
 from fairway.kube.served import SCHEDULER_KINDS, ServedKind, find_served
 from fairway.kube.slim import Sharing, is_kept
-from fairway.kube.world import KubeWorld
+from fairway.kube.world import KubeWorld, Versions
 from fairway.kube.write_queue import WriteQueue
 from fairway.sim.scheduling import rhythm_of
 from kube.cluster import eventually
@@ -159,6 +159,10 @@ class OnServer(Played):
             self._scheduler.settled(change)
         else:
             self._scheduler.refused(change, ending.why)
+
+    def check_devices(self, bind: Bind, versions: Versions, answer: Callable[[str], None]) -> None:
+        """No other allocator is in these stories."""
+        answer("")
 
     def listed(self, *_: object) -> None: ...
 

@@ -128,7 +128,7 @@ def run(made: MakeClassClaim, *answers: ApiAnswer) -> tuple[list[tuple[str, str]
     raise AssertionError(f"it goes on with {request}")
 
 
-OK = ApiAnswer(200, b"{}")
+OK = ApiAnswer(200, b'{"metadata":{"name":"n","resourceVersion":"9"}}')
 NAME = f"/{change().claim.metadata.name}"
 POD_STATUS = "/api/v1/namespaces/a/pods/p/status"
 

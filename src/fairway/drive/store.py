@@ -71,6 +71,16 @@ class ObjectStore:
         self._made[key] = thing
         return thing
 
+    def has_shown(self, key: ObjectKey, version: str) -> bool:
+        """Whether this version of an object or a later one was seen, or that it is gone. Of its kind all is known then
+        that was written before.
+        """
+        thing = self._seen.get(key[0], _NOTHING).get(key)
+        if thing is None:
+            return key not in self._sent
+        seen, wanted = _number(thing.metadata.resource_version), _number(version)
+        return seen is None or wanted is None or seen >= wanted
+
     def of_kind(self, kind: str) -> Iterator[tuple[ObjectKey, ApiObject]]:
         """All effective objects of a kind."""
         known = self._seen.get(kind, _NOTHING)
@@ -275,9 +285,12 @@ def _is_another(thing: ApiObject, known: ApiObject) -> bool:
 
 
 def _version(thing: ApiObject) -> int | None:
+    return _number(thing.metadata.resource_version)
+
+
+def _number(version: str) -> int | None:
     """Resource versions of one kind can be compared as numbers; where they are none, nothing can be said."""
-    text = thing.metadata.resource_version
-    return int(text) if text and len(text) <= 20 and text.isascii() and text.isdecimal() else None
+    return int(version) if version and len(version) <= 20 and version.isascii() and version.isdecimal() else None
 
 
 def _is_older(thing: ApiObject, known: ApiObject) -> bool:

@@ -8,7 +8,7 @@ claims and pods themselves, so it holds across a crash.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from fairway.api import kinds
 from fairway.api.devices import ResourceClaim
@@ -31,6 +31,17 @@ class ClaimGuard:
         """The claims that are reserved for a pod."""
         self._users: dict[ObjectKey, tuple[ObjectKey, ...]] = {}
         self._touched: dict[ObjectKey, None] = {}
+        self._contested: dict[ObjectKey, tuple[ObjectKey, ...]] = {}
+        """Claims with devices that other claims have too, by the pod that is not bound because of that."""
+
+    def contested(self, pod: ObjectKey, claims: Iterable[ObjectKey]) -> bool:
+        """A pod is about to be bound with devices that are not its own alone. Whether its claims can be given back:
+        then it must not be bound, and they are released when that is reported.
+        """
+        own = tuple(key for key in claims if self._release(key, but=pod) is not None)
+        if own:
+            self._contested[pod] = own
+        return bool(own)
 
     def applied(self, events: Sequence[Event]) -> None:
         for event in events:
@@ -50,11 +61,12 @@ class ClaimGuard:
             self._carry_out(released)  # not counted as sent: that a claim is free again starts a cycle when it is seen
 
     def refused(self, change: Change, why: str) -> None:
-        """A pod that is not bound after all, or a claim that is not released. Devices that did not become ready are
-        given back before the next decision, which would wait for them again.
+        """A pod that is not bound after all, or a claim that is not released. Devices that did not become ready, or
+        that another claim has too, are given back before the next decision, which would take them again.
         """
-        if isinstance(change, Bind) and change.awaits:
-            released = [found for key in change.awaits if (found := self._release(key)) is not None]
+        given_back = (*change.awaits, *self._contested.pop(change.key, ())) if isinstance(change, Bind) else ()
+        if given_back:
+            released = [found for key in dict.fromkeys(given_back) if (found := self._release(key)) is not None]
             self._store.sent(released)
             if released:
                 self._carry_out(released)
@@ -80,12 +92,15 @@ class ClaimGuard:
             self._of_pod.setdefault(pod, set()).add(key)
         self._touched[key] = None
 
-    def _release(self, key: ObjectKey) -> ReleaseClaim | None:
+    def _release(self, key: ObjectKey, but: ObjectKey | None = None) -> ReleaseClaim | None:
+        """None where a pod has it that runs, or may run: one that is bound or another's. `but` counts as waiting."""
         claim = self._store.get(key)
         if not isinstance(claim, ResourceClaim) or claim.status.allocation is None or not claim.status.reserved_for:
             return None
         for user in claim.status.reserved_for:
-            if user.resource != "pods" or user.api_group or not self._waits(key[1], user.name, user.uid):
+            if user.resource != "pods" or user.api_group:
+                return None
+            if ("Pod", key[1], user.name) != but and not self._waits(key[1], user.name, user.uid):
                 return None
         return ReleaseClaim(key, claim.metadata.uid, claim)
 

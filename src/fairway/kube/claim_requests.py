@@ -22,6 +22,7 @@ from fairway.kube.exchange import (
     Script,
     WriteResult,
     again,
+    done_as,
     encoded,
     plain_ending,
     refused,
@@ -54,7 +55,7 @@ def allocate_claim(change: AllocateClaim) -> Script:
         else:
             answer = yield ApiRequest("PATCH", f"{path}/status", _allocation_body(claim), MERGE_PATCH)
             if answer.ok:
-                return DONE
+                return done_as(answer)
         if answer.ok:
             continue
         if answer.status != 409:

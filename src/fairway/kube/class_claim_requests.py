@@ -13,13 +13,13 @@ import msgspec
 from fairway.api.devices import ResourceClaim
 from fairway.drive.change import MakeClassClaim
 from fairway.kube.exchange import (
-    DONE,
     MERGE_PATCH,
     ApiAnswer,
     ApiRequest,
     Ending,
     Script,
     again,
+    done_as,
     encoded,
     is_unsure,
     plain_ending,
@@ -52,12 +52,13 @@ def make_class_claim(change: MakeClassClaim) -> Script:
         answer = yield ApiRequest("PATCH", f"{path}/status", encoded(status), MERGE_PATCH)
         if not answer.ok:
             return again(answer) if answer.status == 409 else plain_ending(answer)
+    allocated = done_as(answer)
     named = {
         "metadata": {"uid": change.pod_uid},
         "status": {"extendedResourceClaimStatus": change.named},
     }
     answer = yield ApiRequest("PATCH", f"{pod_path(change.pod_key)}/status", encoded(named), MERGE_PATCH)
-    return DONE if answer.ok else plain_ending(answer)
+    return allocated if answer.ok else plain_ending(answer)
 
 
 def _taken_back(path: str, claim: ResourceClaim) -> Script:

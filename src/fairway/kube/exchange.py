@@ -72,6 +72,8 @@ class Ending(NamedTuple):
     wait: float = 0.0
     by_budget: bool = False
     """Whether a PodDisruptionBudget is why an eviction was refused."""
+    version: str = ""
+    """The resource version that the object has by it, where the write is checked afterwards."""
 
 
 DONE = Ending(WriteResult.DONE)
@@ -123,6 +125,15 @@ class ReadMetadata(ApiStruct, frozen=True):
     """What is read of an object that an answer has in it, where only its identity and version matter."""
 
     metadata: ObjectMeta
+
+
+def done_as(answer: ApiAnswer) -> Ending:
+    """Done, with the version that the server's answer names. One that was cut off on the way is asked for again."""
+    try:
+        now = msgspec.json.decode(answer.body, type=ReadMetadata)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return again(answer)
+    return Ending(WriteResult.DONE, version=now.metadata.resource_version)
 
 
 # -- errors ------------------------------------------------------------------------------------------------------

@@ -46,6 +46,12 @@ def pod_waits(key: ObjectKey, uid: str, message: str, since: str) -> StatusWrite
     return StatusWrite(key, ApiRequest("PATCH", f"{pod_path(key)}/status", body, STRATEGIC_PATCH))
 
 
+def pod_condition(key: ObjectKey, uid: str, condition: Condition) -> StatusWrite:
+    """One condition of a pod; the others stay as they are."""
+    body = encoded({"metadata": {"uid": uid}, "status": {"conditions": [condition]}})
+    return StatusWrite(key, ApiRequest("PATCH", f"{pod_path(key)}/status", body, STRATEGIC_PATCH))
+
+
 def volcano_group(
     key: ObjectKey, uid: str, phase: str, counts: Mapping[str, int], conditions: Sequence[Condition]
 ) -> StatusWrite:

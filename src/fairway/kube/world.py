@@ -2,13 +2,14 @@
 
 `carry_out` is called on the loop's thread and returns at once; requests are made on the asyncio thread, and what became
 of them is handed back to the loop's thread. A claim is allocated before its pod is bound; a pod whose claim was refused
-is not bound.
+is not bound, nor is one whose devices another claim had first: the API server does not check that, so it is looked at
+when all that was written before the allocation is known.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -28,6 +29,11 @@ HandOver = Callable[[Callable[[], None]], None]
 
 BINDING_TIMEOUT = 600.0
 """Seconds that drivers have to make devices ready, as in kube-scheduler."""
+SHOWN_TIMEOUT = 30.0
+"""Seconds until a watch must have shown an allocation; a pod is not bound to devices of which that is not so."""
+
+Versions = Mapping[ObjectKey, str]
+"""The resource versions that claims got when they were allocated."""
 
 
 class ChangeReports(Protocol):
@@ -35,6 +41,11 @@ class ChangeReports(Protocol):
 
     def ended(self, change: Change, ending: Ending) -> None:
         """The server made a change, or refused it."""
+
+    def check_devices(self, bind: Bind, versions: Versions, answer: Callable[[str], None]) -> None:
+        """The claims of a pod are allocated: `answer` is called with "" once it is sure that it may be bound, else with
+        why not. It may be called from any thread; only the first answer counts.
+        """
 
 
 class KubeWorld:
@@ -81,7 +92,7 @@ class KubeWorld:
             if isinstance(change, AllocateClaim | MakeClassClaim):
                 awaited = self._waiting.setdefault(pod_key(change.pod), _AwaitedClaims(term))
                 awaited.open += 1
-                self._add(change, WriteRank.BIND, term, partial(self._claim_ended, awaited))
+                self._add(change, WriteRank.BIND, term, partial(self._claim_ended, awaited, change.key))
             elif isinstance(change, Bind) and (change.key in self._waiting or change.awaits):
                 awaited = self._waiting.pop(change.key, _AwaitedClaims(term))
                 awaited.bind = change
@@ -98,8 +109,9 @@ class KubeWorld:
 
         self._queue.add(QueuedWrite(change.key, rank, lambda: script_of(change, self._groups), ended, term))
 
-    def _claim_ended(self, awaited: _AwaitedClaims, ending: Ending) -> None:
+    def _claim_ended(self, awaited: _AwaitedClaims, key: ObjectKey, ending: Ending) -> None:
         awaited.open -= 1
+        awaited.versions[key] = ending.version
         if ending.result is WriteResult.REFUSED:
             awaited.refusal = ending.why
         self._bind_if_ready(awaited)
@@ -111,17 +123,37 @@ class KubeWorld:
             why = f"a claim of the pod was not allocated: {awaited.refusal}"
             self._report(awaited.bind, Ending(WriteResult.REFUSED, why))
         elif awaited.bind.awaits:
-            self._await_devices(awaited.bind, awaited.term)
+            self._check(awaited.bind, awaited, partial(self._await_devices, awaited.bind, awaited))
         else:
-            self._add(awaited.bind, WriteRank.BIND, awaited.term)
+            self._check(awaited.bind, awaited, partial(self._add, awaited.bind, WriteRank.BIND, awaited.term))
 
-    def _await_devices(self, bind: Bind, term: int) -> None:
+    def _check(self, bind: Bind, awaited: _AwaitedClaims, then: Callable[[], None]) -> None:
+        """Go on if no other claim had the devices first; else, or if that cannot be known, the pod is not bound."""
+
+        def answered(why: str) -> None:
+            if limit.cancelled():
+                return  # it was answered, or too late
+            limit.cancel()
+            if why:
+                self._report(bind, Ending(WriteResult.REFUSED, why))
+            else:
+                then()
+
+        late = f"the API server did not show the allocation within {SHOWN_TIMEOUT:.0f} s"
+        limit = self._loop.call_later(SHOWN_TIMEOUT, answered, late)
+
+        def answer(why: str) -> None:
+            self._loop.call_soon_threadsafe(answered, why)
+
+        self._hand_over(partial(self.reports.check_devices, bind, awaited.versions, answer))
+
+    def _await_devices(self, bind: Bind, awaited: _AwaitedClaims) -> None:
         """Looks at the claims now and then, and binds when the drivers have made the devices ready."""
         until = self._loop.time() + BINDING_TIMEOUT
 
         def ended(ending: Ending) -> None:
             if ending.result is WriteResult.DONE:
-                self._add(bind, WriteRank.BIND, term)
+                self._check(bind, awaited, partial(self._add, bind, WriteRank.BIND, awaited.term))
             else:
                 self._report(bind, ending)
 
@@ -156,6 +188,7 @@ class _AwaitedClaims:
         self.open = 0
         self.bind: Bind | None = None
         self.refusal: str | None = None
+        self.versions: dict[ObjectKey, str] = {}
 
 
 def _rank(change: Change) -> WriteRank:

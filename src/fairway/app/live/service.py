@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -29,7 +29,7 @@ from fairway.app.live.viewer_facts import program_facts
 from fairway.app.live.viewer_feed import ViewerFeed
 from fairway.app.view.scheduler_page import ProgramFacts
 from fairway.clock import SECOND, wall_clock
-from fairway.drive.change import Change, Evict
+from fairway.drive.change import Bind, Change, Evict
 from fairway.drive.loop import Rhythm, SchedulerLoop
 from fairway.drive.member import PlacementPods, report, scores
 from fairway.kube.budgets import hold_budgets, withdrawals
@@ -37,6 +37,8 @@ from fairway.kube.claim_guard import ClaimGuard
 from fairway.kube.client import ApiClient
 from fairway.kube.configuration import find_connection
 from fairway.kube.connection import Connection
+from fairway.kube.device_check import DeviceCheck
+from fairway.kube.device_conflicts import DeviceConflictWriter
 from fairway.kube.event_requests import EventMaker, Regarding
 from fairway.kube.events import EventWriter
 from fairway.kube.exchange import LONG_PAUSE, Ending, WriteResult
@@ -44,10 +46,11 @@ from fairway.kube.feed import Feed
 from fairway.kube.gangs import GangGuard
 from fairway.kube.outbox import Outbox
 from fairway.kube.paths import LEASES
+from fairway.kube.reflector import Delivery
 from fairway.kube.served import SCHEDULER_KINDS
 from fairway.kube.server_version import serves_class_claims
 from fairway.kube.status import StatusWriter
-from fairway.kube.world import KubeWorld
+from fairway.kube.world import KubeWorld, Versions
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.state.cluster import ClusterState
 from fairway.state.jobs import Job
@@ -154,6 +157,7 @@ class LiveScheduler(KubeProgram):
             self._gang_timed_out,
         )
         claims = ClaimGuard(state, self._scheduler.store, self._carry_out)
+        self._device_check = DeviceCheck(state, self._scheduler.store, claims, self._scheduler.catch_up)
         self._scheduler.listeners += [self._gangs, claims]
         if not settings.dry_run:
             self._add_writers(state, groups)
@@ -196,7 +200,13 @@ class LiveScheduler(KubeProgram):
         self._events = EventWriter(
             state, store, groups, maker, outbox.events, lone_pods=self._settings.scheduled_events
         )
-        self._scheduler.listeners += [self._statuses, self._events, StatusTimer(self._statuses, self._thread)]
+        conflicts = DeviceConflictWriter(state, store, outbox.statuses, self._events.say)
+        self._scheduler.listeners += [
+            self._statuses,
+            self._events,
+            StatusTimer(self._statuses, self._thread),
+            conflicts,
+        ]
 
     def _recording_failed(self, why: str) -> None:
         self._log.error("recording ended; scheduling goes on", why=why)
@@ -255,7 +265,18 @@ class LiveScheduler(KubeProgram):
         if self._reporter is not None:
             await self._hub.close()
 
+    # -- between the threads -----------------------------------------------------------------------------------
+
+    def _deliver(self, delivery: Delivery) -> None:
+        super()._deliver(delivery)
+        if delivery.kind.name == "ResourceClaim":
+            self._courier.send(self._device_check.look)
+
     # -- on the loop's thread ----------------------------------------------------------------------------------
+
+    def check_devices(self, bind: Bind, versions: Versions, answer: Callable[[str], None]) -> None:
+        """The claims of a pod are allocated, and it is about to be bound."""
+        self._device_check.ask(bind, versions, answer)
 
     def _catch_up(self) -> None:
         self._scheduler.catch_up()

@@ -101,7 +101,7 @@ class FreeSlots:
             free = slot.quantity - self.used[index]
         for counter, amount in slot.counters:
             free = min(free, self.counters[counter] // amount)
-        return free if free > 0 and (not slot.boards or self._is_compatible(index)) else 0
+        return free if free > 0 and (not slot.boards or self.goes_with_others(index)) else 0
 
     def fits(self, index: int, portion: Portion) -> bool:
         if portion.units:
@@ -116,7 +116,7 @@ class FreeSlots:
         share = self.shares.get(index)
         if share is None:
             fits = portion.milli <= WHOLE and self._parts_fit(slot, portion) and self._counters_left(slot)
-            return fits and self._is_compatible(index)
+            return fits and self.goes_with_others(index)
         if share.milli + portion.milli > WHOLE or share.milli >= WHOLE:
             return False
         return self.has_capacity(index, portion)
@@ -187,7 +187,7 @@ class FreeSlots:
             for leaf in self.inventory.slots[index].leaves
         )
 
-    def _is_compatible(self, index: int) -> bool:
+    def goes_with_others(self, index: int) -> bool:
         """Whether the slot has a compatibility group in common with everything that is taken of its counter sets, or
         none where those have none.
         """

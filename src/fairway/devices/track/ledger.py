@@ -15,7 +15,7 @@ from fairway.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplat
 from fairway.api.kinds import ObjectKey
 from fairway.devices.model.inventory import Inventory
 from fairway.devices.model.locating import Locator
-from fairway.devices.model.pools import check_slice
+from fairway.devices.model.pools import PoolKey, check_slice
 from fairway.devices.select.classes import ClassTable, CompiledClass
 from fairway.devices.select.extended import ExtendedResources
 from fairway.devices.select.requests import RequestResolver, ResolvedRequests
@@ -353,6 +353,10 @@ class DeviceLedger:
         """The nodes that have devices, in order of name."""
         names = self._state.nodes.names
         return {names[row]: self.nodes[row] for row in sorted(self.nodes, key=lambda row: names[row])}
+
+    def rows_with(self, pools: set[PoolKey]) -> set[int]:
+        """The rows on which there may be devices of these pools."""
+        return self._locator.rows_of(pools)
 
     def standing(self, name: str) -> ClassUse:
         return self.columns.standing(name)
