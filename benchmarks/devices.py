@@ -7,6 +7,7 @@ benchmarks.devices`.
 
 from __future__ import annotations
 
+import argparse
 import gc
 import json
 import time
@@ -191,12 +192,23 @@ def compare(name: str, size: Size, repeat: int = 3) -> None:
     )
 
 
+ROWS = {
+    "single": ("gangs of 1, 20 models of nodes", Size()),
+    "single-unlike": ("gangs of 1, no two nodes alike", Size(models=None)),
+    "gangs": ("gangs of 10, 20 models of nodes", Size(gang=10)),
+    "gangs-unlike": ("gangs of 10, no two nodes alike", Size(gang=10, models=None)),
+    "two": ("a quarter asks for two classes", Size(two_classes=0.25)),
+    "two-unlike": ("the same, no two nodes alike", Size(models=None, two_classes=0.25)),
+}
+
+
 def main() -> None:
-    for gang in (1, 10):
-        compare(f"gangs of {gang}, 20 models of nodes", Size(gang=gang))
-        compare(f"gangs of {gang}, no two nodes alike", Size(gang=gang, models=None))
-    compare("a quarter asks for two classes", Size(two_classes=0.25))
-    compare("the same, no two nodes alike", Size(models=None, two_classes=0.25))
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.devices")
+    parser.add_argument("--only", choices=ROWS, action="append", help="one row; may be given again")
+    parser.add_argument("--repeat", type=int, default=3)
+    given = parser.parse_args()
+    for row in given.only or ROWS:
+        compare(*ROWS[row], given.repeat)
 
 
 if __name__ == "__main__":

@@ -49,9 +49,14 @@ def record(cluster: Cluster, name: str) -> dict[str, str]:
     return {key.removeprefix(RECORD): text for key, text in notes.items() if key.startswith(RECORD)}
 
 
-def test_the_whole_path_without_dra(without_dra: ControlPlane, cluster: Cluster, host: Path) -> None:
+@pytest.mark.parametrize("kind", [GPU, "gpu"])
+def test_the_whole_path_without_dra(kind: str, without_dra: ControlPlane, cluster: Cluster, host: Path) -> None:
+    """Also where a mapping renames the kind of the devices: they count once, though the node lists the resource."""
     node = cluster.node("n1")
-    expressions = [{"key": "Kind", "operator": "In", "values": [GPU]}]
+    mapping = host / "map.yaml"
+    named = f"resources: [{{resource: {GPU}, kind: {kind}}}]"
+    mapping.write_text(f"{{apiVersion: fairway.dev/v1alpha1, kind: DeviceMapping, {named}}}")
+    expressions = [{"key": "Kind", "operator": "In", "values": [GPU, "gpu"]}]
     spec = {"resourceSelector": [{"matchExpressions": expressions}]}
     body = {"apiVersion": "fairway.dev/v1alpha1", "kind": "ResourceClass", "metadata": {"name": cluster.namespace}}
     cluster.make(CLASSES, {**body, "spec": spec})
@@ -65,7 +70,7 @@ def test_the_whole_path_without_dra(without_dra: ControlPlane, cluster: Cluster,
         return text
 
     with looped() as players, contextlib.ExitStack() as stack, Live(cluster, user="scheduler"):
-        stack.enter_context(OnNode(host, without_dra, node, publish="annotation", plugin_grace=1.0))
+        stack.enter_context(OnNode(host, without_dra, node, publish="annotation", plugin_grace=1.0, mapping=mapping))
         plugin = PlayedPlugin(players, host / "dp", GPU, ["g0", "g1"]).start()
         eventually(lambda: capacity() == "2", "the capacity is written")
         eventually(lambda: status(cluster) == (2, 0), "the class counts the devices of the annotation")

@@ -83,6 +83,8 @@ def _entries(pool: DevicePool, pools: Pools) -> Iterator[dict[str, Any]]:
         }
         if not _is_one(device):
             entry["members"] = [names[one] for one in device.ids]
+        elif "/" in pool.resource and entry["kind"] != pool.resource:
+            entry["resource"] = pool.resource
         if not device.healthy:
             entry["healthy"] = False
         yield entry

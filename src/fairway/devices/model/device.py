@@ -85,11 +85,20 @@ class Device(msgspec.Struct, frozen=True):
     """What its driver sets once a pod to which it is allocated may be bound;"""
     binding_failure_conditions: tuple[str, ...] = ()
     """or where it cannot be."""
+    resource: str = ""
+    """The extended resource of its node that it is a unit of, where that is not its kind."""
 
     @property
     def usable(self) -> bool:
         """Whether a request without tolerations may be given it."""
         return self.healthy and self.reachable and not any(taint.effect in BLOCKING for taint in self.taints)
+
+    @property
+    def unit_of(self) -> str:
+        """The extended resource that counts it, if the node lists that. A group is none of the units: its members
+        are.
+        """
+        return "" if self.members else self.resource or self.kind
 
     @property
     def id(self) -> DeviceId:

@@ -91,7 +91,15 @@ class Inventory:
     def structure(self) -> Hashable:
         """Equal for nodes whose devices differ in nothing but names and attributes."""
         return tuple(
-            (slot.device.kind, slot.device.numa(), slot.quantity, slot.shareable, slot.leaves, slot.counters)
+            (
+                slot.device.kind,
+                slot.device.unit_of,
+                slot.device.numa(),
+                slot.quantity,
+                slot.shareable,
+                slot.leaves,
+                slot.counters,
+            )
             + ((slot.capacity, above, slot.boards) if slot.capacity or above or slot.boards else ())
             for slot, above in zip(self.slots, self.groups_of, strict=True)
         )

@@ -133,7 +133,7 @@ class Locator:
         nodes = self._state.nodes
         for place, amount in nodes.listed(row):
             if is_plain_resource(name := nodes.axis.names[place]):
-                known = sum(d.quantity for d in described if d.kind == name and not d.members and d.node)
+                known = sum(d.quantity for d in described if d.unit_of == name and d.node)
                 if (left := amount // WHOLE - known) > 0:
                     yield from_extended_resource(nodes.names[row], name, left)
 

@@ -18,7 +18,8 @@ from fairway.resources.quantity import parse_quantity
 
 ANNOTATION = "fairway.dev/devices"
 """On a node without a driver: a JSON list of `{name, kind, quantity, attributes}`, and where it applies `members`
-(names of devices of the list), `healthy: false`, `taints` as in a ResourceSlice."""
+(names of devices of the list), `healthy: false`, `taints` as in a ResourceSlice, and `resource`, the extended resource
+of the node that counts the device, where that is not its kind."""
 
 MEMBERS, HEALTHY, SHAREABLE = "members", "healthy", "shareable"
 """Attributes of the driver's own domain by which a slice says what the annotation has fields for."""
@@ -32,6 +33,7 @@ class _Annotated(msgspec.Struct, frozen=True):
     members: tuple[str, ...] = ()
     healthy: bool = True
     taints: tuple[DeviceTaint, ...] = ()
+    resource: str = ""
 
 
 _ANNOTATION = msgspec.json.Decoder(list[_Annotated], float_hook=Raw)
@@ -168,6 +170,7 @@ def _annotated(node: str, entry: _Annotated) -> Device:
         members=entry.members,
         healthy=entry.healthy and not _says(attributes, "", HEALTHY, False),
         taints=entry.taints,
+        resource=entry.resource,
     )
 
 

@@ -196,9 +196,9 @@ class DeviceColumns:
         if not node.plain:
             return extended
         return extended | frozenset(
-            axis.row(facts.device.kind)
+            axis.row(facts.device.unit_of)
             for slot, facts in enumerate(node.inventory.slots)
-            if node.is_plain(slot) and (node.selectable_by[slot] or facts.device.name != facts.device.kind)
+            if node.is_plain(slot) and (node.selectable_by[slot] or facts.device.name != facts.device.unit_of)
         )
 
     # -- the node table ---------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ class DeviceColumns:
         for allocation in node.allocations:
             facts = node.inventory.slots[allocation.slot]
             if node.is_plain(allocation.slot) and not allocation.plain:
-                drawn[axis.row(facts.device.kind)] += portion_milli(facts, allocation.portion)
+                drawn[axis.row(facts.device.unit_of)] += portion_milli(facts, allocation.portion)
         return has, drawn
 
     def _write(
@@ -295,8 +295,8 @@ def _add(counter: Counter[_K], amounts: Mapping[_K, int], sign: int) -> None:
 
 def kind_place(axis: Axis, node: NodeDevices, slot: int) -> int:
     """The dimension under which a slot counts in shares."""
-    kind = node.inventory.slots[slot].device.kind
-    return axis.row(kind if node.is_plain(slot) else KIND_PREFIX + kind)
+    device = node.inventory.slots[slot].device
+    return axis.row(device.unit_of if node.is_plain(slot) else KIND_PREFIX + device.kind)
 
 
 def kind_held(axis: Axis, node: NodeDevices, slot: int, portion: Portion) -> tuple[int, int]:

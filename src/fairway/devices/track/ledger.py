@@ -315,7 +315,7 @@ class DeviceLedger:
                 for place in self._beside(node, allocation.slot, places):
                     gives[place] = gives.get(place, 0) + milli
                 if node.is_plain(allocation.slot) and not allocation.plain:
-                    place = self.axis.row(facts.device.kind)
+                    place = self.axis.row(facts.device.unit_of)
                     gives[place] = gives.get(place, 0) + milli
         named = dict(task.shape.vector)
         known = {place for slot in places for place in slot}

@@ -100,7 +100,7 @@ class NodeDevices:
         """Whether how much is free does not say yet what can be had."""
         self.source: tuple[object, ...] = ()
         self.structure = -1
-        self.plain: frozenset[str] = listed & {slot.device.kind for slot in inventory.slots}
+        self.plain: frozenset[str] = listed & {slot.device.unit_of for slot in inventory.slots}
         """Kinds that the node lists as extended resources."""
         self.network_slots = frozenset(
             index for index, slot in enumerate(inventory.slots) if not slot.device.node or slot.device.spans
@@ -109,7 +109,10 @@ class NodeDevices:
         node's own resources."""
         self.counted_elsewhere: frozenset[int] = frozenset()
         """Those of them that are counted with another node."""
-        kinds = {(slot.device.kind, index in self.network_slots): index for index, slot in enumerate(inventory.slots)}
+        kinds = {
+            (slot.device.kind, slot.device.unit_of, index in self.network_slots): index
+            for index, slot in enumerate(inventory.slots)
+        }
         self.kinds = tuple(kinds.values())
         """A slot of each kind that counts on its own."""
         self.accounts: Mapping[tuple[str, str, str], Mapping[int, int]] = {}
@@ -171,7 +174,7 @@ class NodeDevices:
             case ByKind(resource):
                 facts = self.inventory.slots
                 own = (slot for slot in slots if slot not in self.network_slots)
-                found = [slot for slot in own if facts[slot].device.kind == resource and facts[slot].usable]
+                found = [slot for slot in own if facts[slot].device.unit_of == resource and facts[slot].usable]
                 return sorted(found, key=lambda slot: facts[slot].device.name != resource)
         return [
             slot
@@ -193,7 +196,7 @@ class NodeDevices:
 
     def is_plain(self, slot: int) -> bool:
         """Whether a slot counts as units of an extended resource."""
-        return self.inventory.slots[slot].device.kind in self.plain and slot not in self.network_slots
+        return self.inventory.slots[slot].device.unit_of in self.plain and slot not in self.network_slots
 
     def backs(self, resource: str) -> bool:
         """Whether units of a plain resource are devices here."""

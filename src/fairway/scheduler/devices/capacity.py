@@ -199,8 +199,8 @@ class FreeDevices:
         if allocations is None:
             taken = TakenSlot(0, 0, slot, Portion(line.options[0].units))
             allocations = self._allocations[prepared.number, slot] = (allocation_of(node, line, taken),)
-        kind = node.inventory.slots[slot].device.kind
-        key = (prepared.number, node.selectable_by[slot], kind, node.is_plain(slot))
+        device = node.inventory.slots[slot].device
+        key = (prepared.number, node.selectable_by[slot], device.kind, node.is_plain(slot) and device.unit_of)
         known = self._meanings.get(key)
         if known is None:
             moved = self._moves(node, free, after, allocations, prepared.named, 1)
@@ -246,7 +246,7 @@ class FreeDevices:
         )
         drawn = tuple(
             (
-                (facts := node.inventory.slots[allocation.slot]).device.kind,
+                (facts := node.inventory.slots[allocation.slot]).device.unit_of,
                 sign * portion_milli(facts, allocation.portion),
             )
             for allocation in allocations
