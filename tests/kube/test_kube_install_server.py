@@ -303,6 +303,14 @@ def test_claims_and_templates_that_name_a_class_are_asked_about(teams: ControlPl
             create(teams, bad, user="alice")
     create(teams, claim("z"), user="system:serviceaccount:kube-system:resource-claim-controller")
     remove(teams, claim("z"))
+    empty = {**claim("a"), "spec": {}}
+    create(teams, empty, user="alice")
+    remove(teams, empty)
+    subs = [{"name": f"s{number}", "deviceClassName": f"{'long-name-' * 20}{number}"} for number in range(7)]
+    subs.append({"name": "last", "deviceClassName": "z"})
+    longest = {"devices": {"requests": [{"name": f"r{number}", "firstAvailable": subs} for number in range(32)]}}
+    with pytest.raises(Refused, match="resource class z"):  # its expression must not cost more than it may
+        create(teams, {**claim("a"), "spec": longest}, user="alice")
 
 
 def test_too_many_classes_are_refused_also_for_an_administrator(teams: ControlPlane) -> None:
