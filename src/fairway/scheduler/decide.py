@@ -92,6 +92,7 @@ def _all_too_large(state: ClusterState, max_idle: list[int]) -> bool:
 def _one_queue(state: ClusterState) -> bool:
     """Whether all that waits and all that is allocated is of one queue: then there is nothing to reclaim."""
     queues = {key.queue for template in state.waiting.templates() for key in template.classes}
+    queues.update(job.queue for job in state.waiting.started)
     queues.update(queue.name for queue in state.queues if any(queue.allocated))
     return len(queues) <= 1
 

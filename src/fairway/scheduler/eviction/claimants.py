@@ -16,7 +16,9 @@ from fairway.state.waiting import EquivalenceClass
 
 
 class Claimants:
-    """Jobs with pods that wait, that have no reservation, and that have waited long enough to evict."""
+    """Jobs with pods that wait, and that have waited long enough to evict. A job that has reserved nodes may evict too:
+    it need not wait until pods of lower priority end by themselves.
+    """
 
     def __init__(self, session: Session, arguments: EvictionArguments, queues: Container[str] | None = None) -> None:
         """With `queues`, only jobs of these."""
@@ -58,6 +60,14 @@ class Claimants:
                 and self._may_evict(job)
             ):
                 yield job
+        for job in list(session.reservations.reserving_jobs.values()):
+            if (
+                self._may_claim(job.queue.name)
+                and job.job not in session.decisions.bound_jobs()
+                and session.reservations.waiting_on_nodes(job)
+                and self._may_evict(job)
+            ):
+                yield job
 
     def _may_claim(self, queue: str) -> bool:
         return self._queues is None or queue in self._queues
@@ -70,7 +80,8 @@ class Claimants:
                 yield self._session.job_run(pending_job, template)
 
     def _may_evict(self, job: JobRun) -> bool:
-        if not job.waiting or not all(_preempts(self._session, task) for task in job.waiting):
+        tasks = job.waiting or [each.task for each in self._session.reservations.of(job)]
+        if not tasks or not all(_preempts(self._session, task) for task in tasks):
             return False
         if comes_after(self._session, job.job) is not None:
             return False  # it has just made way for a job that still waits
@@ -82,7 +93,12 @@ class Claimants:
 
 
 def claimed_tasks(session: Session, job: JobRun) -> list[Task]:
-    """What has to be placed: the rest of the minimum, or one task of a job that is ready."""
+    """What has to be placed: the rest of the minimum, or one task of a job that is ready. Of a job that has reserved
+    nodes, what waits there for capacity.
+    """
+    reserved = session.reservations.waiting_on_nodes(job)
+    if reserved:
+        return [reservation.task for reservation in reserved]
     if session.rules.job_ready(job):
         return [run.tasks[run.placed] for run in job.runs if run.left][:1]
     return missing_tasks(session.reservations, job)

@@ -82,6 +82,10 @@ class _Evictor:
         if any(task in self._session.decisions.evicted for task in job.job.tasks):
             return False  # it has just lost what it had
         tasks = claimed_tasks(self._session, job)
+        with self._session.reservations.without(self._session.reservations.waiting_on_nodes(job)):
+            return self._evict_for(job, tasks)
+
+    def _evict_for(self, job: JobRun, tasks: list[Task]) -> bool:
         if not tasks or not self._is_worth_it(job, tasks):
             return False
         if any(self._hopeless.exceeds(task.shape) for task in tasks) and self._hopeless.are_silent:

@@ -42,6 +42,8 @@ class Hopeless:
             for job in session.outcomes.jobs
         ):
             return False
+        if any(session.reservations.waiting_on_nodes(job) for job in session.reservations.reserving_jobs.values()):
+            return False
         if looked and not parking.parked():
             return True
         return (not looked or parking.all_exceed(self._whole)) and self.are_silent

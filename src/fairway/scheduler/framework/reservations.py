@@ -11,6 +11,7 @@ looked at once per cycle, before anything is placed: see `resuming`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -163,6 +164,42 @@ class Reservations:
         job.job_class = None
         for task, row in places:
             self.add(job, task, row, TaskState.PIPELINED)
+
+    def waiting_on_nodes(self, job: JobRun) -> list[TaskReservation]:
+        """Those of its reservations that wait for capacity; none if pods are being evicted for it already."""
+        own = self.of(job)
+        if any(reservation.state is TaskState.PIPELINED for reservation in own):
+            return []
+        return [reservation for reservation in own if reservation.state is TaskState.RESERVED]
+
+    @contextmanager
+    def without(self, reserved: list[TaskReservation]) -> Iterator[None]:
+        """As if these, which wait for capacity, had not been made. They are back at the end, unless their tasks were
+        nominated meanwhile: then they have ended.
+        """
+        before = self._by_task
+        self._by_task = {task: each for task, each in before.items() if each not in reserved}
+        for reservation in reserved:
+            self._by_job[reservation.job].remove(reservation)
+            self._unflag(reservation)
+            reservation.job.count_reserved(reservation.task, -1)
+        yield
+        if not reserved or reserved[0].task in self._by_task:
+            self._end(reserved, "pods are evicted for the job")
+            return
+        self._by_task = before
+        for reservation in reserved:
+            self._by_job[reservation.job].append(reservation)
+            reservation.job.count_reserved(reservation.task, 1)
+            if not reservation.open:
+                self._flag(reservation.row, 1)
+
+    def _end(self, reserved: list[TaskReservation], reason: str) -> None:
+        """What was reserved in this session only was never there."""
+        names = self._nodes.snapshot.names
+        carried = [reservation for reservation in reserved if reservation.task.state is TaskState.RESERVED]
+        self.released += [Released(reservation.task.key, names[reservation.row], reason) for reservation in carried]
+        self.moves += len(reserved)
 
     def cancel(self, reservation: TaskReservation) -> None:
         """Undo `add`: the reservation never was."""
