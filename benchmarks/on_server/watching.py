@@ -57,16 +57,22 @@ class PodWatch:
         """Until so many pods are bound."""
         async with asyncio.timeout(seconds):
             while len(self.bound) < number:
-                self._news.clear()
-                await self._news.wait()
+                await self._more()
 
     async def wait_for_pod(self, name: str, seconds: float = 60) -> float:
         """When the pod was bound."""
         async with asyncio.timeout(seconds):
             while name not in self.bound:
-                self._news.clear()
-                await self._news.wait()
+                await self._more()
         return self.bound[name]
+
+    async def _more(self) -> None:
+        """Until there is news; an error where the watch has ended, since there will be none."""
+        self._news.clear()
+        assert self._task is not None
+        if self._task.done():
+            self._task.result()
+        await self._news.wait()
 
     def rate(self) -> float:
         """Pods per second, from the first that was bound to the last."""
@@ -82,7 +88,8 @@ class PodWatch:
                 now = time.monotonic()
                 for line in lines:
                     self._take(line, now)
-        raise ApiError(200, "Ended", "the watch of the benchmark ended")
+        self._news.set()
+        raise ApiError(200, "Ended", "the server ended the watch of the benchmark: this machine is too busy")
 
     def _take(self, line: bytes, now: float) -> None:
         read = self._decoder.decode(line)

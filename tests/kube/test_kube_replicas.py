@@ -203,3 +203,17 @@ def test_K13_what_was_decided_before_a_partition_is_not_done_after_it(narrow: Tw
     assert verdicts.over_commitments(narrow.history) == []
     assert verdicts.moves(narrow.history) == []
     narrow.only_the_leader_wrote()
+
+
+def test_K12_a_leader_that_was_suspended_and_that_no_other_replaced_goes_on(two: TwoReplicas) -> None:
+    assert two.runs[1].stop() == 0
+    two.load(0, 60)
+    eventually(lambda: len(two.bound(0)) > 5)
+    two.runs[0].suspend()
+    two.load(60, 70)
+    time.sleep(DURATION + SLACK)  # there is nothing to wait for: no process does anything
+    two.runs[0].resume()
+    eventually(two.all_bound)
+    two.history.reaches()
+    two.only_the_leader_wrote()
+    assert verdicts.moves(two.history) == []

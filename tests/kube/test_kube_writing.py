@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,8 @@ import pytest
 
 from fairway.kube.exchange import NO_ANSWER, ApiAnswer, ApiRequest
 from kube.cluster import Cluster, eventually
+from kube.intercepted import Fault, Faults, Send, is_settled
 from kube.live import Live
-
-Send = Callable[[ApiRequest], Awaitable[ApiAnswer]]
 
 PREEMPTING = """
 actions: [enqueue, allocate, preempt, backfill]
@@ -21,35 +19,6 @@ tiers:
 - plugins: [{name: priority}, {name: gang}, {name: drf, arguments: {priorityFirst: true}}]
 - plugins: [{name: predicates}, {name: proportion}, {name: nodeorder}]
 """
-
-
-Fault = Callable[[ApiRequest, Send], Awaitable[ApiAnswer | None]]
-
-
-class Faults:
-    """Between the scheduler and the server. `fault` is asked about each request that writes, and may answer it."""
-
-    def __init__(self, fault: Fault) -> None:
-        self._fault = fault
-        self.requests: list[ApiRequest] = []
-
-    def install(self, scheduler: Any) -> None:
-        real: Send = scheduler._client.send
-
-        async def send(request: ApiRequest) -> ApiAnswer:
-            self.requests.append(request)
-            answer = await self._fault(request, real)
-            return await real(request) if answer is None else answer
-
-        scheduler._client.send = send
-
-    def count(self, end: str) -> int:
-        return sum(request.path.endswith(end) and request.method == "POST" for request in self.requests)
-
-
-def is_settled(live: Live) -> bool:
-    """Nothing is under way, and nothing is assumed that the server has not shown."""
-    return not live.scheduler._queue.unended() and not live.on_loop(lambda: list(live.store.under_way()))
 
 
 @pytest.mark.parametrize("was_done", [True, False])
