@@ -9,6 +9,7 @@ from typing import NamedTuple
 from urllib.parse import urlencode
 
 import msgspec
+from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -32,6 +33,9 @@ from fairway.web.stream import EventHub
 
 ANSWERING = 120.0
 """Seconds that an answer may take."""
+SLOW_THREADS = 6
+MOST_QUESTIONS = 30
+"""Questions that are worked on or wait."""
 LONGEST_SESSION = 30 * 86_400
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -45,6 +49,8 @@ class PageSite(NamedTuple):
 def application(shown: ShownCluster, access: Access, hosts: Callable[[], frozenset[str] | None]) -> PageSite:
     """All that is served, behind its guard."""
     hub = EventHub(shown.watch)
+    if shown.history is not None:
+        shown.history.failed = lambda why: shown.log.error("the history was not written", why=why)
     shown.watch.failed = lambda error: shown.log.error("error in the views", traceback=text_of(error))
     shown.viewers = lambda: hub.clients
     site = _Site(shown, access, hub)
@@ -80,6 +86,8 @@ class _Site:
         self._hub = hub
         self._files = PageFiles()
         self._document: bytes | None = None
+        self._slow = CapacityLimiter(SLOW_THREADS)
+        self._questions = 0
 
     def handler(self, operation: Operation) -> Handler:
         async def handle(request: Request) -> Response:
@@ -95,10 +103,24 @@ class _Site:
         asked = Asked(viewer, request.path_params, query, body)
         async with asyncio.timeout(ANSWERING):
             try:
-                found = await run_in_threadpool(self._encoded, operation, asked)
+                found = await self._worked_out(operation, asked)
             except InputError as error:
                 raise self._concealed(error, viewer) from None
         return Response(found, media_type="application/json", headers=NO_STORE)
+
+    async def _worked_out(self, operation: Operation, asked: Asked) -> bytes:
+        """On a thread. Questions have threads of their own, so that any number of them leaves the others free."""
+        if not operation.is_slow:
+            answer: bytes = await run_in_threadpool(self._encoded, operation, asked)
+            return answer
+        if self._questions >= MOST_QUESTIONS:
+            raise RequestRefusedError(503, "busy with other questions, try again")
+        self._questions += 1
+        try:
+            found: bytes = await to_thread.run_sync(self._encoded, operation, asked, limiter=self._slow)
+            return found
+        finally:
+            self._questions -= 1
 
     def _encoded(self, operation: Operation, asked: Asked) -> bytes:
         found = msgspec.json.encode(ANSWERS[operation.name](self._shown, asked))
@@ -116,6 +138,8 @@ class _Site:
     async def _stream(self, operation: Operation, request: Request) -> Response:
         viewer = await self._viewer(request)
         query = read_query(operation, request.query_params)
+        if request.method == "HEAD":
+            return Response(media_type="text/event-stream", headers=NO_STORE)
         last = request.headers.get("last-event-id") or query["lastEventId"]
         headers = {**NO_STORE, "X-Accel-Buffering": "no"}
         return StreamingResponse(self._hub.connect(viewer, last), media_type="text/event-stream", headers=headers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -12,6 +13,7 @@ from fairway.errors import InputError
 from fairway.web.contract import Operation, QueryParameter
 
 T = TypeVar("T")
+LONGEST_NUMBER = 18
 
 
 class RequestRefusedError(InputError):
@@ -73,11 +75,16 @@ def _value(one: QueryParameter, text: str) -> Any:
             raise RequestRefusedError(422, f"{one.name}={text}: expected true or false")
         return text != "false"
     try:
-        number = int(text) if one.kind == "integer" and len(text) < 20 else float(text)
+        number = int(text[:LONGEST_NUMBER]) if one.kind == "integer" else float(text)
     except ValueError:
         number = float("nan")
     low, high = one.least, one.most
-    if number != number or (low is not None and number < low) or (high is not None and number > high):
+    if (
+        len(text) > LONGEST_NUMBER
+        or not isfinite(number)
+        or (low is not None and number < low)
+        or (high is not None and number > high)
+    ):
         bounds = f" from {low} to {high}" if high is not None else "" if low is None else f" of at least {low}"
         raise RequestRefusedError(422, f"{one.name}={text}: expected a number{bounds}")
     return number

@@ -61,6 +61,8 @@ class Operation(NamedTuple):
     body: Any = None
     tag: str = "views"
     streams: bool = False
+    is_slow: bool = False
+    """It decides many times: see `answers.questions`."""
     own_words: bool = False
     """The answer is what a user wrote: names in it are not looked for."""
     example: str = ""
@@ -114,10 +116,10 @@ OPERATIONS = (
               example="/jobs/language/pretrain"),
     Operation("explanation", "GET", "/explanations/{job:path}", JobExplanation,
               "Why a job waits, what would start it now, and when it starts. Takes up to seconds.",
-              example="/explanations/language/pretrain"),
+              is_slow=True, example="/explanations/language/pretrain"),
     Operation("order", "GET", "/orders/{job:path}", JobPlaceInOrder,
               "Where a waiting job stands in the order of consideration, key by key. 422 where it does not wait.",
-              example="/orders/language/pretrain"),
+              is_slow=True, example="/orders/language/pretrain"),
     Operation("manifest", "GET", "/manifests/{job:path}", JobManifest, "A job's objects as YAML.",
               own_words=True, example="/manifests/vision/sweep-25"),
     Operation("act", "POST", "/actions/{job:path}", JobActionAnswer,
@@ -177,7 +179,7 @@ OPERATIONS = (
     Operation("scheduler", "GET", "/scheduler", SchedulerPage, "How the scheduler itself does.", example="/scheduler"),
     Operation("what_if", "POST", "/what-if", WhatIfAnswer,
               "What would change if: decided or simulated on a copy in a worker process. Changes nothing. 503 where "
-              "others wait already, 504 where it takes too long.", body=WhatIfRequest),
+              "others wait already, 504 where it takes too long.", body=WhatIfRequest, is_slow=True),
     Operation("fleet", "GET", "/fleet", FleetPage, "Clusters and placements of the hub; 404 where none is connected.",
               example="/fleet"),
     Operation("pace", "POST", "/pace", PaceSetting, "The speed of a sandbox.", body=PaceSetting, tag="changes"),
@@ -192,7 +194,7 @@ OPERATIONS = (
               tag="commands"),
     Operation("event_rows", "GET", "/lists/events", EventItems, "What was carried out.", tag="commands"),
     Operation("waiting_rows", "GET", "/lists/waiting", WaitingItems, "Jobs that wait, with estimated starts.",
-              tag="commands"),
+              tag="commands", is_slow=True),
     Operation("objects", "GET", "/objects/{which:path}", ObjectItems,
               "Objects as manifests: KIND, KIND/NAME or KIND/NAMESPACE/NAME.", tag="commands"),
 )  # fmt: skip

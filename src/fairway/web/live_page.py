@@ -7,6 +7,7 @@ ends, and its end does not concern the scheduler.
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Callable, Iterable
 from ipaddress import ip_address
@@ -36,6 +37,8 @@ from fairway.web.server import PageServer
 from fairway.web.shown import ShownCluster
 from fairway.web.worker import WhatIfWorker
 
+NICE = 10
+"""Where there is not enough of the machine, the scheduler has more of it than its page."""
 _STRUCTS: dict[str, Any] = {kind.name: kind.struct for kind in KINDS}
 
 
@@ -164,6 +167,7 @@ def is_loopback(host: str) -> bool:
 
 
 def main() -> None:
+    os.nice(NICE)
     settings = msgspec.json.decode(sys.stdin.buffer.readline(), type=LivePageSettings)
     page = LivePage(settings)
     page.start()

@@ -21,20 +21,63 @@ HOST = "127.0.0.1"
 MOST_CONNECTIONS = 600
 HEADERS = 10.0
 """Seconds in which the head of a request must have come."""
+STALLED = 60.0
+"""Seconds for which a client may leave an answer unread."""
 ENDING = 2
 """Seconds for answers under way to end."""
 
 
 class _LimitedProtocol(H11Protocol):
-    """Ends connections that do not ask anything in time."""
+    """Ends connections that are too many, that do not ask anything in time, or do not read what they asked for."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._timers: dict[str, asyncio.TimerHandle] = {}
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self.loop.call_later(HEADERS, self._end_if_silent)
+        if len(self.connections) > MOST_CONNECTIONS:
+            transport.abort()
+        else:
+            self._limit("head", HEADERS)
 
-    def _end_if_silent(self) -> None:
-        if self.cycle is None and not self.transport.is_closing():
-            self.transport.close()
+    def connection_lost(self, exc: Exception | None) -> None:
+        for name in list(self._timers):
+            self._stop(name)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """The head of each request has its time, not that of the first alone."""
+        if self._is_between_requests and "head" not in self._timers:
+            self._limit("head", HEADERS)
+        super().data_received(data)
+        if not self._is_between_requests:
+            self._stop("head")
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._limit("answer", STALLED)
+
+    def resume_writing(self) -> None:
+        self._stop("answer")
+        super().resume_writing()
+
+    @property
+    def _is_between_requests(self) -> bool:
+        return self.cycle is None or bool(self.cycle.response_complete)
+
+    def _limit(self, name: str, seconds: float) -> None:
+        self._timers[name] = self.loop.call_later(seconds, self._late, name)
+
+    def _stop(self, name: str) -> None:
+        timer = self._timers.pop(name, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _late(self, name: str) -> None:
+        self._timers.pop(name, None)
+        if name == "answer" or self._is_between_requests:
+            self.transport.abort()
 
 
 class PageServer:

@@ -24,8 +24,8 @@ class PageFiles:
     def answer(self, path: str) -> Response:
         """A file; else the page, which reads its view from the address."""
         if path.startswith("assets/") or "." in path.rpartition("/")[2]:
-            found = (self._folder / path).resolve()
-            if not found.is_relative_to(self._folder) or not found.is_file():
+            found = self._find(path)
+            if found is None:
                 return self.plain("There is no such file.", 404)
             kind = mimetypes.guess_type(found.name)[0] or "application/octet-stream"
             # Names of assets have a digest of what is in them.
@@ -35,6 +35,14 @@ class PageFiles:
         if not index.is_file():
             return self.plain(MISSING, 200)
         return FileResponse(index, media_type="text/html", headers={"Cache-Control": "no-cache"})
+
+    def _find(self, path: str) -> Path | None:
+        """A file of the page. What no file can be called is not there."""
+        try:
+            found = (self._folder / path).resolve()
+            return found if found.is_relative_to(self._folder) and found.is_file() else None
+        except (OSError, ValueError):
+            return None
 
     def plain(self, text: str, status: int) -> Response:
         body = f"<!doctype html><html lang=en><meta charset=utf-8><title>Fairway</title><h1>Fairway</h1><p>{text}</p>"

@@ -8,7 +8,9 @@ deltas are kept, so that a client that reconnects gets what it missed.
 from __future__ import annotations
 
 import asyncio
+import math
 import secrets
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from threading import Event, Thread
@@ -23,6 +25,10 @@ from fairway.web.asking import RequestRefusedError, Viewer
 from fairway.web.concealing import conceal, summary_for
 
 MOST_CLIENTS = 500
+MOST_OF_ONE = 200
+"""Clients of one user, of several."""
+LONGEST = 600.0
+"""Seconds after which a client with a token of the cluster connects again, so that its rights are asked for again."""
 KEPT = 256
 """Deltas that a client may have missed."""
 WAITING = 32
@@ -120,6 +126,8 @@ class EventHub:
         """All events for a client, from those that it missed. RequestRefusedError where there are too many."""
         if len(self._clients) >= MOST_CLIENTS:
             raise RequestRefusedError(503, "too many clients follow the events; try again later")
+        if viewer.token and sum(one.viewer.name == viewer.name for one in self._clients) >= MOST_OF_ONE:
+            raise RequestRefusedError(429, f"{MOST_OF_ONE} clients of yours follow the events already")
         client = _Client(viewer)
         picture = self._watch.picture
         missed = self._missed(last_id)
@@ -135,9 +143,13 @@ class EventHub:
 
     async def _events(self, client: _Client, first: list[bytes]) -> AsyncIterator[bytes]:
         client.task = asyncio.current_task()
+        end = time.monotonic() + LONGEST if client.viewer.token else math.inf
         try:
             yield b"".join(first)
             while True:
+                if time.monotonic() > end:
+                    yield self._text(GoodbyeEvent("what you may see is asked for again"), self._number)
+                    return
                 try:
                     async with asyncio.timeout(HEARTBEAT):
                         text = await client.queue.get()
@@ -176,7 +188,7 @@ class EventHub:
 def delta(before: Picture, after: Picture) -> DeltaEvent:
     """What is other in a later picture."""
     old, new = before.jobs.by_name, after.jobs.by_name
-    rows = [row for name, row in new.items() if old.get(name) != row]
+    rows = [row for name, row in new.items() if (known := old.get(name)) is not row and known != row]
     feed = [entry for entry in after.recent if entry.id > before.last_entry]
     changed: list[ViewName] = []
     removed = [name for name in old if name not in new]

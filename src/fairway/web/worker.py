@@ -7,6 +7,8 @@ import resource
 import subprocess
 import sys
 import time
+from contextlib import suppress
+from pathlib import Path
 from threading import Semaphore
 
 import msgspec
@@ -26,6 +28,8 @@ SECONDS = 60
 """Of real time and of processor time."""
 MEGABYTES = 4096
 AT_ONCE = 1
+LAST = 4_000
+"""Bytes of what a worker wrote before it failed."""
 PATIENCE = 20.0
 """Seconds to wait for one's turn."""
 
@@ -81,19 +85,22 @@ class WhatIfWorker:
             )
         except subprocess.TimeoutExpired:
             raise RequestRefusedError(504, f"the answer takes more than {self._seconds:g} seconds") from None
-        result = _result(done)
+        result = self._result(done)
         if result.error:
             raise InputError(result.error)
         assert result.answer is not None
         return msgspec.structs.replace(result.answer, seconds=round(time.perf_counter() - begin, 3))
 
-
-def _result(done: subprocess.CompletedProcess[bytes]) -> WorkResult:
-    try:
-        return msgspec.msgpack.decode(done.stdout, type=WorkResult)
-    except msgspec.DecodeError:
-        text = "the question takes more memory or time than a worker may use"
-        raise RequestRefusedError(507, text) from None
+    def _result(self, done: subprocess.CompletedProcess[bytes]) -> WorkResult:
+        """RequestRefusedError where it met a limit; RuntimeError where it failed by itself."""
+        try:
+            return msgspec.msgpack.decode(done.stdout, type=WorkResult)
+        except msgspec.DecodeError:
+            last = done.stderr[-LAST:].decode(errors="replace")
+        if done.returncode < 0 or "MemoryError" in last:
+            limits = f"{self._megabytes} MiB, {self._seconds:g} seconds"
+            raise RequestRefusedError(507, f"the question takes more memory or time than a worker may use ({limits})")
+        raise RuntimeError(f"a worker ended with {done.returncode}: {last}")
 
 
 def main() -> None:
@@ -101,6 +108,8 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
     resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
     os.nice(5)
+    with suppress(OSError):  # where memory ends, the worker ends before anything else does
+        Path("/proc/self/oom_score_adj").write_text("1000")
     order = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=WorkOrder)
     try:
         policy = parse_policy(order.policy, "the policy in force", default_registry().catalog)

@@ -13,6 +13,7 @@ not read is dropped after `MOST_LINES`, the pipe is closed, and scheduling goes 
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -37,6 +38,8 @@ MOST_LINES = 20_000
 """Batches that wait to be written."""
 FACTS_EVERY = 2.0
 """Seconds."""
+PAUSE = 0.1
+"""Seconds between two turns of writing: a thread that wakes up for every event costs more than its work."""
 CHUNK = 200
 """Events that are written before the thread gives way to the others."""
 
@@ -65,6 +68,7 @@ class ViewerFeed:
         self._queue: Queue[Any] = Queue(MOST_LINES)
         self.ended = False
         """The other process is gone, or does not read."""
+        self._stopping = threading.Event()
         self._thread = Thread(target=self._write, name="viewer-feed", daemon=True)
 
     def start(self, policy: Policy) -> None:
@@ -72,8 +76,16 @@ class ViewerFeed:
         self.use(policy)
 
     def stop(self) -> None:
+        self._stopping.set()
         self._put(None)
         self._thread.join(5)
+
+    @property
+    def processor_time(self) -> float:
+        """Seconds that its thread has used, while it runs."""
+        ident = self._thread.ident
+        assert ident is not None
+        return time.clock_gettime(time.pthread_getcpuclockid(ident))
 
     # -- the listener, on the loop's thread ------------------------------------------------------------------------
 
@@ -118,6 +130,7 @@ class ViewerFeed:
                     self._line({"facts": self._facts()})
                 if self._queue.empty():
                     self._pipe.flush()
+                    self._stopping.wait(PAUSE)
         except Exception as error:  # whatever it is: scheduling must go on, and the log must say it
             self._end("it is gone" if isinstance(error, OSError | ValueError) else repr(error))
         with suppress(OSError, ValueError):

@@ -6,7 +6,8 @@ A sample is taken at most every `INTERVAL` of the time that is shown; waits are 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
@@ -18,12 +19,15 @@ from fairway.app.view.mirror import Mirror
 from fairway.app.view.models.history import HistoryRange
 from fairway.app.view.picture import Picture
 from fairway.clock import SECOND, Micros, format_rfc3339
+from fairway.errors import InputError, StoreError
 
 INTERVAL = 10 * SECOND
 MOST_BYTES = 64 << 20
 CHECKED_EVERY = 100
 """Samples between two looks at the size."""
 IN_MEMORY = ":memory:"
+MOST_REASONS = 10
+SIGN = b"SQLite format 3\0"
 
 
 class QueueSample(msgspec.Struct, array_like=True):
@@ -54,22 +58,31 @@ class KeptWait(NamedTuple):
 
 
 class HistoryRing:
-    """See the module. May be used from any thread."""
+    """See the module. May be used from any thread. A file that cannot be written leaves gaps, and ends nothing."""
 
     def __init__(self, path: str | Path = IN_MEMORY, most_bytes: int = MOST_BYTES) -> None:
+        """InputError where the file is something else, or cannot be made. A damaged history is put aside."""
         self._most = most_bytes
         self._lock = Lock()
-        self._database = sqlite3.connect(str(path), check_same_thread=False, isolation_level=None)
-        self._database.execute("PRAGMA auto_vacuum = FULL")
-        self._database.execute("PRAGMA journal_mode = WAL")
-        self._database.execute("PRAGMA synchronous = OFF")  # of a history the last seconds may be lost
-        self._database.execute("CREATE TABLE IF NOT EXISTS samples (at INTEGER PRIMARY KEY, data BLOB NOT NULL)")
-        self._database.execute(
-            "CREATE TABLE IF NOT EXISTS waits (at INTEGER, namespace TEXT, pods INTEGER, seconds REAL)"
-        )
-        self._database.execute("CREATE INDEX IF NOT EXISTS waits_at ON waits (at)")
+        self.failed: Callable[[str], None] = lambda why: None
+        """Is told why nothing was written, once for each reason."""
+        self._failures: set[str] = set()
+        self._database = self._open(str(path))
         self._last: Micros = self._database.execute("SELECT coalesce(max(at), 0) FROM samples").fetchone()[0]
         self._written = 0
+
+    def _open(self, path: str) -> sqlite3.Connection:
+        try:
+            return _opened(path)
+        except sqlite3.DatabaseError as error:
+            if not _is_damaged(path):
+                raise InputError(
+                    f"{path}: cannot be used for the history: {error}; expected a file that can be written, or none yet"
+                ) from None
+        Path(path).replace(f"{path}.damaged")
+        for part in ("-wal", "-shm"):
+            Path(path + part).unlink(missing_ok=True)
+        return _opened(path)
 
     def close(self) -> None:
         with self._lock:
@@ -79,6 +92,14 @@ class HistoryRing:
 
     def take(self, mirror: Mirror, picture: Picture) -> None:
         """After each picture."""
+        try:
+            self._take(mirror, picture)
+        except sqlite3.Error as error:  # the disk is full, or the file is damaged: what is shown goes on
+            if str(error) not in self._failures and len(self._failures) < MOST_REASONS:
+                self._failures.add(str(error))
+                self.failed(str(error))
+
+    def _take(self, mirror: Mirror, picture: Picture) -> None:
         started, mirror.journal.started_jobs = mirror.journal.started_jobs, []
         with self._lock:
             self._add_waits(started)
@@ -119,12 +140,21 @@ class HistoryRing:
         pages = self._database.execute("PRAGMA page_count").fetchone()[0]
         return int(pages * self._database.execute("PRAGMA page_size").fetchone()[0])
 
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """StoreError where the file cannot be read."""
+        try:
+            with self._lock:
+                yield
+        except sqlite3.Error as error:
+            raise StoreError(f"the history cannot be read: {error}") from None
+
     # -- reading -------------------------------------------------------------------------------------------------
 
     def samples(self, start: Micros | None, end: Micros | None, most: int) -> list[tuple[Micros, HistorySample]]:
         """At most so many, evenly chosen, the last one included."""
         low, high = -(1 << 62) if start is None else start, 1 << 62 if end is None else end
-        with self._lock:
+        with self._reading():
             times = [
                 row[0]
                 for row in self._database.execute(
@@ -138,7 +168,7 @@ class HistoryRing:
 
     def waits(self, start: Micros | None, end: Micros | None) -> list[KeptWait]:
         low, high = -(1 << 62) if start is None else start, 1 << 62 if end is None else end
-        with self._lock:
+        with self._reading():
             rows = self._database.execute(
                 "SELECT namespace, pods, seconds FROM waits WHERE at BETWEEN ? AND ? ORDER BY at DESC LIMIT 100000",
                 (low, high),
@@ -146,7 +176,7 @@ class HistoryRing:
         return [KeptWait(*row) for row in rows]
 
     def kept(self) -> HistoryRange:
-        with self._lock:
+        with self._reading():
             first, last, count = self._database.execute("SELECT min(at), max(at), count(*) FROM samples").fetchone()
             size = self._bytes()
         return HistoryRange(
@@ -156,6 +186,33 @@ class HistoryRing:
             size,
             self._most,
         )
+
+
+def _opened(path: str) -> sqlite3.Connection:
+    database = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+    try:
+        database.execute("PRAGMA auto_vacuum = FULL")
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA synchronous = OFF")  # of a history the last seconds may be lost
+        database.execute("CREATE TABLE IF NOT EXISTS samples (at INTEGER PRIMARY KEY, data BLOB NOT NULL)")
+        database.execute("CREATE TABLE IF NOT EXISTS waits (at INTEGER, namespace TEXT, pods INTEGER, seconds REAL)")
+        database.execute("CREATE INDEX IF NOT EXISTS waits_at ON waits (at)")
+        (verdict,) = database.execute("PRAGMA quick_check(1)").fetchone()
+        if verdict != "ok":
+            raise sqlite3.DatabaseError(verdict)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _is_damaged(path: str) -> bool:
+    """Whether it is a file of SQLite's: no other file is touched."""
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(len(SIGN)) == SIGN
+    except OSError:
+        return False
 
 
 def evenly(times: list[Micros], most: int) -> list[Micros]:

@@ -91,6 +91,8 @@ class JobJournal:
         self.started_jobs: list[JobRecord] = []
         """Jobs that got their minimum since they were last taken, for the history."""
         self._numbers = count(1)
+        self.changed_jobs: set[str] = set()
+        """Jobs with events since the last picture, which empties it."""
         self._touched: dict[str, dict[str, str]] = {}
         """Jobs of the batch, with pods that were placed and their nodes."""
 
@@ -137,6 +139,7 @@ class JobJournal:
     def settle(self, at: Micros) -> None:
         """The batch is over: say what became of the jobs in it."""
         touched, self._touched = self._touched, {}
+        self.changed_jobs |= touched.keys()
         for key, placed in touched.items():
             job = self._find(key)
             record = self.records.get(key)

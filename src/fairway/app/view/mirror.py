@@ -8,15 +8,17 @@ It is not safe for threads; `watch.ClusterWatch` keeps it on one at a time.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from fairway.api import kinds
 from fairway.api.kinds import ApiObject, ObjectKey
 from fairway.api.policy import Policy
+from fairway.api.scheduling import PriorityClass
 from fairway.app.explain.situation import PastRun, Situation
 from fairway.app.view.job_journal import JobJournal
+from fairway.app.view.models.jobs import JobSummary
 from fairway.clock import Micros
 from fairway.drive.loop import Cycle
 from fairway.scheduler.decide import decide
@@ -77,6 +79,8 @@ class Mirror:
         self.revision = 0
         self.namespaces: set[str] = set()
         """All that ever had an object: texts may name what was in them long after."""
+        self.rows: dict[str, tuple[JobSummary, Mapping[str, str]]] = {}
+        """Rows and labels of jobs that run, as the last picture has them: most are the same in the next."""
         self._reserved: set[str] = set()
 
     def apply(self, events: Sequence[Event], at: Micros) -> None:
@@ -92,6 +96,8 @@ class Mirror:
                 self.objects.pop(key, None)
             else:
                 self.objects[key] = after
+            if isinstance(thing, PriorityClass):
+                self.rows.clear()
             self.state.apply(event)
             self.journal.changed(before, after, at)
         self.journal.settle(at)

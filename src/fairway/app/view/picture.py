@@ -112,11 +112,23 @@ def _rows(
     found: dict[str, list[tuple[JobSummary, Mapping[str, str]]]] = {
         "waiting": [], "starting": [], "running": [], "finished": []
     }  # fmt: skip
+    kept = mirror.rows
+    for key in mirror.journal.changed_jobs:
+        kept.pop(key, None)
+    mirror.journal.changed_jobs.clear()
     for job in mirror.state.jobs():
+        key = job.key
+        known = kept.get(key)
+        if known is not None and key not in pending and key not in starting:
+            found["running"].append(known)
+            continue
         if not job.tasks and not job.is_made:
             continue
-        row = _row(mirror, job, pending.get(job.key), job.key in starting, planned, estimates)
-        found[row.state].append((row, _labels(mirror, job)))
+        row = _row(mirror, job, pending.get(key), key in starting, planned, estimates)
+        pair = row, _labels(mirror, job)
+        found[row.state].append(pair)
+        if row.state == "running" and key not in pending and key not in starting:
+            kept[key] = pair
     found["waiting"].sort(key=lambda pair: (pair[0].queue, pair[0].position or 1 << 40, pair[0].job))
     found["running"].sort(key=lambda pair: (pair[0].started or "", pair[0].job), reverse=True)
     ended = list(mirror.journal.ended.values())[-LAST_ENDED:]
