@@ -6,6 +6,7 @@ container) is returned, to be reported.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -110,8 +111,22 @@ class CdiFolder:
         except OSError as error:
             raise PrepareError(f"{error.filename}: the CDI spec cannot be written: {error.strerror}") from None
 
-    def has(self, uid: str) -> bool:
-        return self._path(uid).exists()
+    def keep(self, uid: str, spec: CdiSpec) -> None:
+        """Write it where it is not there whole: a runtime would not start the container with half of it."""
+        path, data = self._path(uid), msgspec.json.encode(spec)
+        try:
+            with path.open("rb") as stream:
+                if stream.read(len(data) + 1) == data:
+                    return
+        except OSError:
+            pass  # it is not there, or something else is: writing says what is wrong
+        self.write(uid, spec)
+
+    def tidy(self) -> None:
+        """Remove what writes left behind that were cut short."""
+        for path in self._folder.glob(f".{self._driver}-{CLASS}_*.partial"):
+            with contextlib.suppress(OSError):
+                path.unlink()
 
     def remove(self, uid: str) -> None:
         try:

@@ -96,9 +96,10 @@ class ClaimPreparer:
         self._prepared, bad = self._files.load()
         for path in bad:
             self._log.error("checkpoint cannot be read, put aside", path=path)
+        self._cdi.tidy()
         for claim in self._prepared.values():
-            if claim.boot == self._boot and not self._cdi.has(claim.uid):
-                self._cdi.write(claim.uid, claim.spec)
+            if claim.boot == self._boot:
+                self._cdi.keep(claim.uid, claim.spec)
         for uid in self._cdi.uids():
             if uid not in self._prepared:
                 self._cdi.remove(uid)
@@ -134,8 +135,7 @@ class ClaimPreparer:
     # -- inside ----------------------------------------------------------------------------------------------
 
     def _again(self, known: PreparedClaim) -> tuple[PreparedDevice, ...]:
-        if not self._cdi.has(known.uid):
-            self._cdi.write(known.uid, known.spec)
+        self._cdi.keep(known.uid, known.spec)
         return known.devices
 
     def _results(self, name: ClaimName, claim: ResourceClaim) -> list[DeviceResult]:

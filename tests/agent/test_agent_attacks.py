@@ -1,0 +1,104 @@
+"""Programs on the node that lie, and files that are not whole: the others go on, and what is wrong is said."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from agent.players import PlayedAgent, PlayedKubelet, PlayedPlugin, eventually
+from fairway.agent import plugins
+from fairway.agent.protocol import device_plugin_pb2 as messages
+
+GPU, NIC = "example.com/gpu", "example.com/nic"
+GPUS, NICS = f"n1/{GPU}", f"n1/{NIC}"
+
+
+class LyingPlugin(PlayedPlugin):
+    """Lists exactly what it is told to."""
+
+    listed: tuple[messages.Device, ...] = ()
+
+    async def _watch(self, request, context):
+        yield messages.ListAndWatchResponse(devices=self.listed)
+        await asyncio.Event().wait()
+
+
+def started(players, agent, devices):
+    plugin = LyingPlugin(players, agent.settings.plugin_folder, GPU, [])
+    plugin.listed = tuple(devices)
+    return plugin.start()
+
+
+def honest(players, agent):
+    return PlayedPlugin(players, agent.settings.plugin_folder, NIC, ["nic-0"]).start()
+
+
+def device(one, health="Healthy"):
+    return messages.Device(ID=one, health=health)
+
+
+def test_ids_that_cannot_be_used_are_left_out_and_the_others_count(players, host, api):
+    with PlayedAgent(host, api.url) as agent:
+        lies = [
+            device(""),
+            device("x" * 254),
+            device("g0"),
+            device("g0", "Unhealthy"),
+            device("g1", "\0odd"),
+            device("ü/../g"),
+        ]
+        one, two = started(players, agent, lies), honest(players, agent)
+        eventually(lambda: len(api.devices(GPUS)) == 3 and len(api.devices(NICS)) == 1)
+        assert agent.logged("devices left out")[0]["why"].startswith("3 of 6 cannot be used")
+        healthy = [name for name, found in api.devices(GPUS).items() if "taints" not in found]
+        assert len(healthy) == 1, "the last word on a device counts, and an unknown health is none"
+        for name in api.devices(GPUS):
+            assert name.isascii()
+            assert "/" not in name
+        one.stop()
+        two.stop()
+
+
+def test_a_list_without_end_is_cut_and_harms_no_other_plugin(players, host, api, monkeypatch):
+    monkeypatch.setattr(plugins, "MAX_DEVICES", 50)
+    with PlayedAgent(host, api.url) as agent:
+        one, two = started(players, agent, [device(f"g{number}") for number in range(60)]), honest(players, agent)
+        eventually(lambda: len(api.devices(GPUS)) == 50 and len(api.devices(NICS)) == 1)
+        one.stop()
+        two.stop()
+
+
+def test_a_message_that_is_too_large_is_refused_and_harms_no_other_plugin(players, host, api):
+    with PlayedAgent(host, api.url) as agent:
+        one, two = started(players, agent, [device("x" * (17 << 20))]), honest(players, agent)
+        eventually(lambda: len(api.devices(NICS)) == 1)
+        claim = api.claim("c", ("r", NICS, "nic-0"))
+        node = PlayedKubelet(players, agent.settings.kubelet_registry).register()
+        assert isinstance(node.prepare(claim)["uid-c"], list)
+        assert api.devices(GPUS) == {}
+        one.stop()
+        two.stop()
+
+
+@pytest.mark.parametrize("rest", [b"", b'{"cdiVersion": "0.6.0", "dev', b"\0" * 4096])
+def test_a_spec_that_is_not_whole_is_written_again(players, host, api, rest):
+    claim = api.claim("c", ("r", NICS, "nic-0"))
+    with PlayedAgent(host, api.url) as agent:
+        plugin = honest(players, agent)
+        eventually(lambda: api.devices(NICS))
+        node = PlayedKubelet(players, agent.settings.kubelet_registry).register()
+        first = node.prepare(claim)
+        (path,) = (host / "cdi").iterdir()
+        whole = path.read_bytes()
+        path.write_bytes(rest)
+        assert node.prepare(claim) == first
+        assert path.read_bytes() == whole
+        path.write_bytes(rest)
+        plugin.stop()
+    (host / "cdi" / f".{path.name}.partial").write_bytes(b"{")
+    with PlayedAgent(host, api.url):
+        eventually(lambda: path.read_bytes() == whole)
+        assert [one.name for one in (host / "cdi").iterdir()] == [path.name], "what a crash left behind is removed"
+        assert json.loads(whole)["devices"]
