@@ -63,7 +63,7 @@ def bound_state(objects: list[ApiObject], plan: Plan) -> ClusterState:
     others = [o for o in objects if not hasattr(o.spec, "containers")]
     for binding in plan.bindings:
         name = binding.pod.split("/")[1]
-        asks = device_requests_of(pods[binding.pod], lambda claim: False)
+        asks = device_requests_of(pods[binding.pod], lambda claim, template: False)
         assert asks is not None
         amounts = {a.class_name: f"{a.units * WHOLE + sum(a.fractions)}m" for a in asks.classes}
         pods[binding.pod] = asking(name, node=binding.node, classes=amounts, annotations=binding.annotations)
@@ -86,7 +86,7 @@ def assert_nothing_is_given_twice(state: ClusterState) -> None:
 
 def could_be_served(state: ClusterState, pod: ApiObject) -> bool:
     """Every way to give a pod's lines devices of one node, one by one."""
-    asks = device_requests_of(pod, lambda claim: False)
+    asks = device_requests_of(pod, lambda claim, template: False)
     assert asks is not None
     for node in device_ledger(state).nodes.values():
         lines: list[tuple[str, int]] = []

@@ -23,7 +23,7 @@ def asks(
     containers: list[dict[str, Any]], init: list[dict[str, Any]] | None = None, **more: Any
 ) -> DeviceRequests | None:
     found = pod("p", spec={"containers": containers, "initContainers": init or []}, **more)
-    return device_requests_of(found, lambda claim: claim == "default/allocated")  # type: ignore[arg-type]
+    return device_requests_of(found, lambda claim, template: claim == "default/allocated")  # type: ignore[arg-type]
 
 
 def test_a_pod_that_asks_for_no_device() -> None:
@@ -82,7 +82,7 @@ def claiming(entry: dict[str, str], status: dict[str, str] | None = None, **more
     if status:
         statuses = (convert({"name": "c", **status}, PodClaimStatus),)
         found = structs.replace(found, status=structs.replace(found.status, resource_claim_statuses=statuses))  # type: ignore[type-var]
-    return device_requests_of(found, lambda claim: claim == "default/allocated")  # type: ignore[arg-type]
+    return device_requests_of(found, lambda claim, template: claim == "default/allocated")  # type: ignore[arg-type]
 
 
 def test_claims_by_name_and_by_template() -> None:

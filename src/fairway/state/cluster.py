@@ -262,9 +262,9 @@ class ClusterState(ClusterTables):
             self.nodes.touch(row)
 
     def _upsert_device_fact(self, thing: DeviceFact) -> None:
-        if self.devices.upsert(thing) and isinstance(thing, ResourceClaim):
+        if self.devices.upsert(thing) and isinstance(thing, ResourceClaim | ResourceClaimTemplate):
             self._pods.claim_changed(fact_key(thing))
 
     def _delete_device_fact(self, thing: DeviceFact) -> None:
-        if self.devices.delete(thing) and isinstance(thing, ResourceClaim):
+        if self.devices.delete(thing) and isinstance(thing, ResourceClaim | ResourceClaimTemplate):
             self._pods.claim_changed(fact_key(thing))

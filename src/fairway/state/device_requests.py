@@ -82,9 +82,14 @@ class DeviceFacts:
             self.serves_extended = serves
             self.device_class_changes += 1
 
-    def is_allocated(self, claim: str) -> bool:
-        known = self.claims.get(claim)
-        return known is not None and known.status.allocation is not None
+    def asks_for_itself(self, claim: str, template: str) -> bool:
+        """Whether a claim has to be asked about what it requests: it is allocated, or the template that it was made
+        from is gone or says something else by now.
+        """
+        known, made_from = self.claims.get(claim), self.templates.get(template)
+        if known is None:
+            return False
+        return known.status.allocation is not None or made_from is None or made_from.spec.spec != known.spec
 
     @property
     def end(self) -> int:
@@ -143,8 +148,10 @@ class DeviceRequests(NamedTuple):
     strategy: tuple[str, ...] = ()
 
 
-def device_requests_of(pod: Pod, is_allocated: Callable[[str], bool]) -> DeviceRequests | None:
-    """None for the pod that asks for no device. `is_allocated` says of a claim (`namespace/name`) whether it is."""
+def device_requests_of(pod: Pod, asks_for_itself: Callable[[str, str], bool]) -> DeviceRequests | None:
+    """None for the pod that asks for no device. `asks_for_itself` says of a claim and the template that it was made
+    from (`namespace/name`) whether the claim counts.
+    """
     spec = pod.spec
     found: set[str] = set()
     for container in (*spec.containers, *spec.init_containers):
@@ -157,7 +164,7 @@ def device_requests_of(pod: Pod, is_allocated: Callable[[str], bool]) -> DeviceR
     classes = (_class_request(pod, name) for name in names)
     return DeviceRequests(
         tuple(request for request in classes if request.units or request.fractions),
-        tuple(_claim_requests(pod, is_allocated)),
+        tuple(_claim_requests(pod, asks_for_itself)),
         _strategy(pod.metadata.annotations.get(STRATEGY)),
     )
 
@@ -213,14 +220,15 @@ def _not_in_units(parts: list[int], spare: int) -> list[int]:
     return left
 
 
-def _claim_requests(pod: Pod, is_allocated: Callable[[str], bool]) -> Iterator[ClaimRequest]:
+def _claim_requests(pod: Pod, asks_for_itself: Callable[[str, str], bool]) -> Iterator[ClaimRequest]:
     """Pods that wait for a claim made for them from one template are alike: they ask by the template."""
     namespace = pod.metadata.namespace
     made = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
     for entry in pod.spec.resource_claims:
         name, template = entry.resource_claim_name, entry.resource_claim_template_name
         if name is None and (own := made.get(entry.name)):
-            name = own if pod.spec.node_name or is_allocated(f"{namespace}/{own}") else None
+            itself = pod.spec.node_name or asks_for_itself(f"{namespace}/{own}", f"{namespace}/{template}")
+            name = own if itself else None
         yield ClaimRequest(
             entry.name,
             f"{namespace}/{name}" if name else "",

@@ -114,7 +114,7 @@ class Shaper:
             NO_RULES,
             (),
             volumes.key,
-            device_requests_of(pod, self._devices.is_allocated),
+            device_requests_of(pod, self._devices.asks_for_itself),
         )
         draft = ShapeDraft(key, rules, affinity, volumes)
         if likeness is not None and is_whole and key.devices is None:

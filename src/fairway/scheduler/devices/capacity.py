@@ -95,14 +95,14 @@ class FreeDevices:
         node = self._ledger.nodes[row]
         where = self.at(row) if free is None else free
         if prepared.local:
-            return self._step(prepared, node, where)
+            return self._step(prepared, row, node, where)
         if self.prefer is not None and prepared.part:
             slot = self.prefer(prepared, row, node, where)
             return None if slot is None else self.part(prepared, node, where, slot)
         key = (prepared.number, where)
         found = self._steps.get(key, _NO_ROOM)
         if found is _NO_ROOM:
-            found = self._steps[key] = self._step(prepared, node, where)
+            found = self._steps[key] = self._step(prepared, row, node, where)
         return found  # type: ignore[return-value]
 
     def serves(self, prepared: PreparedRequest, row: int) -> bool:
@@ -136,12 +136,12 @@ class FreeDevices:
 
     # -- working out --------------------------------------------------------------------------------------------
 
-    def _step(self, prepared: PreparedRequest, node: NodeDevices, free: FreeSlots) -> CapacityStep | None:
+    def _step(self, prepared: PreparedRequest, row: int, node: NodeDevices, free: FreeSlots) -> CapacityStep | None:
         if not node.needs_matching and self._is_first_fit(prepared):
             if prepared.simple and (step := self._first_fit(prepared, node, free)) is not None:
                 return step
             if prepared.classes and node.inventory.singles:
-                return self._first_together(prepared, node, free)
+                return self._first_together(prepared, row, node, free)
         where = free.of(node.inventory) if prepared.local else free
         taken = solve(where, prepared.resolved, node.candidates, self._chain, self._losses.on(node))
         if taken is None:
@@ -165,10 +165,15 @@ class FreeDevices:
                 return self._first_step(prepared, line, node, free, after, slot)
         return None
 
-    def _first_together(self, prepared: PreparedRequest, node: NodeDevices, free: FreeSlots) -> CapacityStep | None:
+    def _first_together(
+        self, prepared: PreparedRequest, row: int, node: NodeDevices, free: FreeSlots
+    ) -> CapacityStep | None:
         """The first way to serve several requests of single devices."""
         requests = prepared.resolved.requests
-        masks = [node.mask(request.options[0].selector) for request in requests]
+        if self._bits.here[row]:
+            masks = [int(self._bits.mask(label(request.options[0].selector))[row]) for request in requests]
+        else:
+            masks = [node.mask(request.options[0].selector) for request in requests]
         slots = first_slots(free.free_slots(), masks, [request.options[0].units for request in requests])
         if slots is None:
             return None

@@ -39,6 +39,7 @@ class DeviceFit:
         self._needs_matching = np.zeros(snapshot.size, dtype=np.bool_)
         for row, node in assignments.ledger.nodes.items():
             self._needs_matching[row] = node.needs_matching
+        self._any_matching = bool(self._needs_matching.any())
 
     def serves(self, shape: Shape, view: NodeView) -> BoolColumn | None:
         """Where the devices serve one task, given that the columns say there is enough; None if that is all."""
@@ -99,7 +100,7 @@ class DeviceFit:
         """Whether how much is left says everywhere what can be had."""
         if not self._assignments.uses_devices(shape):
             return True
-        simple = self._assignments.requests.of(shape).simple and not self._needs_matching.any()
+        simple = self._assignments.requests.of(shape).simple and not self._any_matching
         return simple and not self._assignments.shares_devices(shape)
 
     def fits(self, prepared: PreparedRequest, row: int) -> bool:
@@ -142,11 +143,13 @@ class DeviceFit:
 
     def _doubtful(self, prepared: PreparedRequest, shape: Shape, view: NodeView) -> BoolColumn | None:
         """Rows that have to be asked; None if there are none."""
+        if prepared.simple and not self._any_matching:
+            return None
         doubtful = self._needs_matching_in(view) if prepared.simple else np.ones(view.size, dtype=np.bool_)
         if not doubtful.any():
             return None
         for place, amount in shape.vector:
-            doubtful = doubtful & (view.idle[place] >= amount)
+            doubtful = doubtful & (view.free(place) >= amount)
         return doubtful if doubtful.any() else None
 
     def _needs_matching_in(self, view: NodeView) -> BoolColumn:

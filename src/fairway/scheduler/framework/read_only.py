@@ -118,6 +118,10 @@ class Nodes:
     def idle(self) -> NDArray[np.int64]:
         return self._once("idle", lambda: self.__view.idle)
 
+    def free(self, resource: int) -> IntColumn:
+        found: IntColumn = self.idle[resource]
+        return found
+
     @property
     def allocatable(self) -> NDArray[np.int64]:
         return self._once("allocatable", lambda: self.__view.allocatable)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from fairway.resources.columns import BoolColumn, IntColumn
 from fairway.scheduler.placement.alike import AlikeNodes
-from fairway.scheduler.placement.node_view import Base, Check, Column, Columns, FloatColumn, NodeView
+from fairway.scheduler.placement.node_view import SMALL_TABLE, Base, Check, Column, Columns, FloatColumn, NodeView
 from fairway.scheduler.placement.packed_keys import GIANT, INFEASIBLE, merged
 from fairway.scheduler.placement.parking import Parking
 from fairway.scheduler.placement.pod_counts import PodCounts
@@ -53,9 +53,6 @@ are so many of them.
 
 _ANYTHING = np.iinfo(np.int64).min
 """Less than any node has free."""
-
-_SMALL_TABLE = 12
-"""Of so few resources all are compared at once; classes of devices can make it many."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +181,7 @@ class Kernel:
         """Whether nothing about other pods, ports or devices has a say in where it goes."""
         return (
             self.hooks.rests_on_amounts
-            and len(self.snapshot.idle) <= _SMALL_TABLE
+            and len(self.snapshot.idle) <= SMALL_TABLE
             and not (shape.has_pod_rules or shape.ports or shape.best_effort)
             and not self.uses_devices(shape)
         )
@@ -351,11 +348,10 @@ class Kernel:
 
     def _short_of(self, shape: Shape, view: NodeView) -> BoolColumn:
         """Where a task does not fit as things stand: too little is free, it is reserved, or a predicate fails."""
-        idle = view.idle
-        short = self._short(shape, idle)
+        short = self._short(shape, view)
         if self.reserved is not None:
             if shape.best_effort:
-                short |= idle[PODS] <= view.pick(self.reserved_slots)
+                short |= view.idle[PODS] <= view.pick(self.reserved_slots)
             else:
                 short |= view.picked(self.reserved)
         for feasible in self.hooks.feasible:
@@ -377,17 +373,17 @@ class Kernel:
         keys += short * _GIANT
         return keys
 
-    def _short(self, shape: Shape, idle: NDArray[np.int64]) -> BoolColumn:
+    def _short(self, shape: Shape, view: NodeView) -> BoolColumn:
         """Where something that is asked for is missing: one look at a small table, else only at what is asked for."""
-        if len(idle) <= _SMALL_TABLE:
-            missing = idle < self._request_column(shape)
+        if len(self.snapshot.idle) <= SMALL_TABLE:
+            missing = view.idle < self._request_column(shape)
             found: BoolColumn = missing[0]
             for another in missing[1:]:  # cheaper than to reduce along the short side
                 found |= another
             return found
-        short: BoolColumn = np.zeros(idle.shape[1], dtype=np.bool_)
+        short: BoolColumn = np.zeros(view.size, dtype=np.bool_)
         for row, amount in shape.vector:
-            short |= idle[row] < amount
+            short |= view.free(row) < amount
         return short
 
     def _request_column(self, shape: Shape) -> NDArray[np.int64]:

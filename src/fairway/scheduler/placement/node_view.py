@@ -21,6 +21,9 @@ from fairway.state.snapshot import WorkingCopy
 
 FloatColumn = NDArray[np.float64]
 
+SMALL_TABLE = 12
+"""Of so few resources all are looked at at once; classes of devices can make it many."""
+
 
 class Check(NamedTuple):
     """One test of a filter: where it passes, and what to say of the nodes where it does not."""
@@ -34,11 +37,12 @@ class NodeView:
     """Columns over the nodes in view.
 
     `rows` are their rows in the state's tables, None for all; `idle`, `allocatable` (resource, node) int64 amounts;
-    `percent` the part of the node, in per cent, that one unit of a resource is (0 where it has none). It is
-    asked for one resource at a time: with classes of devices there may be many.
+    `percent` the part of the node, in per cent, that one unit of a resource is (0 where it has none). It and `free`
+    are asked for one resource at a time: with classes of devices there may be many, of which a task needs few. A view
+    is of the moment: it is not to be used after something was placed.
     """
 
-    __slots__ = ("_snapshot", "idle", "pods", "rows", "size")
+    __slots__ = ("_idle", "_snapshot", "pods", "rows", "size")
 
     def __init__(
         self,
@@ -50,11 +54,30 @@ class NodeView:
         self._snapshot = snapshot
         self.pods = pods
         self.rows = rows
-        if idle is not None:
-            self.idle = idle
+        self._idle = idle
+        if idle is None:
+            if rows is None:
+                self._idle = snapshot.idle
+            elif len(snapshot.idle) <= SMALL_TABLE:
+                self._idle = snapshot.idle.take(rows, axis=1, mode="clip")
+        self.size = len(rows) if self._idle is None and rows is not None else self.idle.shape[1]
+
+    @property
+    def idle(self) -> NDArray[np.int64]:
+        if self._idle is None:
+            assert self.rows is not None
+            self._idle = self._snapshot.idle.take(self.rows, axis=1, mode="clip")
+        return self._idle
+
+    def free(self, resource: int) -> IntColumn:
+        """One row of `idle`."""
+        found: IntColumn
+        if self._idle is not None:
+            found = self._idle[resource]
         else:
-            self.idle = snapshot.idle if rows is None else snapshot.idle.take(rows, axis=1, mode="clip")
-        self.size = self.idle.shape[1]
+            assert self.rows is not None
+            found = self._snapshot.idle[resource].take(self.rows, mode="clip")
+        return found
 
     def percent(self, resource: int) -> NDArray[np.float64]:
         column: NDArray[np.float64] = self._snapshot.percent[resource]

@@ -34,7 +34,6 @@ class BinPack:
 
     def score(self, shape: Shape, nodes: NodeView) -> FloatColumn:
         """How full the node would be, in per cent, averaged by weight over what the task asks for."""
-        idle = nodes.idle
         score: FloatColumn | None = None
         whole = 0
         for row, amount in shape.vector:
@@ -42,7 +41,7 @@ class BinPack:
             if not weight:
                 continue
             whole += weight
-            left = (idle[row] - amount) * nodes.percent(row)
+            left = (nodes.free(row) - amount) * nodes.percent(row)
             if weight != 1:
                 left *= weight
             if score is None:

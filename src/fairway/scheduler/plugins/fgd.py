@@ -59,10 +59,10 @@ class Fgd:
         assert session is not None
         rows = [int(row) for row in nodes.all_rows()]
         prepared = session.devices.requests.of(shape) if session.devices.uses_devices(shape) else None
-        free = nodes.idle[CPU]
+        free = nodes.free(CPU)
         own = next((amount for row, amount in shape.vector if row == CPU), 0)
         before, after = self._fragments.steps(free), self._fragments.steps(free - own)
-        added = session.snapshot.idle[PODS].take(rows) - nodes.idle[PODS]
+        added = session.snapshot.idle[PODS].take(rows) - nodes.free(PODS)
         scores = np.full(len(rows), 50.0)
         number, local = (-1, False) if prepared is None else (prepared.number, prepared.local)
         nodes_with, room_at, known = session.devices.ledger.nodes, session.devices.capacity.at, self._scores

@@ -32,9 +32,8 @@ class NodeOrder:
     def score(self, shape: Shape, nodes: NodeView) -> FloatColumn:
         weights = self._weights
         cpu, memory = shape.amounts.get(CPU, 0), shape.amounts.get(MEMORY, 0)
-        idle = nodes.idle
-        free_cpu = (idle[CPU] - cpu) * nodes.percent(CPU)
-        free_memory = (idle[MEMORY] - memory) * nodes.percent(MEMORY)
+        free_cpu = (nodes.free(CPU) - cpu) * nodes.percent(CPU)
+        free_memory = (nodes.free(MEMORY) - memory) * nodes.percent(MEMORY)
         score: FloatColumn
         if self._smaller_counts:
             score = np.minimum(free_cpu, free_memory)
@@ -65,14 +64,14 @@ class NodeOrder:
 
     def reserve_score(self, shape: Shape, nodes: NodeView) -> FloatColumn:
         """How little used a node is (seed 004): cpu and memory, and twice as much the scalars the task asks for."""
-        unused = {row: nodes.idle[row] * nodes.percent(row) for row in (CPU, MEMORY)}
+        unused = {row: nodes.free(row) * nodes.percent(row) for row in (CPU, MEMORY)}
         score: FloatColumn = (unused[CPU] + unused[MEMORY]) / 2
         scalars = [row for row, _ in shape.vector if row not in (CPU, MEMORY, PODS)]
         if not scalars:
             return score
         scalar = np.zeros(nodes.size)
         for row in scalars:
-            scalar += nodes.idle[row] * nodes.percent(row)
+            scalar += nodes.free(row) * nodes.percent(row)
         score += 2 * scalar / len(scalars)
         score /= 3
         return score

@@ -12,6 +12,7 @@ from fairway.clock import Micros, from_datetime
 from fairway.state import reader
 from fairway.state.annotations import USER, kept
 from fairway.state.device_requests import device_record
+from fairway.state.intake.claiming import ClaimingPods
 from fairway.state.intake.groups import GroupIntake
 from fairway.state.jobs import FINISHED, NOWHERE, ON_NODE, WAITING, Job, Task, TaskState, read_nomination
 from fairway.state.ledger import TaskLedger
@@ -39,7 +40,7 @@ class PodIntake:
         self._traits = reader.TraitReader()
         self._with_volumes: dict[str, Pod] = {}
         self._claim_users: dict[str, dict[str, None]] = {}
-        self._with_claims: dict[str, Pod] = {}
+        self._claiming = ClaimingPods()
 
     # -- objects ------------------------------------------------------------------------------------------------
 
@@ -76,7 +77,7 @@ class PodIntake:
             self._ledger.enter(task, state, NOWHERE)
         self._note_volumes(key, pod)
         if pod.spec.resource_claims and state is TaskState.PENDING:
-            self._with_claims[key] = pod
+            self._claiming.note(key, pod)
 
     def _move(self, task: Task, pod: Pod, state: TaskState) -> None:
         """A pod got its node, or started there: it is counted out of where it was and into where it is. That is by far
@@ -182,7 +183,7 @@ class PodIntake:
         state.terms.leave(task)
         self._shaper.release(task.shape)
         self._forget_volumes(key)
-        self._with_claims.pop(key, None)
+        self._claiming.forget(key)
         state.nominations.pop(key, None)
         state.gates.pop(key, None)
         state.annotation_problems.forget(f"pod {key}")
@@ -257,12 +258,10 @@ class PodIntake:
                 task.shape = self._shaper.rematched(task.shape, matched)
                 self._ledger.mark(task.job)
 
-    def claim_changed(self, claim: str) -> None:
-        """A pod asks by the claim that was made for it once that is allocated, and by its template before."""
-        for pod in list(self._with_claims.values()):
-            made = (status.resource_claim_name for status in pod.status.resource_claim_statuses)
-            if any(f"{pod.metadata.namespace}/{name}" == claim for name in made):
-                self._read_again(pod)
+    def claim_changed(self, name: str) -> None:
+        """A claim or template of this name (`namespace/name`) is another now, or gone."""
+        for pod in self._claiming.of(name):
+            self._read_again(pod)
 
     def volumes_changed(self, claims: set[str] | None) -> None:
         """Pods with these claims (None: with any) may go elsewhere now, or take more or less where they are."""
