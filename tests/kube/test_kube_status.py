@@ -265,9 +265,27 @@ def test_a_class_says_what_it_can_select() -> None:
 def test_what_did_not_arrive_is_written_again() -> None:
     stage = Stage(node("n1", cpu=2), queue("q"))
     stage.taken()
-    stage.statuses.failed(("Queue", "", "q"))
+    stage.statuses.failed(("Queue", "", "q"), stage.clock.now())
     stage.see(node("n2", cpu=1))
     assert "Queue q" in stage.taken()
+
+
+def test_what_was_refused_is_written_again_though_nothing_happens_any_more() -> None:
+    stage, key = Stage(node("n1", cpu=2), queue("q")), ("Queue", "", "q")
+    waits = []
+    for _ in range(12):  # as a driver does
+        assert "Queue q" in stage.taken()
+        again = stage.statuses.failed(key, stage.clock.now())
+        assert again is not None
+        waits.append((again - stage.clock.now()) // SECOND)
+        stage.clock.move(waits[-1])
+        stage.loop.explain()
+        stage.clock.move(0.1)
+    assert waits == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600]
+    stage.clock.move(3600)
+    again = stage.statuses.failed(key, stage.clock.now())
+    assert again == stage.clock.now() + SECOND  # it was well for long
+    assert stage.statuses.failed(("Pod", "default", "p"), stage.clock.now()) is None
 
 
 # -- events ------------------------------------------------------------------------------------------------------

@@ -189,6 +189,12 @@ class SchedulerLoop:
         self._must_decide = True
         self._wake()
 
+    def explain(self) -> None:
+        """Work reasons out once more, though nothing changed: what was said of the last ones did not arrive."""
+        if self._last is not None and self._explained is not None:
+            self._last = self._last._replace(has_reasons=False)
+            self._plan(self._next_reasons(self._timer.now()))
+
     @property
     def next_cycle(self) -> Micros | None:
         """When the loop decides next, as far as is planned."""

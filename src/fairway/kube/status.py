@@ -36,6 +36,9 @@ Submit = Callable[[Sequence[StatusWrite]], None]
 _FEW = 1000
 """Jobs that wait no more and are remembered still."""
 
+LONGEST_WAIT: Micros = 600 * SECOND
+"""Until a status that is refused again and again is tried once more."""
+
 JobIdentity = str
 """`Job.identity`: kind and key."""
 
@@ -58,6 +61,8 @@ class StatusWriter:
         self._plan: Plan | None = None
         """The last one with reasons, as long as something in it waits until it may be written."""
         self._next: Micros | None = None
+        self._refused: dict[ObjectKey, tuple[int, Micros]] = {}
+        """How often in a row the statuses of objects were refused, and when last."""
 
     # -- the listener ------------------------------------------------------------------------------------------
 
@@ -87,14 +92,26 @@ class StatusWriter:
             self._write(self._plan, now)
         return self._next
 
-    def failed(self, key: ObjectKey) -> None:
-        """A write did not arrive: the next look compares with what the object says."""
+    def failed(self, key: ObjectKey, now: Micros) -> Micros | None:
+        """A write was refused: the next look compares with what the object says. Returns when reasons should be worked
+        out for it though nothing happens any more; None if it may be dropped. One that is refused again and again is
+        tried less and less often.
+        """
         self._objects.forget(key)
+        if key[0] == "Pod":
+            return None  # it has gone, or was bound
+        if key[0] == "PodGroup":
+            self._stirred[f"{key[1]}/{key[2]}"] = None  # plans do not speak of groups that run
+        times, last = self._refused.get(key, (0, now))
+        times = 1 if now - last > 2 * LONGEST_WAIT else times + 1
+        self._refused[key] = times, now
+        return now + min(LONGEST_WAIT, SECOND << min(times - 1, 20))
 
     # -- inside ------------------------------------------------------------------------------------------------
 
     def _gone(self, thing: ApiObject) -> None:
         self._objects.forget(kinds.key(thing))
+        self._refused.pop(kinds.key(thing), None)
         if isinstance(thing, Pod):
             self._stir(thing)
             self._jobs.forget(f"Pod {thing.metadata.namespace}/{thing.metadata.name}")

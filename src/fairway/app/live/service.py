@@ -193,7 +193,7 @@ class LiveScheduler(KubeProgram):
             self._sockets,
             self._queue,
             self._courier.send,
-            status_failed=lambda key: self._statuses.failed(key),
+            status_failed=self._status_refused,
             event_failed=maker.forget,
         )
         self._statuses = StatusWriter(state, store, groups, outbox.statuses)
@@ -207,6 +207,11 @@ class LiveScheduler(KubeProgram):
             StatusTimer(self._statuses, self._thread),
             conflicts,
         ]
+
+    def _status_refused(self, key: ObjectKey) -> None:
+        again = self._statuses.failed(key, self._thread.now())
+        if again is not None:
+            self._thread.call_at(again, self._scheduler.explain)
 
     def _recording_failed(self, why: str) -> None:
         self._log.error("recording ended; scheduling goes on", why=why)
