@@ -35,7 +35,7 @@ class BenchCluster:
 
     def __init__(self, plane: ControlPlane) -> None:
         self.plane = plane
-        self.client = ApiClient(find_connection(str(plane.kubeconfig())))
+        self.client = ApiClient(find_connection(str(plane.kubeconfig())), time_limit=120)  # some lists are long
         self._rounds = count(1)
         self._prefixes = {"/registry/pods/"}
         self._has_nodes = False

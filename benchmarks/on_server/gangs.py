@@ -102,7 +102,7 @@ async def _shown(cluster: BenchCluster, wanted: dict[str, int]) -> dict[str, int
 
 
 async def _items(cluster: BenchCluster, path: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(await cluster.client.request("GET", path, time_limit=120))["items"]
+    found: list[dict[str, Any]] = json.loads(await cluster.client.request("GET", path))["items"]
     return found
 
 

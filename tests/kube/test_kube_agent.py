@@ -74,18 +74,19 @@ def devices(plane: ControlPlane, node: str) -> dict[str, Any]:
 @pytest.fixture(name="requests")
 def the_requests_of_agents(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, str]]:
     seen: set[tuple[str, str]] = set()
-    real = ApiClient._answer
+    real = ApiClient._sent
     lock = threading.Lock()
 
-    async def remembered(self: ApiClient, request: Any, query: Any, limit: Any) -> Any:
-        answer = await real(self, request, query, limit)
+    async def remembered(self: ApiClient, request: Any, may_leave: Any = None) -> Any:
+        answer = await real(self, request, may_leave)
+        path = request.path.partition("?")[0]
         with lock:
-            seen.add((request.method, request.path))
+            seen.add((request.method, path))
             if answer.status == 403:
-                seen.add(("403", request.path))
+                seen.add(("403", path))
         return answer
 
-    monkeypatch.setattr(ApiClient, "_answer", remembered)
+    monkeypatch.setattr(ApiClient, "_sent", remembered)
     return seen
 
 

@@ -101,8 +101,8 @@ class TestClient(ApiClient):
 
     def drop_connections(self) -> None:
         """As a network does that forgets them."""
-        lines: Any = self._lean._pool
-        for line in list(lines._busy):
+        transport: Any = self._transport
+        for line in list(transport._pool._busy):
             line._socket.shutdown(socket.SHUT_RDWR)
 
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from fairway.api.fleet import AddOnPlacementScore
 from fairway.clock import Micros, from_datetime
-from fairway.fleet.cel import ScoreOf
-from fairway.fleet.scores import BEST, WORST, IntColumn
+from fairway.fleet.scores import BEST, WORST, IntColumn, ScoreOf
 from fairway.fleet.table import ClusterTable
 
 

@@ -4,26 +4,25 @@ An expression sees the variable `managedCluster`, the ManagedCluster as Kubernet
 that add-ons publish of it: `managedCluster.scores("name")`. One that does not compile is a problem of the placement and
 misconfigures it; one that fails on a cluster (a field that is not there, a score that is not published) does not match
 that cluster, and the reason says so.
+
+The module is imported where the first expression is met: few placements have one, and the language is large.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 import msgspec
 
-from fairway.api.fleet import AddOnPlacementScore, ManagedCluster
+from fairway.api.fleet import ManagedCluster
 from fairway.cel import Environment, Program, shown
 from fairway.cel.errors import Budget, EvaluationError
 from fairway.cel.functions import function
+from fairway.fleet.scores import ScoreOf
 
 VARIABLE = "managedCluster"
 _SHOWN = 200
-
-ScoreOf = Callable[[str, str], AddOnPlacementScore | None]
-"""The scores that an add-on published, by cluster and name."""
 
 
 class ClusterDocument(dict[str, Any]):

@@ -9,7 +9,7 @@ import numpy as np
 
 from fairway.api.fleet import ClusterDecision, ClusterSelector, ManagedCluster
 from fairway.clock import format_rfc3339
-from fairway.fleet import cel, slices, spread, taints
+from fairway.fleet import slices, spread, taints
 from fairway.fleet.decided import DecidedPlacement
 from fairway.fleet.facts import ClusterFacts
 from fairway.fleet.names import (
@@ -26,7 +26,7 @@ from fairway.fleet.names import (
 )
 from fairway.fleet.pool import ClusterPool
 from fairway.fleet.ranking import Ranking
-from fairway.fleet.scores import preference, ranked
+from fairway.fleet.scores import ScoreOf, preference, ranked
 from fairway.fleet.selection import unmet
 
 
@@ -226,7 +226,7 @@ def _predicate_reason(outcome: DecidedPlacement, facts: ClusterFacts) -> str:
     return "; ".join(dict.fromkeys(reasons))
 
 
-def selector_unmet(selector: ClusterSelector, facts: ClusterFacts, cluster: ManagedCluster, scores: cel.ScoreOf) -> str:
+def selector_unmet(selector: ClusterSelector, facts: ClusterFacts, cluster: ManagedCluster, scores: ScoreOf) -> str:
     """Why a cluster does not match; "" where it does."""
     labels = selector.label_selector
     return (
@@ -236,7 +236,11 @@ def selector_unmet(selector: ClusterSelector, facts: ClusterFacts, cluster: Mana
     )
 
 
-def _expressions_unmet(selector: ClusterSelector, cluster: ManagedCluster, scores: cel.ScoreOf) -> Iterator[str]:
+def _expressions_unmet(selector: ClusterSelector, cluster: ManagedCluster, scores: ScoreOf) -> Iterator[str]:
+    if not selector.cel_selector.cel_expressions:
+        return
+    from fairway.fleet import cel
+
     for expression in selector.cel_selector.cel_expressions:
         if reason := cel.unmet(expression, cel.document(cluster, scores)):
             yield reason

@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from fairway.api.fleet import ClusterPredicate, ClusterSelector, ManagedCluster, PlacementToleration
 from fairway.clock import Micros
-from fairway.fleet import cel, taints
+from fairway.fleet import taints
 from fairway.fleet.columns import ScoreColumn, ScoreSum
 from fairway.fleet.rules import Rules
-from fairway.fleet.scores import WORST, BoolColumn, IntColumn
+from fairway.fleet.scores import WORST, BoolColumn, IntColumn, ScoreOf
 from fairway.fleet.selection import selector_mask
 from fairway.fleet.sets import ClusterSets
 from fairway.fleet.table import ClusterTable
@@ -99,7 +99,7 @@ class ClusterPool:
 
 class ClusterPools:
     def __init__(
-        self, table: ClusterTable, sets: ClusterSets, clusters: dict[str, ManagedCluster], scores: cel.ScoreOf
+        self, table: ClusterTable, sets: ClusterSets, clusters: dict[str, ManagedCluster], scores: ScoreOf
     ) -> None:
         self._table = table
         self._scores = scores
@@ -192,6 +192,8 @@ class ClusterPools:
         return mask
 
     def _satisfying(self, expression: str, among: BoolColumn) -> BoolColumn:
+        from fairway.fleet import cel
+
         answers = self._answers.get(expression)
         if answers is None or answers.size != self._table.size:
             answers = self._answers[expression] = np.full(self._table.size, -1, np.int8)

@@ -16,7 +16,7 @@ from fairway.api.fleet import ClusterSelector, Placement, SpreadConstraint
 from fairway.api.meta import LabelSelectorRequirement
 from fairway.clock import SECOND, Micros
 from fairway.errors import InputError
-from fairway.fleet import additions, cel, taints
+from fairway.fleet import additions, taints
 from fairway.fleet.ledger import MAX_RESERVED
 from fairway.fleet.names import COOLDOWN, DISABLED, MIN_GAIN, MISSING_RESOURCE
 from fairway.fleet.prioritizers import By, Weights, weights_of
@@ -195,7 +195,14 @@ def _selector_problems(where: str, selector: ClusterSelector) -> list[str]:
         if not requirement.key:
             problems.append(f"{place}.key is empty, expected the name of a claim")
         problems += _values_problems(place, requirement)
-    for expression in selector.cel_selector.cel_expressions:
+    return problems + _expression_problems(where, selector.cel_selector.cel_expressions)
+
+
+def _expression_problems(where: str, expressions: Iterable[str]) -> list[str]:
+    problems = []
+    for expression in expressions:
+        from fairway.fleet import cel
+
         try:
             cel.compiled(expression)
         except InputError as error:

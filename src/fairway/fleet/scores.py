@@ -9,14 +9,19 @@ than it is, less a half: another needs at least that much more to take its place
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from fairway.api.fleet import AddOnPlacementScore
+
 IntColumn = npt.NDArray[np.int64]
 BoolColumn = npt.NDArray[np.bool_]
+ScoreOf = Callable[[str, str], AddOnPlacementScore | None]
+"""The scores that an add-on published, by cluster and name."""
 
 MISSING: Final = -1
 BEST: Final = 100

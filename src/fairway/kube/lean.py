@@ -1,4 +1,4 @@
-"""`LeanClient`: what there is most of: the writes of a plan, the lease, and watches.
+"""`LeanClient`: requests over connections of our own: writes, the lease, lists and watches.
 
 A request is made of texts that are kept ready: the headers of one identity and type of body are one piece of bytes. Its
 connections are those of `line_pool`.
@@ -52,7 +52,7 @@ class LeanClient:
         """An answer whose body goes on; `silence` is how many seconds may pass without a byte."""
         return self._lines(identity.certificate).stream(self._bytes(request, identity), silence)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         if self._pool is not None:
             self._pool.close()
             self._pool = None
