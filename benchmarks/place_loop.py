@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 
 from fairway.kube.client import ApiClient
 from fairway.kube.configuration import find_connection
 from fairway.kube.exchange import MERGE_PATCH, ApiRequest
+from fairway.kube.paths import UNCHECKED
 
 WORKERS = 32
+_VERSION = re.compile(rb'"resourceVersion":("\d+")')
+"""The status of a decision is written over what was made, and names its version."""
 API = "cluster.open-cluster-management.io/v1beta1"
 _CLUSTERS = [{"clusterName": f"c{number:04}", "reason": "300 points: Balance 100"} for number in range(3)]
 _CONDITION = {
@@ -37,6 +41,7 @@ def requests_of(namespace: str, name: str, uid: str) -> list[ApiRequest]:
     head = {"apiVersion": API, "kind": "PlacementDecision", "metadata": meta}
     group = {"decisionGroupIndex": 0, "decisionGroupName": "", "decisions": [slice_name], "clusterCount": 3}
     status = {"numberOfSelectedClusters": 3, "decisionGroups": [group], "conditions": [_CONDITION]}
+    chosen = {**head, "metadata": {"name": slice_name, "resourceVersion": "@"}, "status": {"decisions": _CLUSTERS}}
     event = {
         "metadata": {"name": f"{name}.1", "namespace": namespace},
         "eventTime": "2026-01-01T00:00:00.000000Z",
@@ -48,12 +53,10 @@ def requests_of(namespace: str, name: str, uid: str) -> list[ApiRequest]:
         "note": "3 clusters chosen",
         "regarding": {"apiVersion": API, "kind": "Placement", "namespace": namespace, "name": name, "uid": uid},
     }
-    placement = f"/apis/{API}/namespaces/{namespace}/placements/{name}/status"
+    placement = f"/apis/{API}/namespaces/{namespace}/placements/{name}/status?{UNCHECKED}"
     return [
-        ApiRequest("POST", decisions, _coded(head)),
-        ApiRequest(
-            "PATCH", f"{decisions}/{slice_name}/status", _coded({"status": {"decisions": _CLUSTERS}}), MERGE_PATCH
-        ),
+        ApiRequest("POST", f"{decisions}?{UNCHECKED}", _coded(head)),
+        ApiRequest("PUT", f"{decisions}/{slice_name}/status?{UNCHECKED}", _coded(chosen)),
         ApiRequest("PATCH", placement, _coded({"status": status}), MERGE_PATCH),
         ApiRequest("POST", f"/apis/events.k8s.io/v1/namespaces/{namespace}/events", _coded(event)),
     ]
@@ -78,9 +81,12 @@ async def main(kubeconfig: str, namespace: str) -> None:
 
     async def work() -> None:
         while todo:
+            version = b""
             for request in todo.pop():
-                answer = await client.send(request)
+                body = (request.body or b"").replace(b'"@"', version)
+                answer = await client.send(request._replace(body=body))
                 assert answer.ok, answer
+                version = version or _VERSION.findall(answer.body)[0]
 
     await asyncio.gather(*(work() for _ in range(WORKERS)))
     for watch in watches:

@@ -46,7 +46,8 @@ class FakeServer:
         return answer
 
     def _answer(self, request: ApiRequest, body: dict[str, Any]) -> ApiAnswer:
-        name = request.path.removeprefix(PATH).strip("/").removesuffix("/status")
+        path = request.path.partition("?")[0]
+        name = path.removeprefix(PATH).strip("/").removesuffix("/status")
         if request.method == "GET":
             return _ok({"items": list(self.objects.values())})
         if request.method == "POST":
@@ -65,8 +66,12 @@ class FakeServer:
             return _ok({})
         if body["metadata"]["resourceVersion"] != known["metadata"]["resourceVersion"]:
             return ApiAnswer(409)
-        part = "status" if request.path.endswith("/status") else "metadata"
-        changed = {**known, part: _merge(known.get(part, {}), body.get(part, {}))}
+        if request.method == "PUT":
+            assert path.endswith("/status")  # all but the status is kept
+            assert body["metadata"]["uid"] == known["metadata"]["uid"]
+            return _ok(self._keep(name, {**known, "status": body["status"]}, known["metadata"]["uid"]))
+        assert not path.endswith("/status")
+        changed = {**known, "metadata": _merge(known["metadata"], body["metadata"])}
         return _ok(self._keep(name, changed, known["metadata"]["uid"]))
 
 

@@ -7,6 +7,8 @@ decision stands as it is (see `footing`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from fairway.clock import Micros
@@ -19,7 +21,7 @@ from fairway.fleet.plan import FleetPlan, Outcome
 from fairway.fleet.pool import ClusterPool
 from fairway.fleet.ranking import Ranking, RankingBasis
 from fairway.fleet.records import Record
-from fairway.fleet.rules import Rules
+from fairway.fleet.rules import Key, Rules
 from fairway.fleet.scores import NEVER, IntColumn, best, preference, ranked
 from fairway.fleet.state import FleetState
 from fairway.fleet.uses import UseCounts
@@ -29,10 +31,13 @@ _CPU = Resource({"cpu": 1})
 """Free without a size per replica divides by free CPU."""
 
 
-def place(fleet: FleetState, now: Micros) -> FleetPlan:
-    """Decide the placements that an event, or time, affected. The same fleet and instant give the same plan."""
+def place(fleet: FleetState, now: Micros, keys: Sequence[Key] | None = None) -> FleetPlan:
+    """Decide the placements that an event, or time, affected. The same fleet and instant give the same plan.
+
+    `keys` are the first of those that are left: decided and applied in several plans they get what one plan gives them.
+    """
     run = _Run(fleet, now)
-    keys = fleet.affected(now)
+    keys = fleet.affected(now) if keys is None else keys
     outcomes = tuple(run.decide(fleet.records[key]) for key in keys)
     decided = frozenset(keys)
     instants = [outcome.recheck_at for outcome in outcomes if outcome.recheck_at is not None]

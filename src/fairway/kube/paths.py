@@ -9,6 +9,10 @@ VOLCANO = "scheduling.volcano.sh/v1beta1"
 DEVICES = "resource.k8s.io/v1"
 EVENTS = "events.k8s.io/v1"
 LEASES = "coordination.k8s.io/v1"
+UNCHECKED = "fieldValidation=Ignore"
+"""For objects of definitions: unless told so, the server looks for fields that it does not know and writes a warning,
+which takes a quarter of its time for the request. What it does not know it drops all the same.
+"""
 
 
 def pod_path(key: ObjectKey) -> str:

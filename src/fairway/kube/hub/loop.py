@@ -35,6 +35,8 @@ from fairway.state.cluster import Deleted, Event
 
 PLACEMENTS = "cluster.open-cluster-management.io/v1beta1"
 CLUSTERS = "cluster.open-cluster-management.io/v1"
+TOGETHER = 64
+"""Placements that are decided before their decisions are sent."""
 _NO_SLICES: Slices = {}
 
 
@@ -251,14 +253,16 @@ class FleetLoop:
     # -- decisions ---------------------------------------------------------------------------------------------
 
     def _decide(self, now: Micros) -> None:
-        if not self.state.affected(now):
-            return
-        begin = time.perf_counter()
-        plan = place(self.state, now)
-        self.state.apply(plan)
-        for outcome in plan.outcomes:
-            self._decided(outcome, now)
-        self._observer.decided(plan, time.perf_counter() - begin)
+        """In parts, so that the first decisions are on their way while others are made."""
+        keys = self.state.affected(now)
+        for start in range(0, len(keys), TOGETHER):
+            begin = time.perf_counter()
+            plan = place(self.state, now, keys[start : start + TOGETHER])
+            self.state.apply(plan)
+            for outcome in plan.outcomes:
+                self._decided(outcome, now)
+            self._observer.decided(plan, time.perf_counter() - begin)
+            self._write(now)
 
     def _decided(self, outcome: Outcome, now: Micros) -> None:
         placement = outcome.rules.placement

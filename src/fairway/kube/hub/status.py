@@ -26,7 +26,7 @@ from fairway.fleet.names import (
     SATISFIED,
 )
 from fairway.kube.exchange import MERGE_PATCH, ApiRequest, encoded
-from fairway.kube.paths import object_path
+from fairway.kube.paths import UNCHECKED, object_path
 from fairway.kube.status_requests import StatusWrite
 from fairway.kube.throttle import StatusFacts
 
@@ -94,7 +94,7 @@ def placement_write(version: str, placement: Placement, status: PlacementStatus,
     body: dict[str, Any] = {"conditions": conditions, "numberOfSelectedClusters": number}
     if has_groups(version):
         body["decisionGroups"] = groups
-    path = f"{object_path(version, 'placements', key)}/status"
+    path = f"{object_path(version, 'placements', key)}/status?{UNCHECKED}"
     data = encoded({"metadata": {"uid": meta.uid}, "status": body})
     return StatusWrite(key, ApiRequest("PATCH", path, data, MERGE_PATCH))
 

@@ -29,7 +29,8 @@ def fleet_rules() -> list[Manifest]:
     return [
         *_reading(FLEET_KINDS),
         rule(group, ["placementdecisions"], ["create", "patch", "delete"]),
-        rule(group, ["placementdecisions/status", "placements/status", "managedclusters/status"], ["patch"]),
+        rule(group, ["placementdecisions/status"], ["update"]),
+        rule(group, ["placements/status", "managedclusters/status"], ["patch"]),
         rule("events.k8s.io", ["events"], ["create", "patch"]),
     ]
 
