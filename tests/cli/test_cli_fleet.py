@@ -27,6 +27,7 @@ def test_explain_a_placement_and_what_would_bring_a_cluster_in() -> None:
         (("placement", "shop/other"), "placement shop/other is not there; there are: shop/storefront"),
         (("placement", "shop/storefront", "more"), "expected the name of one job, or placement and its name"),
         (("some/job", "--cluster", "a"), "--cluster is for a placement"),
+        (("placement", "shop/storefront", "--cluster", "warsw"), "cluster warsw is not there; there are: warsaw"),
     ],
 )
 def test_what_is_not_there_or_makes_no_sense(arguments: tuple[str, ...], said: str) -> None:

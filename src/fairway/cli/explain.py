@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import click
@@ -69,6 +70,8 @@ def _explain_placement(name: str, given: GivenCluster, cluster: str | None, outp
         warn(warning)
     objects = as_trusted(manifests.objects, now)
     key = _placement_key(name, objects)
+    if cluster is not None:
+        _check_cluster(cluster, objects)
     outcome = outcome_of(objects, key, now)
     if outcome is None:
         raise InputError(f"placement {name} is being deleted")
@@ -85,6 +88,16 @@ def _explain_placement(name: str, given: GivenCluster, cluster: str | None, outp
         out.print()
         for line in _advice_lines(advice):
             out.print(line)
+
+
+def _check_cluster(name: str, objects: Sequence[object]) -> None:
+    from fairway.api.fleet import ManagedCluster
+    from fairway.errors import InputError
+
+    names = sorted(one.metadata.name for one in objects if isinstance(one, ManagedCluster))
+    if name not in names:
+        close = get_close_matches(name, names, 3) or names[:5]
+        raise InputError(f"cluster {name} is not there; there are: {', '.join(close) or 'none'}")
 
 
 def _placement_key(name: str, objects: Sequence[object]) -> tuple[str, str]:
