@@ -138,7 +138,7 @@ class FreeDevices:
 
     def _step(self, prepared: PreparedRequest, row: int, node: NodeDevices, free: FreeSlots) -> CapacityStep | None:
         if not node.needs_matching and self._is_first_fit(prepared):
-            if prepared.simple and (step := self._first_fit(prepared, node, free)) is not None:
+            if prepared.simple and (step := self._first_fit(prepared, row, node, free)) is not None:
                 return step
             if prepared.classes and node.inventory.singles:
                 return self._first_together(prepared, row, node, free)
@@ -150,7 +150,9 @@ class FreeDevices:
         allocations = tuple(allocation_of(node, requests[choice.request], choice) for choice in taken)
         return self._made(node, free, allocations, prepared.named, 1)
 
-    def _first_fit(self, prepared: PreparedRequest, node: NodeDevices, free: FreeSlots) -> CapacityStep | None:
+    def _first_fit(
+        self, prepared: PreparedRequest, row: int, node: NodeDevices, free: FreeSlots
+    ) -> CapacityStep | None:
         """The first device that serves the whole of one line, where devices are independent: no search is needed."""
         line = prepared.resolved.requests[0] if prepared.resolved.requests else None
         if line is None:
@@ -159,11 +161,17 @@ class FreeDevices:
         name, used = label(selector), free.used
         if not isinstance(selector, ByClass) and name not in node.extended:
             return None
-        for slot, (names, facts) in enumerate(zip(node.selectable_by, node.inventory.slots, strict=True)):
-            if name in names and facts.quantity - used[slot] >= units:
-                after = self._interned(node, free.taking(slot, units))
-                return self._first_step(prepared, line, node, free, after, slot)
-        return None
+        if self._bits.here[row]:
+            open_ = int(self._bits.mask(name)[row]) & free.free_slots() if units == 1 else 0
+            slot = (open_ & -open_).bit_length() - 1
+        else:
+            slots = enumerate(zip(node.selectable_by, node.inventory.slots, strict=True))
+            served = (slot for slot, (names, facts) in slots if name in names and facts.quantity - used[slot] >= units)
+            slot = next(served, -1)
+        if slot < 0:
+            return None
+        after = self._interned(node, free.taking(slot, units))
+        return self._first_step(prepared, line, node, free, after, slot)
 
     def _first_together(
         self, prepared: PreparedRequest, row: int, node: NodeDevices, free: FreeSlots
