@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -16,6 +17,15 @@ from kube.controlplane.plane import ControlPlane
 from kube.device_site import CLAIMS, NIC, Site, collect, device_site, devices, forbidden, pod, why
 from kube.live import Live
 
+DOCUMENT = Path(__file__).parents[2] / "docs/devices-on-kubernetes.md"
+
+
+def documented() -> list[dict[str, tuple[float, float]]]:
+    """The tables of classes that the document shows, in order."""
+    blocks = DOCUMENT.read_text().split("$ kubectl get resclass\n")[1:]
+    tables = [block.partition("```")[0].partition("$")[0].splitlines()[1:] for block in blocks]
+    return [{(row := line.split())[0]: (float(row[1]), float(row[2])) for line in table} for table in tables]
+
 
 @pytest.fixture(name="site")
 def a_site(installed: ControlPlane, cluster: Cluster) -> Iterator[Site]:
@@ -26,8 +36,10 @@ def a_site(installed: ControlPlane, cluster: Cluster) -> Iterator[Site]:
 def test_devices_by_class_reach_the_containers_that_were_meant(site: Site) -> None:
     with Live(site.cluster, user="scheduler") as live:
         free = {"fast-gpu": (4, 0), "any-gpu": (8, 0), "gpu-pair": (2, 0), "nic": (4, 0)}
+        first, second, third = documented()
+        assert first == free
         eventually(lambda: site.status() == free, "all classes count their devices")
-        assert site.shown() == free
+        assert site.shown() == site.listed() == first
 
         pod(site, "one", {"fast-gpu": 1, "nic": 1}, {"any-gpu": 2})
         eventually(lambda: site.cluster.places()["one"])
@@ -40,16 +52,19 @@ def test_devices_by_class_reach_the_containers_that_were_meant(site: Site) -> No
         assert not set(fast) & set(any_gpu)
         used = site.status
         eventually(lambda: used()["nic"] == (4, 1) and used()["any-gpu"] == (8, 3), "the pod is counted")
-        assert used() == site.shown()
+        assert used() == site.shown() == site.listed() == second
 
         # the pair of the other node is whole; two are not to be had any more
         pod(site, "pair", {"gpu-pair": 1})
         eventually(lambda: site.cluster.places()["pair"])
         assert devices(site)["pair"] == [["GPU-0", "GPU-1"]]
+        eventually(lambda: site.status() == third, "the pair is counted")
+        assert site.shown() == site.listed() == third
         pod(site, "waits", {"gpu-pair": 1})
         pod(site, "unknown", {"no-such-class": 1})
         eventually(lambda: why(site, "waits") and why(site, "unknown"))
         assert "no-such-class" in why(site, "unknown")
+        assert why(site, "waits") in DOCUMENT.read_text()
 
         eventually(lambda: site.status() == site.shown(), "kubectl and fairway agree")
         site.cluster.delete(f"{site.cluster.pods}/one", grace=None)
