@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 from kube.hub import Hub
 
@@ -13,9 +14,10 @@ from kube.hub import Hub
 class FleetProcess:
     """Started anew by `start` after it was killed."""
 
-    def __init__(self, hub: Hub) -> None:
+    def __init__(self, hub: Hub, kubeconfig: Path | None = None) -> None:
+        """By another way to the hub than the direct one, where a kubeconfig is given."""
         self._command = [sys.executable, "-m", "fairway.cli.main", "fleet", "--no-leader-elect", "--http-address", ""]
-        self._command += ["--kubeconfig", str(hub.plane.kubeconfig("fleet")), "--min-interval", "0.01"]
+        self._command += ["--kubeconfig", str(kubeconfig or hub.plane.kubeconfig("fleet")), "--min-interval", "0.01"]
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:

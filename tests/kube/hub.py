@@ -14,8 +14,8 @@ import msgspec
 
 from fairway.app.hub.service import FleetController
 from fairway.app.hub.settings import FleetSettings
+from fairway.app.live.election import LeaderElection
 from fairway.app.live.logs import RunLog
-from fairway.app.live.settings import LeaderElection
 from fairway.kube.configuration import find_connection
 from fairway.kube.install.bundle import objects
 from fairway.kube.install.options import InstallOptions

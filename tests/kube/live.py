@@ -10,9 +10,10 @@ from typing import Any
 
 import msgspec
 
+from fairway.app.live.election import LeaderElection
 from fairway.app.live.logs import RunLog
 from fairway.app.live.service import LiveScheduler
-from fairway.app.live.settings import LeaderElection, RunSettings
+from fairway.app.live.settings import RunSettings
 from fairway.drive.store import ObjectStore
 from fairway.kube.configuration import find_connection
 from kube.cluster import Cluster, eventually

@@ -8,8 +8,9 @@ from pathlib import Path
 import click
 import msgspec
 
+from fairway.app.live.election import LeaderElection
 from fairway.app.live.metrics import RunMetrics
-from fairway.app.live.settings import LeaderElection, RunSettings
+from fairway.app.live.settings import RunSettings
 from fairway.cli.run import command
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -1,12 +1,12 @@
-"""Two real API servers, a hub and a member cluster: placer and scheduler are killed while placements and workloads come
-and go. After each round the books balance: what is reserved is what decisions record, what is consumed is what is used,
-and what is free is what no pod uses."""
+"""Two real API servers, a hub and a member cluster: placer and scheduler are killed, and each is cut off from the hub,
+while placements and workloads come and go. After each round the books balance: what is reserved is what decisions
+record, what is consumed is what is used, and what is free is what no pod uses."""
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -21,6 +21,7 @@ from kube.controlplane.plane import ControlPlane, data_folder
 from kube.fleet_process import FleetProcess
 from kube.hub import Hub
 from kube.process import RunProcess
+from kube.proxy import FaultProxy
 from support.effort import examples
 
 NODE_CPU = 40
@@ -41,18 +42,20 @@ def a_member_cluster(plane: ControlPlane, tmp_path: Path) -> Iterator[Cluster]:
 class TwoSides:
     """A hub with its placer, a member with its scheduler, and a random hand."""
 
-    def __init__(self, hub: Hub, member: Cluster, folder: Path, random: Random) -> None:
+    def __init__(self, hub: Hub, member: Cluster, folder: Path, random: Random, cables: Sequence[FaultProxy]) -> None:
+        """`cables` lead to the hub, from the placer and from the scheduler."""
         self.hub = hub
         self.member = member
         self.random = random
-        self.placer = FleetProcess(hub)
+        self.cables = cables
+        self.placer = FleetProcess(hub, cables[0].kubeconfig(folder))
         self.scheduler = RunProcess(
             folder,
             "member",
             kubeconfig=str(member.plane.kubeconfig()),
             schedulerNames=[member.scheduler],
             leaderElection={"enabled": False},
-            reportTo=str(hub.plane.kubeconfig()),
+            reportTo=str(cables[1].kubeconfig(folder)),
             reportAs=hub.full("m"),
         )
         self.placements: dict[str, int] = {}
@@ -70,11 +73,9 @@ class TwoSides:
     def act(self) -> None:
         self.number += 1
         name = f"x{self.number}"
-        match self.random.choice(("place", "end", "pod", "pod", "finish", "kill placer", "kill scheduler")):
+        match self.random.choice(("place", "end", "pod", "pod", "finish", "kill placer", "kill scheduler", "cable")):
             case "place":
-                self.placements[name] = self.random.randint(1, 15)
-                need = json.dumps({"cpu": str(self.placements[name])})
-                self.hub.placement(name, annotations={"fairway.dev/requirements": need})
+                self.place(name, self.random.randint(1, 15))
             case "end" if self.placements:
                 gone = self.random.choice(sorted(self.placements))
                 del self.placements[gone]
@@ -82,13 +83,8 @@ class TwoSides:
                 for one in self.hub.slices(gone):  # the garbage collector's part
                     self.hub.delete(f"{self.hub.decisions_path}/{one['metadata']['name']}", grace=None)
             case "pod":
-                owner, cpu = self.random.choice([*sorted(self.placements), "nobody"]), self.random.randint(1, 6)
-                labels = {
-                    "fairway.dev/placement-namespace": self.hub.namespace,
-                    "fairway.dev/placement-name": owner,
-                }
-                self.pods[name] = owner, cpu
-                self.member.pod(name, cpu=str(cpu), metadata={"labels": labels})
+                owner = self.random.choice([*sorted(self.placements), "none"])
+                self.pod(name, owner, self.random.randint(1, 6))
             case "finish" if self.pods:
                 done = self.random.choice(sorted(self.pods))
                 del self.pods[done]
@@ -99,6 +95,22 @@ class TwoSides:
             case "kill scheduler":
                 self.scheduler.kill()
                 self.scheduler.start()
+            case "cable":  # pulled, or put back
+                cable = self.random.choice(self.cables)
+                cable.is_cut = not cable.is_cut
+
+    def place(self, name: str, cpu: int) -> None:
+        self.placements[name] = cpu
+        self.hub.placement(name, annotations={"fairway.dev/requirements": json.dumps({"cpu": str(cpu)})})
+
+    def pod(self, name: str, owner: str, cpu: int) -> None:
+        labels = {"fairway.dev/placement-namespace": self.hub.namespace, "fairway.dev/placement-name": owner}
+        self.pods[name] = owner, cpu
+        self.member.pod(name, cpu=str(cpu), metadata={"labels": labels})
+
+    def heal(self) -> None:
+        for cable in self.cables:
+            cable.is_cut = False
 
     # -- the books -------------------------------------------------------------------------------------------
 
@@ -153,13 +165,15 @@ class TwoSides:
 def test_the_books_balance_on_two_servers_after_kills(hub: Hub, member: Cluster, tmp_path: Path, seed: int) -> None:
     hub.managed("m")
     member.node("n", cpu=NODE_CPU)
-    sides = TwoSides(hub, member, tmp_path, Random(seed))
-    try:
-        sides.start()
-        for _ in range(ROUNDS):
-            for _ in range(8):
-                sides.act()
-            eventually(sides.balances, "the books balance")
-        assert sides.scheduler.problems() == []
-    finally:
-        sides.kill()
+    with FaultProxy(hub.plane, user="fleet") as placers, FaultProxy(hub.plane, user="admin") as members:
+        sides = TwoSides(hub, member, tmp_path, Random(seed), (placers, members))
+        try:
+            sides.start()
+            for _ in range(ROUNDS):
+                for _ in range(8):
+                    sides.act()
+                sides.heal()
+                eventually(sides.balances, "the books balance")
+            assert sides.scheduler.problems() == []
+        finally:
+            sides.kill()

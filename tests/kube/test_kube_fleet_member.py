@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from fairway.app.live import service
 from kube.cluster import Cluster, eventually
 from kube.hub import Hub, LiveFleet
 from kube.live import Live
+from kube.proxy import FaultProxy
 
 
 def notes(hub: Hub, name: str) -> dict[str, Any]:
@@ -56,6 +58,40 @@ def test_capacity_is_reserved_consumed_and_returned(hub: Hub, cluster: Cluster, 
         hub.delete(hub.placement_path("train"), grace=None)
         cluster.delete(f"{cluster.pods}/work")
         eventually(lambda: hub.chosen("late") == ["m"])
+
+
+def test_a_member_that_is_cut_off_is_not_trusted_and_its_books_balance_when_it_is_back(
+    hub: Hub, cluster: Cluster, tmp_path: Path, monkeypatch: Any
+) -> None:
+    """While the cable is pulled the cluster goes on by itself; what it took meanwhile is counted afterwards."""
+    monkeypatch.setattr(service, "INTERVAL", 0.2)
+    hub.managed("m")
+    cluster.node("n", cpu=40)
+    with (
+        FaultProxy(hub.plane, user="admin") as cable,
+        Live(cluster, report_to=str(cable.kubeconfig(tmp_path)), report_as=hub.full("m"), report_lifetime=3),
+        LiveFleet(hub) as placer,
+    ):
+        eventually(lambda: notes(hub, "m").get("fairway.dev/free", {}).get("cpu"))
+        other = int(notes(hub, "m")["fairway.dev/free"]["cpu"]) - 40  # nodes of other tests
+        hub.placement("before", annotations={"fairway.dev/requirements": '{"cpu": "10"}'})
+        eventually(lambda: hub.chosen("before") == ["m"])
+        cable.is_cut = True
+        labels = {"fairway.dev/placement-namespace": hub.namespace, "fairway.dev/placement-name": "before"}
+        cluster.pod("work", cpu="6", metadata={"labels": labels})
+        cluster.pod("own", cpu="20")
+        eventually(lambda: len(cluster.places()) == 2 and all(cluster.places().values()), "it schedules by itself")
+        eventually(lambda: (hub.condition("before", "PlacementOverdrawn") or ("",))[0] == "True")
+        assert hub.chosen("before") == ["m"]
+        need = json.dumps({"cpu": str(other + 12)})
+        hub.placement("meanwhile", annotations={"fairway.dev/requirements": need})
+        eventually(lambda: "FreeUnknown" in (hub.condition("meanwhile") or ("", "", ""))[2])
+        cable.is_cut = False
+        told = f"cpu: {other + 10} available, {other + 12} required"  # 14 are free, of which 4 are still reserved
+        eventually(lambda: told in (hub.condition("meanwhile") or ("", "", ""))[2])
+        eventually(lambda: (hub.condition("before", "PlacementOverdrawn") or ("",))[0] == "False")
+        placer.settle()
+        assert hub.chosen("meanwhile") == []
 
 
 def test_what_is_free_is_a_score_that_placements_can_weigh(hub: Hub, cluster: Cluster, monkeypatch: Any) -> None:

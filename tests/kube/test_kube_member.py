@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.app.live.logs import RunLog
-from fairway.app.live.reporting import HubReporter
+from fairway.app.live.reporting import MOST_BYTES, HubReporter
 from fairway.app.live.settings import read_settings
 from fairway.clock import SECOND
-from fairway.drive.member import PlacementPods, report
+from fairway.drive.member import MOST_PLACEMENTS, PlacementPods, report
 from fairway.errors import InputError
 from fairway.fleet.names import FREE, SHAPES, USAGE, WAITS
 from fairway.kube.exchange import NO_ANSWER, ApiAnswer, ApiRequest
@@ -109,6 +109,26 @@ def test_usage_is_of_pods_on_nodes_with_both_labels_whoever_scheduled_them() -> 
     assert member.says(USAGE)["ns/p"]["cpu"] == "2"
     member.see(pod("b", cpu=2, node="n", phase="Running", spec={"schedulerName": "another"}))
     assert member.says(USAGE) == {}
+
+
+def test_labels_and_selectors_of_users_cannot_make_a_report_too_large_for_the_hub() -> None:
+    """Else one user of the cluster could silence it."""
+    labels = [{**OWNED, "fairway.dev/placement-name": f"{number:060}"} for number in range(1000)]
+    selector = {"nodeSelector": {f"label-{number:050}": "x" * 60 for number in range(200)}}
+    member = Member(
+        node("n", cpu=20),
+        *[pod(f"p{n}", cpu=1, node="n", phase="Running", labels=one) for n, one in enumerate(labels)],
+        pod("a", cpu=3, node="n", phase="Running", labels=OWNED),
+        pod("b", cpu=3, node="n", phase="Running", labels=OWNED),
+        *[pod(f"wide{number}", cpu=2, spec=selector) for number in range(2000)],
+        pod("odd", cpu=1, node="n", phase="Running", labels=OWNED, **{"example.com/none": 7}),
+    )
+    found = member.says(USAGE)
+    assert found["ns/p"] == {"cpu": "7", "pods": "3"}  # of many pods, and of what nodes have
+    assert len(found) == MOST_PLACEMENTS
+    assert "example.com/none" not in member.says(FREE)
+    assert all("nodeSelector" not in one for one in member.says(SHAPES))
+    assert sum(map(len, report(member.state, member.pods, 0).values())) < MOST_BYTES
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 4), st.booleans(), st.booleans()), max_size=20))

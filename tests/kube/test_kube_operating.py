@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from fairway.app.live.settings import LeaderElection, read_settings
+from fairway.app.live.election import LeaderElection
+from fairway.app.live.settings import read_settings
 from fairway.errors import InputError
 from fairway.kube.ready_writes import WriteRank
 from kube.cluster import Cluster, eventually

@@ -15,7 +15,7 @@ import pytest
 
 from fairway.api.kinds import ApiObject, Kind
 from fairway.api.nodes import Node
-from fairway.app.live.settings import LeaderElection
+from fairway.app.live.election import LeaderElection
 from fairway.errors import ApiError, NoAnswerError
 from fairway.kube import reflector as reflector_module
 from fairway.kube.client import ApiClient, Query

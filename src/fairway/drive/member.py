@@ -8,7 +8,9 @@ the books of the hub balance at every moment.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -31,6 +33,10 @@ from fairway.state.snapshot import WorkingCopy
 
 MOST_SHAPES = 12
 """Sizes of pods that are reported: those that most pods have."""
+LONGEST_SHAPE = 2000
+"""Characters of one size as it is reported. A longer one (a node selector of a hundred labels) is left out."""
+MOST_PLACEMENTS = 300
+"""Whose usage is reported: those that most pods name. Labels are free text, and a hub takes a report up to a size."""
 MOST_QUEUES = 50
 _STEPS = (0, 60, 300, 900, 3600, 4 * 3600, 86_400)
 """Waits are reported in these steps, in seconds: a wait that only grows is no news."""
@@ -62,17 +68,24 @@ class PlacementPods:
     def refused(self, change: Change, why: str) -> None: ...
 
     def usage(self, state: ClusterState) -> dict[str, dict[str, str]]:
-        """What pods on nodes use, by placement: amounts that are not free."""
+        """What pods on nodes use, by placement: amounts that are not free, of resources that nodes have. Of a placement
+        that is left out all that is reserved seems to be unused: the hub then gives away too little, never too much.
+        """
+        has = _offered(state)
         sums: dict[str, dict[int, int]] = {}
+        counts: Counter[str] = Counter()
         for (_, namespace, name), owner in self._owners.items():
             key = f"{namespace}/{name}"
             task = state.tasks.get(key) or state.foreign.get(key)
             if task is None or task.state not in ON_NODE:
                 continue
+            counts[owner] += 1
             used = sums.setdefault(owner, {})
             for row, amount in task.shape.vector:
-                used[row] = used.get(row, 0) + amount
-        return {owner: _amounts(state, tuple(sorted(used.items()))) for owner, used in sorted(sums.items())}
+                if row in has:
+                    used[row] = used.get(row, 0) + amount
+        most = sorted(sorted(sums, key=lambda owner: (-counts[owner], owner))[:MOST_PLACEMENTS])
+        return {owner: _amounts(state, tuple(sorted(sums[owner].items()))) for owner in most}
 
 
 def _owner(labels: Mapping[str, str]) -> str:
@@ -126,12 +139,17 @@ def _usable(state: ClusterState) -> Any:
 
 def _free(state: ClusterState, idle: Any) -> dict[str, str]:
     named = zip(state.axis.names, idle.sum(axis=1).tolist(), strict=False)
-    has = state.nodes.dimensions_in_use()
+    has = _offered(state)
     return {
         name: format_amount(name, amount)
         for row, (name, amount) in enumerate(named)
-        if (amount or row in has) and not _is_counted(name)
+        if row in has and not _is_counted(name)
     }
+
+
+def _offered(state: ClusterState) -> set[int]:
+    """Rows of the resources that some node has. A pod that names its node itself may request any."""
+    return set(np.flatnonzero(state.nodes.allocatable.data.any(axis=1)).tolist())
 
 
 def _shapes(state: ClusterState, idle: Any) -> list[dict[str, Any]]:
@@ -142,7 +160,8 @@ def _shapes(state: ClusterState, idle: Any) -> list[dict[str, Any]]:
             key = shape.key
             alike.setdefault((key.vector, key.node_selector, key.node_affinity, key.tolerations), []).append(shape)
     most = sorted(alike.items(), key=lambda entry: (-sum(shape.tasks for shape in entry[1]), repr(entry[0])))
-    return [_shape(state, shapes[0], idle) for _, shapes in most[:MOST_SHAPES]]
+    made = (_shape(state, shapes[0], idle) for _, shapes in most[: 4 * MOST_SHAPES])
+    return list(islice((one for one in made if len(_json(one)) <= LONGEST_SHAPE), MOST_SHAPES))
 
 
 def _shape(state: ClusterState, shape: Shape, idle: Any) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from fairway.api.kinds import ApiObject, ObjectKey
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
 from fairway.drive.change import Change
-from fairway.state.cluster import Deleted, Event, Upserted
+from fairway.state.events import Deleted, Event, Upserted
 
 _NOTHING: Mapping[ObjectKey, ApiObject] = {}
 _NONE: list[Change] = []

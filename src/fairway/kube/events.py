@@ -22,7 +22,7 @@ from fairway.kube.reservation_requests import GroupVersions
 from fairway.kube.throttle import INTERVAL, StatusFacts, StatusThrottle, substance
 from fairway.scheduler.plan import Binding, Eviction, Pending
 from fairway.state.cluster import ClusterState, Deleted
-from fairway.state.cluster import Event as StateEvent
+from fairway.state.events import Event as StateEvent
 from fairway.state.jobs import Job
 
 

@@ -16,6 +16,8 @@ from queue import Empty, SimpleQueue
 from fairway.clock import SECOND, Clock, Micros, wall_clock
 
 Call = Callable[[], None]
+HandOver = Callable[[Call], None]
+"""Has a call made on the loop's thread."""
 
 _LONGEST_WAIT = 60.0
 TOGETHER = 0.01
@@ -110,7 +112,7 @@ class Courier:
     Waking a thread costs more than telling it something.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, hand_over: Callable[[Call], None]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, hand_over: HandOver) -> None:
         self._loop = loop
         self._hand_over = hand_over
         self._calls: list[Call] = []

@@ -13,9 +13,9 @@ from functools import partial
 from fairway.api.kinds import ObjectKey
 from fairway.kube.event_requests import EventWrite
 from fairway.kube.exchange import Ending, Script, WriteResult
+from fairway.kube.loop_thread import HandOver
 from fairway.kube.ready_writes import QueuedWrite, WriteRank
 from fairway.kube.status_requests import StatusWrite
-from fairway.kube.world import HandOver
 from fairway.kube.write_queue import WriteQueue
 
 MOST_EVENTS = 10_000

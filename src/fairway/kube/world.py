@@ -18,14 +18,11 @@ from fairway.drive.change import AllocateClaim, Bind, Change, Evict, MakeClassCl
 from fairway.drive.changes import pod_key
 from fairway.kube.claim_requests import devices_ready
 from fairway.kube.exchange import Ending, Script, WriteResult
+from fairway.kube.loop_thread import HandOver
 from fairway.kube.ready_writes import QueuedWrite, WriteRank
 from fairway.kube.requests import script_of
 from fairway.kube.reservation_requests import GroupVersions
 from fairway.kube.write_queue import WriteQueue
-
-HandOver = Callable[[Callable[[], None]], None]
-"""Has a call made on the loop's thread."""
-
 
 BINDING_TIMEOUT = 600.0
 """Seconds that drivers have to make devices ready, as in kube-scheduler."""

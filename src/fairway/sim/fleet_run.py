@@ -27,7 +27,7 @@ from fairway.sim.report.fleet import FleetView
 from fairway.sim.run import RunOptions, ScenarioRun
 from fairway.sim.scenario import Scenario
 from fairway.sim.scenario.model import MemberCluster
-from fairway.state.cluster import Event
+from fairway.state.events import Event
 
 
 class FleetMember:

@@ -7,7 +7,6 @@ no sum ever needs to be rebuilt, and what `invariants.check` compares with a rec
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakMethod
 
@@ -24,6 +23,7 @@ from fairway.api.topology import HyperNode
 from fairway.api.volumes import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from fairway.state.compaction import Compaction
 from fairway.state.device_requests import DeviceFact, fact_key
+from fairway.state.events import Deleted, Event, Upserted
 from fairway.state.intake.groups import GroupIntake
 from fairway.state.intake.pods import PodIntake
 from fairway.state.jobs import Job, is_valid
@@ -33,23 +33,7 @@ from fairway.state.shaper import Shaper
 from fairway.state.shapes import Shape
 from fairway.state.tables import ClusterTables
 
-
-@dataclass(frozen=True, slots=True)
-class Upserted:
-    """An object was added or modified; the state finds out which."""
-
-    object: ApiObject
-
-
-@dataclass(frozen=True, slots=True)
-class Deleted:
-    """An object is gone."""
-
-    object: ApiObject
-
-
-Event = Upserted | Deleted
-
+__all__ = ["COLUMN_BYTES", "ClusterState", "Deleted", "Event", "Upserted"]
 
 COLUMN_BYTES = 256 << 20
 """80 KB for each shape at 10,000 nodes; the least recently used go."""

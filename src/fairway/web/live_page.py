@@ -26,7 +26,7 @@ from fairway.clock import wall_clock
 from fairway.kube.client import ApiClient
 from fairway.kube.configuration import find_connection
 from fairway.scheduler.plugins.installed import default_registry
-from fairway.state.cluster import Deleted, Event, Upserted
+from fairway.state.events import Deleted, Event, Upserted
 from fairway.web.access import Access, LoopbackAccess
 from fairway.web.application import application
 from fairway.web.cluster_access import ClusterAccess

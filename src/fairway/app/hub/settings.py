@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from fairway.app.live.settings import LeaderElection, Span
+from fairway.app.live.election import LeaderElection, Span
 
 
 class FleetSettings(msgspec.Struct, rename="camel", frozen=True, forbid_unknown_fields=True):

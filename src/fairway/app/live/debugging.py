@@ -26,7 +26,7 @@ from fairway.drive.world import title
 from fairway.errors import InputError
 from fairway.kube.loop_thread import LoopThread
 from fairway.scheduler.decide import decide
-from fairway.state.cluster import Event
+from fairway.state.events import Event
 
 PATIENCE = 30.0
 """Seconds for the loop's thread to answer."""

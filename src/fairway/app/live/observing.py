@@ -16,7 +16,7 @@ from fairway.drive.world import title
 from fairway.errors import ApiError
 from fairway.kube.decoding import UnreadableObject
 from fairway.kube.exchange import ApiAnswer, ApiRequest
-from fairway.state.cluster import Event
+from fairway.state.events import Event
 
 if TYPE_CHECKING:  # the placer of a hub has no use for a scheduler
     from fairway.drive.loop import Cycle

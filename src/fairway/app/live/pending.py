@@ -10,7 +10,7 @@ from fairway.api.kinds import ObjectKey
 from fairway.api.pods import Pod
 from fairway.drive.change import Change
 from fairway.drive.loop import Cycle
-from fairway.state.cluster import Deleted, Event
+from fairway.state.events import Deleted, Event
 
 ACTIVE, UNSCHEDULABLE, GATED = "active", "unschedulable", "gated"
 

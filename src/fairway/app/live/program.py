@@ -22,11 +22,11 @@ from typing import Any, ClassVar, Protocol
 from uuid import uuid4
 
 from fairway.api.kinds import Kind
+from fairway.app.live.election import LeaderElection
 from fairway.app.live.health import HealthServer
 from fairway.app.live.logs import RunLog
 from fairway.app.live.metrics import ProgramMetrics
 from fairway.app.live.observing import ReadingObserver, RequestObserver
-from fairway.app.live.settings import LeaderElection
 from fairway.clock import wall_clock
 from fairway.kube.client import ApiClient
 from fairway.kube.connection import Connection

@@ -24,7 +24,7 @@ from fairway.drive.loop import Cycle, SchedulerLoop
 from fairway.drive.recording import Recorder
 from fairway.errors import InputError
 from fairway.sim.policies import policy_text
-from fairway.state.cluster import Deleted, Event, Upserted
+from fairway.state.events import Deleted, Event, Upserted
 from fairway.state.reader import arrival_order
 
 MEGABYTE = 1 << 20

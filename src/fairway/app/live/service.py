@@ -32,6 +32,7 @@ from fairway.clock import SECOND, wall_clock
 from fairway.drive.change import Bind, Change, Evict
 from fairway.drive.loop import Rhythm, SchedulerLoop
 from fairway.drive.member import PlacementPods, report, scores
+from fairway.errors import NoAnswerError
 from fairway.kube.budgets import hold_budgets, withdrawals
 from fairway.kube.claim_guard import ClaimGuard
 from fairway.kube.client import ApiClient
@@ -242,7 +243,10 @@ class LiveScheduler(KubeProgram):
 
     async def _report_to(self, hub: Connection) -> None:
         self._hub = ApiClient(hub)
-        await self._hub.check()
+        try:
+            await self._hub.check()
+        except NoAnswerError as error:  # a program for credentials failed: that may pass, and is said by each report
+            self._log.warning("the hub cannot be reached yet", why=error.message)
         self._reporter = HubReporter(
             self._hub,
             self._settings.report_as,

@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from fairway.api.pods import DEFAULT_SCHEDULER
 from fairway.api.yaml_text import YamlProblem, YamlReader
+from fairway.app.live.election import LeaderElection, Span
 from fairway.errors import InputError
 from fairway.state.cluster import COLUMN_BYTES
 
@@ -21,20 +22,7 @@ API_VERSION = "fairway.dev/v1alpha1"
 KIND = "FairwayConfiguration"
 MAX_FILE = 1 << 20
 
-Span = Annotated[float, Meta(ge=0, le=86400)]
 Number = Annotated[int, Meta(ge=1, le=1_000_000)]
-
-
-class LeaderElection(msgspec.Struct, rename="camel", frozen=True, forbid_unknown_fields=True):
-    """One of several replicas decides: the one that holds the lease."""
-
-    enabled: bool = True
-    namespace: str = ""
-    """Of the lease; "" is the namespace of the service account or of the context."""
-    name: str = "fairway"
-    duration: Annotated[int, Meta(ge=2, le=3600)] = 15
-    renew_deadline: Annotated[int, Meta(ge=1, le=3600)] = 10
-    retry: Annotated[int, Meta(ge=1, le=3600)] = 2
 
 
 class RunSettings(msgspec.Struct, rename="camel", frozen=True, forbid_unknown_fields=True):

@@ -8,7 +8,7 @@ from fairway.drive.change import Change
 from fairway.drive.loop import Cycle
 from fairway.drive.world import Handle, Timer
 from fairway.kube.status import StatusWriter
-from fairway.state.cluster import Event
+from fairway.state.events import Event
 
 
 class StatusTimer:

@@ -32,7 +32,7 @@ from fairway.clock import Clock, wall_clock
 from fairway.drive.change import Change
 from fairway.drive.loop import Cycle
 from fairway.sim.policies import policy_text
-from fairway.state.cluster import Event, Upserted
+from fairway.state.events import Event, Upserted
 
 MOST_LINES = 20_000
 """Batches that wait to be written."""

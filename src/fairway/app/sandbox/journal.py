@@ -10,7 +10,7 @@ from fairway.drive.change import Change
 from fairway.drive.loop import Cycle
 from fairway.sim.jobs import SimJob
 from fairway.sim.metrics import JobFacts
-from fairway.state.cluster import Event
+from fairway.state.events import Event
 
 NAMED = 4
 """Nodes that a text names; the rest are counted."""

@@ -22,7 +22,7 @@ from fairway.clock import Clock, Micros, format_rfc3339
 from fairway.drive.change import Change
 from fairway.drive.loop import Cycle
 from fairway.state import cluster
-from fairway.state.cluster import Upserted
+from fairway.state.events import Upserted
 from fairway.state.reader import arrival_order
 
 RHYTHM = 0.25

@@ -31,7 +31,7 @@ from fairway.kube.hub.moves import Points, notes_of, points_of, stands
 from fairway.kube.hub.status import facts_of, placement_status, placement_write
 from fairway.kube.status_requests import StatusWrite
 from fairway.kube.throttle import INTERVAL, StatusThrottle
-from fairway.state.cluster import Deleted, Event
+from fairway.state.events import Deleted, Event
 
 PLACEMENTS = "cluster.open-cluster-management.io/v1beta1"
 CLUSTERS = "cluster.open-cluster-management.io/v1"
