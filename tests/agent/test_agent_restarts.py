@@ -198,6 +198,7 @@ def test_a_thousand_devices(players, host, api):
         node = kubelet(players, agent)
         claims = [api.claim(f"c{number}", ("r", POOL, f"g{number}")) for number in range(0, 1000, 10)]
         answers = node.prepare(*claims)
+        assert not [answer for answer in answers.values() if isinstance(answer, str)]
         assert [answers[f"uid-c{number}"][0][1] for number in range(0, 1000, 10)] == [
             f"{POOL}/g{number}" for number in range(0, 1000, 10)
         ]

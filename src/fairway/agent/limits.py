@@ -6,6 +6,10 @@ MAX_MESSAGE = 16 << 20
 """Bytes of one message on a socket; kubelets take as much."""
 MAX_CALLS = 64
 """Calls at the same time on one socket that we serve."""
+MAX_READS = 16
+"""Claims that are read from the API server at the same time: each has a connection, and a kubelet that starts asks for
+all claims of its node at once.
+"""
 MAX_PLUGINS = 64
 MAX_DEVICES = 10_000
 """Of one plugin."""

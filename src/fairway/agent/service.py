@@ -19,6 +19,7 @@ from fairway.agent.checkpoint import ClaimFiles, boot_id
 from fairway.agent.discovery import discover
 from fairway.agent.inventory import DevicePool, build_pools
 from fairway.agent.kubelet import KubeletDriver
+from fairway.agent.limits import MAX_READS
 from fairway.agent.mapping import DeviceMapping, read_mapping
 from fairway.agent.metrics import AgentMetrics
 from fairway.agent.offers import ListedDevice
@@ -176,10 +177,12 @@ class NodeAgent:
 
     async def _start_driver(self, version: str) -> None:
         settings = self._settings
+        reads = asyncio.Semaphore(MAX_READS)
 
         async def find_claim(namespace: str, name: str) -> ResourceClaim:
             path = object_path(version, "resourceclaims", ("ResourceClaim", namespace, name))
-            return await self._client.read(path, ResourceClaim)
+            async with reads:
+                return await self._client.read(path, ResourceClaim)
 
         self._preparer = ClaimPreparer(
             settings.driver,
