@@ -420,6 +420,8 @@ def test_every_kind_of_the_design_is_read() -> None:
         ("cluster.open-cluster-management.io/v1beta1", "ManagedClusterSet"),
         ("cluster.open-cluster-management.io/v1beta2", "ManagedClusterSetBinding"),
         ("cluster.open-cluster-management.io/v1beta1", "ManagedClusterSetBinding"),
+        ("cluster.open-cluster-management.io/v1alpha1", "ManagedClusterSet"),
+        ("cluster.open-cluster-management.io/v1alpha1", "ManagedClusterSetBinding"),
         ("cluster.open-cluster-management.io/v1beta1", "Placement"),
         ("cluster.open-cluster-management.io/v1alpha1", "Placement"),
         ("cluster.open-cluster-management.io/v1beta1", "PlacementDecision"),

@@ -1,6 +1,5 @@
 """Where nothing can be written: one sentence and exit status 2, never a traceback, never status 0."""
 
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -8,25 +7,22 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+_LIMITED = """
+import os, resource, sys
+most = int(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+"""Sets the limit in a process of its own: between fork and exec of one that has threads, Python code may not run."""
 
 
 def fairway(*arguments: str, out: str = "/dev/null", most_bytes: int | None = None) -> tuple[int, str]:
     """A run of its own: standard output goes to a file, and no file grows beyond `most_bytes`."""
-
-    def limited() -> None:
-        if most_bytes is not None:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
-
+    command = [sys.executable, "-m", "fairway.cli.main", *arguments]
+    if most_bytes is not None:
+        command = [sys.executable, "-c", _LIMITED, str(most_bytes), *command]
     with Path(out).open("w") as stream:
-        done = subprocess.run(
-            [sys.executable, "-m", "fairway.cli.main", *arguments],
-            cwd=ROOT,
-            stdout=stream,
-            stderr=subprocess.PIPE,
-            text=True,
-            preexec_fn=limited,
-            check=False,
-        )
+        done = subprocess.run(command, cwd=ROOT, stdout=stream, stderr=subprocess.PIPE, text=True, check=False)
     return done.returncode, done.stderr
 
 
