@@ -39,7 +39,7 @@ class HubStage:
         self.clock = HandClock()
         self.fails_at: int | None = None
         self.cut = False
-        self.events: list[EventNote] = []
+        self.said: list[EventNote] = []
         for one in everywhere():
             self.put(one)
         self.start()
@@ -47,7 +47,7 @@ class HubStage:
     def start(self) -> None:
         """As after kill -9: nothing is known but what the server has."""
         self.clock.planned.clear()
-        self.waiting: list[tuple[Key, Publication]] = []
+        self.waiting: list[Publication] = []
         self.loop = FleetLoop(self.clock, self, self, versions={}, min_interval=0)
         for one in [*self.objects.values(), *self.server.slices.values()]:
             self.loop.seen(one)
@@ -99,13 +99,13 @@ class HubStage:
 
     # -- the placer's world ----------------------------------------------------------------------------------
 
-    def publish(self, key: Key, publication: Publication) -> None:
-        self.waiting.append((key, publication))
+    def publish(self, publications: Sequence[Publication]) -> None:
+        self.waiting += publications
 
     def statuses(self, writes: Sequence[StatusWrite]) -> None: ...
 
-    def event(self, note: EventNote) -> None:
-        self.events.append(note)
+    def events(self, notes: Sequence[EventNote]) -> None:
+        self.said += notes
 
     def decided(self, plan: FleetPlan, seconds: float) -> None: ...
 
@@ -132,12 +132,12 @@ class HubStage:
         """Carry out what waits, once; what got no answer waits on."""
         self.clock.move(0.1)
         waiting, self.waiting = self.waiting, []
-        for key, publication in waiting:
+        for publication in waiting:
             ending = run(publication, self.answer)
             if ending.result is WriteResult.AGAIN:
-                self.waiting.append((key, publication))
+                self.waiting.append(publication)
             else:
-                self.loop.ended(key, publication, ending)
+                self.loop.ended(publication, ending)
         self.clock.move(0.1)
 
     def settle(self) -> None:
@@ -279,9 +279,9 @@ def test_a_hub_that_has_the_older_version_is_written_in_it() -> None:
     hub.put(cluster("c0", {"cpu": "20"}))
     hub.put(placement("p0", version=old, numberOfClusters=1))
     hub.clock.move(0.1)
-    (_, publication), *_ = hub.waiting
+    publication, *_ = hub.waiting
     request = next(publication.script())
     assert request.path.partition("?")[0] == f"/apis/{old}/namespaces/ns/placementdecisions"
     body = json.loads(request.body or b"")
     assert body["apiVersion"] == body["metadata"]["ownerReferences"][0]["apiVersion"] == old
-    assert hub.events[0].about.version == old
+    assert hub.said[0].about.version == old

@@ -3,6 +3,10 @@ slice, and the next try ends with what is wanted."""
 
 from __future__ import annotations
 
+import asyncio
+from types import SimpleNamespace
+from typing import cast
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -10,9 +14,16 @@ from hypothesis import strategies as st
 
 from fairway.api.fleet import ClusterDecision, Placement, PlacementDecision, PlacementDecisionStatus
 from fairway.api.meta import ObjectMeta, OwnerReference
+from fairway.app.hub.service import FleetController
+from fairway.app.hub.settings import FleetSettings
+from fairway.app.live.logs import RunLog
 from fairway.fleet.names import GROUP_INDEX_LABEL, GROUP_NAME_LABEL, PLACEMENT_LABEL
+from fairway.kube.connection import Connection
 from fairway.kube.exchange import NO_ANSWER, ApiAnswer, ApiRequest, WriteResult
 from fairway.kube.hub.decisions import Publication, Slices, are_same, as_published, in_order, owner_of
+from fairway.kube.loop_thread import Courier
+from fairway.kube.ready_writes import WriteRank
+from fairway.kube.write_queue import WriteQueue
 from kube.hub_server import VERSION, FakeServer, run
 
 PLACEMENT = Placement(ObjectMeta("p", "ns", "uid-p"))
@@ -149,3 +160,34 @@ def test_a_publication_that_was_withdrawn_writes_nothing_more() -> None:
     assert run(publication, losing_the_lease).result is WriteResult.REFUSED
     assert len(asked) == count
     assert "b" not in server.chosen  # its write came after the lease was lost
+
+
+def test_a_decision_leaves_only_in_the_term_of_the_leader_that_made_it() -> None:
+    """The lease may be lost and held again before the deciding thread has taken note of either."""
+    sent, term = [], 1
+
+    server = FakeServer()
+
+    async def send(request: ApiRequest, may_leave: object = None) -> ApiAnswer:
+        sent.append(request)
+        return server(request)
+
+    async def story() -> None:
+        nonlocal term
+        controller = FleetController(
+            FleetSettings(), Connection("http://127.0.0.1:1"), RunLog("text", "error", write=print)
+        )
+        controller._queue = WriteQueue(send, term=lambda: term)
+        controller._courier = cast(Courier, SimpleNamespace(send=lambda call: None))
+        publications = [Publication(VERSION, PLACEMENT, {}, slices(piece(1, "ab")))]
+        controller._queue_all(publications, term)
+        term = 2
+        controller._queue.start()
+        assert await controller._queue.settle(WriteRank.EVENT, 5)
+        assert sent == []
+        controller._queue_all(publications, term)
+        assert await controller._queue.settle(WriteRank.EVENT, 5)
+        assert [request.method for request in sent] == ["POST", "PUT"]
+        await controller._queue.stop()
+
+    asyncio.run(story())

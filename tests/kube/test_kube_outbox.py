@@ -83,7 +83,7 @@ def test_who_wrote_a_status_or_an_event_is_told_that_it_was_not_written() -> Non
     async def story() -> None:
         wired = Wired(404, 409)
         wired.outbox.statuses([status("one")])
-        assert wired.outbox.event(event("e"))
+        assert wired.outbox.events([event("e")]) == 1
         await wired.flush()
         assert wired.failed == [POD, ("Event", "a", "e")]
 
@@ -93,10 +93,10 @@ def test_who_wrote_a_status_or_an_event_is_told_that_it_was_not_written() -> Non
 def test_events_beyond_a_number_are_not_taken_until_some_have_left() -> None:
     async def story() -> None:
         wired = Wired()
-        assert [wired.outbox.event(event(str(number))) for number in range(3)] == [True, True, False]
+        assert wired.outbox.events([event(str(number)) for number in range(3)]) == 2
         await wired.flush()
         assert wired.asked == ["0", "1"]
-        assert wired.outbox.event(event("later"))
+        assert wired.outbox.events([event("later")]) == 1
 
     asyncio.run(story())
 

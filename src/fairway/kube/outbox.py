@@ -53,10 +53,6 @@ class Outbox:
     def statuses(self, writes: Sequence[StatusWrite]) -> None:
         self._loop.call_soon_threadsafe(self._take_statuses, writes)
 
-    def event(self, write: EventWrite) -> bool:
-        """Whether it was taken."""
-        return bool(self.events([write]))
-
     def events(self, writes: Sequence[EventWrite]) -> int:
         """How many were taken, from the first on."""
         taken = writes[: max(0, self._most_events - self._events)]

@@ -13,7 +13,6 @@ from fairway.app.hub.settings import FleetSettings
 from fairway.app.live.logs import RunLog
 from fairway.app.live.program import KubeProgram
 from fairway.clock import SECOND
-from fairway.fleet.rules import Key
 from fairway.kube.connection import Connection
 from fairway.kube.event_requests import EventMaker, EventNote
 from fairway.kube.exchange import Ending
@@ -75,25 +74,29 @@ class FleetController(KubeProgram):
     def _lead_if_complete(self) -> None:
         self.loop.lead(self._complete and self._leads)
 
-    def publish(self, key: Key, publication: Publication) -> None:
-        if self._settings.dry_run:
-            return
-        lane = ("PlacementDecisions", *key)
-        write = QueuedWrite(lane, WriteRank.RESERVATION, publication.script, partial(self._ended, key, publication))
-        self._sockets.call_soon_threadsafe(self._queue.add, write)
+    def publish(self, publications: Sequence[Publication]) -> None:
+        """All at once: to wake the other thread costs more than to hand something over."""
+        if not self._settings.dry_run:
+            self._sockets.call_soon_threadsafe(self._queue_all, publications, self._deciding_term)
 
     def statuses(self, writes: Sequence[StatusWrite]) -> None:
         if not self._settings.dry_run:
             self._outbox.statuses(writes)
 
-    def event(self, note: EventNote) -> None:
-        if not self._settings.dry_run and not self._outbox.event(self._maker.write(note)):
-            self._dropped += 1
+    def events(self, notes: Sequence[EventNote]) -> None:
+        if not self._settings.dry_run:
+            self._dropped += len(notes) - self._outbox.events([self._maker.write(note) for note in notes])
 
     # -- on the asyncio thread -----------------------------------------------------------------------------------
 
-    def _ended(self, key: Key, publication: Publication, ending: Ending) -> None:
-        self._courier.send(partial(self.loop.ended, key, publication, ending))
+    def _queue_all(self, publications: Sequence[Publication], term: int) -> None:
+        """`term` is when they were decided: in a later one another replica may have decided meanwhile."""
+        for one in publications:
+            lane, ended = ("PlacementDecisions", *one.key), partial(self._ended, one)
+            self._queue.add(QueuedWrite(lane, WriteRank.RESERVATION, one.script, ended, term))
+
+    def _ended(self, publication: Publication, ending: Ending) -> None:
+        self._courier.send(partial(self.loop.ended, publication, ending))
 
     def _metrics_text(self) -> bytes:
         self.metrics.events_dropped.set(self._dropped)

@@ -89,6 +89,7 @@ class Publication:
 
     def __init__(self, version: str, placement: Placement, seen: Slices, wanted: Slices) -> None:
         """`version` is the API version of PlacementDecisions there."""
+        self.key: Key = (placement.metadata.namespace, placement.metadata.name)
         self.wanted = wanted
         self.results: dict[str, PlacementDecision | None] = {}
         self._version = version
@@ -133,8 +134,7 @@ class Publication:
             items = msgspec.json.decode(answer.body, type=_DecisionList).items
         except (msgspec.DecodeError, UnicodeDecodeError):
             return again(answer)
-        own = (meta.namespace, meta.name)
-        found = {one.metadata.name: one for one in items if owner_of(one) == own}
+        found = {one.metadata.name: one for one in items if owner_of(one) == self.key}
         self.results = {**dict.fromkeys({*self.results, *self._seen}), **found}
         return found
 

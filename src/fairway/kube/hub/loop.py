@@ -43,11 +43,11 @@ _NO_SLICES: Slices = {}
 class HubWorld(Protocol):
     """Where decisions go. What becomes of a publication is told by `FleetLoop.ended`."""
 
-    def publish(self, key: Key, publication: Publication) -> None: ...
+    def publish(self, publications: Sequence[Publication]) -> None: ...
 
     def statuses(self, writes: Sequence[StatusWrite]) -> None: ...
 
-    def event(self, note: EventNote) -> None: ...
+    def events(self, notes: Sequence[EventNote]) -> None: ...
 
 
 class FleetObserver(Protocol):
@@ -106,6 +106,8 @@ class FleetLoop:
         """Placements to look at again: a write has ended, or a status is due later."""
         self._overwritten: set[Key] = set()
         """Placements whose status was seen to say something else than what was written."""
+        self._notes: list[EventNote] = []
+        """Events that leave with the next writes."""
         self._throttle: StatusThrottle[ObjectKey] = StatusThrottle()
         self._reports = ClusterReports(self._throttle)
 
@@ -271,8 +273,7 @@ class FleetLoop:
             seen = self._seen.get(outcome.key, _NO_SLICES)
             desk = self._desks[outcome.key] = PlacementDesk(outcome.key, dict(seen))
         if desk.decided_by is not outcome.rules or not stands(outcome):
-            for note in notes_of(self._version(placement), placement, outcome, desk.points, now):
-                self._world.event(note)
+            self._notes += notes_of(self._version(placement), placement, outcome, desk.points, now)
             desk.wanted = as_published(outcome.slices, desk.wanted.values())
             desk.decided_by = outcome.rules
         desk.conditions = outcome.conditions
@@ -286,7 +287,8 @@ class FleetLoop:
         changed = self._foreign - self._unwritten
         looked_at = self._unwritten | self._foreign
         self._foreign, self._unwritten = set(), set()
-        statuses = []
+        statuses: list[StatusWrite] = []
+        publications: list[Publication] = []
         for key in sorted(looked_at):
             desk, placement = self._desks.get(key), self.store.get(("Placement", *key))
             if desk is None or desk.under_way is not None or not isinstance(placement, Placement):
@@ -300,12 +302,17 @@ class FleetLoop:
             if key in changed:
                 self._repairs(placement, now)
             desk.under_way = Publication(self._version_of("PlacementDecision"), placement, dict(seen), desk.wanted)
-            self._world.publish(key, desk.under_way)
+            publications.append(desk.under_way)
+        if publications:
+            self._world.publish(publications)
         version = self._versions.get("ManagedCluster", CLUSTERS)
         statuses += self._reports.due(version, self.store, self.state, now)
         self._observer.set_aside(self._reports.refused)
         if statuses:
             self._world.statuses(statuses)
+        notes, self._notes = self._notes, []
+        if notes:
+            self._world.events(notes)
 
     def _status(self, desk: PlacementDesk, placement: Placement, now: Micros) -> list[StatusWrite]:
         """Written now, or looked at again when it may be."""
@@ -323,10 +330,11 @@ class FleetLoop:
         self._observer.repairs((meta.namespace, meta.name))
         about = Regarding(self._version(placement), "Placement", meta.namespace, meta.name, meta.uid)
         note = "its PlacementDecisions were changed by another program; the decision is written again"
-        self._world.event(EventNote(about, "DecisionRepaired", "Deciding", note, now, warning=True))
+        self._notes.append(EventNote(about, "DecisionRepaired", "Deciding", note, now, warning=True))
 
-    def ended(self, key: Key, publication: Publication, ending: Ending) -> None:
+    def ended(self, publication: Publication, ending: Ending) -> None:
         """What became of a publication. What the server answered is newer than what was read."""
+        key = publication.key
         for name, thing in publication.results.items():
             last = self.store.get(("PlacementDecision", key[0], name))
             if thing is not None:
