@@ -21,6 +21,7 @@ from fairway.fleet.names import GROUP_INDEX_LABEL, GROUP_NAME_LABEL, PLACEMENT_L
 from fairway.kube.connection import Connection
 from fairway.kube.exchange import NO_ANSWER, ApiAnswer, ApiRequest, WriteResult
 from fairway.kube.hub.decisions import Publication, Slices, are_same, as_published, in_order, owner_of
+from fairway.kube.hub.loop import FleetLoop
 from fairway.kube.loop_thread import Courier
 from fairway.kube.ready_writes import WriteRank
 from fairway.kube.write_queue import WriteQueue
@@ -179,6 +180,7 @@ def test_a_decision_leaves_only_in_the_term_of_the_leader_that_made_it() -> None
         )
         controller._queue = WriteQueue(send, term=lambda: term)
         controller._courier = cast(Courier, SimpleNamespace(send=lambda call: None))
+        controller.loop = cast(FleetLoop, SimpleNamespace(ended=print))
         publications = [Publication(VERSION, PLACEMENT, {}, slices(piece(1, "ab")))]
         controller._queue_all(publications, term)
         term = 2
