@@ -28,6 +28,7 @@ UNDERSTOOD = (
     names.EXPECTED_RUNTIME,
     names.STARVING_AFTER,
     names.USER,
+    names.HOLD,
     names.NEVER_EVICT,
     STRATEGY,
 )

@@ -135,6 +135,12 @@ def their_pod(cluster: Cluster, namespace: str, name: str, **spec: Any) -> None:
     cluster.plane.call("POST", f"/api/v1/namespaces/{namespace}/pods", body)
 
 
+def condition(cluster: Cluster, pod: str) -> Any:
+    """`PodScheduled` of a pod."""
+    conditions = cluster.get(f"{cluster.pods}/{pod}")["status"].get("conditions", [])
+    return next((one for one in conditions if one["type"] == "PodScheduled"), {})
+
+
 def first_events(page: LivePageOf, token: str, until: str) -> str:
     """Of the stream, up to a text in it."""
     with socket.create_connection(("127.0.0.1", page.port), timeout=60) as stream:
@@ -201,9 +207,10 @@ def test_each_user_is_shown_what_kubectl_would_show(page: LivePageOf, cluster: C
 def test_users_act_with_their_own_rights(page: LivePageOf, cluster: Cluster, tenancy: Tenancy) -> None:
     own, other, reader, _ = tenancy
     plane = cluster.plane
-    deleting = {"apiGroups": [""], "resources": ["pods"], "verbs": ["delete"]}
-    jobs = {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["patch", "delete"]}
-    writer = account(plane, own, "writer", [READING, deleting, jobs])
+    pods = {"apiGroups": [""], "resources": ["pods"], "verbs": ["delete", "patch"]}
+    groups = {"apiGroups": ["scheduling.volcano.sh"], "resources": ["podgroups"], "verbs": ["patch"]}
+    jobs = {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["delete"]}
+    writer = account(plane, own, "writer", [READING, pods, groups, jobs])
     cluster.pod("lone", cpu="64")
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
     path = f"/apis/batch/v1/namespaces/{own}/jobs"
@@ -223,30 +230,71 @@ def test_users_act_with_their_own_rights(page: LivePageOf, cluster: Cluster, ten
         return page.ask(f"/api/v1/actions/{job}", token, {"action": action})
 
     eventually(lambda: "hold" in page.job(train, writer).get("allowed", ()), "the job is shown")
-    eventually(lambda: page.job(lone, reader).get("allowed") == ["cancel"], "the pod is shown")
+    eventually(lambda: page.job(lone, reader).get("allowed") == ["cancel", "hold"], "the pod is shown")
     for job, action in ((lone, "cancel"), (train, "hold"), (train, "cancel")):
         refused = act(reader, job, action)
         assert (refused.status, "forbidden" in refused.text) == (403, True), refused
     assert act(writer, f"{other}/{MARK}-pod", "cancel").status == 404
-    held = act(writer, lone, "hold")
-    assert (held.status, "only a Job or a JobSet can be held" in held.text) == (422, True)
 
-    assert act(writer, train, "hold").status == 200
-    assert plane.call("GET", f"{path}/train")["spec"]["suspend"] is True
-    cluster.delete(f"{cluster.pods}/train-0")  # as the Job's controller does
-    eventually(lambda: page.job(train, writer).get("allowed") == ["release"], "the job can be released")
-    assert act(reader, train, "release").status == 403
+    def held(job: str, pod: str) -> None:
+        assert act(writer, job, "hold").document["text"] == f"{job}: held"
+        eventually(lambda: page.job(job, writer).get("allowed") == ["cancel", "release"], "it is held")
+        assert act(reader, job, "release").status == 403
+        eventually(lambda: condition(cluster, pod).get("reason") == "SchedulingGated", "its status says so")
+        assert "held (annotation fairway.dev/hold)" in condition(cluster, pod)["message"]
+        assert cluster.get(f"{cluster.pods}/{pod}")["metadata"]["annotations"] == {"fairway.dev/hold": "true"}
+
+    held(lone, "lone")
+    held(train, "train-0")
+    cluster.node("n", cpu=128)
+    cluster.pod("free", cpu="1")
+    eventually(lambda: cluster.places()["free"] == "n", "the scheduler has seen the node")
+    assert (cluster.places()["lone"], cluster.places()["train-0"]) == ("", "")
     assert act(writer, train, "release").status == 200
-    assert plane.call("GET", f"{path}/train")["spec"]["suspend"] is False
+    eventually(lambda: cluster.places()["train-0"] == "n", "the released job is placed")
 
     assert act(writer, lone, "cancel").document["text"] == f"{lone}: deleted with 1 pod"
     assert "lone" not in cluster.places()
-    cluster.pod("train-1", cpu="64", metadata={"ownerReferences": [owner]})
-    eventually(lambda: "cancel" in page.job(train, writer).get("allowed", ()), "the job is back")
     assert act(writer, train, "cancel").document["text"] == f"{train}: Job train deleted"
     assert cluster.get(f"{path}/train") is None or cluster.get(f"{path}/train")["metadata"].get("deletionTimestamp")
     assert "Bearer" not in json.dumps(page.run.lines)
     assert writer not in json.dumps(page.run.lines)
+
+
+@pytest.mark.parametrize("page", [{"allowActions": True}], indirect=True)
+@pytest.mark.parametrize(
+    ("version", "spec"),
+    [
+        ("scheduling.volcano.sh/v1beta1", {"minMember": 2}),
+        ("scheduling.k8s.io/v1alpha2", {"schedulingPolicy": {"gang": {"minCount": 2}}}),
+    ],
+)
+def test_a_gang_is_held_by_its_group(
+    page: LivePageOf, cluster: Cluster, tenancy: Tenancy, version: str, spec: dict[str, Any]
+) -> None:
+    """A user that may patch PodGroups needs no right to pods."""
+    own, _, reader, _ = tenancy
+    groups = {"apiGroups": [version.partition("/")[0]], "resources": ["podgroups"], "verbs": ["patch"]}
+    writer = account(cluster.plane, own, "groups", [READING, groups])
+    cluster.make(f"/apis/{version}/namespaces/{own}/podgroups", {"metadata": {"name": "gang"}, "spec": spec})
+    notes = {"annotations": {"scheduling.k8s.io/group-name": "gang"}}
+    for number in range(2):
+        cluster.pod(f"gang-{number}", cpu="64", metadata=notes)
+    gang = f"{own}/gang"
+
+    def act(token: str, action: str) -> int:
+        return page.ask(f"/api/v1/actions/{gang}", token, {"action": action}).status
+
+    eventually(lambda: "hold" in page.job(gang, writer).get("allowed", ()), "the gang is shown")
+    assert (act(reader, "hold"), act(writer, "hold")) == (403, 200)
+    eventually(lambda: "it is held" in page.job(gang, writer).get("sentence", ""), "it is held")
+    cluster.node("n", cpu=256)
+    cluster.pod("free", cpu="1")
+    eventually(lambda: cluster.places()["free"] == "n", "the scheduler has seen the node")
+    assert {cluster.places()[f"gang-{number}"] for number in range(2)} == {""}
+    eventually(lambda: condition(cluster, "gang-0").get("reason") == "SchedulingGated", "its pods say so")
+    assert act(writer, "release") == 200
+    eventually(lambda: {cluster.places()[f"gang-{number}"] for number in range(2)} == {"n"}, "it is placed")
 
 
 def test_scheduling_goes_on_when_the_page_is_killed(page: LivePageOf, cluster: Cluster, tenancy: Tenancy) -> None:

@@ -28,6 +28,7 @@ from support import objects as make
 from support.contention import reservation
 
 NODES = ("n0", "n1", "n2", "n3")
+HELD = {"fairway.dev/hold": "true"}
 QUEUES = ("q0", "q1", "q2")
 GROUPS = ("g0", "g1", "p0")
 PODS = ("p0", "p1", "p2", "p3", "p4")
@@ -119,7 +120,7 @@ class StateHistory(RuleBasedStateMachine):
         priority_class=st.sampled_from(("", "high", "unknown")),
         roles=st.sampled_from(({}, {}, {"driver": 1})),
         annotations=st.sampled_from(
-            ({}, {}, *({f"kueue.x-k8s.io/podset-{how}-topology": "zone"} for how in ("required", "preferred")))
+            ({}, {}, HELD, *({f"kueue.x-k8s.io/podset-{how}-topology": "zone"} for how in ("required", "preferred")))
         ),
         network=st.sampled_from((None, None, None, "hard", "soft")),
         uid=uids,
@@ -168,6 +169,7 @@ class StateHistory(RuleBasedStateMachine):
         group=st.sampled_from(("", *GROUPS)),
         owner=st.sampled_from(("", "", "Job/g0", "JobSet/g0")),
         gates=st.sampled_from(((), (), (), ("hold",))),
+        annotations=st.sampled_from(({}, {}, {}, HELD)),
         queue=st.sampled_from(("", *QUEUES)),
         claim=st.sampled_from((None, None, None, *CLAIMS)),
         more=st.fixed_dictionaries({}, optional={"created": st.integers(0, 2), "nominated": nodes}),

@@ -7,9 +7,11 @@ from fairway.scheduler.plugins.installed import default_registry
 from fairway.scheduler.reservations.objects import reservation_objects
 from support import engine
 from support import objects as make
+from support.contention import reservation
 from support.engine import bound, plan, reasons, waiting
 from support.objects import group, namespace, node, pod, queue
 
+HELD = {"fairway.dev/hold": "true"}
 ROOM = [node("n1", cpu=4), node("n2", cpu=4)]
 
 
@@ -224,3 +226,51 @@ class TestGates:
     def test_a_closed_queue_is_the_first_reason(self):
         found = plan(ROOM, queue("q", state="Closed"), make.pod("p", cpu=1, queue="q", gates=["hold"]))
         assert reasons(found) == {"p": "QueueClosed"}
+
+
+class TestHolds:
+    """`fairway.dev/hold` on pods that exist, where a gate could not be set any more."""
+
+    def test_a_held_pod_waits_until_it_is_released(self):
+        state = engine.state_of(ROOM, pod("p", cpu=1, annotations=HELD))
+        found = engine.decided(state)
+        assert (bound(found), waiting(found)["p"].reason) == ({}, "SchedulingGated")
+        assert waiting(found)["p"].message == "1 pod is held (annotation fairway.dev/hold)"
+        state.upsert([pod("p", cpu=1, annotations={"fairway.dev/hold": "false"})])
+        assert bound(engine.decided(state)) == {"p": "n1"}
+
+    def test_a_group_holds_its_pods_those_that_come_too(self):
+        members = [pod(f"g-{i}", group="g", cpu=1) for i in range(2)]
+        state = engine.state_of(ROOM, group("g", minimum=2), members)
+        state.upsert([group("g", minimum=2, annotations=HELD), pod("g-2", group="g", cpu=1)])
+        found = engine.decided(state)
+        assert (bound(found), waiting(found)["g"].reason) == ({}, "SchedulingGated")
+        assert waiting(found)["g"].message == "it is held (annotation fairway.dev/hold of PodGroup default/g)"
+        state.upsert([group("g", minimum=2)])
+        assert set(bound(engine.decided(state))) == {"g-0", "g-1", "g-2"}
+
+    def test_pods_on_nodes_stay_there(self):
+        placed = pod("g-0", group="g", node="n1", cpu=1)
+        state = engine.state_of(ROOM, group("g", annotations=HELD), placed, pod("g-1", group="g", cpu=1))
+        found = engine.decided(state)
+        assert (bound(found), found.evictions) == ({}, ())
+        assert [task.node >= 0 for task in state.groups["default/g"].tasks] == [True, False]
+
+    def test_a_held_group_without_pods_is_not_admitted(self):
+        state = engine.state_of(ROOM, group("g", phase="Pending", annotations=HELD))
+        assert reasons(engine.decided(state)) == {"g": "SchedulingGated"}
+        state.upsert([group("g", phase="Pending")])
+        assert reasons(engine.decided(state)) != {"g": "SchedulingGated"}
+
+    def test_what_it_had_reserved_goes_to_others(self):
+        """The nodes of a held job are not kept for it."""
+        state = engine.state_of(
+            make.node("n1", cpu=4), pod("p", cpu=4, annotations=HELD), reservation(pod("p"), ("p", "n1", "reserved"))
+        )
+        state.upsert([pod("q", cpu=3)])
+        assert bound(engine.decided(state)) == {"q": "n1"}
+
+    def test_another_text_holds_nothing_and_is_said(self):
+        found = plan(ROOM, pod("p", cpu=1, annotations={"fairway.dev/hold": "yes"}))
+        assert bound(found) == {"p": "n1"}
+        assert any("fairway.dev/hold 'yes' holds no pod" in one for one in found.warnings)

@@ -2,21 +2,20 @@
 
 import asyncio
 import threading
-from typing import Any
+from typing import Any, cast
 
-import msgspec
 import pytest
 
 from fairway.api.manifests import parse_object
 from fairway.app.view.mirror import Mirror
 from fairway.app.view.models.job import JobActionRequest
 from fairway.app.view.watch import ClusterWatch
-from fairway.errors import InputError
+from fairway.errors import ApiError, InputError
+from fairway.kube.client import ApiClient
 from fairway.kube.connection import Connection
 from fairway.state.cluster import Upserted
 from fairway.web.asking import RequestRefusedError, Viewer
-from fairway.web.cluster_actions import ClusterActions
-from fairway.web.owners import owner_by_key
+from fairway.web.cluster_actions import GROUPS, ApiWrite, ClusterActions, _sent
 from fairway.web.sandbox_actions import SandboxActions
 from support.engine import policy
 from support.objects import NOW, gang, manifest, node, pod, queue
@@ -46,6 +45,7 @@ def test_a_job_of_a_sandbox_is_held_and_released(page):
     assert act(page, "waits", action="hold").document["text"] == "default/waits: held"
     after(page.sandbox, 10)
     found = page.get("jobs/default/waits").document
+    assert "it is held (annotation fairway.dev/hold of PodGroup default/waits)" in found["sentence"]
     assert (found["job"]["held"], found["allowed"]) == (True, ["cancel", "reprioritise", "release"])
     page.sandbox.apply([node("m", cpu=64)])
     after(page.sandbox, 20)
@@ -55,10 +55,28 @@ def test_a_job_of_a_sandbox_is_held_and_released(page):
     assert page.get("jobs/default/waits").document["job"]["state"] == "running"
 
 
+def test_jobs_of_controllers_and_lone_pods_of_a_sandbox_are_held_and_cancelled(page):
+    page.sandbox.apply([pod("lone", cpu=9), *(pod(f"j-{i}", owner="Job/j", cpu=9) for i in range(2))])
+    after(page.sandbox, 10)
+    for job, pods in (("lone", 1), ("job/j", 2)):
+        assert page.get(f"jobs/default/{job}").document["allowed"] == ["cancel", "hold"]
+        assert act(page, job, action="hold").status == 200
+        after(page.sandbox, 20)
+        found = page.get(f"jobs/default/{job}").document
+        assert (found["job"]["held"], found["allowed"]) == (True, ["cancel", "release"])
+        noun = "1 pod is" if pods == 1 else f"{pods} pods are"
+        assert f"{noun} held (annotation fairway.dev/hold)" in found["sentence"]
+        assert act(page, job, action="release").status == 200
+        assert act(page, job, action="cancel").status == 200
+    after(page.sandbox, 30)
+    states = {row["job"]: row["state"] for row in page.get("jobs").document["rows"]}
+    assert (states["default/lone"], states["default/job/j"]) == ("finished", "finished")
+
+
 @pytest.mark.parametrize(
     ("job", "request_", "status", "text"),
     [
-        ("runs", {"action": "hold"}, 422, "has pods on nodes"),
+        ("runs", {"action": "hold"}, 422, "none of its pods waits"),
         ("waits", {"action": "release"}, 422, "is not held"),
         ("none", {"action": "hold"}, 404, "there is no such job"),
         ("waits", {"action": "reprioritise"}, 422, "needs `priorityClass`"),
@@ -126,17 +144,44 @@ def job_named(actions, part):
         return next(job.key for job in mirror.state.jobs() if part in {task.key for task in job.tasks} | {job.key})
 
 
-def test_what_is_held_is_the_controller(cluster):
-    for name, path in (("a/j-0", "/apis/batch/v1/namespaces/a/jobs/j"),
-                       ("a/s-0", "/apis/jobset.x-k8s.io/v1alpha2/namespaces/a/jobsets/s")):  # fmt: skip
-        job = job_named(cluster, name)
-        for action, suspend in (("hold", True), ("release", False)):
-            cluster.act(USER, job, msgspec.convert({"action": action}, JobActionRequest))
-            assert cluster.sent.pop() == ("PATCH", path, {"spec": {"suspend": suspend}})
-    for name, text in (("a/lone", "nothing makes its pods"), ("a/r-0", "made by ReplicaSet r"),
-                       ("a/v-0", "made by Volcano Job v"), ("a/g", "only a Job or a JobSet can be held")):  # fmt: skip
-        with pytest.raises(RequestRefusedError, match=text):
-            cluster.act(USER, job_named(cluster, name), JobActionRequest("hold"))
+def hold_of(actions):
+    """The paths that the last action was sent to, and what it wrote."""
+    sent, actions.sent = actions.sent, []
+    assert {write.method for write in sent} == {"PATCH"}
+    values = {write.body["metadata"]["annotations"]["fairway.dev/hold"] for write in sent}
+    assert len(values) == 1
+    return [write.paths[0] for write in sent], values.pop()
+
+
+def test_what_is_held_is_the_group_or_each_pod(cluster):
+    pods = "/api/v1/namespaces/a/pods"
+    for name, path in (
+        ("a/j-0", f"{pods}/j-0"), ("a/v-0", f"{pods}/v-0"), ("a/r-0", f"{pods}/r-0"), ("a/lone", f"{pods}/lone"),
+        ("a/g", "/apis/scheduling.volcano.sh/v1beta1/namespaces/a/podgroups/g"),
+    ):  # fmt: skip
+        cluster.act(USER, job_named(cluster, name), JobActionRequest("hold"))
+        assert hold_of(cluster) == ([path], "true")
+
+
+def test_what_holds_a_job_is_taken_off_it(cluster):
+    with cluster._watch.mirror() as mirror:
+        things = gang("g", "a", members=2, cpu=9)
+        notes = {"fairway.dev/hold": "true"}
+        for thing in (things[0], things[1]):  # the group, and one of its pods besides
+            document = manifest(thing)
+            document["metadata"]["annotations"] = {**document["metadata"].get("annotations", {}), **notes}
+            mirror.apply([Upserted(parse_object(document))], NOW)
+    cluster.act(USER, "a/g", JobActionRequest("release"))
+    paths, value = hold_of(cluster)
+    assert value is None
+    assert paths == ["/apis/scheduling.volcano.sh/v1beta1/namespaces/a/podgroups/g", "/api/v1/namespaces/a/pods/g-0"]
+
+
+def test_gates_of_others_are_not_the_page_s_to_take(cluster):
+    with pytest.raises(RequestRefusedError, match="is not held"):
+        cluster.act(USER, "a/gated", JobActionRequest("release"))
+    with pytest.raises(RequestRefusedError, match="none of its pods waits"):
+        cluster.act(USER, "a/gated", JobActionRequest("hold"))
 
 
 def test_what_is_cancelled_is_not_made_again(cluster):
@@ -145,20 +190,14 @@ def test_what_is_cancelled_is_not_made_again(cluster):
     cluster.act(USER, job_named(cluster, "a/v-0"), JobActionRequest("cancel"))
     cluster.act(USER, "a/g", JobActionRequest("cancel"))
     assert cluster.sent == [
-        ("DELETE", "/apis/batch/v1/namespaces/a/jobs/j", background),
-        ("DELETE", "/apis/batch.volcano.sh/v1alpha1/namespaces/a/jobs/v", background),
-        ("DELETE", "/apis/scheduling.volcano.sh/v1beta1/namespaces/a/podgroups/g", None),
-        ("DELETE", "/api/v1/namespaces/a/pods/g-0", None),
-        ("DELETE", "/api/v1/namespaces/a/pods/g-1", None),
+        ("DELETE", ("/apis/batch/v1/namespaces/a/jobs/j",), background),
+        ("DELETE", ("/apis/batch.volcano.sh/v1alpha1/namespaces/a/jobs/v",), background),
+        ("DELETE", tuple(f"/apis/{version}/namespaces/a/podgroups/g" for version in GROUPS), None),
+        ("DELETE", ("/api/v1/namespaces/a/pods/g-0",), None),
+        ("DELETE", ("/api/v1/namespaces/a/pods/g-1",), None),
     ]
     with pytest.raises(RequestRefusedError, match="would make them again"):
         cluster.act(USER, job_named(cluster, "a/r-0"), JobActionRequest("cancel"))
-
-
-def test_of_gates_only_the_page_s_own_is_taken(cluster):
-    cluster.act(USER, "a/gated", JobActionRequest("release"))
-    gates = {"spec": {"schedulingGates": [{"name": "other.dev/gate"}]}}
-    assert cluster.sent == [("PATCH", "/api/v1/namespaces/a/pods/gated", gates)]
 
 
 def test_without_a_token_of_one_s_own_nothing_is_sent(cluster):
@@ -167,15 +206,40 @@ def test_without_a_token_of_one_s_own_nothing_is_sent(cluster):
     assert (refused.value.status, cluster.sent) == (403, [])
 
 
-@pytest.mark.parametrize("key", ["a/job/x/y", "a/job/", "a/x", "a/deployment/x", ""])
-def test_keys_that_name_no_controller(key):
-    assert owner_by_key(key) is None
+class Refusing:
+    """A server that answers by path."""
+
+    def __init__(self, statuses):
+        self.statuses, self.asked = statuses, []
+
+    async def request(self, method, path, body, content_type):
+        self.asked.append(path)
+        status = self.statuses[path]
+        if status != 200:
+            raise ApiError(status, "Refused", f"{method} {path}")
 
 
-def test_names_in_a_path_stay_names():
-    found = owner_by_key("a/job/..%2f..")
-    assert found is not None
-    assert found.path == "/apis/batch/v1/namespaces/a/jobs/..%252f.."
+@pytest.mark.parametrize(
+    ("statuses", "asked", "raised"),
+    [
+        ([200, 200], 1, None),
+        ([404, 200], 2, None),
+        ([403, 200], 2, None),
+        ([404, 403], 2, 403),
+        ([404, 404], 2, 404),
+        ([422, 200], 1, 422),
+    ],
+)
+def test_a_group_is_looked_for_under_each_of_its_versions(statuses, asked, raised):
+    server = Refusing(dict(zip(("/a", "/b"), statuses, strict=True)))
+    write = ApiWrite("PATCH", ("/a", "/b"), {})
+    if raised is None:
+        asyncio.run(_sent(cast(ApiClient, server), write))
+    else:
+        with pytest.raises(ApiError) as refused:
+            asyncio.run(_sent(cast(ApiClient, server), write))
+        assert refused.value.status == raised
+    assert len(server.asked) == asked
 
 
 def test_settings_of_the_page_that_contradict_each_other(tmp_path):

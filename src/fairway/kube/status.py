@@ -23,16 +23,18 @@ from fairway.drive.store import ObjectStore
 from fairway.kube.group_status import GroupFacts, facts_of_counts, facts_of_plan, group_write, shown_facts
 from fairway.kube.queue_counts import QueueCounts, count_jobs
 from fairway.kube.reservation_requests import GroupVersions
-from fairway.kube.status_requests import StatusWrite, class_status, pod_waits, queue_status
+from fairway.kube.status_requests import GATED, UNSCHEDULABLE, StatusWrite, class_status, pod_waits, queue_status
 from fairway.kube.throttle import INTERVAL, StatusFacts, StatusThrottle
 from fairway.scheduler.plan import Pending, Plan
 from fairway.scheduler.verdict import Reason
+from fairway.state.annotations import is_held
 from fairway.state.cluster import ClusterState, Deleted, Event
-from fairway.state.jobs import WAITING, Job
+from fairway.state.jobs import WAITING, Job, TaskState
 from fairway.state.reader import group_of
 
 Submit = Callable[[Sequence[StatusWrite]], None]
 
+_UNPLACED = WAITING | {TaskState.GATED}
 _FEW = 1000
 """Jobs that wait no more and are remembered still."""
 
@@ -122,7 +124,8 @@ class StatusWriter:
 
     def _pod_came(self, pod: Pod) -> None:
         self._stir(pod)
-        if pod.spec.node_name or _waits_because(pod) is not None:
+        known = _waits_because(pod)
+        if pod.spec.node_name or (known is not None and known[0] == UNSCHEDULABLE):
             return
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
         task = self._state.tasks.get(key)
@@ -167,30 +170,29 @@ class StatusWriter:
         if len(self._jobs) > 2 * len(pending) + _FEW:
             self._jobs.keep({f"{entry.job_kind} {entry.job}" for entry in pending})
         for entry in pending:
-            if entry.reason == Reason.SCHEDULING_GATED:
-                continue  # the API server says so itself
+            gated = entry.reason == Reason.SCHEDULING_GATED
             identity = f"{entry.job_kind} {entry.job}"
             facts = StatusFacts((), f"{entry.reason}: {entry.message}")
             if self._jobs.is_due(identity, facts, now):
                 self._jobs.wrote(identity, facts, now)
                 job = self._state.job_of(entry.job_kind, entry.job)
-                names = [] if job is None else [task.key for task in job.tasks if task.state in WAITING]
+                names = [] if job is None else [task.key for task in job.tasks if task.state in _UNPLACED]
             else:
                 names = unexplained.get(identity, [])
                 self._look_at(self._jobs.next_look(identity))
             for name in names:
-                yield from self._pod(name, entry.message, now)
+                yield from self._pod(name, gated, entry.message, now)
 
-    def _pod(self, name: str, message: str, now: Micros) -> Iterable[StatusWrite]:
+    def _pod(self, name: str, gated: bool, message: str, now: Micros) -> Iterable[StatusWrite]:
+        """Of pods with scheduling gates the API server says so itself."""
         namespace, _, pod_name = name.partition("/")
         key = ("Pod", namespace, pod_name)
         pod = self._store.get(key)
         if not isinstance(pod, Pod) or pod.spec.node_name or pod.spec.scheduling_gates:
             return
-        known = _waits_because(pod)
-        if known == message:
-            return
-        yield pod_waits(key, pod.metadata.uid, message, _since(pod, now))
+        reason = GATED if gated or is_held(pod.metadata) else UNSCHEDULABLE
+        if _waits_because(pod) != (reason, message):
+            yield pod_waits(key, pod.metadata.uid, message, _since(pod, now), reason)
 
     # -- groups ------------------------------------------------------------------------------------------------
 
@@ -250,10 +252,10 @@ class StatusWriter:
                 yield class_status(key, thing.metadata.uid, standing.allocatable, standing.requested)
 
 
-def _waits_because(pod: Pod) -> str | None:
+def _waits_because(pod: Pod) -> tuple[str, str] | None:
     """What the pod's condition says; None if it says nothing of why it waits."""
     found = (one for one in pod.status.conditions if one.type == SCHEDULED and one.status == "False")
-    return next((one.message for one in found if one.reason == "Unschedulable"), None)
+    return next(((one.reason, one.message) for one in found), None)
 
 
 def _since(pod: Pod, now: Micros) -> str:

@@ -33,12 +33,18 @@ class StatusWrite(NamedTuple):
         return plain_ending(answer)
 
 
-def pod_waits(key: ObjectKey, uid: str, message: str, since: str) -> StatusWrite:
-    """PodScheduled=False, Unschedulable: what the cluster autoscaler reads."""
+UNSCHEDULABLE = "Unschedulable"
+"""The reason that the cluster autoscaler reads."""
+GATED = "SchedulingGated"
+"""The reason of pods that more nodes would not help."""
+
+
+def pod_waits(key: ObjectKey, uid: str, message: str, since: str, reason: str = UNSCHEDULABLE) -> StatusWrite:
+    """PodScheduled=False."""
     condition = {
         "type": "PodScheduled",
         "status": "False",
-        "reason": "Unschedulable",
+        "reason": reason,
         "message": message,
         "lastTransitionTime": since,
     }

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
+from fairway.state.annotations import HOLD
+
 
 class Reason(StrEnum):
     QUEUE_NOT_FOUND = "QueueNotFound"
@@ -124,8 +126,15 @@ def _counted(said: str, count: int, singular: str | None) -> str:
 
 def gated(pods: int, gates: Iterable[str]) -> str:
     """What is said of pods with scheduling gates."""
-    names = ", ".join(sorted(set(gates)))
+    found = set(gates)
+    if found == {HOLD}:
+        return f"{'1 pod is' if pods == 1 else f'{pods} pods are'} held (annotation {HOLD})"
+    names = ", ".join(sorted(found))
     return f"1 pod has scheduling gates: {names}" if pods == 1 else f"{pods} pods have scheduling gates: {names}"
+
+
+def held_by_group(group: str) -> str:
+    return f"it is held (annotation {HOLD} of PodGroup {group})"
 
 
 class Verdict(NamedTuple):

@@ -37,6 +37,11 @@ NOMINATED_SINCE = "fairway.dev/nominated-since"
 NEVER_EVICT = "fairway.dev/never-evict"
 """On a queue, a group or a pod: `"true"` and its pods are never victims."""
 
+HOLD = "fairway.dev/hold"
+"""On a group or a pod: `"true"` and its pods are not placed, as if they had a scheduling gate. Unlike a gate it can be
+set on a pod that exists.
+"""
+
 KEPT = (EXPECTED_RUNTIME, STARVING_AFTER, NEVER_EVICT, PREEMPTABLE, USER, TRUE_RUNTIME)
 """Those of a job that are looked up later; everything else is read when its object comes."""
 
@@ -77,6 +82,10 @@ def is_never_evicted(annotations: Mapping[str, str] | None) -> bool:
     if not annotations:
         return False
     return annotations.get(NEVER_EVICT) == "true" or annotations.get(PREEMPTABLE) == "false"
+
+
+def is_held(meta: ObjectMeta) -> bool:
+    return meta.annotations.get(HOLD) == "true"
 
 
 def parse_span(text: str) -> Micros | None:
@@ -124,6 +133,7 @@ _RULES: Mapping[str, _Rule] = {
         f"is not a valid duration: the threshold of the policy applies, expected seconds (90, 1.5) {_SPAN}",
     ),
     NEVER_EVICT: _Rule(_is_yes_or_no, "protects no pod, expected 'true' or 'false'"),
+    HOLD: _Rule(_is_yes_or_no, "holds no pod, expected 'true' or 'false'"),
     PREEMPTABLE: _Rule(_is_yes_or_no, "protects no pod, expected 'true' or 'false'"),
     MIN_AVAILABLE: _Rule(
         lambda text: parse_count(text) is not None,

@@ -6,7 +6,8 @@ no sum ever needs to be rebuilt, and what `invariants.check` compares with a rec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 from weakref import WeakMethod
 
@@ -60,7 +61,7 @@ class ClusterState(ClusterTables):
         self._handlers: dict[type, tuple[Callable[[Any], object], Callable[[Any], object]]] = {
             Pod: (self._pods.upsert, self._pods.delete),
             Node: (self.nodes.upsert, self._delete_node),
-            PodGroup: (self._groups.upsert, self._groups.delete),
+            PodGroup: (self._upsert_group, self._delete_group),
             HyperNode: (self._upsert_hyper_node, self._delete_hyper_node),
             Queue: (self._upsert_queue, self._delete_queue),
             Reservation: (self._upsert_reservation, self._delete_reservation),
@@ -77,6 +78,25 @@ class ClusterState(ClusterTables):
                 (self._upsert_device_fact, self._delete_device_fact),
             ),
         }
+
+    def _upsert_group(self, group: PodGroup) -> None:
+        with self._holding(group):
+            self._groups.upsert(group)
+
+    def _delete_group(self, group: PodGroup) -> None:
+        with self._holding(group):
+            self._groups.delete(group)
+
+    @contextmanager
+    def _holding(self, group: PodGroup) -> Iterator[None]:
+        """Pods are read again where their group holds them, or no longer does."""
+        key = f"{group.metadata.namespace}/{group.metadata.name}"
+        job = self.groups.get(key)
+        before = job is not None and job.held
+        yield
+        job = self.groups.get(key)
+        if job is not None and job.held != before:
+            self._pods.hold_changed(job)
 
     def _upsert_hyper_node(self, thing: HyperNode) -> None:
         self.hyper_nodes.upsert(thing)

@@ -192,6 +192,7 @@ class Job:
         "evict_whole",
         "gated",
         "group",
+        "held",
         "hints",
         "implicit",
         "key",
@@ -247,6 +248,8 @@ class Job:
         self.ready = 0
         self.pending = 0
         self.gated = 0
+        self.held = False
+        """Whether its group says that none of its pods may be placed."""
         self.topology: TopologyRequest | None = None
         """Where its pods must be, or should be, in relation to each other."""
         self.own_topology: TopologyRequest | None = None

@@ -141,7 +141,13 @@ def observed_state(pod: Pod) -> TaskState | None:
         return TaskState.RELEASING if leaving else phase
     if leaving:
         return None
-    return TaskState.GATED if pod.spec.scheduling_gates else TaskState.PENDING
+    return TaskState.GATED if pod.spec.scheduling_gates or names.is_held(pod.metadata) else TaskState.PENDING
+
+
+def gates_of_pod(pod: Pod) -> tuple[str, ...]:
+    """What keeps a pod from being placed: its scheduling gates, and the annotation that has the same effect."""
+    gates = tuple(gate.name for gate in pod.spec.scheduling_gates)
+    return (*gates, names.HOLD) if names.is_held(pod.metadata) else gates
 
 
 class ReadRequest(NamedTuple):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Coroutine, Sequence
-from typing import Any
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -13,22 +12,34 @@ from fairway.app.view.job_detail import find_job
 from fairway.app.view.mirror import Mirror
 from fairway.app.view.models.job import JobAction, JobActionRequest
 from fairway.app.view.models.jobs import JobSummary
+from fairway.app.view.picture import pod_of
 from fairway.app.view.watch import ClusterWatch
 from fairway.errors import ApiError, NoAnswerError
 from fairway.kube.client import ApiClient
 from fairway.kube.connection import Connection, FixedCredentials, Identity
 from fairway.kube.exchange import JSON, MERGE_PATCH
-from fairway.state.jobs import Job, TaskState
+from fairway.state.annotations import HOLD, is_held
+from fairway.state.jobs import WAITING, Job, TaskState
 from fairway.web.asking import RequestRefusedError, Viewer
-from fairway.web.owners import HELD, JobOwner, owner_by_key, owner_of
+from fairway.web.owners import JobOwner, owner_of
 
 PATIENCE = 60.0
-MOST_HELD = 1_000
-GROUPS = "scheduling.volcano.sh/v1beta1"
+GROUPS = (
+    "scheduling.volcano.sh/v1beta1",
+    "scheduling.k8s.io/v1beta1",
+    "scheduling.k8s.io/v1alpha2",
+    "scheduling.x-k8s.io/v1alpha1",
+)
+"""Where a PodGroup may be. Which of them it is, only the API server says."""
+_FORBIDDEN, _NOT_FOUND = 403, 404
 
 
-ApiWrite = tuple[str, str, Any]
-"""Method, path and body."""
+class ApiWrite(NamedTuple):
+    """What is sent to the first of the paths that has the object."""
+
+    method: str
+    paths: tuple[str, ...]
+    body: Any = None
 
 
 class ClusterActions:
@@ -37,8 +48,6 @@ class ClusterActions:
     def __init__(self, connection: Connection, watch: ClusterWatch) -> None:
         self._connection = connection
         self._watch = watch
-        self._held: OrderedDict[str, JobOwner] = OrderedDict()
-        """Jobs whose controllers were suspended here: their pods go, so the cluster no longer shows them."""
         self.loop: asyncio.AbstractEventLoop | None = None
 
     def allowed(self, viewer: Viewer, job: JobSummary) -> list[JobAction]:
@@ -46,17 +55,15 @@ class ClusterActions:
         if not viewer.token:
             return []
         if job.state == "finished":
-            return ["release"] if job.job in self._held else []
+            return []
         found: list[JobAction] = ["cancel"]
         if job.kind == "PodGroup":
             found.append("reprioritise")
-        if job.held:
-            found.append("release")
-        elif job.state in ("waiting", "starting"):
-            with self._watch.mirror() as mirror:
-                known = find_job(mirror, job.job)
-                owner = None if known is None else owner_of(mirror, known)
-            if owner is not None and owner.suspends:
+        with self._watch.mirror() as mirror:
+            known = find_job(mirror, job.job)
+            if known is not None and holds(mirror, known):
+                found.append("release")
+            elif known is not None and known.pending:
                 found.append("hold")
         return found
 
@@ -65,30 +72,29 @@ class ClusterActions:
             raise RequestRefusedError(403, "an action needs a token of your own")
         with self._watch.mirror() as mirror:
             found = find_job(mirror, job)
-            if found is not None:
-                work = self._work(viewer, mirror, found, request)
-            elif request.action == "release":
-                work = self._resume(viewer, job, self._held.get(job) or owner_by_key(job))
-            else:
+            if found is None:
                 raise RequestRefusedError(404, f"{job}: there is no such job")
+            work = self._work(viewer, mirror, found, request)
         assert self.loop is not None
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(PATIENCE)
 
     def _work(self, viewer: Viewer, mirror: Mirror, job: Job, request: JobActionRequest) -> Coroutine[Any, Any, str]:
-        owner = owner_of(mirror, job)
         match request.action:
             case "cancel":
-                return self._cancel(viewer, job, owner)
+                return self._cancel(viewer, job, owner_of(mirror, job))
             case "reprioritise":
                 if not request.priority_class or not job.group:
                     raise RequestRefusedError(422, "reprioritise needs a PodGroup and `priorityClass`")
                 return self._reprioritise(viewer, job, request.priority_class)
             case "release":
-                if job.gated:
-                    return self._release(viewer, job, _ungated(mirror, job))
-                return self._resume(viewer, job.key, self._held.get(job.key) or owner)
+                if not holds(mirror, job):
+                    raise RequestRefusedError(422, f"{job.key}: is not held (annotation {HOLD})")
+                return self._annotate(viewer, job, _held_by(mirror, job), None, "released")
             case "hold":
-                return self._hold(viewer, job, owner)
+                if not job.pending:
+                    raise RequestRefusedError(422, f"{job.key}: none of its pods waits; pods on nodes cannot be held")
+                writes = [_group_path(job)] if job.group else [_pod_path(job, pod) for pod in _waiting_pods(job)]
+                return self._annotate(viewer, job, writes, "true", "held")
 
     async def _cancel(self, viewer: Viewer, job: Job, owner: JobOwner | None) -> str:
         if owner is not None and not owner.path:
@@ -96,47 +102,25 @@ class ClusterActions:
                 422, f"{job.key}: its pods are made by {owner.title}, which would make them again; delete that"
             )
         if owner is not None:
-            await self._send(viewer, [("DELETE", owner.path, {"propagationPolicy": "Background"})])
+            await self._send(viewer, [ApiWrite("DELETE", (owner.path,), {"propagationPolicy": "Background"})])
             return f"{job.key}: {owner.title} deleted"
         pods = _pods(job)
         paths = [_pod_path(job, pod) for pod in pods]
         if job.group:
             paths.insert(0, _group_path(job))
-        await self._send(viewer, [("DELETE", path, None) for path in paths])
+        await self._send(viewer, [ApiWrite("DELETE", path) for path in paths])
         return f"{job.key}: deleted with {'1 pod' if len(pods) == 1 else f'{len(pods)} pods'}"
 
     async def _reprioritise(self, viewer: Viewer, job: Job, name: str) -> str:
-        await self._send(viewer, [("PATCH", _group_path(job), {"spec": {"priorityClassName": name}})])
+        await self._send(viewer, [ApiWrite("PATCH", _group_path(job), {"spec": {"priorityClassName": name}})])
         return f"{job.key}: its priority class is {name} now"
 
-    async def _hold(self, viewer: Viewer, job: Job, owner: JobOwner | None) -> str:
-        if owner is None or not owner.suspends:
-            made = "nothing makes its pods" if owner is None else f"its pods are made by {owner.title}"
-            raise RequestRefusedError(
-                422,
-                f"{job.key}: {made}, and a pod that exists cannot be gated again; only a Job or a JobSet can be held "
-                "(spec.suspend)",
-            )
-        if any(task.node >= 0 for task in job.tasks):
-            raise RequestRefusedError(
-                422, f"{job.key}: has pods on nodes, which a hold would delete; cancel it, or wait"
-            )
-        await self._send(viewer, [("PATCH", owner.path, {"spec": {"suspend": True}})])
-        self._held[job.key] = owner
-        while len(self._held) > MOST_HELD:
-            self._held.popitem(last=False)
-        return f"{job.key}: held; {owner.title} is suspended"
-
-    async def _resume(self, viewer: Viewer, job: str, owner: JobOwner | None) -> str:
-        if owner is None or not owner.suspends:
-            raise RequestRefusedError(422, f"{job}: is not held")
-        await self._send(viewer, [("PATCH", owner.path, {"spec": {"suspend": False}})])
-        self._held.pop(job, None)
-        return f"{job}: released; {owner.title} goes on"
-
-    async def _release(self, viewer: Viewer, job: Job, patches: list[ApiWrite]) -> str:
-        await self._send(viewer, patches)
-        return f"{job.key}: released"
+    async def _annotate(
+        self, viewer: Viewer, job: Job, paths: Sequence[tuple[str, ...]], value: str | None, what: str
+    ) -> str:
+        body = {"metadata": {"annotations": {HOLD: value}}}
+        await self._send(viewer, [ApiWrite("PATCH", path, body) for path in paths])
+        return f"{job.key}: {what}"
 
     async def _send(self, viewer: Viewer, requests: Sequence[ApiWrite]) -> None:
         """As the user; the first refusal ends it, and is said."""
@@ -146,10 +130,8 @@ class ClusterActions:
         )
         client = ApiClient(connection)
         try:
-            for method, path, body in requests:
-                data = None if body is None else msgspec.json.encode(body)
-                kind = MERGE_PATCH if method == "PATCH" else JSON
-                await client.request(method, path, data, content_type=kind)
+            for request in requests:
+                await _sent(client, request)
         except ApiError as error:
             raise RequestRefusedError(403 if error.status in (401, 403) else 422, str(error)) from None
         except NoAnswerError as error:
@@ -158,23 +140,52 @@ class ClusterActions:
             await client.close()
 
 
-def _ungated(mirror: Mirror, job: Job) -> list[ApiWrite]:
-    """Only gates that hold by this name are ours to take."""
-    found: list[ApiWrite] = []
-    for pod in _pods(job):
-        gates = [gate for gate in mirror.state.gates.get(f"{job.namespace}/{pod}", ()) if gate != HELD]
-        body = {"spec": {"schedulingGates": [{"name": gate} for gate in gates] or None}}
-        found.append(("PATCH", _pod_path(job, pod), body))
-    return found
+async def _sent(client: ApiClient, request: ApiWrite) -> None:
+    """A refusal counts where no other path has the object: its user may have rights to one kind only."""
+    data = None if request.body is None else msgspec.json.encode(request.body)
+    kind = MERGE_PATCH if request.method == "PATCH" else JSON
+    refusals: list[ApiError] = []
+    for path in request.paths:
+        try:
+            await client.request(request.method, path, data, content_type=kind)
+        except ApiError as error:
+            if error.status not in (_FORBIDDEN, _NOT_FOUND):
+                raise
+            refusals.append(error)
+        else:
+            return
+    raise min(refusals, key=lambda error: error.status)
+
+
+def holds(mirror: Mirror, job: Job) -> bool:
+    """Whether the annotation holds it; gates of others are not the page's to take."""
+    return job.held or bool(_held_pods(mirror, job))
+
+
+def _held_by(mirror: Mirror, job: Job) -> list[tuple[str, ...]]:
+    """The paths of all objects that hold it."""
+    pods = [_pod_path(job, pod) for pod in _held_pods(mirror, job)]
+    return [_group_path(job), *pods] if job.held else pods
+
+
+def _held_pods(mirror: Mirror, job: Job) -> list[str]:
+    """Those that have the annotation themselves."""
+    known = ((task.key.partition("/")[2], pod_of(mirror, task.key)) for task in job.tasks)
+    return [name for name, pod in known if pod is not None and is_held(pod.metadata)]
+
+
+def _waiting_pods(job: Job) -> Iterable[str]:
+    return (task.key.partition("/")[2] for task in job.tasks if task.state in WAITING)
 
 
 def _pods(job: Job) -> list[str]:
     return [task.key.partition("/")[2] for task in job.tasks if task.state is not TaskState.SUCCEEDED]
 
 
-def _pod_path(job: Job, pod: str) -> str:
-    return f"/api/v1/namespaces/{job.namespace}/pods/{pod}"
+def _pod_path(job: Job, pod: str) -> tuple[str, ...]:
+    return (f"/api/v1/namespaces/{job.namespace}/pods/{pod}",)
 
 
-def _group_path(job: Job) -> str:
-    return f"/apis/{GROUPS}/namespaces/{job.namespace}/podgroups/{job.key.partition('/')[2]}"
+def _group_path(job: Job) -> tuple[str, ...]:
+    name = job.key.partition("/")[2]
+    return tuple(f"/apis/{version}/namespaces/{job.namespace}/podgroups/{name}" for version in GROUPS)

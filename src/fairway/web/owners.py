@@ -1,4 +1,4 @@
-"""The controllers that make the pods of a job: what there is to delete and to suspend, where a job is not its own."""
+"""The controllers that make the pods of a job: what there is to delete, where a job is not its own."""
 
 from __future__ import annotations
 
@@ -11,18 +11,13 @@ from fairway.app.view.mirror import Mirror
 from fairway.app.view.picture import pod_of
 from fairway.state.jobs import Job
 
-HELD = "fairway.dev/held"
-"""The scheduling gate of pods that a user holds."""
 JOB_SET_LABEL = "jobset.sigs.k8s.io/jobset-name"
-_BATCH_JOB = "batch", "job"
 _JOB_SET = "jobset.x-k8s.io", "jobset"
 _KINDS = {
-    _BATCH_JOB: ("apis/batch/v1", "jobs", "Job"),
+    ("batch", "job"): ("apis/batch/v1", "jobs", "Job"),
     _JOB_SET: ("apis/jobset.x-k8s.io/v1alpha2", "jobsets", "JobSet"),
     ("batch.volcano.sh", "job"): ("apis/batch.volcano.sh/v1alpha1", "jobs", "Volcano Job"),
 }
-_SUSPENDED = (_BATCH_JOB, _JOB_SET)
-"""Those with `spec.suspend`: their pods are deleted while it is set, and made again afterwards."""
 
 
 class JobOwner(NamedTuple):
@@ -30,7 +25,6 @@ class JobOwner(NamedTuple):
 
     title: str
     path: str = ""
-    suspends: bool = False
 
 
 def owner_of(mirror: Mirror, job: Job) -> JobOwner | None:
@@ -42,14 +36,6 @@ def owner_of(mirror: Mirror, job: Job) -> JobOwner | None:
     if isinstance(group, PodGroup) and _controlled(group.metadata):
         found = {_owner(group.metadata)}
     return found.pop() if len(found) == 1 else None
-
-
-def owner_by_key(key: str) -> JobOwner | None:
-    """Of a job that is known by its controller (`namespace/job/name`), though its pods are gone."""
-    namespace, _, rest = key.partition("/")
-    kind, _, name = rest.partition("/")
-    known = next((one for one in _SUSPENDED if one[1] == kind), None)
-    return None if known is None or not name or "/" in name else _known(known, namespace, name)
 
 
 def _owner(meta: ObjectMeta) -> JobOwner | None:
@@ -69,4 +55,4 @@ def _controlled(meta: ObjectMeta) -> list[OwnerReference]:
 def _known(kind: tuple[str, str], namespace: str, name: str) -> JobOwner:
     prefix, plural, title = _KINDS[kind]
     path = f"/{prefix}/namespaces/{quote(namespace, safe='')}/{plural}/{quote(name, safe='')}"
-    return JobOwner(f"{title} {name}", path, kind in _SUSPENDED)
+    return JobOwner(f"{title} {name}", path)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from fairway.api import kinds
-from fairway.api.pods import Pod, SchedulingGate
+from fairway.api.kinds import ApiObject
+from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
 from fairway.app.sandbox.engine import Sandbox
 from fairway.app.view.models.job import JobAction, JobActionRequest
 from fairway.app.view.models.jobs import JobSummary
 from fairway.sim.objects import is_ended
+from fairway.state.annotations import HOLD, is_held
 from fairway.state.reader import job_of
 from fairway.web.asking import RequestRefusedError, Viewer
-from fairway.web.owners import HELD
 
 
 class SandboxActions:
@@ -23,29 +26,37 @@ class SandboxActions:
         self._sandbox = sandbox
 
     def allowed(self, viewer: Viewer, job: JobSummary) -> list[JobAction]:
-        if job.state == "finished" or job.kind == "Controller":
+        if job.state == "finished":
             return []
         found: list[JobAction] = ["cancel"]
         if job.kind == "PodGroup":
             found.append("reprioritise")
-        if job.held:
+        known = self._known(job.job)
+        if any(is_held(thing.metadata) for thing in known):
             found.append("release")
-        elif job.state in ("waiting", "starting"):
+        elif job.state != "running" or job.placed < job.pods:
             found.append("hold")
         return found
 
     def act(self, viewer: Viewer, job: str, request: JobActionRequest) -> str:
         match request.action:
             case "cancel":
-                namespace, _, name = job.partition("/")
-                self._sandbox.delete([("Job", namespace, name)])
-                return f"{job}: deleted"
+                return self._cancel(job)
             case "reprioritise":
                 return self._reprioritise(job, request.priority_class)
             case "hold":
                 return self._hold(job)
             case "release":
                 return self._release(job)
+
+    def _cancel(self, job: str) -> str:
+        known = self._known(job)
+        if not known:
+            raise RequestRefusedError(404, f"{job}: there is no such job")
+        namespace, _, name = job.partition("/")
+        of_controller = "/" in name
+        self._sandbox.delete([kinds.key(thing) for thing in known] if of_controller else [("Job", namespace, name)])
+        return f"{job}: deleted"
 
     def _reprioritise(self, job: str, priority_class: str | None) -> str:
         if not priority_class:
@@ -59,29 +70,37 @@ class SandboxActions:
         return f"{job}: its priority class is {priority_class} now"
 
     def _hold(self, job: str) -> str:
-        """Here pods can be gated though they exist: as if their controller had made them again."""
-        pods = self._pods(job)
-        if any(pod.spec.node_name for pod in pods):
-            raise RequestRefusedError(422, f"{job}: has pods on nodes; a job that waits can be held")
-        self._gate(pods, (SchedulingGate(HELD),))
+        known = self._known(job)
+        if not known:
+            raise RequestRefusedError(404, f"{job}: there is no such job")
+        waiting = [thing for thing in known if isinstance(thing, Pod) and not thing.spec.node_name]
+        if not waiting:
+            raise RequestRefusedError(422, f"{job}: none of its pods waits; pods on nodes cannot be held")
+        self._annotate([thing for thing in known if isinstance(thing, PodGroup)] or waiting, "true")
         return f"{job}: held"
 
     def _release(self, job: str) -> str:
-        held = [pod for pod in self._pods(job) if SchedulingGate(HELD) in pod.spec.scheduling_gates]
+        held = [thing for thing in self._known(job) if is_held(thing.metadata)]
         if not held:
-            raise RequestRefusedError(422, f"{job}: is not held")
-        self._gate(held, ())
+            raise RequestRefusedError(422, f"{job}: is not held (annotation {HOLD})")
+        self._annotate(held, None)
         return f"{job}: released"
 
-    def _gate(self, pods: list[Pod], more: tuple[SchedulingGate, ...]) -> None:
-        changed = []
-        for pod in pods:
-            others = tuple(gate for gate in pod.spec.scheduling_gates if gate.name != HELD)
-            changed.append(replace(pod, spec=replace(pod.spec, scheduling_gates=(*others, *more))))
+    def _annotate(self, things: Sequence[Pod | PodGroup], value: str | None) -> None:
+        changed: list[ApiObject] = []
+        for thing in things:
+            others = {name: text for name, text in thing.metadata.annotations.items() if name != HOLD}
+            notes = others if value is None else {**others, HOLD: value}
+            changed.append(replace(thing, metadata=replace(thing.metadata, annotations=notes)))
         self._sandbox.apply(changed)
 
-    def _pods(self, job: str) -> list[Pod]:
-        found = [one for one in self._sandbox.objects() if isinstance(one, Pod) and job_of(one) == job]
-        if not found:
-            raise RequestRefusedError(404, f"{job}: there is no such job")
-        return [pod for pod in found if not is_ended(pod)]
+    def _known(self, job: str) -> list[Pod | PodGroup]:
+        """The pods of the job, and its group."""
+        found: list[Pod | PodGroup] = []
+        for thing in self._sandbox.objects():
+            if isinstance(thing, Pod):
+                if job_of(thing) == job and not is_ended(thing):
+                    found.append(thing)
+            elif isinstance(thing, PodGroup) and f"{thing.metadata.namespace}/{thing.metadata.name}" == job:
+                found.append(thing)
+        return found

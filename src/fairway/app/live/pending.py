@@ -11,6 +11,7 @@ from fairway.api.pods import Pod
 from fairway.drive.change import Change
 from fairway.drive.loop import Cycle
 from fairway.state.events import Deleted, Event
+from fairway.state.reader import gates_of_pod
 
 ACTIVE, UNSCHEDULABLE, GATED = "active", "unschedulable", "gated"
 
@@ -32,7 +33,7 @@ class PendingPods:
             if isinstance(event, Deleted) or not self._waits(pod):
                 if self._waiting.pop(key, None) is not None:
                     self._active.discard(key)
-            elif pod.spec.scheduling_gates:
+            elif gates_of_pod(pod):
                 self._waiting[key] = GATED
                 self._active.discard(key)
             elif self._waiting.get(key) != UNSCHEDULABLE:

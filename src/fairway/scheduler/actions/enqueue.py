@@ -38,7 +38,7 @@ def _admit_empty(session: Session) -> None:
     for job in (job for job in empty if job.phase == INQUEUE):
         _count(session, job, ahead)
     for job in (job for job in empty if job.phase in ("", "Pending")):
-        if not queue_verdict(session, job.queue).ok:
+        if job.held or not queue_verdict(session, job.queue).ok:
             continue
         if why := _too_large(session, job, ahead):
             session.outcomes.refused[job] = Verdict(False, Reason.NOT_ENQUEUED, detail=why)

@@ -13,7 +13,7 @@ from fairway.scheduler.framework.job_run import JobRun, gates_of
 from fairway.scheduler.framework.session import Session
 from fairway.scheduler.framework.standing import shapes_of
 from fairway.scheduler.placement.kernel import Kernel
-from fairway.scheduler.verdict import YES, Reason, Verdict
+from fairway.scheduler.verdict import YES, Reason, Verdict, held_by_group
 from fairway.state.queues import QueueTree
 from fairway.state.shapes import Shape
 from fairway.state.waiting import EquivalenceClass, GangTemplate, PendingJob
@@ -28,6 +28,8 @@ def admission(session: Session, job: JobRun) -> Verdict:
         verdict = _namespace_verdict(session, job)
         if not verdict.ok:
             return verdict
+    if job.job.held:
+        return Verdict(False, Reason.SCHEDULING_GATED, detail=held_by_group(job.key))
     if not job.job.is_made:
         return Verdict(False, Reason.NOT_ENQUEUED, detail=f"its PodGroup {job.key} does not exist")
     verdict = session.rules.job_valid(job)

@@ -6,7 +6,7 @@ from sys import intern
 
 from fairway.api.scheduling import PodGroup, PodGroupSpec
 from fairway.clock import Micros, from_datetime
-from fairway.state.annotations import STARVING_AFTER, kept, parse_span
+from fairway.state.annotations import STARVING_AFTER, is_held, kept, parse_span
 from fairway.state.compaction import Compaction
 from fairway.state.jobs import ACCOUNTED, NOWHERE, WAITING, Job, Task, TaskState
 from fairway.state.ledger import TaskLedger
@@ -79,7 +79,7 @@ class GroupIntake:
         job = self.job(f"{meta.namespace}/{meta.name}", meta.namespace)
         job.named_queue = spec.queue or queue_named(meta)
         self.choose_queue(job)
-        job.group, job.uid = True, meta.uid
+        job.group, job.uid, job.held = True, meta.uid, is_held(meta)
         job.minimum = spec.min_member
         job.own_topology = of_group(spec) or of_object(meta)
         self._choose_topology(job)
@@ -107,7 +107,7 @@ class GroupIntake:
             self._compaction.suspect(small=True)
         job.named_queue = ""
         self.choose_queue(job)
-        job.group, job.created, job.uid = False, None, ""
+        job.group, job.created, job.uid, job.held = False, None, "", False
         job.minimum, job.role_minimums, job.minimum_resources, job.phase = 1, (), None, ""
         job.own_topology, job.own_priority, job.evict_whole = None, None, False
         self._choose_topology(job)

@@ -10,7 +10,7 @@ from fairway.api.meta import ObjectMeta
 from fairway.api.pods import Pod, PodStatus
 from fairway.clock import Micros, from_datetime
 from fairway.state import reader
-from fairway.state.annotations import USER, kept
+from fairway.state.annotations import HOLD, USER, kept
 from fairway.state.device_requests import device_record
 from fairway.state.intake.claiming import ClaimingPods
 from fairway.state.intake.groups import GroupIntake
@@ -49,7 +49,7 @@ class PodIntake:
         key, nodes = reader.key_of(pod), self._state.nodes
         state = reader.observed_state(pod)
         known = self._state.tasks.get(key)
-        if known is not None and state in _IN_PLACE and _moved_only(known, pod):
+        if known is not None and state in _IN_PLACE and not known.job.held and _moved_only(known, pod):
             self._move(known, pod, state)
             return
         draft = self._shaper.draft(pod)
@@ -66,12 +66,14 @@ class PodIntake:
         task = self._read(key, pod, job, belongs, draft)
         task.job.tasks.append(task)
         task.record = device_record(pod.metadata.annotations)
+        if state is TaskState.PENDING and task.job.held:
+            state = TaskState.GATED
         if pod.spec.node_name and state not in FINISHED:
             self._ledger.enter(task, state, nodes.row(pod.spec.node_name))
         elif state is TaskState.PENDING:
             self._groups.enter_waiting(task)
         elif state is TaskState.GATED:
-            self._state.gates[key] = tuple(gate.name for gate in pod.spec.scheduling_gates)
+            self._state.gates[key] = reader.gates_of_pod(pod) or (HOLD,)
             self._ledger.enter(task, state, NOWHERE)
         else:
             self._ledger.enter(task, state, NOWHERE)
@@ -286,6 +288,11 @@ class PodIntake:
             users.pop(key, None)
             if not users:
                 self._claim_users.pop(claim, None)
+
+    def hold_changed(self, job: Job) -> None:
+        """The job's group holds its pods now, or no longer does."""
+        for task in [task for task in job.tasks if task.state in WAITING or task.state is TaskState.GATED]:
+            self._read_again(task.source)
 
     def _read_again(self, pod: Pod) -> None:
         """What a pod rests on has changed: if that makes it impossible to read, it is the pod that is set aside."""
