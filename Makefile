@@ -44,7 +44,7 @@ kube-chaos: $(READY)  ## random stories with 200 kill -9 and 2,000 injected faul
 
 web-test: $(READY)  ## build and check the page, and run its tests in a browser (needs Chromium)
 	@$(BIN)/python tools/build_page.py --check
-	FAIRWAY_WEB=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile tests/web
+	FAIRWAY_WEB=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile tests/browser tests/web
 
 screenshots: $(READY)  ## take the pictures of the page in docs/images (needs the built page and Chromium)
 	$(BIN)/python -m tools.screenshots

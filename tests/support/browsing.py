@@ -36,8 +36,6 @@ def chromium() -> str | None:
 
 def why_not() -> str:
     """Why pages cannot be looked at here, in one line; nothing if they can."""
-    if os.environ.get("FAIRWAY_WEB") != "1":
-        return "browser tests run with FAIRWAY_WEB=1 (make web-test)"
     if chromium() is None:
         return "there is no Chromium on this machine (FAIRWAY_CHROMIUM names one)"
     if not BUILT.exists() or not AXE.exists():

@@ -3,9 +3,11 @@
 import gzip
 
 import pytest
+from click.testing import CliRunner
 
 from fairway.app.recordings import recording_to
 from fairway.app.sandbox.engine import Sandbox
+from fairway.cli.web import command
 from fairway.errors import InputError
 from fairway.web.recording import recorded
 from fairway.web.sources import sandbox_watch
@@ -72,3 +74,14 @@ def test_what_is_no_recording(run, tmp_path):
     (broken / "events.jsonl.gz").write_bytes(gzip.compress(b""))
     with pytest.raises(InputError, match="has no cycle"):
         recorded(broken)
+
+
+@pytest.mark.parametrize("name", ["report.html", "diff.html"])
+def test_a_report_is_a_page_already(tmp_path, name):
+    page = tmp_path / name
+    page.write_text("<!doctype html>")
+    for given in (tmp_path, page):
+        done = CliRunner().invoke(command, [str(given)])
+        assert (done.exit_code, done.output) == (0, f"Report at {page.as_uri()}\n")
+    with pytest.raises(InputError, match="expected a recording for --cycle"):
+        CliRunner().invoke(command, [str(tmp_path), "--cycle", "1"], catch_exceptions=False)

@@ -1,10 +1,17 @@
-"""`fairway web`: a recorded run as a page, offline."""
+"""`fairway web`: a recorded run as a page, or the page of a report, offline."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import click
 
 from fairway.cli.output import echo
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+REPORTS = ("report.html", "diff.html")
 
 
 @click.command(
@@ -13,7 +20,9 @@ Examples:
   fairway simulate SCENARIO --record run     record a simulated run
   fairway web run                            look at it
   fairway web run --cycle 120                as it was in that cycle
-  fairway run --record /var/fairway          record a live scheduler"""
+  fairway run --record /var/fairway          record a live scheduler
+  fairway simulate SCENARIO --out out        write a report
+  fairway web out --open                     look at it"""
 )
 @click.argument("recording", metavar="RECORDING")
 @click.option("--cycle", type=click.IntRange(0), metavar="N", help="Up to this cycle; default all of them.")
@@ -22,7 +31,8 @@ Examples:
 def command(recording: str, cycle: int | None, port: int, opens: bool) -> None:
     """Serve the page of a RECORDING on the loopback address, until Ctrl-C.
 
-    Every cycle is decided again, so what the page says of jobs, shares and evictions is what was so.
+    Every cycle is decided again, so what the page says of jobs, shares and evictions is what was so. Of a report (a
+    folder of simulate --out or diff --out) the address of its page is printed: it needs no server.
     """
     import signal
     from contextlib import suppress
@@ -31,6 +41,14 @@ def command(recording: str, cycle: int | None, port: int, opens: bool) -> None:
 
     from fairway.errors import InputError
 
+    report = report_page(Path(recording))
+    if report is not None:
+        if cycle is not None:
+            raise InputError(f"{recording}: is a report, expected a recording for --cycle")
+        echo(f"Report at {report.as_uri()}")
+        if opens:
+            _open(report.as_uri())
+        return
     try:
         from fairway.web.access import new_token
         from fairway.web.loopback import LoopbackPage
@@ -43,10 +61,20 @@ def command(recording: str, cycle: int | None, port: int, opens: bool) -> None:
     try:
         echo(f"Page at {page.address}; Ctrl-C stops it")
         if opens:
-            import webbrowser
-
-            webbrowser.open(page.address)
+            _open(page.address)
         with suppress(KeyboardInterrupt):
             Event().wait()
     finally:
         page.stop()
+
+
+def report_page(given: Path) -> Path | None:
+    """The page of a report, which is one file: what is given, or in the folder that is given."""
+    pages = [given] if given.name in REPORTS else [given / name for name in REPORTS]
+    return next((page.resolve() for page in pages if page.is_file()), None)
+
+
+def _open(address: str) -> None:
+    import webbrowser
+
+    webbrowser.open(address)

@@ -61,7 +61,7 @@ def _parts(folder: Path) -> list[Path]:
             return found
     raise InputError(
         f"{folder}: is not a recording, expected a folder with {EVENTS} "
-        "(fairway simulate --record, fairway record) or one that fairway run --record wrote"
+        "(fairway simulate --record, fairway record), one that fairway run --record wrote, or a report"
     )
 
 

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.browsing import ROOT, ServedPage, Viewed, browser, eventually, why_not
-
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
+from support.browsing import ROOT, ServedPage, Viewed, browser, eventually
 
 GANG = ROOT / "examples/sandbox/gang.yaml"
 

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.browsing import ServedPage, Viewed, browser, why_not
-
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
+from support.browsing import ServedPage, Viewed, browser
 
 JOBS = 5_000
 MOST_ROWS = 80

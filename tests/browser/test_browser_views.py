@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.browsing import ServedPage, Viewed, browser, starving_demo, why_not
-
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
+from support.browsing import ServedPage, Viewed, browser, starving_demo
 
 VIEWS = (
     "jobs", "jobs?group=queue&state=waiting", "jobs/language/pretrain", "queues?queue=research", "nodes?node=gpu-0",

@@ -1,0 +1,27 @@
+"""Tests that look at the page in the machine's Chromium: `make web-test`. Everywhere else they are left out."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from support.browsing import why_not
+
+
+def _asked() -> bool:
+    return os.environ.get("FAIRWAY_WEB") == "1"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Left out together, they are a number on the last line."""
+    if _asked() and not why_not():
+        return
+    apart = [item for item in items if item.path.parent.name == "browser"]
+    config.hook.pytest_deselected(items=apart)
+    items[:] = [item for item in items if item not in apart]
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if _asked() and why_not():
+        terminalreporter.write_line(f"the page was not looked at in a browser: {why_not()}")
