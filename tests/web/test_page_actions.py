@@ -68,9 +68,10 @@ def test_jobs_of_controllers_and_lone_pods_of_a_sandbox_are_held_and_cancelled(p
         assert f"{noun} held (annotation fairway.dev/hold)" in found["sentence"]
         assert act(page, job, action="release").status == 200
         assert act(page, job, action="cancel").status == 200
+    assert act(page, "runs", action="cancel").status == 200
     after(page.sandbox, 30)
-    states = {row["job"]: row["state"] for row in page.get("jobs").document["rows"]}
-    assert (states["default/lone"], states["default/job/j"]) == ("finished", "finished")
+    outcomes = {row["job"]: row.get("outcome") for row in page.get("jobs?state=finished").document["rows"]}
+    assert outcomes == dict.fromkeys(("default/lone", "default/job/j", "default/runs"), "deleted")
 
 
 @pytest.mark.parametrize(

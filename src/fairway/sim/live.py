@@ -13,7 +13,7 @@ from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
 from fairway.clock import Micros, from_datetime
 from fairway.drive.claims import claim_of, reserved
-from fairway.drive.objects import bound_at
+from fairway.drive.objects import bound_at, terminating
 from fairway.sim.cluster import VirtualCluster
 from fairway.sim.jobs import SimJob, SimPod
 from fairway.sim.loop import Rank
@@ -66,7 +66,8 @@ class LiveCluster(VirtualCluster):
         job.left -= alive
         job.pods.remove(pod)
         del self.pods[pod.key]
-        self.erase(pod.pod)
+        # Its last version says that it was deleted: a pod that only goes has done its work.
+        self.erase(pod.pod if is_ended(pod.pod) else terminating(pod.pod, self.loop.now))
         if not job.pods:
             del self.jobs[job.key]
         elif not job.left:
