@@ -99,7 +99,9 @@ class JobJournal:
     # -- events ------------------------------------------------------------------------------------------------
 
     def changed(self, before: ApiObject | None, after: ApiObject | None, at: Micros) -> None:
-        """An object is other than it was; None is not there."""
+        """An object is other than it was; None is not there. Of one that is gone, `before` is its last version: that
+        says more than the one that was known (that it was deleted, or has succeeded).
+        """
         thing = after if after is not None else before
         if isinstance(thing, Pod):
             self._pod(before if isinstance(before, Pod) else None, after if isinstance(after, Pod) else None, thing, at)

@@ -99,7 +99,7 @@ class Mirror:
             if isinstance(thing, PriorityClass):
                 self.rows.clear()
             self.state.apply(event)
-            self.journal.changed(before, after, at)
+            self.journal.changed(before if after is not None or before is None else thing, after, at)
         self.journal.settle(at)
         self.revision += 1
 
