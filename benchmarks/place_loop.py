@@ -15,7 +15,7 @@ import sys
 
 from fairway.kube.client import ApiClient
 from fairway.kube.configuration import find_connection
-from fairway.kube.exchange import MERGE_PATCH, ApiRequest
+from fairway.kube.exchange import ApiRequest
 from fairway.kube.paths import UNCHECKED
 
 WORKERS = 32
@@ -32,7 +32,7 @@ _CONDITION = {
 }
 
 
-def requests_of(namespace: str, name: str, uid: str) -> list[ApiRequest]:
+def requests_of(namespace: str, name: str, uid: str, version: str) -> list[ApiRequest]:
     """In order, for one Placement."""
     decisions, slice_name = f"/apis/{API}/namespaces/{namespace}/placementdecisions", f"{name}-decision-1"
     owner = {"apiVersion": API, "kind": "Placement", "name": name, "uid": uid, "controller": True}
@@ -54,10 +54,12 @@ def requests_of(namespace: str, name: str, uid: str) -> list[ApiRequest]:
         "regarding": {"apiVersion": API, "kind": "Placement", "namespace": namespace, "name": name, "uid": uid},
     }
     placement = f"/apis/{API}/namespaces/{namespace}/placements/{name}/status?{UNCHECKED}"
+    own = {"name": name, "namespace": namespace, "uid": uid, "resourceVersion": version}
+    told = {"apiVersion": API, "kind": "Placement", "metadata": own, "status": status}
     return [
         ApiRequest("POST", f"{decisions}?{UNCHECKED}", _coded(head)),
         ApiRequest("PUT", f"{decisions}/{slice_name}/status?{UNCHECKED}", _coded(chosen)),
-        ApiRequest("PATCH", placement, _coded({"status": status}), MERGE_PATCH),
+        ApiRequest("PUT", placement, _coded(told)),
         ApiRequest("POST", f"/apis/events.k8s.io/v1/namespaces/{namespace}/events", _coded(event)),
     ]
 
@@ -76,7 +78,8 @@ async def main(kubeconfig: str, namespace: str) -> None:
     sys.stderr.write("ready\n")
     client = ApiClient(find_connection(kubeconfig))
     listed = json.loads(await client.request("GET", f"/apis/{API}/namespaces/{namespace}/placements"))
-    todo = [requests_of(namespace, one["metadata"]["name"], one["metadata"]["uid"]) for one in listed["items"]]
+    metas = [one["metadata"] for one in listed["items"]]
+    todo = [requests_of(namespace, one["name"], one["uid"], one["resourceVersion"]) for one in metas]
     watches = [asyncio.create_task(_watch(client, what)) for what in ("placements", "placementdecisions")]
 
     async def work() -> None:

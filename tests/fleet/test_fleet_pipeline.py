@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from fairway.api import fleet as api
 from fairway.fleet import FleetState, place
+from fairway.fleet.rules import read
 from fleet.fleet_objects import (
     SECOND,
     at,
@@ -53,6 +54,18 @@ def test_number_of_clusters(count: int | None, expected: tuple[str, ...], status
     assert outcome.clusters == expected
     assert condition(outcome)[:2] == status
     assert all(filter == "Cut" for filter, _ in reasons(outcome).values())
+
+
+def test_names_that_are_no_labels_are_misconfigured() -> None:
+    """A server would refuse the decisions, and the placement would wait for ever without a word."""
+    assert read(placement("n" * 63)).problems == ()
+    (said,) = read(placement("n" * 64)).problems
+    assert said == "the name has 64 characters, expected at most 63: decisions have it as a label"
+    group = {"groupName": "first wave", "groupClusterSelector": {}}
+    strategy = {"groupStrategy": {"decisionGroups": [{**group, "groupName": "wave-1"}, group]}}
+    assert read(placement("p", decisionStrategy=strategy)).problems == (
+        "decisionGroups[1].groupName 'first wave' is not a label value",
+    )
 
 
 def test_a_negative_number_is_misconfigured() -> None:

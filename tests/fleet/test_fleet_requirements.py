@@ -147,6 +147,17 @@ def test_a_decision_without_an_entry_has_to_have_room() -> None:
     assert outcome.clusters == ("one",), "what it uses there already is not needed again"
 
 
+def test_a_resource_that_no_cluster_reports_is_told_from_one_that_is_used_up() -> None:
+    things = [cluster("a", free={"cpu": "4", "gpu": "0"}), cluster("b", free={"cpu": "4"})]
+    used_up = decide(*things, placement(requirements={"gpu": "1"}))
+    assert reasons(used_up)["b"] == ("Requirements", "InsufficientFree: gpu: 0 available, 1 required")
+    unknown = decide(*things, placement(requirements={"cpu": "1", "gpo": "1"}))
+    assert reasons(unknown)["b"] == (
+        "Requirements",
+        "InsufficientFree: gpo: 0 available, 1 required (no cluster reports it)",
+    )
+
+
 def test_requirements_that_do_not_parse_are_misconfigured() -> None:
     outcome = decide(roomy("one"), decision("p", ["one"]), placement(requirements={"cpu": "a lot"}))
     assert "requirements: invalid quantity 'a lot'" in condition(outcome, "PlacementMisconfigured")[2]

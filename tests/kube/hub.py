@@ -17,6 +17,7 @@ from fairway.app.hub.settings import FleetSettings
 from fairway.app.live.election import LeaderElection
 from fairway.app.live.logs import RunLog
 from fairway.kube.configuration import find_connection
+from fairway.kube.exchange import ApiAnswer, ApiRequest, MayLeave
 from fairway.kube.install.bundle import objects
 from fairway.kube.install.options import InstallOptions
 from kube.cluster import Cluster, eventually
@@ -224,6 +225,7 @@ class LiveFleet:
             "min_interval": 0.01,
             **settings,
         }
+        self.hub = hub
         self.settings = FleetSettings(**chosen)
         self.lines: list[dict[str, Any]] = []
         log = RunLog("json", "debug", write=lambda line: self.lines.append(msgspec.json.decode(line)))
@@ -279,6 +281,20 @@ class LiveFleet:
         self.placer._thread.hand_over(hand_over)
         assert done.wait(60)
         return found[0]
+
+    def meet_a_change(self) -> None:
+        """The next status of a placement finds that a user has just changed the placement."""
+        queue, hub = self.placer._queue, self.hub
+        send = queue._send
+
+        async def after_a_change(request: ApiRequest, may_leave: MayLeave | None) -> ApiAnswer:
+            path = request.path.partition("/status")[0]
+            if request.method == "PUT" and "/placements/" in path:
+                queue._send = send
+                await asyncio.to_thread(hub.patch, path, {"metadata": {"annotations": {"team": "x"}}})
+            return await send(request, may_leave)
+
+        queue._send = after_a_change
 
     def settle(self) -> None:
         """Until nothing is left to decide or to write."""

@@ -141,6 +141,17 @@ def test_a_status_that_another_program_overwrote_is_written_again(hub: Hub, monk
         assert live.requests == []
 
 
+def test_a_status_is_written_though_the_placement_has_just_changed(hub: Hub) -> None:
+    hub.managed("a")
+    with LiveFleet(hub) as live:
+        live.meet_a_change()
+        hub.placement("p", numberOfClusters=1)
+        eventually(lambda: hub.status("p").get("numberOfSelectedClusters") == 1)
+        live.settle()
+        assert [method for method, path in live.requests if "/placements/p/status" in path] == ["PUT", "PATCH"]
+        assert hub.get(hub.placement_path("p"))["metadata"]["annotations"]["team"] == "x"
+
+
 def test_a_bad_placement_keeps_its_last_good_decisions_and_says_so(hub: Hub) -> None:
     for name in "ab":
         hub.managed(name)

@@ -99,6 +99,23 @@ def test_placements_that_make_no_sense_say_so_and_harm_no_other(hub: Hub) -> Non
         live.settle()
 
 
+def test_names_that_no_decision_can_have_are_said_on_the_placement(hub: Hub) -> None:
+    hub.managed("a")
+    long = "n" * 64
+    hub.placement(long, numberOfClusters=1)
+    hub.placement("good", numberOfClusters=1)
+    with LiveFleet(hub) as live:
+        eventually(lambda: hub.chosen("good") == ["a"])
+        found = eventually(lambda: hub.condition(long, "PlacementMisconfigured"))
+        assert found == (
+            "True",
+            "Misconfigured",
+            "the name has 64 characters, expected at most 63: decisions have it as a label",
+        )
+        live.settle()
+        assert [path for _, path in live.requests if "placementdecisions" in path and long in path] == []
+
+
 def test_two_placements_of_one_name_in_two_namespaces(hub: Hub) -> None:
     other = Hub(hub.plane, f"{hub.namespace}-other")
     try:

@@ -55,7 +55,7 @@ def test_a_requirement_that_no_cluster_reports_says_so(hub: Hub) -> None:
     with LiveFleet(hub):
         found = eventually(lambda: hub.condition("p"))
         assert found[:2] == ("False", "NoManagedClusterMatched")
-        assert "InsufficientFree: example.com/quantum: 0 available, 1 required" in found[2]
+        assert "InsufficientFree: example.com/quantum: 0 available, 1 required (no cluster reports it)" in found[2]
 
 
 def test_kill_9_while_clusters_move_between_slices_leaves_no_gap_and_the_next_start_ends_it(hub: Hub) -> None:
@@ -142,6 +142,7 @@ def test_the_access_that_is_installed_is_enough_and_every_rule_is_used(hub: Hub)
     with LiveFleet(hub, leader_election=lease) as live:
         hub.managed("a", {"cpu": "-1"})
         hub.managed("b")
+        live.meet_a_change()
         hub.placement("p", annotations={"fairway.dev/min-gain": "0"})
         eventually(lambda: hub.chosen("p") == ["a", "b"])
         eventually(lambda: hub.condition_of("a", REPORT))

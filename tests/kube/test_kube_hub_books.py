@@ -39,6 +39,7 @@ class HubStage:
         self.clock = HandClock()
         self.fails_at: int | None = None
         self.cut = False
+        self.refuses: ApiAnswer | None = None
         self.said: list[EventNote] = []
         for one in everywhere():
             self.put(one)
@@ -126,7 +127,7 @@ class HubStage:
                 if done:
                     self.server(request)
                 return NO_ANSWER
-        return NO_ANSWER if self.cut else self.server(request)
+        return NO_ANSWER if self.cut else self.refuses or self.server(request)
 
     def work(self) -> None:
         """Carry out what waits, once; what got no answer waits on."""
@@ -268,6 +269,22 @@ def test_what_was_decided_before_the_lease_was_lost_is_not_written_after_it() ->
     hub.work()
     assert hub.server.objects == {}
     hub.loop.lead(True)
+    hub.settle()
+    assert hub.server.chosen == {"c0"}
+
+
+def test_why_a_server_takes_no_decision_is_an_event_once() -> None:
+    hub = HubStage()
+    hub.refuses = ApiAnswer(422, b'{"kind": "Status", "message": "no more objects here"}')
+    hub.put(cluster("c0", {"cpu": "20"}))
+    hub.put(placement("p0", numberOfClusters=1))
+    for _ in range(3):
+        hub.work()
+    refused = [note for note in hub.said if note.reason == "DecisionRefused"]
+    assert [note.note for note in refused] == [
+        "the API server does not take the PlacementDecisions: 422: no more objects here"
+    ]
+    hub.refuses = None
     hub.settle()
     assert hub.server.chosen == {"c0"}
 

@@ -23,6 +23,8 @@ class ClusterCapacity:
     reports: BoolColumn
     available: dict[str, IntColumn]
     needed: dict[str, IntColumn]
+    unreported: frozenset[str]
+    """Required resources that no cluster reports: most likely the name is wrong."""
 
     def missing(self, slot: int) -> str:
         """Why a cluster has too little, naming the dimension."""
@@ -32,7 +34,8 @@ class ClusterCapacity:
             need, there = int(needed[slot]), int(self.available[name][slot])
             if there < need:
                 amounts = f"{format_amount(name, there)} available, {format_amount(name, need)} required"
-                return f"{INSUFFICIENT_FREE}: {name}: {amounts}"
+                hint = " (no cluster reports it)" if name in self.unreported else ""
+                return f"{INSUFFICIENT_FREE}: {name}: {amounts}{hint}"
         raise AssertionError(f"slot {slot} has enough")
 
 
@@ -47,19 +50,22 @@ def find(rules: Rules, table: ClusterTable, ledger: Ledger) -> ClusterCapacity:
     own = {slot: ledger.consumed(slot, placement, rules.requirements) for slot in ledger.used_by(placement)}
     reserved = ledger.reserved_by(placement)
     enough = table.reports_free.copy()
-    available, needed = {}, {}
+    available, needed, unreported = {}, {}, set()
     for name, amount in rules.requirements.amounts.items():
+        free = table.amounts("free", name)
+        if free.size and free.max() < 0:
+            unreported.add(name)
         others = ledger.outstanding(name).copy()
         for entry in reserved:
             others[entry.slot] -= entry.remaining.get(name)
-        available[name] = np.maximum(np.maximum(table.amounts("free", name), 0) - others, 0)
+        available[name] = np.maximum(np.maximum(free, 0) - others, 0)
         needed[name] = np.full(table.size, amount, np.int64)
         for slot, used in own.items():
             needed[name][slot] -= used.get(name)
         enough &= available[name] >= needed[name]
     for entry in reserved:
         enough[entry.slot] |= rules.requirements.less_equal(entry.reserved)
-    return ClusterCapacity(enough, table.reports_free.copy(), available, needed)
+    return ClusterCapacity(enough, table.reports_free.copy(), available, needed, frozenset(unreported))
 
 
 def overdrawn(rules: Rules, table: ClusterTable, ledger: Ledger, chosen: Sequence[int]) -> list[str]:

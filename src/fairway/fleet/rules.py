@@ -34,6 +34,8 @@ _STRATEGIES = ("Duplicated", "Weighted", "Aggregated", "Free")
 _GROUP_SIZE = re.compile(r"(100|[1-9][0-9]?)%|[1-9][0-9]*")
 _LABEL_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+LONGEST_NAME = 63
+"""Characters of a label value."""
 _MOST_SECONDS = 100 * 365 * 86_400
 
 
@@ -108,6 +110,7 @@ def read(placement: Placement) -> Rules:
     missing = _missing(annotations, problems)
     if spec.number_of_clusters is not None and spec.number_of_clusters < 0:
         problems.append(f"numberOfClusters is {spec.number_of_clusters}, expected 0 or more")
+    problems += _name_problems(placement)
     problems += additions.problems(placement)
     problems += taints.problems_of(spec.tolerations)
     watched: set[tuple[str, str]] = set()
@@ -165,6 +168,16 @@ def read(placement: Placement) -> Rules:
         problems=tuple(problems),
         warnings=tuple(warnings),
     )
+
+
+def _name_problems(placement: Placement) -> Iterable[str]:
+    """PlacementDecisions have these names as labels, and a server takes no others."""
+    length = len(placement.metadata.name)
+    if length > LONGEST_NAME:
+        yield f"the name has {length} characters, expected at most {LONGEST_NAME}: decisions have it as a label"
+    for index, group in enumerate(placement.spec.decision_strategy.group_strategy.decision_groups):
+        if not _LABEL_VALUE.fullmatch(group.group_name):
+            yield f"decisionGroups[{index}].groupName {group.group_name!r} is not a label value"
 
 
 def _selectors(placement: Placement) -> Iterable[tuple[str, ClusterSelector]]:

@@ -24,11 +24,13 @@ class StatusWrite(NamedTuple):
     key: ObjectKey
     request: ApiRequest
     or_else: ApiRequest | None = None
-    """What to send where the object's status is not a resource of its own."""
+    """What to send where the object's status is not a resource of its own, or the object is not as it was read."""
+    after: int = 404
+    """The answer after which that is sent."""
 
     def script(self) -> Script:
         answer = yield self.request
-        if answer.status == 404 and self.or_else is not None:
+        if answer.status == self.after and self.or_else is not None:
             answer = yield self.or_else
         return plain_ending(answer)
 

@@ -43,6 +43,8 @@ from fairway.kube.exchange import (
 from fairway.kube.paths import UNCHECKED, collection_path, object_path
 
 PLURAL = "placementdecisions"
+LONGEST_REASON = 1024
+"""Characters: a hundred of them are in one object, and a placement may weigh hundreds of scores."""
 _NUMBERED = re.compile(r"(.+)-decision-\d+")
 _STALE = (404, 409)
 """What is there is not what was read."""
@@ -66,7 +68,10 @@ def as_published(slices: Iterable[PlacementDecision], before: Iterable[Placement
 
 def _published(one: PlacementDecision, reasons: Mapping[str, str]) -> PlacementDecision:
     items = one.status.decisions
-    decisions = tuple(ClusterDecision(i.cluster_name, reasons.get(i.cluster_name, i.reason)) for i in items)
+    decisions = tuple(
+        ClusterDecision(item.cluster_name, reasons.get(item.cluster_name, item.reason)[:LONGEST_REASON])
+        for item in items
+    )
     replicas = {item.cluster_name: item.replicas for item in items if item.replicas is not None}
     metadata = one.metadata
     if replicas:

@@ -24,7 +24,7 @@ from fairway.fleet import FleetPlan, FleetState, place, reports
 from fairway.fleet.plan import Outcome
 from fairway.fleet.rules import Key, Rules
 from fairway.kube.event_requests import EventNote, Regarding
-from fairway.kube.exchange import Ending
+from fairway.kube.exchange import Ending, WriteResult
 from fairway.kube.hub.cluster_reports import ClusterReports
 from fairway.kube.hub.decisions import Publication, Slices, are_same, as_published, in_order, owner_of
 from fairway.kube.hub.moves import Points, notes_of, points_of, stands
@@ -73,6 +73,8 @@ class PlacementDesk:
     decided_by: Rules | None = None
     """What was requested when `wanted` was made."""
     under_way: Publication | None = None
+    refusal: str = ""
+    """Why the server did not take the last publication."""
 
 
 class FleetLoop:
@@ -326,11 +328,15 @@ class FleetLoop:
         return []
 
     def _repairs(self, placement: Placement, now: Micros) -> None:
-        meta = placement.metadata
-        self._observer.repairs((meta.namespace, meta.name))
-        about = Regarding(self._version(placement), "Placement", meta.namespace, meta.name, meta.uid)
+        self._observer.repairs((placement.metadata.namespace, placement.metadata.name))
         note = "its PlacementDecisions were changed by another program; the decision is written again"
-        self._notes.append(EventNote(about, "DecisionRepaired", "Deciding", note, now, warning=True))
+        self._say(placement, "DecisionRepaired", note, now)
+
+    def _say(self, placement: Placement, reason: str, note: str, now: Micros) -> None:
+        """A warning, with the next writes."""
+        meta = placement.metadata
+        about = Regarding(self._version(placement), "Placement", meta.namespace, meta.name, meta.uid)
+        self._notes.append(EventNote(about, reason, "Deciding", note, now, warning=True))
 
     def ended(self, publication: Publication, ending: Ending) -> None:
         """What became of a publication. What the server answered is newer than what was read."""
@@ -347,7 +353,17 @@ class FleetLoop:
         if desk is not None and desk.under_way is publication:
             desk.under_way = None
             self._unwritten.add(key)
+            self._tell_refusal(desk, ending)
         self._wake()
+
+    def _tell_refusal(self, desk: PlacementDesk, ending: Ending) -> None:
+        """Once for each reason, to those who wait for a decision; it is tried again all the while."""
+        why = ending.why if ending.result is WriteResult.REFUSED else ""
+        placement = self.store.get(("Placement", *desk.key))
+        if why and why != desk.refusal and isinstance(placement, Placement):
+            note = f"the API server does not take the PlacementDecisions: {why}"
+            self._say(placement, "DecisionRefused", note, self._timer.now())
+        desk.refusal = why
 
     def status_failed(self, key: ObjectKey) -> None:
         self._throttle.forget(key)

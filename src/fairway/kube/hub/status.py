@@ -75,7 +75,9 @@ def facts_of(status: PlacementStatus) -> StatusFacts:
 
 
 def placement_write(version: str, placement: Placement, status: PlacementStatus, now: Micros) -> StatusWrite:
-    """A condition keeps the time since which it holds; conditions of others stay."""
+    """A condition keeps the time since which it holds; conditions of others stay. The whole status over what was read
+    is less work for the server than a patch, which follows where the placement has changed since.
+    """
     meta = placement.metadata
     key = ("Placement", meta.namespace, meta.name)
     shown = {one.type: one for one in placement.status.conditions}
@@ -95,8 +97,10 @@ def placement_write(version: str, placement: Placement, status: PlacementStatus,
     if has_groups(version):
         body["decisionGroups"] = groups
     path = f"{object_path(version, 'placements', key)}/status?{UNCHECKED}"
-    data = encoded({"metadata": {"uid": meta.uid}, "status": body})
-    return StatusWrite(key, ApiRequest("PATCH", path, data, MERGE_PATCH))
+    head = {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid, "resourceVersion": meta.resource_version}
+    whole = encoded({"apiVersion": version, "kind": "Placement", "metadata": head, "status": body})
+    patch = encoded({"metadata": {"uid": meta.uid}, "status": body})
+    return StatusWrite(key, ApiRequest("PUT", path, whole), ApiRequest("PATCH", path, patch, MERGE_PATCH), 409)
 
 
 def _since(one: Condition, shown: Mapping[str, Condition], now: datetime) -> Condition:

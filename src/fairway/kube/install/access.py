@@ -30,7 +30,8 @@ def fleet_rules() -> list[Manifest]:
         *_reading(FLEET_KINDS),
         rule(group, ["placementdecisions"], ["create", "patch", "delete"]),
         rule(group, ["placementdecisions/status"], ["update"]),
-        rule(group, ["placements/status", "managedclusters/status"], ["patch"]),
+        rule(group, ["placements/status"], ["update", "patch"]),
+        rule(group, ["managedclusters/status"], ["patch"]),
         rule("events.k8s.io", ["events"], ["create", "patch"]),
     ]
 
