@@ -66,29 +66,40 @@ def test_a_member_that_is_cut_off_is_not_trusted_and_its_books_balance_when_it_i
     """While the cable is pulled the cluster goes on by itself; what it took meanwhile is counted afterwards."""
     monkeypatch.setattr(service, "INTERVAL", 0.2)
     hub.managed("m")
-    cluster.node("n", cpu=40)
+    tpu = "example.com/cut-off-tpu"  # of this test alone: other nodes have cpu, too
+    there = {"status": {what: {tpu: "40"} for what in ("capacity", "allocatable")}}
+    hub.plane.call("PATCH", f"/api/v1/nodes/{cluster.node('n', cpu=40)}/status", there, kind="strategic")
+
+    def pod(name: str, number: int, **labels: str) -> None:
+        amounts = {"requests": {tpu: str(number)}, "limits": {tpu: str(number)}}
+        containers = [{"name": "c", "image": "i", "resources": amounts}]
+        cluster.pod(name, metadata={"labels": labels}, containers=containers)
+
+    def free() -> str:
+        found: str = notes(hub, "m").get("fairway.dev/free", {}).get(tpu, "")
+        return found
+
     with (
         FaultProxy(hub.plane, user="admin") as cable,
         Live(cluster, report_to=str(cable.kubeconfig(tmp_path)), report_as=hub.full("m"), report_lifetime=3),
         LiveFleet(hub) as placer,
     ):
-        eventually(lambda: notes(hub, "m").get("fairway.dev/free", {}).get("cpu"))
-        other = int(notes(hub, "m")["fairway.dev/free"]["cpu"]) - 40  # nodes of other tests
-        hub.placement("before", annotations={"fairway.dev/requirements": '{"cpu": "10"}'})
+        eventually(lambda: free() == "40")
+        hub.placement("before", annotations={"fairway.dev/requirements": json.dumps({tpu: "10"})})
         eventually(lambda: hub.chosen("before") == ["m"])
         cable.is_cut = True
-        labels = {"fairway.dev/placement-namespace": hub.namespace, "fairway.dev/placement-name": "before"}
-        cluster.pod("work", cpu="6", metadata={"labels": labels})
-        cluster.pod("own", cpu="20")
+        owner = {"fairway.dev/placement-namespace": hub.namespace, "fairway.dev/placement-name": "before"}
+        pod("work", 6, **owner)
+        pod("own", 20)
         eventually(lambda: len(cluster.places()) == 2 and all(cluster.places().values()), "it schedules by itself")
         eventually(lambda: (hub.condition("before", "PlacementOverdrawn") or ("",))[0] == "True")
         assert hub.chosen("before") == ["m"]
-        need = json.dumps({"cpu": str(other + 12)})
-        hub.placement("meanwhile", annotations={"fairway.dev/requirements": need})
+        hub.placement("meanwhile", annotations={"fairway.dev/requirements": json.dumps({tpu: "12"})})
         eventually(lambda: "FreeUnknown" in (hub.condition("meanwhile") or ("", "", ""))[2])
         cable.is_cut = False
-        told = f"cpu: {other + 10} available, {other + 12} required"  # 14 are free, of which 4 are still reserved
-        eventually(lambda: told in (hub.condition("meanwhile") or ("", "", ""))[2])
+        told = f"{tpu}: 10 available, 12 required"  # 14 are free, of which 4 are still reserved
+        eventually(lambda: told in (hub.condition("meanwhile") or ("", "", ""))[2], told)
+        assert free() == "14"
         eventually(lambda: (hub.condition("before", "PlacementOverdrawn") or ("",))[0] == "False")
         placer.settle()
         assert hub.chosen("meanwhile") == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import Any
 
 import click
@@ -32,6 +33,8 @@ Examples:
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="[default: info]")
 def command(**flags: Any) -> None:
     """Choose clusters for the Placements of a hub: watch it, decide what an event affects, write PlacementDecisions."""
+    gc.disable()  # all that is imported stays; the program turns it on again, with limits of its own
+
     import msgspec
 
     from fairway.errors import InputError

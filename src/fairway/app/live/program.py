@@ -136,6 +136,7 @@ class KubeProgram(ABC):
 
     async def run(self) -> int:
         gc.set_threshold(YOUNG, 20, 100)
+        gc.enable()
         self._stop = asyncio.Event()
         self._sockets = asyncio.get_running_loop()
         await self._client.check()
