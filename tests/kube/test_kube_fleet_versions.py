@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,10 @@ EXAMPLES: dict[str, dict[str, Any]] = {
 """The four examples of the seed, as it has them."""
 
 
+def _has(hub: Hub, placement: str, clusters: str) -> bool:
+    return hub.chosen(placement) == list(clusters)
+
+
 def test_the_examples_of_the_seed_as_they_stand(old_plane: ControlPlane) -> None:
     hub = OldHub(old_plane, "seed")
     size = {"cpu": "100", "memory": "100Gi"}
@@ -105,7 +110,7 @@ def test_the_examples_of_the_seed_as_they_stand(old_plane: ControlPlane) -> None
     with LiveFleet(hub) as live:
         for name, spec in EXAMPLES.items():
             hub.placement(name, **spec)
-            eventually(lambda name=name: hub.chosen(name) == list(expected[name]))
+            eventually(partial(_has, hub, name, expected[name]))
             if name in ("placement1", "placement2"):  # one by one: else Balance has its say
                 hub.delete(hub.placement_path(name), grace=None)
                 hub.delete(f"{hub.decisions_path}/{name}-decision-1")  # as the garbage collector would
