@@ -9,12 +9,15 @@ import subprocess
 import sys
 import threading
 import time
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from kube.forked import ForkedProcess, ForkServer
+
+OUT_OF_REACH = "the API server was out of reach; all objects are listed again"
 
 
 class RunProcess:
@@ -96,6 +99,32 @@ class RunProcess:
                 found.append(json.loads(line))
             except ValueError:
                 found.append({"message": line, "level": "unreadable"})
+        return found
+
+    def working(self) -> list[tuple[float, float]]:
+        """From when to when it led and had listed all kinds, on the monotonic clock, by what it logged."""
+        offset = time.time() - time.monotonic()
+        ends = [end for _, end in self.lives]
+        found: list[tuple[float, float]] = []
+        leads, is_ready, since = False, False, 0.0
+        for line in self.lines:
+            if "time" not in line:
+                continue
+            at = datetime.fromisoformat(line["time"]).timestamp() - offset
+            while ends and ends[0] < at:  # a life ended before this line
+                if leads and is_ready:
+                    found.append((since, ends[0]))
+                leads = is_ready = False
+                ends.pop(0)
+            before = leads and is_ready
+            leads = {"leading": True, "not leading": False}.get(line["message"], leads)
+            is_ready = {"all kinds are listed": True, OUT_OF_REACH: False}.get(line["message"], is_ready)
+            if leads and is_ready and not before:
+                since = at
+            elif before and not (leads and is_ready):
+                found.append((since, at))
+        if leads and is_ready and ends:
+            found.append((since, ends[0]))
         return found
 
     def logged(self, message: str) -> list[dict[str, Any]]:

@@ -107,6 +107,8 @@ class Passed(NamedTuple):
     """The newest revision known when it was sent: the answer to a patch that changed nothing has none newer."""
     sent: float = 0.0
     """When it came from Fairway."""
+    request: bytes = b""
+    """The body that it had."""
 
 
 class FaultProxy:
@@ -276,7 +278,7 @@ class FaultProxy:
             fault in ("lost", "late", "kill-after", "failed-after", "truncated") or self.is_cut or _is_gone(request)
         )
         if asked.is_write:
-            self.passed.append(Passed(asked, answer.status, text, time.monotonic(), not is_lost, since, sent))
+            self.passed.append(Passed(asked, answer.status, text, time.monotonic(), not is_lost, since, sent, body))
         await self._while_cut(request)
         if fault in ("lost", "late", "kill-after"):
             return self._abort(request)

@@ -33,8 +33,6 @@ def group(name: str, members: int, version: int) -> ApiObject:
 class Told(ObjectStore):
     """A store that is fed, and what it makes of it."""
 
-    def settled(self, change: object) -> None: ...
-
     def names(self) -> set[str]:
         return {thing.metadata.name for thing in self.objects()}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
@@ -14,10 +15,10 @@ from fairway.api.scheduling import PodDisruptionBudget
 from fairway.clock import SECOND, Micros, to_datetime
 from fairway.drive.change import Bind, Change, Evict
 from fairway.drive.changes import pod_key
-from fairway.drive.loop import SchedulerLoop
+from fairway.drive.loop import Cycle, SchedulerLoop
 from fairway.kube.budgets import hold_budgets, withdrawals
 from fairway.kube.gangs import GangGuard
-from fairway.scheduler.plan import Binding, Eviction
+from fairway.scheduler.plan import Binding, Eviction, Plan
 from support.engine import policy
 from support.objects import BEGIN, made, node, pod
 
@@ -67,6 +68,7 @@ class Guarded:
             TIMEOUT,
             lambda changes: self.evicted.extend(change.key[2] for change in changes),
             lambda job, why: self.said.append(why),
+            catch_up=self.loop.catch_up,
         )
         self.loop.listeners.append(self.guard)
         self.tell(*things)
@@ -177,6 +179,113 @@ def test_K8_only_the_leader_evicts() -> None:
     guarded.guard.lead(True)
     guarded.clock.advance(601)
     assert guarded.evicted == ["a"]
+
+
+def sent_bind(guarded: Guarded, name: str, at: int) -> Bind:
+    """A bind that was decided so many seconds after the beginning, and is under way."""
+    binding = Binding(f"default/{name}", "n", job="default/g")
+    bind = Bind(pod_key(f"default/{name}"), "", binding, BEGIN + at * SECOND)
+    guarded.loop.store.sent([bind])
+    return bind
+
+
+def decide(guarded: Guarded, at: int, *names: str) -> list[Bind]:
+    """A cycle that binds these pods of the gang."""
+    binds = [sent_bind(guarded, name, at) for name in names]
+    plan: Plan = SimpleNamespace()  # type: ignore[assignment]
+    guarded.guard.decided(Cycle(0, BEGIN + at * SECOND, plan, binds, False, 0))
+    return binds
+
+
+def found_late() -> Guarded:
+    """A leader that finds a gang half-bound whose time was over long ago, and binds the pod that is missing."""
+    guarded = Guarded(NODE, group(2), bound("a"), waiting("b"))
+    guarded.clock.advance(300)
+    guarded.guard.lead(True)
+    sent_bind(guarded, "b", at=300)
+    guarded.clock.advance(305)
+    assert guarded.evicted == []
+    return guarded
+
+
+def test_K8_a_gang_whose_time_was_over_before_there_was_a_leader_is_completed() -> None:
+    guarded = found_late()
+    guarded.tell(bound("b", 301))
+    guarded.clock.advance(900)
+    assert (guarded.evicted, guarded.clock.planned) == ([], [])
+
+
+def test_K8_it_is_evicted_at_once_where_that_is_refused() -> None:
+    guarded = found_late()
+    [bind] = guarded.loop.store.sent_to(pod_key("default/b"))
+    guarded.loop.refused(bind, "conflict")
+    guarded.clock.advance(307)
+    assert guarded.evicted == ["a"]
+
+
+def test_K8_it_is_evicted_after_its_time_where_that_finds_no_end() -> None:
+    guarded = found_late()
+    guarded.clock.advance(359)
+    assert guarded.evicted == []
+    guarded.clock.advance(361)
+    assert guarded.evicted == ["a"]
+
+
+def test_K8_it_is_evicted_where_no_cycle_can_complete_it() -> None:
+    guarded = Guarded(NODE, group(2), bound("a"), waiting("b"))
+    guarded.clock.advance(300)
+    guarded.guard.lead(True)
+    guarded.clock.advance(301)
+    assert guarded.evicted == ["a"]
+
+
+def test_K8_a_gang_of_which_one_bind_finds_no_end_is_evicted_and_that_bind_is_left_alone() -> None:
+    guarded = Guarded(NODE, group(3), *map(waiting, "abc"))
+    guarded.guard.lead(True)
+    decide(guarded, 0, *"abc")
+    guarded.tell(bound("a", 1), bound("b", 1))
+    guarded.clock.advance(60)
+    assert guarded.evicted == []
+    guarded.clock.advance(62)
+    assert guarded.evicted == ["a", "b"]
+    assert guarded.said == ["2 of 3 pods of the gang default/g could be bound within 60 s"]
+    guarded.loop.gone(bound("a"))
+    guarded.loop.gone(bound("b"))
+    guarded.tell(waiting("d", created=63), waiting("e", created=63))
+    decide(guarded, 64, "d", "e")
+    guarded.tell(bound("d", 65), bound("e", 65))
+    guarded.clock.advance(124)
+    assert guarded.evicted == ["a", "b"]
+    guarded.clock.advance(127)
+    assert guarded.evicted == ["a", "b", "d", "e"], "it never stays half-bound for longer"
+    guarded.tell(bound("c", 128))
+    guarded.loop.gone(bound("d"))
+    guarded.loop.gone(bound("e"))
+    guarded.tell(waiting("f", created=129))
+    guarded.clock.advance(130)
+    guarded.clock.advance(189)
+    assert guarded.evicted[4:] == ["c"], "what came too late waits again as well"
+
+
+def test_K8_a_gang_whose_binds_were_all_seen_is_looked_at_no_more() -> None:
+    guarded = Guarded(NODE, group(2), waiting("a"), waiting("b"))
+    guarded.guard.lead(True)
+    decide(guarded, 0, "a", "b")
+    guarded.tell(bound("a", 1), bound("b", 1))
+    guarded.clock.advance(61)
+    assert (guarded.evicted, guarded.clock.planned) == ([], [])
+
+
+def test_K8_a_new_pod_of_a_gang_that_ran_may_take_its_time() -> None:
+    guarded = Guarded(NODE, group(2), bound("a"), bound("b"))
+    guarded.guard.lead(True)
+    guarded.loop.gone(bound("b"))
+    guarded.tell(waiting("c", created=1000))
+    guarded.clock.advance(1000)
+    decide(guarded, 1000, "c")
+    guarded.clock.advance(1100)
+    guarded.clock.advance(5000)
+    assert guarded.evicted == []
 
 
 def test_pods_without_a_gang_are_never_guarded() -> None:

@@ -382,3 +382,27 @@ def test_a_standby_that_always_reaches_the_server_was_never_cut_off() -> None:
     story.play(100.0)
     assert story.electors[1].may_write()
     assert not story.electors[1].was_cut_off
+
+
+def test_why_the_lease_cannot_be_had_is_said_once_for_a_reason_that_stays() -> None:
+    refusal = ApiAnswer(403, b'{"message": "leases is forbidden"}')
+    given = [ApiAnswer(404), refusal, ApiAnswer(404), refusal, NO_ANSWER, NO_ANSWER, ApiAnswer(404), ApiAnswer(409)]
+    said: list[str] = []
+
+    async def send(request: ApiRequest) -> ApiAnswer:
+        return given.pop(0)
+
+    async def rest(seconds: float) -> None:
+        if not given:
+            raise asyncio.CancelledError
+
+    keeper = LeaseKeeper(
+        Elector(LeaseSettings("me"), lambda: 0.0, lambda: BEGIN), send, lambda leads: None, rest, trouble=said.append
+    )
+    with contextlib.suppress(asyncio.CancelledError):
+        asyncio.run(keeper.keep())
+    path = "/apis/coordination.k8s.io/v1/namespaces/fairway-system/leases"
+    assert said == [
+        f"POST {path}: 403: leases is forbidden",
+        f"GET {path}/fairway: no answer from the API server",
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -22,6 +23,7 @@ from kube.live import Live
 
 ONLY_ENQUEUE = "actions: enqueue\n"
 ALLOCATING = "actions: enqueue, allocate\n"
+HEAD = "apiVersion: fairway.dev/v1alpha1\nkind: FairwayConfiguration\n"
 
 
 def lease(cluster: Cluster, **changed: Any) -> LeaderElection:
@@ -173,10 +175,7 @@ async def _nothing() -> Any:
 
 def test_settings_come_from_a_file_and_flags_win(tmp_path: Path) -> None:
     path = tmp_path / "run.yaml"
-    path.write_text(
-        "apiVersion: fairway.dev/v1alpha1\nkind: FairwayConfiguration\n"
-        "schedulerNames: [a, b]\nminInterval: 0.5\nleaderElection: {duration: 30, name: x}\n"
-    )
+    path.write_text(HEAD + "schedulerNames: [a, b]\nminInterval: 0.5\nleaderElection: {duration: 30, name: x}\n")
     found = read_settings(str(path), {"minInterval": 1.5, "leaderElection.enabled": False})
     assert (found.scheduler_names, found.min_interval) == (("a", "b"), 1.5)
     assert found.leader_election == LeaderElection(enabled=False, duration=30, name="x")
@@ -187,21 +186,64 @@ def test_settings_come_from_a_file_and_flags_win(tmp_path: Path) -> None:
     [
         ("kind: Pod", "expected FairwayConfiguration of fairway.dev/v1alpha1"),
         (
-            "apiVersion: fairway.dev/v1alpha1\nkind: FairwayConfiguration\nminIntervall: 1",
+            HEAD + "minIntervall: 1",
             "unknown field `minIntervall`",
         ),
-        ("apiVersion: fairway.dev/v1alpha1\nkind: FairwayConfiguration\nminInterval: soon", "$.minInterval"),
-        ("apiVersion: fairway.dev/v1alpha1\nkind: FairwayConfiguration\nschedulerNames: []", "at least one name"),
+        (HEAD + "minInterval: soon", "$.minInterval"),
+        (HEAD + "schedulerNames: []", "at least one name"),
         ("a: [", "run.yaml:"),
-        (
-            "apiVersion: fairway.dev/v1alpha1\nkind: FairwayConfiguration\npolicy: a\npolicyConfigMap: b/c",
-            "expected one of them",
-        ),
+        (HEAD + "policy: a\npolicyConfigMap: b/c", "expected one of them"),
+        (HEAD + "policyConfigMap: b", "expected namespace/name or namespace/name/key"),
+        (HEAD + "policyConfigMap: b//c", "expected namespace/name or namespace/name/key"),
+        (HEAD + "policyConfigMap: ../c", "expected namespace/name or namespace/name/key"),
+        (HEAD + "minInterval: 1\nminInterval: 2", "run.yaml:4: the key 'minInterval' is here twice"),
+        (HEAD + "leaderElection: 5", "run.yaml: Expected `object`, got `int` - at `$.leaderElection`"),
+        (HEAD + "leaderElection:", "run.yaml: Expected `object`, got `null` - at `$.leaderElection`"),
+        (HEAD + "leaderElection: {name: a/b}", "leaderElection.name is 'a/b', expected a name"),
+        (HEAD + "leaderElection: {name: ''}", "leaderElection.name is '', expected a name"),
+        (HEAD + "leaderElection: {duration: 10}", "expected retry < renewDeadline < duration, found 2 < 10 < 10"),
     ],
 )
-def test_settings_that_cannot_be_used_are_an_error_that_says_why(tmp_path: Path, text: str, said: str) -> None:
+@pytest.mark.parametrize("flags", [{}, {"leaderElection.enabled": False}], ids=["", "with a flag"])
+def test_settings_that_cannot_be_used_are_an_error_that_says_why(
+    tmp_path: Path, text: str, said: str, flags: dict[str, Any]
+) -> None:
     path = tmp_path / "run.yaml"
     path.write_text(text)
     with pytest.raises(InputError) as error:
-        read_settings(str(path), {})
+        read_settings(str(path), flags)
     assert said in str(error.value)
+
+
+def test_a_flag_that_cannot_be_used_is_not_said_to_be_in_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "run.yaml"
+    path.write_text(HEAD)
+    with pytest.raises(InputError, match=r"^flags: Expected `int` >= 1"):
+        read_settings(str(path), {"maxInFlightBinds": 0})
+
+
+def test_a_signal_before_the_server_has_answered_ends_it_cleanly(tmp_path: Path) -> None:
+    """Its policy is in a ConfigMap, and the server takes connections and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        config = tmp_path / "config"
+        where = f"http://127.0.0.1:{server.getsockname()[1]}"
+        config.write_text(
+            json.dumps(
+                {
+                    "clusters": [{"name": "c", "cluster": {"server": where}}],
+                    "contexts": [{"name": "c", "context": {"cluster": "c"}}],
+                    "current-context": "c",
+                }
+            )
+        )
+        command = [sys.executable, "-m", "fairway.cli.main", "run", "--kubeconfig", str(config)]
+        command += ["--policy-config-map", "a/b", "--http-address", "127.0.0.1:0"]
+        run = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        server.settimeout(60)
+        connection, _ = server.accept()
+        with connection:
+            connection.recv(100)
+            run.send_signal(signal.SIGTERM)
+            _, said = run.communicate(timeout=60)
+    assert run.returncode == 0, said
+    assert said.splitlines()[-1].endswith("INFO stopped")

@@ -198,10 +198,11 @@ def test_answers_to_a_nomination(given: ApiAnswer, result: str) -> None:
 
 SPEC = ReservationSpec(JobReference("PodGroup", "big", "g1"))
 KEY: ObjectKey = ("Reservation", "team", "big")
+VERSION = {"metadata": {"resourceVersion": "12"}}
 
 
 def test_a_reservation_is_created_with_its_owner() -> None:
-    (request,), ending = run(WriteReservation(KEY, "", Reservation(SPEC)), answer(201))
+    (request,), ending = run(WriteReservation(KEY, "", Reservation(SPEC)), answer(201, VERSION))
     assert (request.method, request.path) == ("POST", RESERVATIONS)
     assert body(request)["metadata"]["ownerReferences"] == [
         {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "name": "big", "uid": "g1"}
@@ -216,7 +217,7 @@ def test_the_owner_of_a_reservation_is_named_under_its_own_api() -> None:
 
 
 def test_a_reservation_that_is_known_is_replaced_whole() -> None:
-    (request,), ending = run(WriteReservation(KEY, "r1", Reservation(SPEC)), answer(200))
+    (request,), ending = run(WriteReservation(KEY, "r1", Reservation(SPEC)), answer(200, VERSION))
     assert (request.method, request.path) == ("PATCH", f"{RESERVATIONS}/big")
     assert request.content_type == "application/json-patch+json"
     steps = body(request)
@@ -226,12 +227,11 @@ def test_a_reservation_that_is_known_is_replaced_whole() -> None:
 
 
 def test_a_reservation_that_was_created_by_a_lost_request_is_found() -> None:
-    sent, ending = run(
-        WriteReservation(KEY, "", Reservation(SPEC)), answer(409), answer(200, {"metadata": {"uid": "r7"}}), answer(200)
-    )
+    there = answer(200, {"metadata": {"uid": "r7"}})
+    sent, ending = run(WriteReservation(KEY, "", Reservation(SPEC)), answer(409), there, answer(200, VERSION))
     assert [request.method for request in sent] == ["POST", "GET", "PATCH"]
     assert body(sent[2])[0]["value"] == "r7"
-    assert ending.result == WriteResult.DONE
+    assert ending == Ending(WriteResult.DONE, version="12")
 
 
 @pytest.mark.parametrize(("given", "result"), [(404, "done"), (409, "done"), (200, "done"), (500, "again")])

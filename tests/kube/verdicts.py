@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from kube.history import History, HistoryEntry, Thing
-from kube.proxy import UNNOTICED, FaultProxy
+from kube.proxy import UNNOTICED, FaultProxy, Passed
 from kube.workload import JOB, TestJob
 
 _OVER = ("Succeeded", "Failed")
@@ -93,12 +93,16 @@ def late_gangs(
     history: History, jobs: Mapping[str, TestJob], lives: Iterable[tuple[float, float]], seconds: float
 ) -> list[str]:
     """Gangs that were half-bound for longer than that, from when it began; time without a scheduler does not count."""
-    found = []
-    for name, begin, end in half_bound(history, jobs):
-        ran = _covered(lives, begin, end)
-        if ran > seconds:
-            found.append(f"{name} was half-bound for {ran:.0f} s")
-    return found
+    times = half_bound_times(history, jobs, lives)
+    return [f"{name} was half-bound for {ran:.0f} s" for name, ran in times if ran > seconds]
+
+
+def half_bound_times(
+    history: History, jobs: Mapping[str, TestJob], lives: Iterable[tuple[float, float]]
+) -> list[tuple[str, float]]:
+    """How long gangs were half-bound while there was a scheduler."""
+    lives = list(lives)
+    return [(name, _covered(lives, begin, end)) for name, begin, end in half_bound(history, jobs)]
 
 
 def _covered(lives: Iterable[tuple[float, float]], begin: float, end: float) -> float:
@@ -163,17 +167,45 @@ def _is_on_a_node(entry: HistoryEntry) -> bool:
     return bool(entry.thing["spec"].get("nodeName")) and not entry.is_deleted and "deletionTimestamp" not in meta
 
 
+_KINDS = {"pods": "Pod", "resourceclaims": "ResourceClaim", "reservations": "Reservation", "leases": "Lease"}
+
+
 def lost_writes(history: History, proxies: Iterable[FaultProxy]) -> list[str]:
-    """Bindings that were acknowledged and that no revision shows."""
-    shown = {(entry.name, entry.thing["spec"].get("nodeName")) for entry in history.entries("Pod")}
+    """Writes that the server acknowledged and that no revision shows: of bindings the very node, of evictions and
+    deletions the end of the object, of all others the very revision that the answer names.
+    """
+    entries = history.entries(*_KINDS.values())
+    revisions = {(entry.kind, entry.name, entry.revision) for entry in entries}
+    placed = {(entry.name, entry.thing["spec"].get("nodeName")) for entry in entries if entry.kind == "Pod"}
+    leaving = {
+        (entry.kind, entry.name)
+        for entry in entries
+        if entry.is_deleted or "deletionTimestamp" in entry.thing["metadata"]
+    }
     found = []
-    for proxy in proxies:
-        for passed in proxy.passed:
-            if passed.asked.path.endswith("/binding") and passed.status == 201:
-                name = passed.asked.path.split("/")[-2]
-                if not any(pod == name and node for pod, node in shown):
-                    found.append(f"binding of {name}")
+    for passed in (passed for proxy in proxies for passed in proxy.passed if passed.status < 300):
+        kind, name, rest = _target(passed)
+        if kind == "":
+            continue
+        if rest == "binding":
+            is_there = (name, _json(passed.request)["target"]["name"]) in placed
+        elif rest == "eviction" or passed.asked.method == "DELETE":
+            is_there = (kind, name) in leaving
+        else:
+            is_there = (kind, name, _revision(passed.asked.path, passed.body, {})) in revisions
+        if not is_there:
+            found.append(f"{passed.asked.method} {passed.asked.path}: {passed.status}")
     return found
+
+
+def _target(passed: Passed) -> tuple[str, str, str]:
+    """Kind, name and subresource of what was written; the kind is "" where the history does not have it."""
+    _, space, rest = passed.asked.path.rpartition("/namespaces/")
+    if not space:
+        return "", "", ""
+    _, plural, *parts = rest.split("/")
+    name = parts[0] if parts else _json(passed.body)["metadata"]["name"]
+    return _KINDS.get(plural, ""), name, parts[1] if len(parts) > 1 else ""
 
 
 def double_reservations(history: History) -> list[str]:
@@ -195,12 +227,22 @@ def writes_without_lease(history: History, proxies: Iterable[FaultProxy], margin
     """Writes of a replica at revisions at which the lease was not its own. A patch that changed nothing made none.
 
     `margin` are the seconds between the end of the right to write and the end of the lease. A write that was on its way
-    for longer, through a machine that is overloaded, may come too late although it was sent in time (`late_sends` says
-    whether it was): it does not count.
+    for longer, in the proxy or the server, may come too late although it was sent in time (`late_sends` says whether it
+    was): no client can call it back, so it is not the scheduler's fault. `excused_writes` says how many there were.
     """
+    return [text for text, took in _writes_without_lease(history, proxies) if took < margin]
+
+
+def excused_writes(history: History, proxies: Iterable[FaultProxy], margin: float) -> list[str]:
+    """What `writes_without_lease` leaves out."""
+    return [text for text, took in _writes_without_lease(history, proxies) if took >= margin]
+
+
+def _writes_without_lease(history: History, proxies: Iterable[FaultProxy]) -> list[tuple[str, float]]:
+    """With the seconds that each was on its way, as far as they were not Fairway's."""
     holders = [(entry.revision, entry.thing["spec"].get("holderIdentity") or "") for entry in history.entries("Lease")]
     bound = _bound_at(history)
-    found = []
+    found: list[tuple[str, float]] = []
     for proxy in proxies:
         own = set()
         for passed in proxy.passed:
@@ -212,10 +254,9 @@ def writes_without_lease(history: History, proxies: Iterable[FaultProxy], margin
             revision = _revision(passed.asked.path, passed.body, bound)
             holder = max(((at, name) for at, name in holders if at <= revision), default=(0, ""))[1]
             took = passed.at - passed.sent + proxy.stalled_before(passed.sent)
-            if revision > passed.since and holder not in own and took < margin:
-                found.append(
-                    f"{passed.asked.method} {passed.asked.path} at {revision}, {took:.1f} s, held by {holder!r}"
-                )
+            if revision > passed.since and holder not in own:
+                said = f"{passed.asked.method} {passed.asked.path} at {revision}, {took:.1f} s, held by {holder!r}"
+                found.append((said, took))
     return found
 
 

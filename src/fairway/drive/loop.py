@@ -160,12 +160,14 @@ class SchedulerLoop:
         self.store.gone(thing)
         self._wake_if_dirty()
 
-    def listed(self, kind: str, things: Iterable[ApiObject]) -> None:
-        self.store.listed(kind, things)
+    def listed(self, kind: str, things: Iterable[ApiObject], version: str = "") -> None:
+        self.store.listed(kind, things, version)
         self._wake_if_dirty()
 
-    def settled(self, change: Change) -> None:
-        """Accepted, but not shown yet: it stays in the overlay until its object shows it."""
+    def settled(self, change: Change, version: str = "") -> None:
+        """Accepted, but not shown yet: it stays in the overlay until its object shows it, or is past it."""
+        self.store.settled(change, version)
+        self._wake_if_dirty()
 
     def refused(self, change: Change, why: str) -> None:
         self.store.refused(change)

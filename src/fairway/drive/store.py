@@ -11,7 +11,7 @@ write) cost a comparison, and make no event.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -47,6 +47,10 @@ class ObjectStore:
         self._sent: dict[ObjectKey, list[Change]] = {}
         self._made: dict[ObjectKey, ApiObject | None] = {}
         """What the changes under way make of their objects; whatever changes either forgets it."""
+        self._settled: dict[ObjectKey, tuple[Change, int]] = {}
+        """Changes under way that were accepted, the last of each object, and the version that it got by that."""
+        self._listed: dict[str, int] = {}
+        """The version of the last list, by kind."""
         self._dirty: dict[ObjectKey, ApiObject | None] = {}
         """Keys that may have changed since the last batch, in order. What was deleted in between has its last version
         here, so that an object that was created again under its name is reported as a deletion and an addition.
@@ -108,6 +112,10 @@ class ObjectStore:
         """All objects as the state counts with them."""
         return list(self._told.values())
 
+    def sent_to(self, key: ObjectKey) -> Sequence[Change]:
+        """Changes to one object that were sent, and neither seen nor refused yet."""
+        return self._sent.get(key, ())
+
     def under_way(self) -> Iterator[Change]:
         """Changes that were sent, and neither seen nor refused yet."""
         for changes in self._sent.values():
@@ -133,7 +141,7 @@ class ObjectStore:
         of_kind[key] = thing
         self._made.pop(key, None)
         changes = self._sent.get(key, _NONE)
-        left = _still_under_way(changes, thing) if changes else changes
+        left = _still_under_way(changes, thing, self._settled.get(key)) if changes else changes
         if len(left) != len(changes):
             self._keep(key, left)
         elif known is not None and _same(thing, known):
@@ -150,12 +158,13 @@ class ObjectStore:
         if known is None and key not in self._sent and key not in self._told:
             return
         of_kind.pop(key, None)
-        self._made.pop(key, None)
-        self._sent.pop(key, None)
+        self._keep(key, [])
         self._dirty[key] = thing
 
-    def listed(self, kind: str, things: Iterable[ApiObject]) -> None:
-        """All objects of a kind, taken as a difference to what is known."""
+    def listed(self, kind: str, things: Iterable[ApiObject], version: str = "") -> None:
+        """All objects of a kind, taken as a difference to what is known. `version` is that of the list: what got its
+        own before and is not there is gone, though it was never seen.
+        """
         there = set()
         for thing in things:
             key = kinds.key(thing)
@@ -164,6 +173,13 @@ class ObjectStore:
         known = self._seen.get(kind, {})
         for key in [key for key in known if key not in there]:
             self.gone(known[key])
+        at = _number(version)
+        if at is not None:
+            self._listed[kind] = at
+            lost = [key for key, (_, made) in self._settled.items() if key[0] == kind and made <= at]
+            for key in lost:
+                if key not in there:
+                    self._lose(key)
 
     def sent(self, changes: Iterable[Change]) -> None:
         """Changes leave for the world: from now on they count."""
@@ -172,6 +188,29 @@ class ObjectStore:
             self._made.pop(change.key, None)
             self._dirty.setdefault(change.key, None)
             self._ours[change.key] = self.get(change.key)
+
+    def settled(self, change: Change, version: str) -> None:
+        """A change was accepted, and its object got this version by it. It counts until that version or a later one is
+        seen, whatever that shows: another may have changed it again, or it may be gone, between two lists.
+        """
+        key, made = change.key, _number(version)
+        thing, changes = self._seen.get(key[0], _NOTHING).get(key), self._sent.get(key)
+        if not changes or change not in changes:
+            return
+        if (thing is None or not change.uid) and change.onto(thing) is None:
+            # Deleted before it was seen: what is seen from now on is another one, or goes in a moment.
+            self._keep(key, changes[changes.index(change) + 1 :])
+            self._dirty.setdefault(key, None)
+            return
+        if made is None:
+            return
+        self._settled[key] = change, made
+        if thing is None:
+            if made <= self._listed.get(key[0], -1):
+                self._lose(key)
+        elif (_version(thing) or -1) >= made:
+            self._keep(key, _still_under_way(changes, thing, self._settled[key]))
+            self._dirty.setdefault(key, None)
 
     def refused(self, change: Change) -> None:
         """A change will not be made: it no longer counts."""
@@ -220,12 +259,20 @@ class ObjectStore:
         else:
             self.nominated.discard(key)
 
+    def _lose(self, key: ObjectKey) -> None:
+        """What a change that was accepted made is gone, and no version of it was seen."""
+        changes = self._sent[key]
+        self._keep(key, changes[changes.index(self._settled[key][0]) + 1 :])
+        self._dirty.setdefault(key, None)
+
     def _keep(self, key: ObjectKey, changes: list[Change]) -> None:
         self._made.pop(key, None)
         if changes:
             self._sent[key] = changes
         else:
             self._sent.pop(key, None)
+        if key in self._settled and self._settled[key][0] not in changes:
+            del self._settled[key]
 
 
 def is_as_expected(thing: ApiObject, expected: ApiObject | None) -> bool:
@@ -266,13 +313,18 @@ def _says_only_why(thing: ApiObject, known: ApiObject | None) -> bool:
     return False
 
 
-def _still_under_way(changes: list[Change], thing: ApiObject) -> list[Change]:
+def _still_under_way(changes: list[Change], thing: ApiObject, settled: tuple[Change, int] | None) -> list[Change]:
     """Those that a version does not show yet. Changes to one object are made in order: one that is shown tells that
     those before it were made, too, though no version in between was seen.
     """
     own = [change for change in changes if _concerns(change, thing)]
-    shown = [place for place, change in enumerate(own) if change.shown_by(thing)]
+    shown = [place for place, change in enumerate(own) if change.shown_by(thing) or _is_past(thing, change, settled)]
     return own[shown[-1] + 1 :] if shown else own
+
+
+def _is_past(thing: ApiObject, change: Change, settled: tuple[Change, int] | None) -> bool:
+    """Whether a version is the one that a change made, or a later one."""
+    return settled is not None and settled[0] is change and (_version(thing) or -1) >= settled[1]
 
 
 def _concerns(change: Change, thing: ApiObject) -> bool:

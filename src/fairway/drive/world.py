@@ -25,8 +25,10 @@ class EventSink(Protocol):
     def gone(self, thing: ApiObject) -> None:
         """An object was deleted; `thing` is its last version."""
 
-    def settled(self, change: Change) -> None:
-        """A change was accepted. What it made of the object is reported by `seen` as well, now or later."""
+    def settled(self, change: Change, version: str = "") -> None:
+        """A change was accepted. What it made of the object is reported by `seen` as well, now or later, unless another
+        change came after it: `version` is the one that the object got, where that is known.
+        """
 
     def refused(self, change: Change, why: str) -> None:
         """A change was not made and will not be: decide again without it."""
@@ -35,8 +37,8 @@ class EventSink(Protocol):
 class Sink(EventSink, Protocol):
     """Where a world reports that may miss what happens, and then lists all there is."""
 
-    def listed(self, kind: str, things: Iterable[ApiObject]) -> None:
-        """All objects of a kind: what is known of that kind and not among them is gone."""
+    def listed(self, kind: str, things: Iterable[ApiObject], version: str = "") -> None:
+        """All objects of a kind: what is known of that kind and not among them is gone. `version` is the list's."""
 
 
 class World(Protocol):

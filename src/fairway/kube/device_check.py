@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from fairway.api.devices import ResourceClaim
 from fairway.api.kinds import ObjectKey
 from fairway.devices.track.conflicts import DeviceConflict, conflicts
 from fairway.devices.track.ledger import device_ledger
@@ -61,8 +62,11 @@ class DeviceCheck:
     def _verdict(self, check: _OpenCheck) -> str:
         bind = check.bind
         for key in check.versions:
-            if self._store.get(key) is None:
+            claim = self._store.get(key)
+            if not isinstance(claim, ResourceClaim):
                 return f"claim {key[2]} is gone"
+            if claim.status.allocation is None:
+                return f"claim {key[2]} is not allocated any more"
         claims = {*check.versions, *bind.awaits}
         conflict = self._conflict(bind, claims)
         if conflict is None or not self._guard.contested(bind.key, sorted(claims)):

@@ -27,7 +27,7 @@ class ObjectSink(Protocol):
 
     def gone(self, thing: ApiObject) -> None: ...
 
-    def listed(self, kind: str, things: Iterable[ApiObject]) -> None: ...
+    def listed(self, kind: str, things: Iterable[ApiObject], version: str = "") -> None: ...
 
 
 class Feed:
@@ -70,7 +70,8 @@ class Feed:
         elif kind in self._sources:
             self._take_shared(delivery)
         elif delivery.is_list:
-            self._sink.listed(kind.name, [item for item in delivery.items if not isinstance(item, Gone)])
+            things = [item for item in delivery.items if not isinstance(item, Gone)]
+            self._sink.listed(kind.name, things, delivery.version)
         else:
             for item in delivery.items:
                 if isinstance(item, Gone):

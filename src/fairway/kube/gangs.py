@@ -1,21 +1,23 @@
 """Gangs of which only some pods were bound: completed, or evicted after a time (K8).
 
-A plan binds a gang whole, but some of its binds may be refused, or the process may end between two of them. The next
-cycles complete the gang. Where they cannot, its bound pods would run alone for ever: after `timeout` they are evicted
-and the gang waits again. Nothing of this is remembered anywhere but in the pods, so it holds across a crash.
+A plan binds a gang whole, but some of its binds may be refused or find no end, or the process may end between two of
+them. The next cycles complete the gang. Where they cannot, its bound pods would run alone for ever: after `timeout`
+they are evicted and the gang waits again. Nothing of this is remembered anywhere but in the pods, so it holds across a
+crash; a leader that finds the time over tries once to complete the gang before it evicts.
 
 A gang that was complete once and lost a pod is another thing: its pods go on. How the two are told apart: a bind that
-was refused shortly after the others were made leaves a gang half-bound. After a crash it is the pods that wait: if some
-of them were there before the others got their nodes, they were left behind; if all came later, they replace pods that
-were lost.
+was refused shortly after the others were made, or that still has no answer, leaves a gang half-bound. After a crash it
+is the pods that wait: if some of them were there before the others got their nodes, they were left behind; if all came
+later, they replace pods that were lost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from fairway.api.pods import Pod
-from fairway.clock import Micros, from_datetime
+from fairway.clock import SECOND, Micros, from_datetime
 from fairway.drive import objects
 from fairway.drive.change import Bind, Change, Evict
 from fairway.drive.changes import pod_key
@@ -27,6 +29,10 @@ from fairway.state.cluster import ClusterState, Event
 from fairway.state.jobs import WAITING, Job, TaskState
 
 ACTION = "gang"
+LOOK_AGAIN: Micros = SECOND
+"""Between two looks at a gang whose binds are under way though its time is over."""
+FIRST_LOOK: Micros = SECOND // 2
+"""After this replica began to lead, at the earliest: its first cycle may complete what is half-bound."""
 _BEGUN = ("Running", "Completed")
 _ON_A_NODE = frozenset({TaskState.BOUND, TaskState.RUNNING, TaskState.UNKNOWN})
 
@@ -34,8 +40,8 @@ CarryOut = Callable[[Sequence[Change]], None]
 
 
 class GangGuard:
-    """A listener of the loop, on its thread. It looks at the gangs of which a bind was refused, and at all gangs when
-    this replica begins to lead.
+    """A listener of the loop, on its thread. It looks at the gangs of which a bind was refused, at those whose binds
+    are not all seen when their time is over, and at all gangs when this replica begins to lead.
     """
 
     def __init__(
@@ -46,27 +52,54 @@ class GangGuard:
         timeout: Micros,
         carry_out: CarryOut,
         timed_out: Callable[[Job, str], None] = lambda job, why: None,
+        *,
+        catch_up: Callable[[], None] = lambda: None,
+        dry_run: bool = False,
     ) -> None:
+        """`catch_up` tells the state what the store has seen and what was sent. In a dry run what was sent counts as
+        made: it is never seen.
+        """
         self._state = state
         self._store = store
         self._timer = timer
         self._timeout = timeout
         self._carry_out = carry_out
         self._timed_out = timed_out
+        self._catch_up = catch_up
+        self._dry_run = dry_run
         self._watched: dict[str, bool] = {}
-        """Jobs that are looked at again, by their identity, and whether a bind of theirs was refused."""
+        """Jobs that are looked at again, by their identity, and whether it is known that they are half-bound."""
+        self._bound: deque[tuple[Micros, str]] = deque()
+        """Gangs that were bound, by key, and when their time is over."""
+        self._soon: Micros = 0
+        """No look before this time."""
         self.leads = False
 
     def lead(self, leads: bool) -> None:
+        begins = leads and not self.leads
         self.leads = leads
-        if leads:
+        if not leads:
+            self._bound.clear()  # the next leader looks at all gangs
+        if begins:
+            self._catch_up()
+            self._soon = self._timer.now() + FIRST_LOOK
             for job in self._state.jobs():
                 if 0 < job.ready < job.minimum:
-                    self._watch(job, refused=False)
+                    self._watch(job)
 
     def applied(self, events: Sequence[Event]) -> None: ...
 
-    def decided(self, cycle: Cycle) -> None: ...
+    def decided(self, cycle: Cycle) -> None:
+        """A bind that finds no end is not refused either: when the time is over it is looked whether all are seen."""
+        if not self.leads:
+            return
+        due = cycle.now + self._timeout
+        for key in dict.fromkeys(change.binding.job for change in cycle.changes if isinstance(change, Bind)):
+            job = self._state.groups.get(key)
+            if job is not None and job.minimum > 1:
+                self._bound.append((due, key))
+                if len(self._bound) == 1:
+                    self._timer.call_at(due, self._look_at_bound)
 
     def refused(self, change: Change, why: str) -> None:
         """The pod itself may be gone by now; its job is not, as long as another pod of it is there."""
@@ -74,62 +107,95 @@ class GangGuard:
         if job is not None and job.minimum > 1 and isinstance(change, Bind):
             first = self._first_bound(job)
             if first is not None and change.at - first < self._timeout:
-                self._watch(job, refused=True)
+                self._watch(job, is_half=True)
 
-    def _watch(self, job: Job, *, refused: bool) -> None:
-        known = job.identity in self._watched
-        self._watched[job.identity] = refused or self._watched.get(job.identity, False)
-        if not known:
-            due = self._due(job, refused=refused)
-            when = self._timer.now() + self._timeout if due is None else due
-            self._timer.call_at(when, lambda: self._look(job.identity))
+    # -- looks -------------------------------------------------------------------------------------------------
+
+    def _look_at_bound(self) -> None:
+        now = self._timer.now()
+        self._catch_up()
+        while self._bound and self._bound[0][0] <= now:
+            job = self._state.groups.get(self._bound.popleft()[1])
+            if job is not None and self._under_way(job):
+                self._watch(job)
+        if self._bound:
+            self._timer.call_at(self._bound[0][0], self._look_at_bound)
+
+    def _watch(self, job: Job, *, is_half: bool = False) -> None:
+        """Look at it when its time is over; a gang that is half-bound now is so until it is complete."""
+        known, due = self._watched.get(job.identity), self._due(job, is_half=is_half)
+        self._watched[job.identity] = is_half or bool(known) or due is not None
+        if known is None:
+            self._look_at(job.identity, self._timer.now() + self._timeout if due is None else due)
+
+    def _look_at(self, identity: str, when: Micros) -> None:
+        self._timer.call_at(max(when, self._soon), lambda: self._look(identity))
 
     def _look(self, identity: str) -> None:
-        refused = self._watched.pop(identity)
+        self._catch_up()
+        is_half, now = self._watched[identity], self._timer.now()
         kind, _, key = identity.partition(" ")
         job = self._state.job_of(kind, key)
         if job is None or not self.leads:
+            del self._watched[identity]
             return
-        due = self._due(job, refused=refused)
+        due, under_way = self._due(job, is_half=is_half), self._under_way(job)
+        if due is not None and due <= now and now >= self._soon:
+            self._evict(job, under_way)
+            due = None
+        if under_way:  # what becomes of them is not known yet
+            due = now + LOOK_AGAIN
         if due is None:
-            return
-        if due > self._timer.now():
-            self._watch(job, refused=refused)
+            del self._watched[identity]
         else:
-            self._evict(job)
+            self._look_at(identity, due)
 
-    def _due(self, job: Job, *, refused: bool) -> Micros | None:
-        """When the time of a half-bound gang is over; None if it is not one."""
-        first = self._first_bound(job)
-        if first is None or not 0 < job.ready < job.minimum or job.phase in _BEGUN:
+    def _due(self, job: Job, *, is_half: bool) -> Micros | None:
+        """When the time of a half-bound gang is over; None if it is not one. Binds that are not seen yet do not count
+        as made, and have their own time.
+        """
+        under_way = self._under_way(job)
+        first = self._first_bound(job, but=under_way)
+        if first is None or not 0 < job.ready - len(under_way) < job.minimum or job.phase in _BEGUN:
             return None
         created = [pod.metadata.creation_timestamp for pod in self._pods(job, WAITING)]
         left_behind = any(time is not None and from_datetime(time) <= first for time in created)
-        return first + self._timeout if refused or left_behind else None
+        sent = [bind.at for bind in under_way.values()]
+        are_together = bool(sent) and min(sent) - first < self._timeout
+        return max([first, *sent]) + self._timeout if is_half or left_behind or are_together else None
 
-    def _first_bound(self, job: Job) -> Micros | None:
-        times = [time for pod in self._pods(job, _ON_A_NODE) if (time := objects.bound_at(pod)) is not None]
-        return min(times, default=None)
+    def _first_bound(self, job: Job, but: Collection[str] = ()) -> Micros | None:
+        pods = (pod for pod in self._pods(job, _ON_A_NODE, but))
+        return min((time for pod in pods if (time := objects.bound_at(pod)) is not None), default=None)
 
-    def _evict(self, job: Job) -> None:
-        seconds = self._timeout // 1_000_000
-        why = f"{job.ready} of {job.minimum} pods of the gang {job.key} could be bound within {seconds} s"
+    def _under_way(self, job: Job) -> dict[str, Bind]:
+        """Binds of its pods that were sent and are not seen yet, by the names of the pods."""
+        if self._dry_run:
+            return {}
+        return {
+            task.key: change
+            for task in job.tasks
+            if task.state in _ON_A_NODE
+            for change in self._store.sent_to(pod_key(task.key))
+            if isinstance(change, Bind)
+        }
+
+    def _evict(self, job: Job, under_way: Collection[str]) -> None:
+        seconds, bound = self._timeout // SECOND, job.ready - len(under_way)
+        why = f"{bound} of {job.minimum} pods of the gang {job.key} could be bound within {seconds} s"
         changes = []
-        for task in job.tasks:
-            pod = self._pod(task.key)
-            if task.state in _ON_A_NODE and pod is not None and pod.metadata.deletion_timestamp is None:
-                eviction = Eviction(task.key, pod.spec.node_name, job.key, ACTION, why)
-                changes.append(Evict(pod_key(task.key), pod.metadata.uid, eviction, self._timer.now()))
+        for pod in self._pods(job, _ON_A_NODE, under_way):
+            if pod.metadata.deletion_timestamp is None:
+                name = f"{pod.metadata.namespace}/{pod.metadata.name}"
+                eviction = Eviction(name, pod.spec.node_name, job.key, ACTION, why)
+                changes.append(Evict(pod_key(name), pod.metadata.uid, eviction, self._timer.now()))
         self._timed_out(job, why)
         self._store.sent(changes)
         self._carry_out(changes)
 
-    def _pods(self, job: Job, states: frozenset[TaskState]) -> Iterable[Pod]:
+    def _pods(self, job: Job, states: frozenset[TaskState], but: Collection[str] = ()) -> Iterator[Pod]:
         for task in job.tasks:
-            pod = self._pod(task.key) if task.state in states else None
-            if pod is not None:
-                yield pod
-
-    def _pod(self, key: str) -> Pod | None:
-        found = self._store.get(pod_key(key))
-        return found if isinstance(found, Pod) else None
+            if task.state in states and task.key not in but:
+                found = self._store.get(pod_key(task.key))
+                if isinstance(found, Pod):
+                    yield found

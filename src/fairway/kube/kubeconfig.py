@@ -291,11 +291,12 @@ def _data(text: str, where: str) -> bytes | None:
 
 
 def _file(path: Path, where: str) -> bytes:
+    named = where if where == str(path) else f"{where}: {path}"
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_FILE + 1)
     except OSError as error:
-        raise InputError(f"{where}: {path}: cannot be read: {error.strerror}") from None
+        raise InputError(f"{named}: cannot be read: {error.strerror}") from None
     if len(raw) > MAX_FILE:
-        raise InputError(f"{where}: {path}: more than {MAX_FILE} bytes")
+        raise InputError(f"{named}: more than {MAX_FILE} bytes")
     return raw

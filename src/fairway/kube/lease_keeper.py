@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from fairway.kube.exchange import NO_ANSWER, ApiAnswer, Sender
+from fairway.kube.exchange import NO_ANSWER, ApiAnswer, ApiRequest, Sender, explained
 from fairway.kube.lease import Elector, Round, Seconds
 
 Sleep = Callable[[Seconds], Awaitable[None]]
@@ -14,7 +14,9 @@ Sleep = Callable[[Seconds], Awaitable[None]]
 class LeaseKeeper:
     """Runs rounds until it is cancelled. `led` is called on the event loop's thread with True when this replica may
     decide, with False once it may not any more: at the renewal deadline at the latest, though an answer is still due.
-    `cut_off` is called, before that, when another replica may have led while the server was out of reach.
+    `cut_off` is called, before that, when another replica may have led while the server was out of reach. `trouble` is
+    told why the lease cannot be had, once for a reason that stays: without it a replica that lacks access would wait
+    in silence.
     """
 
     def __init__(
@@ -25,11 +27,15 @@ class LeaseKeeper:
         sleep: Sleep = asyncio.sleep,
         *,
         cut_off: Callable[[], None] = lambda: None,
+        trouble: Callable[[str], None] = lambda why: None,
     ) -> None:
         self.elector = elector
         self._send = send
         self._led = led
         self._cut_off = cut_off
+        self._trouble = trouble
+        self._last_trouble: dict[str, str] = {}
+        """By method."""
         self._sleep = sleep
         self._leads = False
         self._alarm: asyncio.TimerHandle | None = None
@@ -60,6 +66,18 @@ class LeaseKeeper:
                     answer = await self._send(request)
             except TimeoutError:
                 answer = NO_ANSWER
+            self._note(request, answer)
+
+    def _note(self, request: ApiRequest, answer: ApiAnswer) -> None:
+        """A lease that is not there yet, and one that another replica was quicker to write, are no trouble."""
+        if answer.ok:
+            self._last_trouble.pop(request.method, None)
+            return
+        is_usual = answer.status == 409 or (answer.status == 404 and request.method == "GET")
+        why = f"{request.method} {request.path}: {explained(answer)}"
+        if not is_usual and why != self._last_trouble.get(request.method):
+            self._last_trouble[request.method] = why
+            self._trouble(why)
 
     def _look(self) -> None:
         """Tell if it changed, and look again when the time to write runs out."""

@@ -59,6 +59,8 @@ class Delivery(NamedTuple):
     """All objects of the kind that there are; else what changed, in order."""
     is_part: bool = False
     """Some objects of a list that has not ended yet, and will have them again."""
+    version: str = ""
+    """Of a list: what was written before is in it."""
 
 
 class ReadObserver(Protocol):
@@ -188,7 +190,7 @@ class Reflector:
         assert self._served is not None
         self._version = version
         self._backoff.reset()
-        self._deliver(Delivery(self._kind, self._served.api_version, things, is_list=True))
+        self._deliver(Delivery(self._kind, self._served.api_version, things, is_list=True, version=version))
         self._observer.listed(self._kind, len(things), time.monotonic() - begin)
 
     def _selector(self) -> dict[str, str]:

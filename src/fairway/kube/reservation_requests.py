@@ -21,6 +21,7 @@ from fairway.kube.exchange import (
     ReadMetadata,
     Script,
     again,
+    done_as,
     encoded,
     plain_ending,
 )
@@ -40,7 +41,7 @@ def write_reservation(change: WriteReservation, groups: GroupVersions) -> Script
         collection = collection_path(FAIRWAY, PLURAL, change.key[1])
         answer = yield ApiRequest("POST", collection, _creation_body(change, groups))
         if answer.status != 409:
-            return plain_ending(answer)
+            return done_as(answer) if answer.ok else plain_ending(answer)
         # One of that name is there: our own, if an answer was lost, or that of an older job.
         look = yield ApiRequest("GET", path)
         if not look.ok:
@@ -50,7 +51,7 @@ def write_reservation(change: WriteReservation, groups: GroupVersions) -> Script
         except (msgspec.DecodeError, UnicodeDecodeError):
             return again(look)
     answer = yield ApiRequest("PATCH", path, _replacement_body(change, uid, groups), JSON_PATCH)
-    return plain_ending(answer)
+    return done_as(answer) if answer.ok else plain_ending(answer)
 
 
 def delete_reservation(change: DeleteReservation) -> Script:

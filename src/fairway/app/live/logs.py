@@ -71,4 +71,5 @@ class RunLog:
 
 def _text(value: object) -> str:
     text = value if isinstance(value, str) else str(value)
-    return msgspec.json.encode(text).decode() if not text or any(sign in text for sign in ' "=') else text
+    is_plain = text.isprintable() and not any(sign in text for sign in ' "=')
+    return text if text and is_plain else msgspec.json.encode(text).decode()

@@ -77,11 +77,14 @@ class LoopObserver:
         self._metrics.cycles.inc()
         self._metrics.cycle_seconds.observe(cycle.nanoseconds / 1e9)
         if cycle.changes:
-            level = "info" if self._dry_run else "debug"
-            if self._log.shows(level):
-                say = self._log.info if self._dry_run else self._log.debug
-                for change in cycle.changes:
-                    say("would write" if self._dry_run else "writes", **_fields(change))
+            self.wrote(cycle.changes)
+
+    def wrote(self, changes: Sequence[Change]) -> None:
+        """Changes leave, or would leave."""
+        if self._log.shows("info" if self._dry_run else "debug"):
+            say = self._log.info if self._dry_run else self._log.debug
+            for change in changes:
+                say("would write" if self._dry_run else "writes", **_fields(change))
 
     def settled(self, change: Change) -> None:
         counters = self._settled.get(type(change))

@@ -139,20 +139,12 @@ class KubeProgram(ABC):
         gc.enable()
         self._stop = asyncio.Event()
         self._sockets = asyncio.get_running_loop()
-        await self._client.check()
-        self._queue = WriteQueue(
-            self._client.send, may_write=self._may_write, term=self._term_now, workers=self._common.connections
-        )
-        self._queue.on_request = RequestObserver(self._program_metrics)
-        self._queue.on_mistake = self._say_mistake
-        self._courier = Courier(self._sockets, self._thread.hand_over)
-        self._lease = self._lease_keeper()
-        await self._prepare()
-        if self._common.http_address:
-            await self.health.start(self._common.http_address)
         for number in (signal.SIGTERM, signal.SIGINT):
             with contextlib.suppress(ValueError, RuntimeError):  # only the main thread gets signals
                 self._sockets.add_signal_handler(number, self.stop)
+        if not await self._unless_stopped(self._begin()):
+            await self._close()
+            return self._exit_code()
         thread = threading.Thread(target=self._decide, name="fairway-loop", daemon=True)
         thread.start()
         self._read(self._reflectors())
@@ -178,6 +170,34 @@ class KubeProgram(ABC):
             await self.health.close()
             await self._close()
         return self._exit_code()
+
+    async def _begin(self) -> None:
+        """Make all parts; the server may be asked for something, and may take its time."""
+        await self._client.check()
+        self._queue = WriteQueue(
+            self._client.send, may_write=self._may_write, term=self._term_now, workers=self._common.connections
+        )
+        self._queue.on_request = RequestObserver(self._program_metrics)
+        self._queue.on_mistake = self._say_mistake
+        self._courier = Courier(self._sockets, self._thread.hand_over)
+        self._lease = self._lease_keeper()
+        await self._prepare()
+        if self._common.http_address:
+            await self.health.start(self._common.http_address)
+
+    async def _unless_stopped(self, begin: Coroutine[Any, Any, None]) -> bool:
+        """Whether it came to its end; a signal breaks it off, as nothing was written yet."""
+        beginning, stopping = asyncio.ensure_future(begin), asyncio.ensure_future(self._stop.wait())
+        try:
+            await asyncio.wait((beginning, stopping), return_when=asyncio.FIRST_COMPLETED)
+            if not beginning.done():
+                return False
+            await beginning
+            return True
+        finally:
+            for task in (beginning, stopping):
+                task.cancel()
+            await asyncio.gather(beginning, stopping, return_exceptions=True)
 
     def stop(self) -> None:
         """On the event loop's thread: end cleanly."""
@@ -244,7 +264,11 @@ class KubeProgram(ABC):
             retry=chosen.retry,
         )
         return LeaseKeeper(
-            Elector(lease, boot_clock, wall_clock), self._client.send, self._led, cut_off=self._read_again
+            Elector(lease, boot_clock, wall_clock),
+            self._client.send,
+            self._led,
+            cut_off=self._read_again,
+            trouble=lambda why: self._log.warning("the lease cannot be had", why=why),
         )
 
     def _reflectors(self) -> list[Reflector]:
@@ -330,6 +354,7 @@ class KubeProgram(ABC):
     def _listed(self) -> None:
         """All kinds were listed once: decisions may begin."""
         self._complete = True
+        self._log.info("all kinds are listed")
         self._catch_up()
         gc.freeze()
         self._program_metrics.ready.set(1)

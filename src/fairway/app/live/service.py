@@ -156,6 +156,8 @@ class LiveScheduler(KubeProgram):
             int(settings.gang_bind_timeout * SECOND),
             self._carry_out,
             self._gang_timed_out,
+            catch_up=self._scheduler.catch_up,
+            dry_run=settings.dry_run,
         )
         claims = ClaimGuard(state, self._scheduler.store, self._carry_out)
         self._device_check = DeviceCheck(state, self._scheduler.store, claims, self._scheduler.catch_up)
@@ -296,9 +298,13 @@ class LiveScheduler(KubeProgram):
         self._gangs.lead(leads)
 
     def _carry_out(self, changes: Sequence[Change]) -> None:
+        """What no plan has in it: evictions of half-bound gangs, and claims that are released."""
+        self._observer.wrote(changes)
         self._world.carry_out(changes)
 
     def _gang_timed_out(self, job: Job, why: str) -> None:
+        if self._settings.dry_run:
+            return
         self.metrics.broken_gangs.inc()
         self._events.gang_timed_out(job, why, self._thread.now())
         self._log.warning("gang evicted: it could not be completed in time", job=job.key, why=why)
@@ -307,7 +313,7 @@ class LiveScheduler(KubeProgram):
         """What became of a change."""
         if ending.result is WriteResult.DONE:
             self._observer.settled(change)
-            self._scheduler.settled(change)
+            self._scheduler.settled(change, ending.version)
             return
         if isinstance(change, Evict):
             self._eviction_refused(change, ending)

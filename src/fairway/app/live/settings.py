@@ -6,6 +6,7 @@ file, and the file over the default. Spans are in seconds.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -21,6 +22,8 @@ from fairway.state.cluster import COLUMN_BYTES
 API_VERSION = "fairway.dev/v1alpha1"
 KIND = "FairwayConfiguration"
 MAX_FILE = 1 << 20
+_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+_CONFIG_MAP = re.compile(rf"{_NAME.pattern}/{_NAME.pattern}(/[A-Za-z0-9._-]{{1,253}})?")
 
 Number = Annotated[int, Meta(ge=1, le=1_000_000)]
 
@@ -86,33 +89,50 @@ class RunSettings(msgspec.Struct, rename="camel", frozen=True, forbid_unknown_fi
 def read_settings(path: str | None, flags: dict[str, Any]) -> RunSettings:
     """The file's settings with the flags that were given on top; InputError says what is wrong, and where."""
     given = {} if path is None else _file(Path(path))
+    found = _converted(given, str(path))
     for name, value in flags.items():
         part, _, inner = name.partition(".")
         if inner:
             given[part] = {**given.get(part, {}), inner: value}
         else:
             given[part] = value
-    try:
-        found = msgspec.convert(given, RunSettings, str_keys=True)
-    except msgspec.ValidationError as error:
-        raise InputError(f"{path or 'flags'}: {error}") from None
+    if flags:
+        found = _converted(given, "flags")
     _check(found)
     return found
+
+
+def _converted(given: dict[str, Any], where: str) -> RunSettings:
+    try:
+        return msgspec.convert(given, RunSettings, str_keys=True)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{where}: {error}") from None
 
 
 def _check(settings: RunSettings) -> None:
     if settings.policy and settings.policy_config_map:
         raise InputError("policy and policyConfigMap are both given, expected one of them")
-    if settings.policy_config_map and settings.policy_config_map.count("/") not in (1, 2):
+    if settings.policy_config_map is not None and not _CONFIG_MAP.fullmatch(settings.policy_config_map):
         raise InputError(
             f"policyConfigMap is {settings.policy_config_map!r}, expected namespace/name or namespace/name/key"
         )
+    _check_lease(settings.leader_election)
     if bool(settings.report_to) != bool(settings.report_as):
         raise InputError("reportTo and reportAs go together: the kubeconfig of a hub, and this cluster's name there")
     if settings.web is None and (settings.allow_actions or settings.web_hosts or settings.web_access != "auto"):
         raise InputError("allowActions, webAccess and webHosts are about the page, expected with web")
     if not settings.scheduler_names or not all(settings.scheduler_names):
         raise InputError("schedulerNames is empty, expected at least one name")
+
+
+def _check_lease(lease: LeaderElection) -> None:
+    """Before anything is read, and also where no lease is kept: a file must not become wrong by another flag."""
+    for field, name in (("name", lease.name), ("namespace", lease.namespace)):
+        if not _NAME.fullmatch(name) and not (field == "namespace" and name == ""):
+            raise InputError(f"leaderElection.{field} is {name!r}, expected a name of letters a to z, digits, - and .")
+    if not lease.retry < lease.renew_deadline < lease.duration:
+        found = f"{lease.retry} < {lease.renew_deadline} < {lease.duration}"
+        raise InputError(f"leaderElection: expected retry < renewDeadline < duration, found {found}")
 
 
 def _file(path: Path) -> dict[str, Any]:
@@ -125,9 +145,12 @@ def _file(path: Path) -> dict[str, Any]:
     if len(text) > MAX_FILE:
         raise InputError(f"{path}: more than {MAX_FILE} bytes, expected a configuration file")
     try:
-        documents = [document for document in YamlReader(text).documents() if document is not None]
+        reader = YamlReader(text)
+        documents = [document for document in reader.documents() if document is not None]
     except YamlProblem as problem:
         raise InputError(f"{path}:{problem.line}: {problem.message}") from None
+    for line, message in reader.repeated[:1]:
+        raise InputError(f"{path}:{line}: {message}")
     if len(documents) != 1 or not isinstance(documents[0], dict):
         raise InputError(f"{path}: expected one object of kind {KIND}")
     found = dict(documents[0])

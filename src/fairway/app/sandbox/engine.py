@@ -375,8 +375,8 @@ class ChangedObjects:
         self._changed[kinds.key(thing)] = None
         self._sink.gone(thing)
 
-    def settled(self, change: Change) -> None:
-        self._sink.settled(change)
+    def settled(self, change: Change, version: str = "") -> None:
+        self._sink.settled(change, version)
 
     def refused(self, change: Change, why: str) -> None:
         self._sink.refused(change, why)

@@ -123,8 +123,8 @@ class FleetLoop:
         self.store.gone(thing)
         self._wake()
 
-    def listed(self, kind: str, things: Iterable[ApiObject]) -> None:
-        self.store.listed(kind, things)
+    def listed(self, kind: str, things: Iterable[ApiObject], version: str = "") -> None:
+        self.store.listed(kind, things, version)
         self._wake()
 
     # -- who leads -------------------------------------------------------------------------------------------

@@ -1,0 +1,47 @@
+"""How often a live scheduler decides (K6), on a real API server."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Sequence
+
+from fairway.drive.change import Change
+from fairway.drive.loop import Cycle
+from fairway.state.cluster import Event
+from kube.cluster import Cluster, eventually
+from kube.intercepted import is_settled
+from kube.live import Live
+
+
+class BindingTimes:
+    """When cycles were that bound something, on the monotonic clock."""
+
+    def __init__(self) -> None:
+        self.found: list[float] = []
+
+    def applied(self, events: Sequence[Event]) -> None: ...
+
+    def refused(self, change: Change, why: str) -> None: ...
+
+    def decided(self, cycle: Cycle) -> None:
+        if cycle.changes:
+            self.found.append(time.monotonic())
+
+
+def test_K6_cycles_keep_the_least_interval_and_there_is_none_without_a_change(cluster: Cluster) -> None:
+    cluster.node("n", cpu=100)
+    with Live(cluster, min_interval=1.0) as live:
+        times = BindingTimes()
+        live.on_loop(lambda: live.scheduler._scheduler.listeners.append(times))
+        for number in range(12):
+            cluster.pod(f"p{number}")
+            time.sleep(0.25)
+        eventually(lambda: all(cluster.places().values()))
+        assert len(times.found) >= 2
+        assert all(later - sooner > 0.9 for sooner, later in itertools.pairwise(times.found))
+        eventually(lambda: is_settled(live))
+        time.sleep(2.5)  # what people read is worked out once more
+        before = live.cycles
+        time.sleep(2.5)
+        assert live.cycles == before
