@@ -30,11 +30,13 @@ sandbox: $(READY)  ## run an embedded cluster with the real scheduler; without a
 test: $(READY)  ## run the tests
 	$(BIN)/python -m pytest -q -n auto --dist loadfile
 
+# AGAIN=--last-failed: only what failed, with the audit logs of the run before.
+AUDIT := $(abspath build/audit)
 kube-test: $(READY)  ## run the tests on a real API server, which is built once (needs Go)
 	@if PYTHONPATH=tests $(BIN)/python -m kube.controlplane.build; then \
-	  audit=$$(mktemp -d) && trap 'rm -rf "$$audit"' EXIT && \
-	  FAIRWAY_KUBE=1 FAIRWAY_AUDIT=$$audit $(BIN)/python -m pytest -q -n 2 --dist loadfile tests/kube tests/agent && \
-	  PYTHONPATH=tests $(BIN)/python -m kube.audit $$audit; \
+	  $(if $(AGAIN),,rm -rf $(AUDIT) &&) mkdir -p $(AUDIT) && \
+	  FAIRWAY_KUBE=1 FAIRWAY_AUDIT=$(AUDIT) $(BIN)/python -m pytest -q -n 2 --dist loadfile $(AGAIN) tests/kube tests/agent && \
+	  PYTHONPATH=tests $(BIN)/python -m kube.audit $(AUDIT); \
 	else [ $$? = 3 ]; fi
 
 kube-chaos: $(READY)  ## random stories with 200 kill -9 and 2,000 injected faults on a real API server (needs Go)
@@ -44,7 +46,7 @@ kube-chaos: $(READY)  ## random stories with 200 kill -9 and 2,000 injected faul
 
 web-test: $(READY)  ## build and check the page, and run its tests in a browser (needs Chromium)
 	@$(BIN)/python tools/build_page.py --check
-	FAIRWAY_WEB=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile tests/browser tests/web
+	FAIRWAY_WEB=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile $(AGAIN) tests/browser tests/web
 
 screenshots: $(READY)  ## take the pictures of the page in docs/images (needs the built page and Chromium)
 	$(BIN)/python -m tools.screenshots
