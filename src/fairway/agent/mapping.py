@@ -29,14 +29,13 @@ from typing import Annotated
 
 import msgspec
 
+from fairway.api.configuration_files import read_configuration
 from fairway.api.devices import DeviceAttribute, DeviceCapacity
-from fairway.api.yaml_text import YamlProblem, YamlReader
 from fairway.errors import InputError, QuantityError
 from fairway.resources.quantity import parse_quantity
 
 API_VERSION = "fairway.dev/v1alpha1"
 KIND = "DeviceMapping"
-MAX_FILE = 1 << 20
 MAX_TEXT = 64
 """Characters of a text or version attribute, a limit of the API."""
 MAX_NAMED = 20
@@ -156,25 +155,7 @@ def _read(text: str) -> Mapped:
 
 def read_mapping(path: Path) -> DeviceMapping:
     """InputError says what is wrong, and where."""
-    try:
-        text = path.read_bytes()[: MAX_FILE + 1].decode("utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not a text file: {error.reason}") from None
-    if len(text) > MAX_FILE:
-        raise InputError(f"{path}: more than {MAX_FILE} bytes, expected a {KIND}")
-    try:
-        documents = [document for document in YamlReader(text).documents() if document is not None]
-    except YamlProblem as problem:
-        raise InputError(f"{path}:{problem.line}: {problem.message}") from None
-    if len(documents) != 1 or not isinstance(documents[0], dict):
-        raise InputError(f"{path}: expected one object of kind {KIND}")
-    found = dict(documents[0])
-    head = found.pop("apiVersion", None), found.pop("kind", None)
-    if head != (API_VERSION, KIND):
-        raise InputError(f"{path}: is {head[1]} of {head[0]}, expected {KIND} of {API_VERSION}")
-    found.pop("metadata", None)
+    found = read_configuration(path, API_VERSION, KIND)
     try:
         resources = msgspec.convert(found, _MappingFile, str_keys=True).resources
     except msgspec.ValidationError as error:

@@ -13,15 +13,14 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from fairway.api.configuration_files import read_configuration
 from fairway.api.pods import DEFAULT_SCHEDULER
-from fairway.api.yaml_text import YamlProblem, YamlReader
 from fairway.app.live.election import LeaderElection, Span
 from fairway.errors import InputError
 from fairway.state.cluster import COLUMN_BYTES
 
 API_VERSION = "fairway.dev/v1alpha1"
 KIND = "FairwayConfiguration"
-MAX_FILE = 1 << 20
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _CONFIG_MAP = re.compile(rf"{_NAME.pattern}/{_NAME.pattern}(/[A-Za-z0-9._-]{{1,253}})?")
 
@@ -88,7 +87,7 @@ class RunSettings(msgspec.Struct, rename="camel", frozen=True, forbid_unknown_fi
 
 def read_settings(path: str | None, flags: dict[str, Any]) -> RunSettings:
     """The file's settings with the flags that were given on top; InputError says what is wrong, and where."""
-    given = {} if path is None else _file(Path(path))
+    given = {} if path is None else read_configuration(Path(path), API_VERSION, KIND)
     found = _converted(given, str(path))
     for name, value in flags.items():
         part, _, inner = name.partition(".")
@@ -133,29 +132,3 @@ def _check_lease(lease: LeaderElection) -> None:
     if not lease.retry < lease.renew_deadline < lease.duration:
         found = f"{lease.retry} < {lease.renew_deadline} < {lease.duration}"
         raise InputError(f"leaderElection: expected retry < renewDeadline < duration, found {found}")
-
-
-def _file(path: Path) -> dict[str, Any]:
-    try:
-        text = path.read_bytes()[: MAX_FILE + 1].decode("utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not a text file: {error.reason}") from None
-    if len(text) > MAX_FILE:
-        raise InputError(f"{path}: more than {MAX_FILE} bytes, expected a configuration file")
-    try:
-        reader = YamlReader(text)
-        documents = [document for document in reader.documents() if document is not None]
-    except YamlProblem as problem:
-        raise InputError(f"{path}:{problem.line}: {problem.message}") from None
-    for line, message in reader.repeated[:1]:
-        raise InputError(f"{path}:{line}: {message}")
-    if len(documents) != 1 or not isinstance(documents[0], dict):
-        raise InputError(f"{path}: expected one object of kind {KIND}")
-    found = dict(documents[0])
-    head = found.pop("apiVersion", None), found.pop("kind", None)
-    if head != (API_VERSION, KIND):
-        raise InputError(f"{path}: is {head[1]} of {head[0]}, expected {KIND} of {API_VERSION}")
-    found.pop("metadata", None)
-    return found
