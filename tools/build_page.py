@@ -36,6 +36,8 @@ class BuildError(Exception):
 def build(*, force: bool = False) -> str:
     """What was done, in one line."""
     if not (FRONTEND / "package.json").is_file():
+        if BUILT.is_file():
+            return "the page was built elsewhere"
         raise BuildError(f"{FRONTEND}: has no package.json")
     if not force and is_fresh():
         return "the page is up to date"

@@ -12,6 +12,8 @@ from fairway.app.live.election import LeaderElection
 from fairway.app.live.metrics import RunMetrics
 from fairway.app.live.settings import RunSettings
 from fairway.cli.run import command
+from fairway.kube.install.bundle import objects
+from fairway.kube.install.options import InstallOptions
 
 DOCS = Path(__file__).parents[2] / "docs"
 NOT_FLAGS = {"policy_interval", "leader_election"}
@@ -24,6 +26,19 @@ def test_every_metric_of_the_documents_is_there() -> None:
     known = {metric.name for metric in RunMetrics().registry.collect()}
     assert named
     assert {name.removesuffix("_total") for name in named} <= {name.removesuffix("_total") for name in known}
+
+
+def test_every_admission_policy_is_in_the_documents() -> None:
+    """In the table of what it does when it cannot be evaluated, and in the command that deletes it."""
+    printed = objects(InstallOptions(agent=True))
+    policies = {one["metadata"]["name"]: one for one in printed if one["kind"] == "ValidatingAdmissionPolicy"}
+    table = re.findall(
+        r"^\| `(fairway-[a-z-]+)`[^|]*\|[^|]*\| (closed|open)", (DOCS / "security.md").read_text(), re.MULTILINE
+    )
+    fails = {name: "closed" if one["spec"]["failurePolicy"] == "Fail" else "open" for name, one in policies.items()}
+    assert dict(table) == fails
+    (deleted,) = re.findall(r"validatingadmissionpolicybindings ([a-z\s-]+)`", (DOCS / "kubernetes.md").read_text())
+    assert {*deleted.split(), "fairway-agent"} == policies.keys()
 
 
 OF_ALL = {"verbose", "no_color"}

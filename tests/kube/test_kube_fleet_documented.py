@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,55 +15,14 @@ import pytest
 import yaml
 
 from kube.cluster import eventually
-from kube.controlplane.build import cache_folder
 from kube.controlplane.plane import ControlPlane, data_folder
 from kube.hub import install
 from kube.ocm import V1, V1BETA1, V1BETA2
+from kube.shell import Shell
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "fleet-hub.md").read_text()
 COMMANDS = [line.strip() for line in PAGE.splitlines() if line.startswith("    fairway ")]
-
-
-class Shell:
-    """A folder in which `fairway` and `kubectl` are known and the current context is the hub."""
-
-    def __init__(self, plane: ControlPlane, folder: Path) -> None:
-        self.plane = plane
-        self.folder = folder
-        config = json.loads(plane.kubeconfig().read_text())
-        config["contexts"][0]["name"] = config["current-context"] = "hub"
-        (folder / "hub.kubeconfig").write_text(json.dumps(config))
-        path = f"{Path(sys.executable).parent}:{cache_folder()}:{os.environ['PATH']}"
-        self.environment = {**os.environ, "PATH": path, "KUBECONFIG": str(folder / "hub.kubeconfig")}
-
-    def run(self, command: str) -> str:
-        done = subprocess.run(
-            ["bash", "-o", "pipefail", "-c", command],
-            cwd=self.folder,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
-        assert done.returncode == 0, (command, done.stdout, done.stderr)
-        return done.stdout
-
-    def start(self, command: str) -> subprocess.Popen[bytes]:
-        """One that goes on; its port for probes may be taken on this machine."""
-        with (self.folder / "log").open("wb") as log:
-            return subprocess.Popen(
-                [*command.split(), "--http-address", "127.0.0.1:0", "--no-leader-elect"],
-                cwd=self.folder,
-                env=self.environment,
-                stdout=log,
-                stderr=log,
-            )
-
-    @property
-    def log(self) -> str:
-        return (self.folder / "log").read_text()
 
 
 @pytest.fixture(name="shell", scope="module")
@@ -82,7 +39,7 @@ def a_hub_with_the_example_fleet(plane: ControlPlane, tmp_path_factory: pytest.T
         for one in yaml.safe_load_all(example):
             _make(own, one)
         _make(own, {"apiVersion": V1, "kind": "ManagedCluster", "metadata": {"name": "cluster1"}, "status": {}})
-        yield Shell(own, folder)
+        yield Shell(own, folder, "hub")
     finally:
         own.stop()
         shutil.rmtree(data, ignore_errors=True)
