@@ -7,7 +7,7 @@ can be had only where no part is taken.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 from fairway.devices.model.device import WHOLE
@@ -66,6 +66,14 @@ class FreeSlots:
         other.used = self.used.copy()
         other.used[index] += units
         other._free = -1 if self._free < 0 else self._free & ~(1 << index)
+        return other
+
+    def taking_singles(self, slots: Sequence[int]) -> FreeSlots:
+        """The same of several slots of one unit."""
+        other = self.taking(slots[0], 1)
+        for index in slots[1:]:
+            other.used[index] += 1
+            other._free = -1 if other._free < 0 else other._free & ~(1 << index)
         return other
 
     def of(self, inventory: Inventory) -> FreeSlots:

@@ -49,7 +49,7 @@ class SlotBits:
         self.free[row] = node.free.free_slots()
         codes = [self._code(names) for names in node.selectable_by]
         if len(codes) > self._codes.shape[1]:
-            self._codes = np.pad(self._codes, ((0, 0), (0, len(codes) - self._codes.shape[1])))
+            self._codes = np.pad(self._codes, ((0, 0), (0, _in_eights(len(codes)) - self._codes.shape[1])))
             self._masks.clear()
         if list(self._codes[row, : len(codes)]) != codes or self._codes[row, len(codes) :].any():
             self._codes[row] = 0
@@ -61,8 +61,10 @@ class SlotBits:
         found = self._masks.get(name)
         if found is None:
             takes = np.array([name in names for names in self._sets], dtype=np.bool_)
-            shifts = np.arange(self._codes.shape[1], dtype=np.int64)
-            found = self._masks[name] = (takes[self._codes].astype(np.int64) << shifts).sum(axis=1)
+            packed = np.packbits(takes.take(self._codes), bitorder="little").reshape(len(self._codes), -1)
+            eights = np.zeros((len(packed), 8), dtype=np.uint8)
+            eights[:, : packed.shape[1]] = packed
+            found = self._masks[name] = eights.view("<i8")[:, 0]
         return found
 
     def _code(self, names: ClassNames) -> int:
@@ -79,6 +81,11 @@ class SlotBits:
         self.free = np.pad(self.free, (0, more))
         self.here = np.pad(self.here, (0, more))
         self._masks.clear()
+
+
+def _in_eights(slots: int) -> int:
+    """The codes of a row fill whole bytes of its mask."""
+    return -(-slots // 8) * 8
 
 
 def serves(bits: SlotBits, free: IntColumn, rows: IntColumn, lines: Lines) -> BoolColumn:

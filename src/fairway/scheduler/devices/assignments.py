@@ -13,8 +13,6 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-import numpy as np
-
 from fairway.devices.match.capacity import FreeSlots
 from fairway.devices.match.strategies import DEFAULT_CHAIN, Chain
 from fairway.devices.track.ledger import DeviceLedger
@@ -27,9 +25,6 @@ from fairway.scheduler.devices.requests import OpenDeviceRequests, PreparedReque
 from fairway.state.jobs import Task
 from fairway.state.shapes import Shape
 from fairway.state.snapshot import WorkingCopy
-
-_FEW = 3
-"""Fewer changes of columns than this are written one by one."""
 
 
 class Given(NamedTuple):
@@ -134,6 +129,16 @@ class DeviceAssignments:
                     moves += self._mirror(row, given.step.allocations, 1)
         self._move(moves)
 
+    def give(self, shape: Shape, task: Task, row: int) -> Vector:
+        """What `write` does for one task that waited; returns what it was given, by kind."""
+        given = self._given[task] = self._give(self.requests.of(shape), row)
+        if given.step is None:
+            return ()
+        self._snapshot.idle[:, row] += given.step.moved
+        if self.ledger.network:
+            self._move(self._mirror(row, given.step.allocations, 1))
+        return given.step.kinds
+
     def _give(self, prepared: PreparedRequest, row: int) -> Given:
         """Where the devices of a row go; the columns are brought up to date for all tasks at once."""
         step = self.capacity.step(prepared, row) if row in self.ledger.nodes else None
@@ -148,14 +153,8 @@ class DeviceAssignments:
 
     def _move(self, moves: list[tuple[int, Moved]]) -> None:
         idle = self._snapshot.idle
-        if len(moves) < _FEW:
-            for row, moved in moves:
-                idle[moved.places, row] += moved.amounts
-            return
-        places = np.concatenate([moved.places for _, moved in moves])
-        amounts = np.concatenate([moved.amounts for _, moved in moves])
-        rows = np.repeat([row for row, _ in moves], [len(moved.places) for _, moved in moves])
-        np.add.at(idle, (places, rows), amounts)
+        for row, moved in moves:
+            idle[:, row] += moved
 
     def _take_back(self, shape: Shape, task: Task) -> None:
         given = self._given.pop(task, None)
@@ -177,14 +176,14 @@ class DeviceAssignments:
         self._move(self._mirror(row, step.allocations, -1 if step.taken else 1))
         if self.capacity.at(row) is step.after:
             self.capacity.go(row, step.before)
-            self._snapshot.idle[step.moved.places, row] -= step.moved.amounts
+            self._snapshot.idle[:, row] -= step.moved
         else:
             back = -1 if step.taken else 1
             self._go(row, self.capacity.allocated(row, step.allocations, self.requests.named(shape), back))
 
     def _go(self, row: int, step: CapacityStep) -> None:
         self.capacity.go(row, step.after)
-        self._snapshot.idle[step.moved.places, row] += step.moved.amounts
+        self._snapshot.idle[:, row] += step.moved
 
     def _mirror(self, row: int, allocations: tuple[SlotAllocation, ...], sign: int) -> list[tuple[int, Moved]]:
         """What is taken (or given back) on a row of devices that others reach too is so on all of them. Returns what

@@ -12,14 +12,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairway.devices.match.capacity import ONE, FreeSlots, Portion
+from fairway.devices.match.capacity import FreeSlots, Portion
 from fairway.devices.match.solving import TakenSlot, solve
 from fairway.devices.match.strategies import DEFAULT_CHAIN, Chain
-from fairway.devices.select.requests import ResolvedRequest
-from fairway.devices.select.selector_requests import ByClass, label
+from fairway.devices.model.device import WHOLE
+from fairway.devices.select.selector_requests import label
 from fairway.devices.track.holders import allocation_of, counts
 from fairway.devices.track.ledger import DeviceLedger
-from fairway.devices.track.node import NodeDevices, SlotAllocation, portion_milli
+from fairway.devices.track.node import ClassNames, NodeDevices, SlotAllocation, portion_milli
 from fairway.devices.track.slotbits import first_slots
 from fairway.resources.columns import Vector
 from fairway.scheduler.devices.loss import Losses
@@ -31,11 +31,8 @@ _NO_ROOM = object()
 Prefer = Callable[[PreparedRequest, int, NodeDevices, FreeSlots], int | None]
 
 
-class Moved(NamedTuple):
-    """What changes in the columns of a row: at these places by these amounts."""
-
-    places: NDArray[np.int64]
-    amounts: NDArray[np.int64]
+Moved = NDArray[np.int64]
+"""What changes in the columns of a row, by place: one add for a row, however many classes could take a device."""
 
 
 class CapacityStep(NamedTuple):
@@ -61,9 +58,11 @@ class FreeDevices:
         self._at: dict[int, FreeSlots] = {}
         self._known: dict[tuple[int, Hashable], FreeSlots] = {}
         self._steps: dict[tuple[int, FreeSlots], CapacityStep | None] = {}
-        self._moved: dict[Hashable, Moved] = {}
-        self._allocations: dict[tuple[int, int], tuple[SlotAllocation, ...]] = {}
+        self._class_columns: dict[ClassNames, NDArray[np.int64]] = {}
+        self._vectors: dict[tuple[Vector, int], Moved] = {}
+        self._allocations: dict[tuple[int, int, int, bool], SlotAllocation] = {}
         self._meanings: dict[Hashable, tuple[Moved, Vector]] = {}
+        self._by_kind: dict[Hashable, Vector] = {}
         self._parts: dict[tuple[int, FreeSlots, int], CapacityStep] = {}
         self._first_fits: dict[int, bool] = {}
         self.prefer: Prefer | None = None
@@ -138,7 +137,7 @@ class FreeDevices:
 
     def _step(self, prepared: PreparedRequest, row: int, node: NodeDevices, free: FreeSlots) -> CapacityStep | None:
         if not node.needs_matching and self._is_first_fit(prepared):
-            if prepared.simple and (step := self._first_fit(prepared, row, node, free)) is not None:
+            if prepared.line is not None and (step := self._first_fit(prepared, row, node, free)) is not None:
                 return step
             if prepared.classes and node.inventory.singles:
                 return self._first_together(prepared, row, node, free)
@@ -154,24 +153,30 @@ class FreeDevices:
         self, prepared: PreparedRequest, row: int, node: NodeDevices, free: FreeSlots
     ) -> CapacityStep | None:
         """The first device that serves the whole of one line, where devices are independent: no search is needed."""
-        line = prepared.resolved.requests[0] if prepared.resolved.requests else None
-        if line is None:
-            return None
-        selector, units = line.options[0].selector, line.options[0].units
-        name, used = label(selector), free.used
-        if not isinstance(selector, ByClass) and name not in node.extended:
+        assert prepared.line is not None
+        name, units, is_class = prepared.line
+        if not is_class and name not in node.extended:
             return None
         if self._bits.here[row]:
             open_ = int(self._bits.mask(name)[row]) & free.free_slots() if units == 1 else 0
             slot = (open_ & -open_).bit_length() - 1
         else:
             slots = enumerate(zip(node.selectable_by, node.inventory.slots, strict=True))
+            used = free.used
             served = (slot for slot, (names, facts) in slots if name in names and facts.quantity - used[slot] >= units)
             slot = next(served, -1)
         if slot < 0:
             return None
         after = self._interned(node, free.taking(slot, units))
-        return self._first_step(prepared, line, node, free, after, slot)
+        device = node.inventory.slots[slot].device
+        unit_of = node.is_plain(slot) and device.unit_of
+        allocations = (self._allocation(prepared, 0, node, slot, units),)
+        key = (prepared.number, node.selectable_by[slot], device.kind, unit_of)
+        known = self._meanings.get(key)
+        if known is None:
+            moved = self._moves(node, free, after, allocations, prepared.named, 1)
+            known = self._meanings[key] = (moved, self.kinds(node, allocations))
+        return CapacityStep(free, after, allocations, True, *known)
 
     def _first_together(
         self, prepared: PreparedRequest, row: int, node: NodeDevices, free: FreeSlots
@@ -185,12 +190,33 @@ class FreeDevices:
         slots = first_slots(free.free_slots(), masks, [request.options[0].units for request in requests])
         if slots is None:
             return None
-        taken = (
-            (request, TakenSlot(0, 0, slot, ONE)) for request, own in zip(requests, slots, strict=True) for slot in own
+        taken = [slot for own in slots for slot in own]
+        after = self._interned(node, free.taking_singles(taken))
+        allocations = tuple(
+            self._allocation(prepared, number, node, slot, 1) for number, own in enumerate(slots) for slot in own
         )
-        return self._made(
-            node, free, tuple(allocation_of(node, request, choice) for request, choice in taken), prepared.named, 1
-        )
+        moved = self._vector(node, prepared.named, 1).copy()
+        for slot in taken:
+            moved -= WHOLE * self._classes(node.selectable_by[slot])
+        if node.plain:
+            self._draw(moved, node, allocations, 1)
+        devices = [node.inventory.slots[slot].device for slot in taken]
+        key = tuple((one.kind, node.is_plain(slot) and one.unit_of) for slot, one in zip(taken, devices, strict=True))
+        kinds = self._by_kind.get(key)
+        if kinds is None:
+            kinds = self._by_kind[key] = self.kinds(node, allocations)
+        return CapacityStep(free, after, allocations, True, moved, kinds)
+
+    def _allocation(
+        self, prepared: PreparedRequest, number: int, node: NodeDevices, slot: int, units: int
+    ) -> SlotAllocation:
+        """So many units of a slot for one of the requests; nothing else of the node is in it."""
+        key = (prepared.number, number, slot, node.is_plain(slot))
+        found = self._allocations.get(key)
+        if found is None:
+            taken = TakenSlot(number, 0, slot, Portion(units))
+            found = self._allocations[key] = allocation_of(node, prepared.resolved.requests[number], taken)
+        return found
 
     def _is_first_fit(self, prepared: PreparedRequest) -> bool:
         known = self._first_fits.get(prepared.number)
@@ -198,27 +224,6 @@ class FreeDevices:
             chains = (request.strategy or self._chain for request in prepared.resolved.requests)
             known = self._first_fits[prepared.number] = all(chain == DEFAULT_CHAIN for chain in chains)
         return known
-
-    def _first_step(
-        self,
-        prepared: PreparedRequest,
-        line: ResolvedRequest,
-        node: NodeDevices,
-        free: FreeSlots,
-        after: FreeSlots,
-        slot: int,
-    ) -> CapacityStep:
-        allocations = self._allocations.get((prepared.number, slot))
-        if allocations is None:
-            taken = TakenSlot(0, 0, slot, Portion(line.options[0].units))
-            allocations = self._allocations[prepared.number, slot] = (allocation_of(node, line, taken),)
-        device = node.inventory.slots[slot].device
-        key = (prepared.number, node.selectable_by[slot], device.kind, node.is_plain(slot) and device.unit_of)
-        known = self._meanings.get(key)
-        if known is None:
-            moved = self._moves(node, free, after, allocations, prepared.named, 1)
-            known = self._meanings[key] = (moved, self.kinds(node, allocations))
-        return CapacityStep(free, after, allocations, True, *known)
 
     def _made(
         self, node: NodeDevices, free: FreeSlots, allocations: tuple[SlotAllocation, ...], vector: Vector, sign: int
@@ -245,51 +250,46 @@ class FreeDevices:
         """What is left of each slot tells; `vector` was written to the columns already. Of an extended resource that
         the node lists itself the columns tell.
         """
-        extended = self._ledger.extended.places
-        if extended:
-            names = self._ledger.axis.names
-            vector = tuple(one for one in vector if one[0] not in extended or names[one[0]] in node.extended)
         slots = (
             range(len(node.inventory))
             if node.needs_matching
             else sorted({allocation.slot for allocation in allocations})
         )
-        gained = tuple(
-            (node.selectable_by[slot], change) for slot in slots if (change := after.left(slot) - before.left(slot))
-        )
-        drawn = tuple(
-            (
-                (facts := node.inventory.slots[allocation.slot]).device.unit_of,
-                sign * portion_milli(facts, allocation.portion),
-            )
-            for allocation in allocations
-            if node.is_plain(allocation.slot) and not allocation.plain
-        )
-        key = (gained, drawn, vector, sign)
-        found = self._moved.get(key)
+        moved = self._vector(node, vector, sign).copy()
+        for slot in slots:
+            if change := after.left(slot) - before.left(slot):
+                moved += change * self._classes(node.selectable_by[slot])
+        self._draw(moved, node, allocations, sign)
+        return moved
+
+    def _draw(self, moved: Moved, node: NodeDevices, allocations: tuple[SlotAllocation, ...], sign: int) -> None:
+        """What was asked for by class is units of a plain resource too, where the node lists it."""
+        for allocation in allocations:
+            if node.is_plain(allocation.slot) and not allocation.plain:
+                facts = node.inventory.slots[allocation.slot]
+                moved[self._ledger.axis.row(facts.device.unit_of)] -= sign * portion_milli(facts, allocation.portion)
+
+    def _vector(self, node: NodeDevices, vector: Vector, sign: int) -> Moved:
+        """A vector that was written to the columns already, as what takes that back."""
+        extended = self._ledger.extended.places
+        if extended:
+            names = self._ledger.axis.names
+            vector = tuple(one for one in vector if one[0] not in extended or names[one[0]] in node.extended)
+        key = (vector, sign)
+        found = self._vectors.get(key)
         if found is None:
-            found = self._moved[key] = self._sum(gained, drawn, vector, sign)
+            found = self._vectors[key] = np.zeros(len(self._ledger.axis), dtype=np.int64)
+            for place, amount in vector:
+                found[place] += sign * amount
         return found
 
-    def _sum(
-        self,
-        gained: tuple[tuple[frozenset[str], int], ...],
-        drawn: tuple[tuple[str, int], ...],
-        vector: Vector,
-        sign: int,
-    ) -> Moved:
-        places = self._ledger.columns.places
-        moved: dict[int, int] = {}
-        for names, change in gained:
-            for place in places.of(names):
-                moved[place] = moved.get(place, 0) + change
-        for place, amount in vector:
-            moved[place] = moved.get(place, 0) + sign * amount
-        for kind, milli in drawn:
-            place = self._ledger.axis.row(kind)
-            moved[place] = moved.get(place, 0) - milli
-        kept = sorted((place, amount) for place, amount in moved.items() if amount)
-        return Moved(np.array([p for p, _ in kept], dtype=np.int64), np.array([a for _, a in kept], dtype=np.int64))
+    def _classes(self, names: ClassNames) -> NDArray[np.int64]:
+        """1 at the place of each of these classes."""
+        found = self._class_columns.get(names)
+        if found is None:
+            found = self._class_columns[names] = np.zeros(len(self._ledger.axis), dtype=np.int64)
+            found[self._ledger.columns.places.index(names)] = 1
+        return found
 
     def kinds(self, node: NodeDevices, allocations: Iterable[SlotAllocation]) -> Vector:
         return tuple(sorted(counts(self._ledger.axis, node, allocations).items()))

@@ -48,17 +48,20 @@ class DeviceFit:
         if requests.missing:
             return np.zeros(view.size, dtype=np.bool_)
         passes = self._reachable(requests, view)
+        rows, unknown = view.all_rows(), None
+        if prepared.classes:
+            bits = self._assignments.ledger.columns.bits
+            unknown = ~bits.here[rows]
+            served = serves(bits, self._assignments.capacity.free[rows], rows, prepared.classes) | unknown
+            if served.all() and not unknown.any():
+                return passes  # before all that is free is looked at once more
         doubtful = self._doubtful(prepared, shape, view)
         if doubtful is None:
             return passes
         passes = np.ones(view.size, dtype=np.bool_) if passes is None else passes
-        rows = view.all_rows()
-        if prepared.classes:
-            bits = self._assignments.ledger.columns.bits
-            known = doubtful & bits.here[rows]
-            free = self._assignments.capacity.free[rows]
-            passes &= ~known | serves(bits, free, rows, prepared.classes)
-            doubtful &= ~known
+        if unknown is not None:
+            passes &= ~doubtful | served
+            doubtful &= unknown
         for index in np.flatnonzero(doubtful & passes):
             passes[index] = self.fits(prepared, int(rows[index]))
         return passes

@@ -27,6 +27,10 @@ class PreparedRequest(NamedTuple):
     """The same as classes and units, where there are several lines and all are of classes."""
     local: bool
     """Whether more of a device counts than which classes select it: then nodes are not alike."""
+    simple: bool
+    """Whether the columns tell everything, where devices are independent of each other."""
+    line: tuple[str, int, bool] | None
+    """Of the one request, where it is simple: what it names, how many, and whether that is a class."""
 
     @property
     def part(self) -> int:
@@ -35,11 +39,6 @@ class PreparedRequest(NamedTuple):
         if len(requests) != 1 or requests[0].strategy or len(requests[0].options) != 1:
             return 0
         return requests[0].options[0].milli
-
-    @property
-    def simple(self) -> bool:
-        """Whether the columns tell everything, where devices are independent of each other."""
-        return self.columns is not None and len(self.columns) <= 1
 
 
 class OpenDeviceRequests:
@@ -63,7 +62,10 @@ class OpenDeviceRequests:
         requests, named = self._resolved(shape), self.named(shape)
         number = self._numbers.setdefault((requests, named), len(self._numbers))
         local = bool(requests.rules) or any(request.claim for request in requests.requests)
-        return PreparedRequest(number, requests, named, self._columns(requests), _classes(requests), local)
+        columns = self._columns(requests)
+        simple = columns is not None and len(columns) <= 1
+        line = _line(requests.requests[0]) if simple and requests.requests else None
+        return PreparedRequest(number, requests, named, columns, _classes(requests), local, simple, line)
 
     def named(self, shape: Shape) -> Vector:
         """The part of a shape's vector that is about classes, and about extended resources that devices may serve."""
@@ -101,6 +103,11 @@ def _classes(requests: ResolvedRequests) -> Lines:
     ):
         return ()
     return tuple((label(selector), option.units) for selector, option in found)
+
+
+def _line(request: ResolvedRequest) -> tuple[str, int, bool]:
+    option = request.options[0]
+    return label(option.selector), option.units, isinstance(option.selector, ByClass)
 
 
 def _name(request: ResolvedRequest) -> str:

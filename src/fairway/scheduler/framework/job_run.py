@@ -38,6 +38,7 @@ class JobRun:
     __slots__ = (
         "_allocated",
         "_done",
+        "_more",
         "_runs",
         "_tasks",
         "account",
@@ -84,6 +85,8 @@ class JobRun:
         self._done: frozenset[Task] = frozenset()
         """Those that had been placed when the rest was put into other runs."""
         self._allocated: Amounts | None = None
+        self._more: tuple[tuple[Vector, int], ...] = ()
+        """What it was charged for besides its tasks before `allocated` was worked out."""
 
     @property
     def allocated(self) -> Amounts:
@@ -96,6 +99,8 @@ class JobRun:
                         add(self._allocated, task.shape.vector)
             for run in self.runs:
                 add(self._allocated, run.shape.vector, run.placed)
+            for vector, count in self._more:
+                add(self._allocated, vector, count)
         return self._allocated
 
     @property
@@ -154,7 +159,10 @@ class JobRun:
 
     def charge_more(self, vector: Vector, count: int) -> None:
         """What it has besides what its tasks request by name."""
-        if vector:
+        if vector and self._allocated is None:
+            self._more += ((vector, count),)
+            self._charge_above(vector, count)
+        elif vector:
             self._charge(vector, count)
 
     def _charge(self, vector: Vector, count: int) -> None:

@@ -46,8 +46,8 @@ class Placer:
         return step
 
     def _is_lone(self, job: JobRun) -> bool:
-        """Whether a job is one pod that only capacity and its queue decide about: then its step has but one task, and
-        there is nothing that would have to be undone.
+        """Whether a job is one pod that only capacity, devices and its queue decide about: then its step has but one
+        task, and there is nothing that would have to be undone.
         """
         session = self._session
         if not self._remembers or job.ready or job.minimum != 1 or len(job.waiting) != 1:
@@ -60,7 +60,6 @@ class Placer:
             or shape.ports
             or session.plugins.has_external
             or session.reservations.has(job)
-            or session.nodes.devices.uses_devices(shape)
             or session.rules.job_ready(job)
         )
 
@@ -84,6 +83,8 @@ class Placer:
         nodes.write_room(shape, rows, 1)
         run.placed = 1
         job.charge(run, 1)
+        if nodes.devices.uses_devices(shape):
+            job.charge_more(nodes.devices.give(shape, run.tasks[0], rows[0]), 1)
         session.rules.on_allocate(job, shape, 1)
         session.decisions.bind(job, run.tasks, rows)
         return Step.PLACED

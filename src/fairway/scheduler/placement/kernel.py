@@ -434,15 +434,15 @@ class Kernel:
         rows = self._best(column.keys, count)
         if not len(rows):
             return []
-        idle = self.snapshot.idle.take(rows, axis=1)
+        view = self.view(rows)
         fits = np.full(len(rows), count, dtype=np.int64)
         for dimension, amount in shape.vector:
-            np.minimum(fits, idle[dimension] // amount, out=fits)
-        limits = self._limits(shape, self.view(rows))
+            np.minimum(fits, view.free(dimension) // amount, out=fits)
+        limits = self._limits(shape, view)
         if limits is not None:
             np.minimum(fits, limits, out=fits)
         levels = int(fits.max())
-        table = self._table(shape, column, rows, idle, levels)
+        table = self._table(shape, column, view, levels)
         table[np.arange(levels)[:, None] >= fits] = 2 * GIANT
         if levels == 1 or (table[1:] >= table[:-1]).all():
             order = table.ravel().argsort(kind="stable")[:count]
@@ -456,20 +456,13 @@ class Kernel:
             return rows[keys[rows] < INFEASIBLE]
         return np.flatnonzero(keys < INFEASIBLE)
 
-    def _table(
-        self, shape: Shape, column: Column, rows: IntColumn, idle: NDArray[np.int64], levels: int
-    ) -> NDArray[np.int64]:
+    def _table(self, shape: Shape, column: Column, view: NodeView, levels: int) -> NDArray[np.int64]:
         """Keys by (tasks already added, node)."""
+        assert view.rows is not None
         if levels == 1:
-            return column.keys[rows][None, :]
-        width = len(rows)
-        request = np.zeros(idle.shape[0], dtype=np.int64)
-        for dimension, amount in shape.vector:
-            request[dimension] = amount
-        filled = idle[:, None, :] - request[:, None, None] * np.arange(levels)[None, :, None]
-        many = np.concatenate([rows] * levels)
-        view = self.view(many, filled.reshape(idle.shape[0], levels * width))
-        return self._keys(shape, column.base[many], view).reshape(levels, width)
+            return column.keys[view.rows][None, :]
+        filled = view.filled(shape.vector, levels)
+        return self._keys(shape, column.base[filled.all_rows()], filled).reshape(levels, view.size)
 
 
 def _static_key(shape: Shape) -> object:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fairway.resources.columns import BoolColumn, IntColumn
+from fairway.resources.columns import BoolColumn, IntColumn, Vector
 from fairway.scheduler.placement.parking import Parking
 from fairway.scheduler.placement.pod_counts import PodCounts
 from fairway.scheduler.verdict import Reason
@@ -42,7 +42,7 @@ class NodeView:
     is of the moment: it is not to be used after something was placed.
     """
 
-    __slots__ = ("_idle", "_snapshot", "pods", "rows", "size")
+    __slots__ = ("_free", "_idle", "_snapshot", "pods", "rows", "size")
 
     def __init__(
         self,
@@ -55,6 +55,7 @@ class NodeView:
         self.pods = pods
         self.rows = rows
         self._idle = idle
+        self._free: dict[int, IntColumn] = {}
         if idle is None:
             if rows is None:
                 self._idle = snapshot.idle
@@ -67,6 +68,8 @@ class NodeView:
         if self._idle is None:
             assert self.rows is not None
             self._idle = self._snapshot.idle.take(self.rows, axis=1, mode="clip")
+            for resource, free in self._free.items():
+                self._idle[resource] = free
         return self._idle
 
     def free(self, resource: int) -> IntColumn:
@@ -75,9 +78,28 @@ class NodeView:
         if self._idle is not None:
             found = self._idle[resource]
         else:
+            known = self._free.get(resource)
+            if known is not None:
+                return known
             assert self.rows is not None
-            found = self._snapshot.idle[resource].take(self.rows, mode="clip")
+            found = self._free[resource] = self._snapshot.idle[resource].take(self.rows, mode="clip")
         return found
+
+    def filled(self, request: Vector, levels: int) -> NodeView:
+        """Each of these nodes with 0, 1, 2... such requests taken off what is free, all nodes for each number."""
+        assert self.rows is not None
+        added = np.arange(levels)
+        many = np.broadcast_to(self.rows, (levels, self.size)).ravel()
+        if len(self._snapshot.idle) <= SMALL_TABLE:
+            amounts = np.zeros(len(self.idle), dtype=np.int64)
+            for resource, amount in request:
+                amounts[resource] = amount
+            idle = self.idle[:, None, :] - amounts[:, None, None] * added[None, :, None]
+            return NodeView(self._snapshot, self.pods, many, idle.reshape(len(amounts), levels * self.size))
+        view = NodeView(self._snapshot, self.pods, many)
+        for resource, amount in request:
+            view._free[resource] = (self.free(resource)[None, :] - amount * added[:, None]).ravel()
+        return view
 
     def percent(self, resource: int) -> NDArray[np.float64]:
         column: NDArray[np.float64] = self._snapshot.percent[resource]
