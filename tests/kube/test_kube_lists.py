@@ -39,9 +39,9 @@ class Body:
 
 
 class Server:
-    """Answers each watch with the next of its bodies, and then no more."""
+    """Answers each watch with the next of its bodies, or with an error, and then no more."""
 
-    def __init__(self, *bodies: list[bytes]) -> None:
+    def __init__(self, *bodies: list[bytes] | ApiError) -> None:
         self._bodies = list(bodies)
         self.done = asyncio.Event()
 
@@ -54,7 +54,15 @@ class Server:
         if not self._bodies:
             self.done.set()
             await asyncio.sleep(3600)
-        yield Body(self._bodies.pop(0))
+        body = self._bodies.pop(0)
+        if isinstance(body, ApiError):
+            raise body
+        yield Body(body)
+
+    async def request(self, method: str, path: str, *, query: Any = None) -> bytes:
+        """A list by pages, which has the node `paged`."""
+        one = {"metadata": {"name": "paged", "resourceVersion": "3"}}
+        return json.dumps({"metadata": {"resourceVersion": "5"}, "items": [one]}).encode()
 
 
 class Silent:
@@ -62,12 +70,12 @@ class Silent:
         return lambda *_: None
 
 
-def deliveries(*bodies: list[bytes]) -> list[tuple[bool, list[str]]]:
+def deliveries(*bodies: list[bytes] | ApiError) -> list[tuple[bool, list[str]]]:
     """Whether each is a list, and the names in it; of what is gone with a minus. Parts of lists are left out."""
     return [(one.is_list, [_name(item) for item in one.items]) for one in delivered(*bodies) if not one.is_part]
 
 
-def delivered(*bodies: list[bytes]) -> list[Delivery]:
+def delivered(*bodies: list[bytes] | ApiError) -> list[Delivery]:
     found: list[Delivery] = []
 
     async def story() -> None:
@@ -109,3 +117,11 @@ def test_a_list_that_is_made_again_is_told_as_a_whole_too() -> None:
     gone = b'{"type":"ERROR","object":{"code":410,"reason":"Expired","message":"too old"}}\n'
     again = [line("ADDED", "b", 2), line("ADDED", "d", 3), END]
     assert deliveries([line("ADDED", "a"), END, gone], again) == [(True, ["a"]), (True, ["b", "d"])]
+
+
+def test_a_server_that_still_fills_its_cache_is_listed_by_pages_at_once() -> None:
+    """It asks for a second before it is watched; a program that starts need not wait for that."""
+    filling = ApiError(429, "TooManyRequests", "storage is (re)initializing", retry_after=0.01)
+    assert deliveries(filling, [line("ADDED", "c", 10)]) == [(True, ["paged"]), (False, ["c"])]
+    busy = ApiError(429, "TooManyRequests", "too many requests, please try again later", retry_after=0.01)
+    assert deliveries(busy, [line("ADDED", "a"), END]) == [(True, ["a"])]

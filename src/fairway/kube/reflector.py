@@ -38,7 +38,9 @@ MAX_LINE = 64 << 20
 _QUICK = 1.0
 """A watch that ends sooner than this many seconds counts as a failure: else a broken proxy would be asked forever."""
 
-_NOT_FOUND, _GONE = 404, 410
+_NOT_FOUND, _GONE, _BUSY = 404, 410, 429
+_INITIALIZING = "initializing"
+"""In what a server says that has not filled its watch cache of a kind yet: it asks for a second, and serves lists."""
 _CANNOT_STREAM = (400, 422)
 
 
@@ -218,6 +220,8 @@ class Reflector:
                 return
             if self._version and error.status == 200:
                 raise _ListAgain(error.message) from None
+            if not self._version and error.status == _BUSY and _INITIALIZING in error.message:
+                await self._list_by_pages()  # nothing waits for the second; the watch that follows does
             raise
 
     async def _read(self, chunks: AsyncIterator[list[bytes]]) -> None:
