@@ -10,6 +10,8 @@ import pytest
 from agent.players import PlayedAgent, PlayedKubelet, PlayedPlugin, eventually
 from fairway.agent import plugins
 from fairway.agent.protocol import device_plugin_pb2 as messages
+from fairway.agent.registry import PluginRegistry
+from fairway.app.live.logs import RunLog
 
 GPU, NIC = "example.com/gpu", "example.com/nic"
 GPUS, NICS = f"n1/{GPU}", f"n1/{NIC}"
@@ -102,3 +104,48 @@ def test_a_spec_that_is_not_whole_is_written_again(players, host, api, rest):
         eventually(lambda: path.read_bytes() == whole)
         assert [one.name for one in (host / "cdi").iterdir()] == [path.name], "what a crash left behind is removed"
         assert json.loads(whole)["devices"]
+
+
+def test_of_many_registrations_at_once_the_last_counts_and_no_other_is_followed(tmp_path, monkeypatch):
+    """What is followed takes a while to end, and others register meanwhile."""
+    followed = []
+
+    async def follow(self):
+        followed.append(self.path.name)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0.01)
+            followed.remove(self.path.name)
+
+    async def story():
+        log = RunLog("json", "error", write=lambda line: None)
+        registry = PluginRegistry(tmp_path, lambda: None, log, grace=1.0)
+        await registry._replace(GPU, tmp_path / "0", None)
+        await asyncio.sleep(0)
+        await asyncio.gather(*(registry._replace(GPU, tmp_path / str(number), None) for number in range(1, 5)))
+        await asyncio.sleep(0.05)
+        assert followed == ["4"]
+        await registry.close()
+        assert followed == []
+
+    monkeypatch.setattr(plugins.PluginSession, "run", follow)
+    asyncio.run(story())
+
+
+def test_a_claim_that_has_a_device_twice_is_refused(players, host, api, tmp_path):
+    mapping = tmp_path / "map.yaml"
+    groups = "groups: [{name: both, members: [nic-0, nic-1]}]"
+    mapping.write_text(
+        f"apiVersion: fairway.dev/v1alpha1\nkind: DeviceMapping\nresources: [{{resource: {NIC}, {groups}}}]\n"
+    )
+    with PlayedAgent(host, api.url, mapping=mapping) as agent:
+        plugin = PlayedPlugin(players, agent.settings.plugin_folder, NIC, ["nic-0", "nic-1"]).start()
+        eventually(lambda: len(api.devices(NICS)) == 3)
+        node = PlayedKubelet(players, agent.settings.kubelet_registry).register()
+        for first, second in (("nic-0", "nic-0"), ("both", "nic-1")):
+            claim = api.claim("c", ("a", NICS, first), ("b", NICS, second))
+            assert f"device {second} of {NIC} is allocated to it twice" in node.prepare(claim)["uid-c"]
+        assert plugin.calls == []
+        assert isinstance(node.prepare(api.claim("d", ("r", NICS, "both")))["uid-d"], list)
+        plugin.stop()

@@ -102,8 +102,12 @@ def test_after_a_start_of_the_host_the_plugin_is_asked_again(players, host, api)
     with PlayedAgent(host, api.url) as agent:
         one = plugin(players, agent).start()
         eventually(lambda: agent.agent.pools)
-        assert isinstance(kubelet(players, agent).prepare(claim)["uid-c"], list)
-        assert one.calls == ["allocate g0"]
+        node = kubelet(players, agent)
+        other = api.claim("d", ("r", POOL, "g0"))
+        assert isinstance(node.prepare(other)["uid-d"], list), "what was prepared before the start is in use no more"
+        assert node.unprepare(other) == {"uid-d": ""}
+        assert isinstance(node.prepare(claim)["uid-c"], list)
+        assert one.calls == ["allocate g0", "allocate g0"]
         one.stop()
 
 

@@ -139,6 +139,16 @@ class TestDevices:
             "spec.devices[0].capacity.m.value: invalid quantity 'x': expected a number before the suffix",
         ]
 
+    def test_how_capacity_may_be_cut(self) -> None:
+        policy = "{default: 1e300, validValues: [1Gi, y], validRange: {min: z, step: 0}}"
+        device = f"{{name: d, capacity: {{m: {{value: 1Gi, requestPolicy: {policy}}}}}}}"
+        place = "spec.devices[0].capacity.m.requestPolicy"
+        assert faults("ResourceSlice", f"spec: {{driver: d, nodeName: n, pool: {{name: p}}, devices: [{device}]}}") == [
+            f"{place}.default: invalid quantity '1e300': too large",
+            f"{place}.validValues[1]: invalid quantity 'y': expected a number before the suffix",
+            f"{place}.validRange.min: invalid quantity 'z': expected a number before the suffix",
+        ]
+
     def test_claims(self) -> None:
         requests = (
             "{name: a}, {name: b, exactly: {deviceClassName: c, count: 0}},"

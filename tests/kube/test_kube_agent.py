@@ -150,8 +150,8 @@ def test_an_agent_cannot_write_slices_of_another_node_or_driver(given: ControlPl
     mine, other = cluster.node("n1"), cluster.node("n2")
     user = f"system:serviceaccount:{NAME}:{NAME}"
 
-    def body(node: str, driver: str) -> dict[str, Any]:
-        pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+    def body(node: str, driver: str, pool_of: str = "") -> dict[str, Any]:
+        pool = {"name": f"{pool_of or node}/example.com/gpu", "generation": 1, "resourceSliceCount": 1}
         spec = {"driver": driver, "pool": pool, "nodeName": node, "devices": []}
         return {
             "apiVersion": "resource.k8s.io/v1",
@@ -175,6 +175,8 @@ def test_an_agent_cannot_write_slices_of_another_node_or_driver(given: ControlPl
     ):
         with pytest.raises(Refused, match=words):
             as_agent(given, "POST", SLICES, body(node, driver), user, mine)
+    with pytest.raises(Refused, match="to pools of its own node only"):
+        as_agent(given, "POST", SLICES, body(mine, "devices.fairway.dev", pool_of=other), user, mine)
     as_agent(given, "POST", SLICES, body(mine, "devices.fairway.dev"), user, mine)
     with pytest.raises(Refused, match="own node only"):
         as_agent(given, "DELETE", f"{SLICES}/{mine}-x", None, user, other)

@@ -316,14 +316,18 @@ def test_the_limit_is_per_claim_not_per_pod() -> None:
 # -- amounts that are no amounts ---------------------------------------------------------------------------
 
 
-def test_a_negative_amount_in_an_allocation_never_becomes_capacity() -> None:
+@pytest.mark.parametrize(
+    ("amount", "expected"),
+    [("-40Gi", {"q0": ["a"]}), ("40Gi", {}), ("1e300", {}), ("much", {}), ("9223372036854775807Ei", {})],
+)
+def test_a_wrong_amount_in_an_allocation_never_becomes_capacity(amount: str, expected: dict[str, list[str]]) -> None:
     shared = {**gpu("a", "40Gi"), "allowMultipleAllocations": True}
     part = template("t", exactly(capacity={"requests": {"memory": "30Gi"}}))
     pods = [claiming(f"q{i}", template="t", created=1 + i) for i in range(2)]
     status = allocated("held", "n1", "a")
-    status["allocation"]["devices"]["results"][0]["consumedCapacity"] = {"memory": "-40Gi"}
+    status["allocation"]["devices"]["results"][0]["consumedCapacity"] = {"memory": amount}
     held = claim("held", exactly(), status=status)
-    assert given(plan(on_node(shared), held, part, pods)) == {"q0": ["a"]}
+    assert given(plan(on_node(shared), held, part, pods)) == expected
 
 
 def test_a_negative_default_or_step_of_a_request_policy_never_becomes_capacity() -> None:

@@ -92,14 +92,19 @@ class ClaimPreparer:
         return self._prepared
 
     def restore(self) -> None:
-        """Go on from the checkpoints: missing CDI specs are written, those of no claim are removed."""
-        self._prepared, bad = self._files.load()
+        """Go on from the checkpoints: missing CDI specs are written, those of no claim are removed. Nothing that was
+        prepared before the host was started is in use any more.
+        """
+        known, bad = self._files.load()
         for path in bad:
             self._log.error("checkpoint cannot be read, put aside", path=path)
         self._cdi.tidy()
-        for claim in self._prepared.values():
+        for claim in known.values():
             if claim.boot == self._boot:
+                self._prepared[claim.uid] = claim
                 self._cdi.keep(claim.uid, claim.spec)
+            else:
+                self._files.remove(claim.uid)
         for uid in self._cdi.uids():
             if uid not in self._prepared:
                 self._cdi.remove(uid)
@@ -111,7 +116,6 @@ class ClaimPreparer:
         _check(name)
         async with self._alone(name.uid):
             known = self._prepared.get(name.uid)
-            known = known if known is not None and known.boot == self._boot else None
             try:
                 claim = await self._find_claim(name.namespace, name.name)
             except ApiError as error:
@@ -163,7 +167,7 @@ class ClaimPreparer:
         return _Wanted(result, pool, device)
 
     async def _prepare(self, name: ClaimName, wanted: Sequence[_Wanted]) -> tuple[PreparedDevice, ...]:
-        units = _units([one for one in wanted if not one.is_shared])
+        units = _units(name, [one for one in wanted if not one.is_shared])
         self._check_free(name, units)
         self._taking[name] = units
         try:
@@ -239,8 +243,13 @@ def _prepared(one: _Wanted, cdi: tuple[str, ...]) -> PreparedDevice:
     return PreparedDevice(one.request, result.pool, result.device, cdi, result.share_id, result.admin_access)
 
 
-def _units(wanted: Sequence[_Wanted]) -> tuple[Unit, ...]:
-    return tuple(dict.fromkeys((one.pool.resource, device) for one in wanted for device in one.device.ids))
+def _units(name: ClaimName, wanted: Sequence[_Wanted]) -> tuple[Unit, ...]:
+    """PrepareError where the claim has one twice: as two devices, or as a group and one of its members."""
+    units = [(one.pool.resource, device) for one in wanted for device in one.device.ids]
+    for unit in units:
+        if units.count(unit) > 1:
+            raise PrepareError(f"claim {name}: device {unit[1]} of {unit[0]} is allocated to it twice")
+    return tuple(units)
 
 
 def _same(devices: Sequence[PreparedDevice], results: Sequence[DeviceResult]) -> bool:

@@ -115,22 +115,25 @@ class PluginRegistry:
         return ""
 
     async def _replace(self, resource: str, path: Path, options: messages.DevicePluginOptions | None) -> None:
-        """The newest registration counts. What the one before listed stays known until the new list."""
-        before = self._sessions.get(resource)
-        old = self._tasks.pop(resource, None)
-        if old is not None:
-            old.cancel()
-            await asyncio.gather(old, return_exceptions=True)
+        """The newest registration counts, also where several come at once. What the one before listed stays known
+        until the new list.
+        """
 
         def said(message: str, why: str) -> None:
             tell = self._log.info if message == "plugin connected" else self._log.warning
             tell(message, resource=resource, **({"why": why} if why else {}))
 
         session = PluginSession(resource, path, options, self._changed, said, grace=self._grace, random=self._random)
+        before = self._sessions.get(resource)
         if before is not None:
             session.devices = before.devices
         self._sessions[resource] = session
-        self._tasks[resource] = asyncio.create_task(self._run(session))
+        old = self._tasks.pop(resource, None)
+        if old is not None:
+            old.cancel()
+            await asyncio.gather(old, return_exceptions=True)
+        if self._sessions.get(resource) is session:  # or another has registered meanwhile
+            self._tasks[resource] = asyncio.create_task(self._run(session))
 
     async def _run(self, session: PluginSession) -> None:
         try:

@@ -33,7 +33,7 @@ from fairway.api.kinds import KINDS
 from fairway.api.meta import OwnerReference
 from fairway.app.live.health import HealthServer
 from fairway.app.live.logs import RunLog
-from fairway.errors import ApiError, InputError
+from fairway.errors import ApiError, InputError, PrepareError
 from fairway.kube.client import ApiClient
 from fairway.kube.connection import Connection
 from fairway.kube.paths import object_path
@@ -218,6 +218,9 @@ class NodeAgent:
         found = {one.id: one for one in self._found.get(resource, ())}
         if not found:
             return await self._plugins.allocate(resource, ids)
+        for one in ids:
+            if one not in found:
+                raise PrepareError(f"device {one} of {resource} is not on this host any more")
         files = dict.fromkeys(file for one in ids for file in found[one].files)
         devices = [messages.DeviceSpec(container_path=file, host_path=file, permissions="rw") for file in files]
         return messages.ContainerAllocateResponse(devices=devices)

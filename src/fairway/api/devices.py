@@ -38,6 +38,14 @@ class CapacityRequestPolicy(ApiStruct, frozen=True):
     valid_values: tuple[QuantityText, ...] = ()
     valid_range: CapacityRange | None = None
 
+    def texts(self) -> dict[tuple[str | int, ...], str]:
+        """All quantities, by the paths of their fields."""
+        found: dict[tuple[str | int, ...], str | None] = {("default",): self.default}
+        found |= {("validValues", index): text for index, text in enumerate(self.valid_values)}
+        if self.valid_range is not None:
+            found |= {("validRange", name): getattr(self.valid_range, name) for name in ("min", "max", "step")}
+        return {path: text for path, text in found.items() if text is not None}
+
 
 class DeviceCapacity(ApiStruct, frozen=True):
     value: QuantityText

@@ -27,6 +27,7 @@ from fairway.api.validation.labels import (
     check_dns_subdomain,
     check_key,
     check_quantity,
+    check_readable,
     check_selector,
     check_unique,
     check_value_count,
@@ -95,6 +96,8 @@ def _check_device(device: Device, path: Path, findings: list[Finding]) -> None:
             findings.append(((*path, "attributes", name), f"has {count} values, expected {expected}"))
     for name, capacity in device.capacity.items():
         check_quantity(capacity.value, (*path, "capacity", name, "value"), findings)
+        for field, text in capacity.request_policy.texts().items() if capacity.request_policy else ():
+            check_readable(text, (*path, "capacity", name, "requestPolicy", *field), findings)
     for index, consumed in enumerate(device.consumes_counters):
         for name, counter in consumed.counters.items():
             at = (*path, "consumesCounters", index, "counters", name, "value")

@@ -127,6 +127,14 @@ def check_quantity(text: str, path: Path, findings: list[Finding]) -> None:
     findings.append((path, problem))
 
 
+def check_readable(text: str, path: Path, findings: list[Finding]) -> None:
+    """A quantity of any size."""
+    try:
+        parse_quantity(text)
+    except QuantityError as error:
+        findings.append((path, str(error)))
+
+
 @lru_cache(maxsize=16384)
 def _amounts_findings(texts: _Texts) -> tuple[Finding, ...]:
     findings: list[Finding] = []

@@ -111,6 +111,10 @@ def check_slice(slice_: ResourceSlice) -> None:
     for counters in slice_.spec.shared_counters:
         for counter in counters.counters.values():
             parse_quantity(counter.value)
+    for device in slice_.spec.devices:
+        for capacity in device.capacity.values():
+            for text in capacity.request_policy.texts().values() if capacity.request_policy else ():
+                parse_quantity(text)
     for _ in _reaches(slice_):
         pass
 

@@ -13,6 +13,7 @@ from fairway.devices.model.inventory import Inventory, Slot
 from fairway.devices.select.selector_requests import ByClaim, ByClass, ByKind, ClaimMatcher, DeviceSelector
 from fairway.devices.track.claimed import ClaimedDevice
 from fairway.devices.track.record import DeviceUse
+from fairway.errors import QuantityError
 from fairway.resources.quantity import parse_quantity
 
 ClassNames = frozenset[str]
@@ -196,7 +197,8 @@ class NodeDevices:
 
     def is_plain(self, slot: int) -> bool:
         """Whether a slot counts as units of an extended resource."""
-        return self.inventory.slots[slot].device.unit_of in self.plain and slot not in self.network_slots
+        plain = self.plain
+        return bool(plain) and self.inventory.slots[slot].device.unit_of in plain and slot not in self.network_slots
 
     def backs(self, resource: str) -> bool:
         """Whether units of a plain resource are devices here."""
@@ -256,7 +258,7 @@ class NodeDevices:
         if facts.shareable:
             consumed = claimed_device.result.consumed_capacity
             given = {qualified(n, facts.device.driver): text for n, text in consumed.items()}
-            parts = tuple(max(0, parse_quantity(given[n]).nanos) if n in given else t for n, t in facts.capacity)
+            parts = tuple(_consumed(given[n], total) if n in given else total for n, total in facts.capacity)
             portion = Portion(capacity=parts)
         self.take(
             SlotAllocation(
@@ -289,6 +291,16 @@ class NodeDevices:
                 found[names] = ClassUse(before.allocatable + there, before.requested + in_use(free, slot))
         found.pop(NO_CLASSES, None)
         return found
+
+
+def _consumed(text: str, total: int) -> int:
+    """What a claim says that it has of a capacity; all of it where that is no amount. The server takes any number: more
+    than there is counts as twice of it, so that sums stay small.
+    """
+    try:
+        return min(max(0, parse_quantity(text).nanos), 2 * total)
+    except QuantityError:
+        return total
 
 
 def in_use(free: FreeSlots, slot: int) -> int:

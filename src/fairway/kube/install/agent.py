@@ -125,6 +125,11 @@ _SLICE_RULES = [
         "expression": f"variables.slice.driver == '{DRIVER}'",
         "message": f"an agent writes the slices of the driver {DRIVER} only",
     },
+    {
+        # of the slices of a pool only those of the highest generation count, whatever node they are of
+        "expression": "variables.slice.pool.name.startsWith(variables.node + '/')",
+        "message": "an agent writes to pools of its own node only, whose names begin with that of the node",
+    },
 ]
 _NODE_RULES = [
     {
