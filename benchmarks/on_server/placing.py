@@ -37,7 +37,7 @@ class Figures(NamedTuple):
     """From the start of the program until all was written."""
     cpu: float
     rate: float
-    """Placements per second, from the first written to the last."""
+    """Placements per second, from the first write of any to the last status."""
     chosen: dict[str, tuple[str, ...]]
     first_writes: int = 0
     """Of decisions and placements, until all was written."""
@@ -86,6 +86,7 @@ class HubWatch:
         self.done: dict[str, float] = {}
         """When a placement's status said that all clusters are chosen."""
         self.writes = 0
+        self.first = 0.0
         self.last = time.monotonic()
 
     async def start(self) -> None:
@@ -127,6 +128,7 @@ class HubWatch:
     def _take(self, read: _Seen, placements: bool) -> None:
         self.writes += 1
         self.last = time.monotonic()
+        self.first = self.first or self.last
         name, status = read.object.metadata.name, read.object.status
         if not placements:
             names = sorted(one.cluster_name for one in status.decisions)
@@ -182,7 +184,7 @@ async def _once(cluster: BenchCluster, row: _Row, number: int) -> Figures:
     try:
         await program.until(watch.until(number))
         times = sorted(watch.done.values())
-        rate = (number - 1) / max(0.001, times[-1] - times[0])
+        rate = number / max(0.001, times[-1] - watch.first)
         found = Figures(times[-1] - begin, 0.0, rate, dict(watch.chosen), watch.writes)
         if row.reacts:
             found = await _react(cluster, program, watch, found)

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from fairway.api import fleet as api
 from fairway.api.meta import ObjectMeta
 from fairway.fleet import FleetState, facts, reports
-from fairway.fleet.names import FREE, REPORTED_UNTIL, USAGE
+from fairway.fleet.names import FREE, REPORTED_UNTIL, SHAPES, USAGE
+from fairway.fleet.overview import overview
 from support.effort import examples
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
@@ -57,3 +58,18 @@ def test_an_end_that_is_no_time_has_passed_and_is_said() -> None:
     (said,) = reports.problems(cluster)
     assert said.startswith("annotation fairway.dev/report-until: expected a time such as")
     assert reports.problems(noted(**{FREE: "{}", REPORTED_UNTIL: "1970-01-01T00:00:00Z"})) == []
+
+
+def test_clusters_are_shown_with_all_that_is_wrong_with_their_reports() -> None:
+    things = [
+        noted(**{FREE: '{"cpu": "1"}', REPORTED_UNTIL: "tomorrow"}),
+        noted(**{FREE: '{"cpu": "NaN"}', SHAPES: '[{"request": {"cpu": "1"}, "fits": -5}]'}),
+    ]
+    ended, odd = overview(things, 5)
+    assert ended.report_ended
+    assert [text.partition(":")[2][:36] for text in ended.problems] == [" annotation fairway.dev/report-until:"[:36]]
+    assert odd.shapes == ()
+    assert [text.split(": ")[1].partition(".cpu")[0] for text in odd.problems] == [
+        "annotation fairway.dev/free",
+        "annotation fairway.dev/shapes",
+    ]

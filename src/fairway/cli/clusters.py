@@ -81,5 +81,5 @@ def _fits(one: ClusterOverview) -> str:
 
 def _report(one: ClusterOverview) -> str:
     if one.report_age is None:
-        return "none"
+        return "ended" if one.report_ended else "none"
     return f"ended, {one.report_age} s old" if one.report_ended else f"{one.report_age} s old"

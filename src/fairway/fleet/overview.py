@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Annotated
 
 import msgspec
 
@@ -20,7 +21,7 @@ class FittingSize(msgspec.Struct, rename="camel", frozen=True, omit_defaults=Tru
     """How many more pods of one size fit, on nodes that have the labels of their node selector."""
 
     request: dict[str, str]
-    fits: int
+    fits: Annotated[int, msgspec.Meta(ge=0)]
     node_selector: dict[str, str] = {}
 
 
@@ -56,7 +57,7 @@ def _of(cluster: ManagedCluster, users: int, now: Micros) -> ClusterOverview:
     trusted = reports.trusted(cluster, now)
     found = facts.read(trusted)
     free = found.free
-    problems = list(found.warnings)
+    problems = [*found.warnings, *(f"cluster {found.name}: {text}" for text in reports.problems(cluster))]
     ended = trusted is not cluster
     return ClusterOverview(
         name=found.name,
