@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILT = ROOT / "src/fairway/web/page/index.html"
 AXE = ROOT / "frontend/node_modules/axe-core/axe.min.js"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-PATIENCE = 60.0
+PATIENCE = float(os.environ.get("FAIRWAY_PATIENCE", "60"))
 """Seconds until something that must come counts as missing: tests wait for facts, never for a time."""
 
 
@@ -151,7 +151,7 @@ class Viewed:
 
     def _heard(self, message: Any) -> None:
         if message.type in ("error", "warning"):
-            self.errors.append(message.text)
+            self.errors.append(f"{message.text} ({message.location['url']})")
 
     def go(self, view: str) -> None:
         """To a view, until it has loaded what it shows."""

@@ -41,7 +41,9 @@ def test_without_a_token_there_is_nothing_but_the_page(page):
 def test_a_wrong_token_opens_nothing(page, wrong):
     headers = {"Authorization": f"Bearer {wrong}".encode()}
     assert page.client.get("/api/v1/jobs", headers=headers).status_code == 401
-    assert page.client.get("/", params={"token": wrong}).status_code == 401
+    answer = page.client.get("/", params={"token": wrong})
+    assert (answer.status_code, answer.headers["location"], answer.headers.get("set-cookie")) == (303, "/", None)
+    assert page.ask("GET", "jobs").status == 401
     assert page.post("login", {"token": wrong}).status == 401
     page.client.cookies.set("fairway-0", wrong.encode("ascii", "replace").decode())
     assert page.ask("GET", "jobs").status == 401

@@ -28,7 +28,7 @@ export function DeviceTable(props: { devices: readonly Schemas["NodeDevice"][]; 
         <tbody>
           {props.devices.map((one) => (
             <tr key={one.node + one.device}>
-              {props.withNode ? <td><a href={href(["nodes"], { node: one.node })}>{one.node}</a></td> : null}
+              {props.withNode ? <td class="nowrap"><a href={href(["nodes"], { node: one.node })}>{one.node}</a></td> : null}
               <th scope="row" title={Object.entries(one.attributes).map(([key, value]) => `${key}=${value}`).join("\n")}>{one.device}</th>
               <td>{one.kind}</td>
               <td>

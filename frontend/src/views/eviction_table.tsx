@@ -30,7 +30,7 @@ export function EvictionTable(props: { rows: readonly Schemas["EvictionEntry"][]
               </th>
               {leaveOut === "for" ? null : <td>{row.forJob ? <JobLink job={row.forJob} /> : "–"} <span class="soft small">{row.forQueue}</span></td>}
               <td title={row.reason}>{row.rule}<span class="soft small"> {row.reason}</span></td>
-              <td><a href={href(["nodes"], { node: row.node })}>{row.node}</a></td>
+              <td class="nowrap"><a href={href(["nodes"], { node: row.node })}>{row.node}</a></td>
               <td class="number">{duration(row.lostSeconds)}</td>
             </tr>
           ))}

@@ -48,7 +48,7 @@ function Clusters(props: { rows: readonly Schemas["FleetPage"]["clusters"][numbe
                 <td class="small">{row.free ? Object.keys(row.free).sort(byRank).map((name) => `${shown(name, row.free?.[name])} ${shortName(name)}`).join(", ") : "not reported"}</td>
                 <td class="small">
                   {row.shapes.map((shape, index) => (
-                    <p key={index}><b class="number">{count(shape.fits)}</b> of {Object.entries(shape.request).map(([name, value]) => `${shown(name, value)} ${shortName(name)}`).join(", ")}</p>
+                    <p key={index}><b class="number">{count(shape.fits)}</b> of {Object.keys(shape.request).sort(byRank).map((name) => `${shape.request[name]} ${shortName(name)}`).join(", ")}{Object.keys(shape.nodeSelector).length > 0 ? <span class="soft"> on {Object.entries(shape.nodeSelector).map(([key, value]) => `${key}=${value}`).join(", ")}</span> : null}</p>
                   ))}
                 </td>
                 <td class="number">{count(row.placements)}</td>

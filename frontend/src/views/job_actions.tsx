@@ -8,7 +8,7 @@ type Action = Detail["allowed"][number];
 
 const TEXTS: Readonly<Record<Action, { button: string; question: string }>> = {
   cancel: { button: "Cancel job", question: "All its pods are deleted. This cannot be undone." },
-  hold: { button: "Hold", question: "Its waiting pods are gated and do not start until they are released." },
+  hold: { button: "Hold", question: "Its waiting pods do not start until it is released. Pods on nodes stay there." },
   release: { button: "Release", question: "Its pods may start again." },
   reprioritise: { button: "Change priority", question: "Its waiting pods get the priority class." },
 };

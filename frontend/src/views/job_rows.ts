@@ -39,7 +39,7 @@ export function useJobRows(query: Readonly<Record<string, QueryValue>>): JobRows
     const wanted = { ...query, offset: number * PAGE, limit: PAGE, facets: first || undefined };
     get("/api/v1/jobs", { query: wanted, signal: stop.signal }).then(
       (page) => {
-        asked.current.delete(number);
+        if (asked.current.get(number) === stop) asked.current.delete(number);
         if (latest.current !== key) return;
         pages.current.set(number, page.rows);
         setError(null);
@@ -47,7 +47,7 @@ export function useJobRows(query: Readonly<Record<string, QueryValue>>): JobRows
         else redraw();
       },
       (problem: unknown) => {
-        asked.current.delete(number);
+        if (asked.current.get(number) === stop) asked.current.delete(number);
         const known = problem instanceof ApiError && problem.status === 0 && pages.current.size > 0;
         if (problem instanceof ApiError && latest.current === key && !known) setError(problem);
       },
@@ -73,8 +73,7 @@ export function useJobRows(query: Readonly<Record<string, QueryValue>>): JobRows
     for (const stop of asked.current.values()) stop.abort();
     asked.current.clear();
     pages.current.clear();
-    range.current = [0, 30];
-    load(0);
+    refresh(); // the table may stand anywhere: where as many rows are left, it asks for none by itself
     return () => {
       for (const stop of asked.current.values()) stop.abort();
       asked.current.clear();

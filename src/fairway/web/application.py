@@ -187,15 +187,16 @@ class _Site:
         return await run_in_threadpool(self._files.answer, request.path_params["path"])
 
     async def _enter(self, request: Request, token: str) -> Response:
-        """The token becomes a cookie, and leaves the address."""
-        try:
-            value = await self._access.login(token)
-        except RequestRefusedError as refusal:
-            return self._files.plain(f"This address does not open the page: {refusal}.", refusal.status)
+        """The token becomes a cookie, and leaves the address. A wrong one only leaves it: the page says what it needs,
+        or opens where this browser has a cookie already.
+        """
         rest = [(name, text) for name, text in request.query_params.multi_items() if name != "token"]
         path = "/" + request.path_params["path"].lstrip("/\\")
         answer = RedirectResponse(path + (f"?{urlencode(rest)}" if rest else ""), 303, headers=NO_STORE)
-        return self._with_cookie(answer, request, value)
+        try:
+            return self._with_cookie(answer, request, await self._access.login(token))
+        except RequestRefusedError:
+            return answer
 
     async def openapi(self, request: Request) -> Response:
         if self._document is None:

@@ -67,7 +67,7 @@ def _cluster(one: ClusterOverview) -> FleetClusterRow:
         available=one.available,
         taints=list(one.taints),
         free=None if one.free is None else base_of_text(one.free),
-        shapes=[FittingPods(shape.request, shape.fits) for shape in one.shapes],
+        shapes=[FittingPods(shape.request, shape.fits, shape.node_selector) for shape in one.shapes],
         placements=one.placements,
         report_age=one.report_age,
         report_ended=one.report_ended,

@@ -8,6 +8,8 @@ from fairway.app.view.models.common import Amounts, PageStruct
 class FittingPods(PageStruct, frozen=True):
     request: dict[str, str]
     fits: int
+    node_selector: dict[str, str]
+    """Labels of the nodes that such pods select; empty for pods that select none."""
 
 
 class FleetClusterRow(PageStruct, frozen=True):

@@ -1,0 +1,147 @@
+"""What a user does to jobs by the buttons of the page, and what other pages cannot do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from support.browsing import ServedPage, Viewed, browser, eventually
+from support.busy_sandbox import job
+
+
+@pytest.fixture(scope="module")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage]:
+    folder = Path(tmp_path_factory.mktemp("actions"))
+    amounts = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": amounts}}
+    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 7}
+    items = [node, high, *job("runs", "team", "default", cpu="3"), *job("waits", "team", "default", pods=2, cpu="2")]
+    (folder / "first.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    served = ServedPage(folder, "sandbox", "--port", "0", "--state", str(folder / "sandbox.db"))
+    served.start("-f", str(folder / "first.json"), "--speed", "10")
+    eventually(lambda: served.ask("jobs?state=running")["total"] == 1, "a job that runs")
+    yield served
+    served.stop()
+
+
+@pytest.fixture
+def viewed(sandbox: ServedPage) -> Iterator[Viewed]:
+    with browser() as started:
+        yield Viewed(started, sandbox.address)
+
+
+def act(viewed: Viewed, button: str) -> None:
+    """A button, and the same again in its dialog."""
+    viewed.page.get_by_role("button", name=button).click()
+    viewed.page.get_by_role("dialog").get_by_role("button", name=button).click()
+
+
+def test_a_job_is_held_released_reprioritised_and_cancelled(sandbox: ServedPage, viewed: Viewed) -> None:
+    viewed.go("jobs/team/waits")
+    viewed.page.get_by_role("button", name="Hold").click()
+    viewed.page.get_by_role("dialog").wait_for()
+    assert viewed.findings() == []
+    viewed.page.get_by_role("button", name="Back").click()  # nothing is done without the second click
+    assert sandbox.ask("jobs/team/waits")["allowed"] == ["cancel", "reprioritise", "hold"]
+    act(viewed, "Hold")
+    viewed.page.get_by_role("button", name="Release").wait_for()
+    viewed.page.locator(".sentence", has_text="it is held").wait_for()
+    assert sandbox.ask("jobs/team/waits")["job"]["held"] is True
+    act(viewed, "Release")
+    viewed.page.locator(".sentence", has_text="nodes fit").wait_for()
+
+    viewed.page.get_by_role("button", name="Change priority").click()
+    dialog = viewed.page.get_by_role("dialog")
+    dialog.get_by_label("PriorityClass").fill("high")
+    dialog.get_by_role("button", name="Change priority").click()
+    viewed.page.get_by_role("status").get_by_text("its priority class is high now").wait_for()
+    eventually(lambda: sandbox.ask("jobs/team/waits")["job"].get("priority") == 7, "the priority")
+
+    assert viewed.errors == []
+
+    act(viewed, "Cancel job")
+    eventually(lambda: sandbox.ask("jobs/team/waits")["job"]["state"] == "finished", "the end of the job")
+    viewed.page.locator(".sentence", has_text="deleted").wait_for()
+    assert all("/team/waits" in error for error in viewed.errors)  # a question that came too late: it waits no more
+
+
+def test_what_cannot_be_done_is_said(viewed: Viewed) -> None:
+    viewed.go("jobs/team/runs")
+    viewed.page.get_by_role("button", name="Change priority").click()
+    dialog = viewed.page.get_by_role("dialog")
+    dialog.get_by_label("PriorityClass").fill("")
+    dialog.get_by_role("button", name="Change priority").click()
+    viewed.page.get_by_role("status").get_by_text("reprioritise needs `priorityClass`").wait_for()
+
+
+@pytest.mark.parametrize("address", ["", "/?token=wrong", "/?token="])
+def test_without_the_right_token_nothing_is_shown(sandbox: ServedPage, address: str) -> None:
+    with browser() as started:
+        stranger = Viewed(started, sandbox.url + address)
+        stranger.page.get_by_text("This page needs a token").wait_for()
+        stranger.page.get_by_label("Token").fill("guessed")
+        stranger.page.get_by_role("button", name="Open the page").click()
+        stranger.page.get_by_role("alert").filter(has_text="token").wait_for()
+        assert "team/runs" not in stranger.page.content()
+        assert all("Failed to load resource" in error for error in stranger.errors)  # 401, and nothing else
+        token = sandbox.address.partition("token=")[2]
+        stranger.page.get_by_label("Token").fill(token)
+        stranger.page.get_by_role("button", name="Open the page").click()
+        stranger.page.locator(".grid-row", has_text="runs").wait_for()
+        assert token not in stranger.page.evaluate("document.cookie + location.href + JSON.stringify(localStorage)")
+
+
+class _Evil(BaseHTTPRequestHandler):
+    """Another site, which the user's browser visits while it is signed in."""
+
+    def __init__(self, victim: str, *arguments: object) -> None:
+        self._victim = victim
+        super().__init__(*arguments)  # type: ignore[arg-type]
+
+    def do_GET(self) -> None:
+        page = f"""<!doctype html><title>evil</title><body><img src="{self._victim}/api/v1/jobs">
+        <form id="f" method="post" enctype="text/plain" action="{self._victim}/api/v1/actions/team/runs" target="frame">
+        <input name='{{"action":"cancel","x":"' value='"}}'></form><iframe name="frame"></iframe>
+        <iframe src="{self._victim}/"></iframe><script>
+        const address = "{self._victim}/api/v1/actions/team/runs";
+        const body = JSON.stringify({{action: "cancel"}});
+        const tried = ["application/json", "text/plain"].map((type) => fetch(address,
+          {{method: "POST", body, credentials: "include", mode: type === "text/plain" ? "no-cors" : "cors",
+            headers: {{"Content-Type": type}}}}).then((answer) => answer.type, () => "refused"));
+        const read = fetch("{self._victim}/api/v1/jobs", {{credentials: "include"}})
+          .then((answer) => answer.text(), () => "refused");
+        document.getElementById("f").submit();
+        Promise.all([...tried, read]).then((found) => {{ document.title = "done " + found.join(" | "); }});
+        </script>""".encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        self.wfile.write(page)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Nothing."""
+
+
+@pytest.mark.parametrize("site", ["127.0.0.1", "localhost"])
+def test_another_site_can_neither_read_nor_act(sandbox: ServedPage, viewed: Viewed, site: str) -> None:
+    viewed.go("jobs")
+    viewed.page.locator(".grid-row", has_text="runs").wait_for()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Evil, sandbox.url))
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        other = viewed.context.new_page()  # with the same cookies
+        other.goto(f"http://{site}:{server.server_address[1]}/")
+        eventually(lambda: other.title().startswith("done"), "the answers")
+        assert "team/runs" not in other.title()
+        assert other.title().endswith("refused")
+        assert not any("grid-row" in frame.content() for frame in other.frames)
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert sandbox.ask("jobs/team/runs")["job"]["state"] == "running"

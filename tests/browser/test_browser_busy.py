@@ -1,0 +1,139 @@
+"""Views on a sandbox in which all of them have something to show: loans, evictions, devices, marked nodes, reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.browsing import ServedPage, Viewed, browser
+from support.busy_sandbox import busy_sandbox
+
+VIEWS = ("jobs?group=reason", "jobs/team-blue/tune", "queues?queue=batch", "nodes?node=gpu-0", "devices", "evictions",
+         "evictions?feed=all", "history", "scheduler", "what-if")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage]:
+    served = busy_sandbox(Path(tmp_path_factory.mktemp("busy")))
+    yield served
+    served.stop()
+
+
+@pytest.fixture(scope="module")
+def viewed(busy: ServedPage) -> Iterator[Viewed]:
+    with browser() as started:
+        yield Viewed(started, busy.address)
+
+
+def shown(viewed: Viewed) -> str:
+    return viewed.page.locator("main").inner_text()
+
+
+@pytest.mark.parametrize(("width", "theme"), [(1280, "dark"), (400, "light")])
+def test_full_views_are_accessible_and_without_errors(busy: ServedPage, width: int, theme: str) -> None:
+    with browser() as started:
+        viewed = Viewed(started, busy.address, width=width, theme=theme)
+        for view in VIEWS:
+            viewed.go(view)
+            assert viewed.findings() == [], view
+            assert viewed.overflow() <= 0, view
+        assert viewed.errors == []
+
+
+def test_each_reason_is_a_group_with_its_count(busy: ServedPage, viewed: Viewed) -> None:
+    viewed.go("jobs?group=reason&state=waiting")
+    counts = {row["value"]: row["count"] for row in busy.ask("jobs?group=reason&state=waiting")["groups"]}
+    assert {"QueueOverused", "NotEnqueued", "SchedulingGated", "QueueNotFound"} <= counts.keys()
+    table = viewed.page.locator("[aria-label='Jobs by reason']")
+    for reason, number in counts.items():
+        row = table.locator("tbody tr").filter(has_text=reason)
+        assert str(number) in row.inner_text()
+
+
+def test_the_tree_says_who_borrows_from_whom(busy: ServedPage, viewed: Viewed) -> None:
+    viewed.go("queues?queue=batch")
+    tree = viewed.page.locator(".queue-tree > li")
+    depths = dict(
+        zip(tree.locator("h2").all_inner_texts(), [one.get_attribute("data-depth") for one in tree.all()], strict=True)
+    )
+    assert (depths["science"], depths["vision"], depths["language"]) == ("0", "1", "1")
+    batch = viewed.page.get_by_role("article", name="Queue batch")
+    assert "borrowed" in batch.inner_text()
+    assert "capability 40" in batch.inner_text()
+    assert "team-blue" in batch.inner_text()
+    assert batch.locator("canvas").count() == 3  # over time
+    assert "guarantee 8" in viewed.page.get_by_role("article", name="Queue production").inner_text()
+    loan = next(one for one in busy.ask("queues")["loans"] if one["borrower"] == "batch")
+    rows = viewed.page.locator("section", has_text="Who borrows from whom").locator("tbody tr")
+    assert rows.filter(has_text=loan["lender"]).filter(has_text="batch").count() > 0
+
+
+def test_an_eviction_says_which_for_which_by_which_rule_and_what_was_lost(busy: ServedPage, viewed: Viewed) -> None:
+    row = busy.ask("evictions")["rows"][0]
+    viewed.go("evictions")
+    text = viewed.page.locator("tbody tr").filter(has_text=row["job"].partition("/")[2]).first.inner_text()
+    assert row["forJob"].partition("/")[2] in text
+    assert "reclaim" in text
+    viewed.go(f"jobs/{row['forJob']}")
+    assert (
+        row["job"].partition("/")[2]
+        in viewed.page.get_by_role("region", name="Evicted for it", exact=True).inner_text()
+    )
+    viewed.go(f"jobs/{row['job']}")
+    assert (
+        row["forJob"].partition("/")[2]
+        in viewed.page.get_by_role("region", name="Evicted for others", exact=True).inner_text()
+    )
+    assert "evicted" in viewed.page.locator(".story").inner_text()
+
+
+def test_devices_say_which_pod_has_them(busy: ServedPage, viewed: Viewed) -> None:
+    viewed.go("devices")
+    assert "3 of 16" in viewed.page.locator("tr", has_text="gpu.large").first.inner_text()
+    viewed.page.get_by_label("Pod that has it").fill("render-0")
+    viewed.page.wait_for_url("**holder=render-0*")
+    viewed.settled()
+    rows = viewed.page.locator("section", has_text="Pods that have it").locator("tbody tr")
+    rows.filter(has_text="team-red/render-0-0").first.wait_for()
+    assert rows.count() == busy.ask("devices?holder=render-0")["total"] == 2
+
+
+def test_marked_nodes_are_said_in_words(viewed: Viewed) -> None:
+    viewed.go("nodes")
+    assert "1 cordoned" in shown(viewed)
+    assert "1 not ready" in shown(viewed)
+    viewed.page.get_by_label("State").select_option("SchedulingDisabled")
+    viewed.page.wait_for_url("**state=SchedulingDisabled*")
+    heat = viewed.page.get_by_role("application")
+    heat.focus()
+    heat.press("Home")
+    viewed.page.get_by_text("gpu-6: ").wait_for()
+    viewed.go("nodes?node=gpu-0")
+    panel = viewed.page.locator("section", has_text="Node gpu-0")
+    assert "render-" in panel.inner_text()  # pods and devices
+    assert "gpu-1" in panel.inner_text()
+
+
+def test_a_held_job_says_so(viewed: Viewed) -> None:
+    viewed.go("jobs/team-blue/held")
+    assert "it is held (annotation fairway.dev/hold of PodGroup team-blue/held)" in shown(viewed)
+
+
+def test_a_simulation_of_what_if_says_what_starts_earlier(viewed: Viewed) -> None:
+    viewed.go("what-if")
+    viewed.page.locator(".change-form select").select_option("queueWeight")
+    viewed.page.get_by_label("Queue", exact=True).fill("science")
+    viewed.page.get_by_role("spinbutton", name="Weight").fill("20")
+    viewed.page.get_by_role("button", name="Add", exact=True).click()
+    viewed.page.locator(".change-form select").select_option("submitForm")
+    viewed.page.get_by_label("Name", exact=True).fill("probe")
+    viewed.page.get_by_label("Each requests").fill("cpu=1")
+    viewed.page.get_by_role("button", name="Add", exact=True).click()
+    viewed.page.get_by_role("button", name="Simulate").click()
+    viewed.page.get_by_role("button", name="Show the difference").click()
+    viewed.page.get_by_role("heading", name="The difference").wait_for()
+    assert "default/probe" in shown(viewed)
+    assert "Mean wait" in shown(viewed)
+    assert viewed.errors == []
