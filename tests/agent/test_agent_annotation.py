@@ -89,6 +89,41 @@ def test_capacity_of_a_plugin_that_is_gone_is_taken_back(players, host, old):
         one.stop()
 
 
+def test_while_one_plugin_is_missed_after_a_restart_the_others_are_published(players, host, old):
+    """Under the names that they had before: pods are recorded under them."""
+
+    def names():
+        return [one["name"] for one in json.loads(old.nodes["n1"]["metadata"]["annotations"].get(ANNOTATION, "[]"))]
+
+    with PlayedAgent(host, old.url) as agent:
+        one, two = plugin(players, agent), plugin(players, agent, NIC, ("g0",))
+        eventually(lambda: sorted(names()) == ["example.com.gpu.g0", "example.com.nic.g0", "g1"])
+    one.stop()
+    two.stop()
+    with PlayedAgent(host, old.url) as agent:
+        two = plugin(players, agent, NIC, ("g0", "g9"))
+        eventually(lambda: sorted(names()) == ["example.com.gpu.g0", "example.com.nic.g0", "g1", "g9"])
+        assert old.nodes["n1"]["status"]["capacity"] == {GPU: "2", NIC: "2"}
+        two.change(g9="")
+        eventually(lambda: old.nodes["n1"]["status"]["capacity"] == {GPU: "2", NIC: "1"})
+        one = plugin(players, agent)
+        eventually(lambda: sorted(names()) == ["example.com.gpu.g0", "example.com.nic.g0", "g1"])
+        one.stop()
+        two.stop()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", '[{"name": []}]', '[{"name": "x", "kind": "y", "attributes": 1}]', "[" * 5000]
+)
+def test_what_others_wrote_into_the_annotation_does_no_harm(players, host, old, text):
+    old.nodes["n1"]["metadata"]["annotations"] = {ANNOTATION: text, "fairway.dev/device-resources": f"{GPU},{NIC}"}
+    with PlayedAgent(host, old.url) as agent:
+        one = plugin(players, agent, NIC, ("n0",))
+        eventually(lambda: '"n0"' in old.nodes["n1"]["metadata"]["annotations"][ANNOTATION])
+        one.stop()
+    assert agent.status == 0
+
+
 def test_a_dry_run_writes_nothing_anywhere(players, host, api):
     with PlayedAgent(host, api.url, dry_run=True) as agent:
         one = plugin(players, agent)

@@ -62,14 +62,14 @@ def test_after_delete_it_can_be_created_with_another_spec() -> None:
     sandbox = world()
     sandbox.delete([("ResourceClass", "", "any")])
     assert [one.result for one in sandbox.apply([OTHER])] == ["created"]
-    assert shown(sandbox)["status"] == {"allocatable": 0, "requested": 0}
+    assert shown(sandbox)["status"] == {"allocatable": 0, "requested": 0, "selector": "Kind=nic"}
 
 
 def test_the_status_is_part_of_the_object_also_after_a_restart(tmp_path: Path) -> None:
     sandbox = world(tmp_path / "state.db")
-    assert shown(sandbox)["status"] == {"allocatable": 2, "requested": 1}
+    assert shown(sandbox)["status"] == {"allocatable": 2, "requested": 1, "selector": "Kind=nvidia-gpu"}
     again = reopened(sandbox)
-    assert shown(again)["status"] == {"allocatable": 2, "requested": 1}
+    assert shown(again)["status"] == {"allocatable": 2, "requested": 1, "selector": "Kind=nvidia-gpu"}
     again.close()
 
 

@@ -18,6 +18,8 @@ from fairway.devices.model.values import Raw, Text
 from fairway.devices.select.selectors import AMBIGUOUS_UNIT, INVALID
 from fairway.errors import InputError
 from fairway.resources.quantity import parse_quantity
+from support import devices as made_devices
+from support.objects import made
 
 
 def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
@@ -274,3 +276,24 @@ def test_the_same_text_of_another_type_is_another_device() -> None:
 
 def test_what_the_package_says_it_offers_is_there() -> None:
     assert all(hasattr(fairway.devices, name) for name in fairway.devices.__all__)
+
+
+@pytest.mark.parametrize(
+    ("terms", "includes", "text"),
+    [
+        ([[("Kind", "In", ["gpu"]), ("memory", "GtEq", ["60Gi"])]], [], "Kind=gpu,memory>=60Gi"),
+        ([[("Kind", "In", ["a", "b"])], [("x", "NotIn", ["c"])]], [], "Kind in (a,b) or x!=c"),
+        ([[("x", "Exists", []), ("y", "DoesNotExist", []), ("z", "NotIn", ["1", "2"])]], [], "x,!y,z notin (1,2)"),
+        ([[("v", "Lt", ["v3.10"]), ("w", "Eq", ["1"])]], [("fast", 2), ("nic", 1)], "v<v3.10,w=1 [2 fast + 1 nic]"),
+        ([], [("core", 4)], "[4 core]"),
+        ([], [], ""),
+        ([[("k", "In", ["\x1b[2J\u202e"])]], [], "k=?[2J?"),
+        ([[("k", "In", ["x" * 200])]], [], "k=" + "x" * 95 + "..."),
+    ],
+)
+def test_a_class_is_summed_up_in_a_line(terms, includes, text):
+    spec = {
+        "resourceSelector": [made_devices.term(*expressions) for expressions in terms],
+        "includes": [{"class": name, "count": count} for name, count in includes],
+    }
+    assert made("ResourceClass", "c", spec=spec).spec.summary() == text

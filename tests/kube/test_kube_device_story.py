@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from fairway.drive.class_claims import class_claim
 from fairway.scheduler.plan import Binding, DeviceChoice
 from kube.cluster import Cluster
 from kube.controlplane.plane import ControlPlane
-from kube.device_site import CLAIMS, NIC, Site, collect, device_site, devices, forbidden, pod, why
+from kube.device_site import CLAIMS, NIC, OWN_CLASSES, Site, collect, device_site, devices, forbidden, pod, why
+from kube.kubectl import Kubectl
 from kube.live import Live
 
 DOCUMENT = Path(__file__).parents[2] / "docs/devices-on-kubernetes.md"
@@ -22,9 +24,18 @@ DOCUMENT = Path(__file__).parents[2] / "docs/devices-on-kubernetes.md"
 
 def documented() -> list[dict[str, tuple[float, float]]]:
     """The tables of classes that the document shows, in order."""
+    return [{row[0]: (float(row[1]), float(row[2])) for row in table} for table in shown_tables()]
+
+
+def shown_tables() -> list[list[list[str]]]:
     blocks = DOCUMENT.read_text().split("$ kubectl get resclass\n")[1:]
     tables = [block.partition("```")[0].partition("$")[0].splitlines()[1:] for block in blocks]
-    return [{(row := line.split())[0]: (float(row[1]), float(row[2])) for line in table} for table in tables]
+    return [[cells(line) for line in table] for table in tables]
+
+
+def cells(line: str) -> list[str]:
+    """Of a table that kubectl prints, or the document shows; the age is left out."""
+    return re.split(r"\s{2,}", line.strip())[:-1]
 
 
 @pytest.fixture(name="site")
@@ -40,6 +51,10 @@ def test_devices_by_class_reach_the_containers_that_were_meant(site: Site) -> No
         assert first == free
         eventually(lambda: site.status() == free, "all classes count their devices")
         assert site.shown() == site.listed() == first
+        printed = Kubectl(site.plane, site.cluster.namespace)(
+            "get", "resclass", *OWN_CLASSES, "--sort-by=metadata.name"
+        )
+        assert [cells(line) for line in printed.splitlines()[1:]] == shown_tables()[0], "selectors too"
 
         pod(site, "one", {"fast-gpu": 1, "nic": 1}, {"any-gpu": 2})
         eventually(lambda: site.cluster.places()["one"])

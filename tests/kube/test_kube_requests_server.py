@@ -354,7 +354,7 @@ def test_statuses_of_groups_queues_and_classes(sent: Sent) -> None:
     assert ask(sent.plane, "GET", f"/apis/{volcano}/queues/default")["status"]["state"] == "Open"
     named = {"apiVersion": "fairway.dev/v1alpha1", "kind": "ResourceClass", "metadata": {"name": "writes"}, "spec": {}}
     made = create(sent.plane, named)
-    write = class_status(("ResourceClass", "", "writes"), made["metadata"]["uid"], 2.5, 1)
+    write = class_status(("ResourceClass", "", "writes"), made["metadata"]["uid"], 2.5, 1, "Kind=gpu")
     assert sent.run(write.script()).result == WriteResult.DONE
     remove(sent.plane, named)
 

@@ -259,7 +259,7 @@ def test_a_class_says_what_it_can_select() -> None:
     expression = {"key": "memory", "operator": "Exists"}
     named = made("ResourceClass", "gpu", spec={"resourceSelector": [{"matchExpressions": [expression]}]})
     stage = Stage(host, named)
-    assert stage.taken()["ResourceClass gpu"]["status"] == {"allocatable": 2, "requested": 0}
+    assert stage.taken()["ResourceClass gpu"]["status"] == {"allocatable": 2, "requested": 0, "selector": "memory"}
 
 
 def test_what_did_not_arrive_is_written_again() -> None:

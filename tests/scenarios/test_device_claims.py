@@ -28,7 +28,7 @@ from support.devices import (
 )
 from support.engine import bound, decided, reasons, state_of, waiting
 from support.engine import policy as make_policy
-from support.objects import made, pod, queue
+from support.objects import group, made, pod, queue
 
 POLICY = make_policy(devices={})
 
@@ -446,3 +446,34 @@ def test_who_has_alternatives_of_different_kinds_does_not_lose_its_place_in_line
         POLICY,
     )
     assert sorted(bound(found)) == ["one", "two"]
+
+
+# -- as many users as a claim may have ----------------------------------------------------------------------------
+
+
+def used(name: str, users: int) -> ApiObject:
+    """A claim that so many other pods use."""
+    status = allocated(name, "n1", "a")
+    status["reservedFor"] = [{"resource": "pods", "name": f"u{i}", "uid": f"uid-{i}"} for i in range(users)]
+    return claim(name, exactly(), status=status)
+
+
+def test_a_claim_is_reserved_for_no_more_pods_than_the_api_takes() -> None:
+    assert bound(plan(NODE, used("c", 255), claiming("p", "c"))) == {"p": "n1"}
+    found = plan(NODE, used("c", 256), claiming("p", "c"), claiming("q", template="t"), template("t", exactly()))
+    assert bound(found) == {"q": "n1"}
+    text = "resource claim default/c is reserved for 256 pods, 1 more would exceed 256"
+    assert text in waiting(found)["p"].message
+
+
+def test_a_pod_that_a_full_claim_is_reserved_for_already_is_bound() -> None:
+    """What wrote it was killed before it bound the pod."""
+    assert bound(plan(NODE, used("c", 256), claiming("u7", "c"))) == {"u7": "n1"}
+
+
+def test_a_gang_that_shares_a_claim_waits_whole_where_not_all_can_use_it() -> None:
+    members = [claiming(f"m{i}", "c", group="g") for i in range(4)]
+    assert len(bound(plan(NODE, used("c", 252), group("g", minimum=4), members))) == 4
+    found = plan(NODE, used("c", 253), group("g", minimum=4), members)
+    assert bound(found) == {}
+    assert "is reserved for 253 pods, 4 more would exceed 256" in waiting(found)["g"].message

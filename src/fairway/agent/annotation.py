@@ -6,7 +6,7 @@ devices only: the kubelet makes what can be allocated from them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -25,6 +25,17 @@ MAX_ANNOTATION = 200 << 10
 """Bytes; all annotations of an object may have 256 KiB."""
 
 
+class _EarlierEntry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """As it is written here."""
+
+    name: str
+    kind: str
+    attributes: dict[str, str | int | bool]
+    members: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
+    resource: str | msgspec.UnsetType = msgspec.UNSET
+    healthy: bool | msgspec.UnsetType = msgspec.UNSET
+
+
 class AnnotationPublisher:
     """Writes only where the node says something else."""
 
@@ -39,15 +50,16 @@ class AnnotationPublisher:
         self._said, self._counts = None, None
 
     async def publish(self, pools: Pools) -> int:
-        text = annotation_text(pools)
         counts = {pool.resource: str(_healthy(pool)) for pool in pools.values() if "/" in pool.resource}
-        names = ",".join(sorted(counts))
         if self._said is None:
             now = (await self._client.read(self._path, NodeObject)).metadata.annotations
             self._said = now.get(ANNOTATION, ""), now.get(RESOURCES, "")
         gone = {name: None for name in self._said[1].split(",") if name and name not in counts}
-        if gone and self.keep_unknown:
-            return 0
+        earlier = _read_entries(self._said[0]) if gone and self.keep_unknown else []
+        text = annotation_text(pools, earlier, gone)
+        names = ",".join(sorted([*counts, *(gone if self.keep_unknown else ())]))
+        if self.keep_unknown:
+            gone = {}
         count = 0
         if counts != self._counts or gone:
             await self._patch("/status", {"status": {"capacity": {**gone, **counts}}})
@@ -62,22 +74,47 @@ class AnnotationPublisher:
         await self._client.request("PATCH", self._path + part, body, content_type=MERGE_PATCH)
 
 
-def annotation_text(pools: Pools) -> str:
-    """ApiError where it is longer than an annotation may be: what is on the node stays."""
-    entries = [entry for pool in pools.values() for entry in _entries(pool, pools)]
+def annotation_text(pools: Pools, earlier: Sequence[dict[str, Any]] = (), missed: Collection[str] = ()) -> str:
+    """With the `earlier` entries of resources that are missed: their plugins may still be on their way. ApiError where
+    it is longer than an annotation may be: what is on the node stays.
+    """
+    before = {entry["name"] for entry in earlier}
+    entries = [entry for pool in pools.values() for entry in _entries(pool, pools, before)]
+    taken = {entry["name"] for entry in entries}
+    entries += [entry for entry in _of_resources(earlier, missed) if entry["name"] not in taken]
     text = msgspec.json.encode(entries).decode()
     if len(text) > MAX_ANNOTATION:
         raise ApiError(0, "TooLarge", f"{len(entries)} devices need {len(text)} bytes, expected {MAX_ANNOTATION}")
     return text
 
 
-def _entries(pool: DevicePool, pools: Pools) -> Iterator[dict[str, Any]]:
-    names = {device.ids[0]: _entry_name(pool, name, pools) for name, device in pool.devices.items() if _is_one(device)}
+def _read_entries(text: str) -> list[dict[str, Any]]:
+    """What an earlier process wrote; nothing if that cannot be read."""
+    try:
+        found = msgspec.json.decode(text, type=list[_EarlierEntry])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return []
+    return [msgspec.to_builtins(entry) for entry in found]
+
+
+def _of_resources(entries: Sequence[dict[str, Any]], resources: Collection[str]) -> list[dict[str, Any]]:
+    """The devices of some resources, and the groups of them."""
+    own = [one for one in entries if "members" not in one and one.get("resource", one.get("kind")) in resources]
+    names = {entry["name"] for entry in own}
+    return own + [one for one in entries if "members" in one and names.issuperset(one["members"])]
+
+
+def _entries(pool: DevicePool, pools: Pools, before: Collection[str]) -> Iterator[dict[str, Any]]:
+    names = {
+        device.ids[0]: _entry_name(pool, name, pools, before)
+        for name, device in pool.devices.items()
+        if _is_one(device)
+    }
     for name, device in pool.devices.items():
         attributes = {key: _plain(value) for key, value in device.published.attributes.items() if not _is_own(key)}
         attributes |= {key: one.value for key, one in device.published.capacity.items()}
         entry: dict[str, Any] = {
-            "name": _entry_name(pool, name, pools),
+            "name": _entry_name(pool, name, pools, before),
             "kind": _kind(device),
             "attributes": attributes,
         }
@@ -90,10 +127,13 @@ def _entries(pool: DevicePool, pools: Pools) -> Iterator[dict[str, Any]]:
         yield entry
 
 
-def _entry_name(pool: DevicePool, name: str, pools: Pools) -> str:
-    """Names are unique on a node: one that two pools have is written with its resource."""
-    twice = sum(name in other.devices for other in pools.values()) > 1
-    return f"{pool.resource.replace('/', '.')}.{name}" if twice else name
+def _entry_name(pool: DevicePool, name: str, pools: Pools, before: Collection[str]) -> str:
+    """Names are unique on a node: one that two pools have is written with its resource. So is one that had been written
+    so `before`, while the other pool may still come back: pods are recorded under these names.
+    """
+    long = f"{pool.resource.replace('/', '.')}.{name}"
+    twice = long in before or sum(name in other.devices for other in pools.values()) > 1
+    return long if twice else name
 
 
 def _is_one(device: PoolDevice) -> bool:

@@ -12,10 +12,28 @@ DeviceStrategy = Literal["first-fit", "least-loss", "pack", "spread", "numa"]
 ClassOperator = Literal["In", "NotIn", "Eq", "Gt", "GtEq", "Lt", "LtEq", "Exists", "DoesNotExist"]
 
 
+SIGNS: dict[ClassOperator, str] = {"Eq": "=", "Gt": ">", "GtEq": ">=", "Lt": "<", "LtEq": "<="}
+MAX_SUMMARY = 100
+"""Characters of a summary: it is a column of a table."""
+
+
 class ClassRequirement(ApiStruct, frozen=True):
     key: str
     operator: ClassOperator
     values: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """As `kubectl` writes selectors of labels."""
+        match self.operator:
+            case "Exists":
+                return self.key
+            case "DoesNotExist":
+                return f"!{self.key}"
+            case "In" | "NotIn" if len(self.values) == 1:
+                return f"{self.key}{'=' if self.operator == 'In' else '!='}{self.values[0]}"
+            case "In" | "NotIn":
+                return f"{self.key} {self.operator.lower()} ({','.join(self.values)})"
+        return f"{self.key}{SIGNS[self.operator]}{self.values[0] if self.values else ''}"
 
 
 class ClassSelector(ApiStruct, frozen=True):
@@ -42,12 +60,22 @@ class ResourceClassSpec(ApiStruct, frozen=True):
     allowed_namespaces: LabelSelector | None = None
     strategy: tuple[DeviceStrategy, ...] = ()
 
+    def summary(self) -> str:
+        """Which devices it selects, in a line: `Kind=gpu,memory>=60Gi or pair`."""
+        terms = [",".join(map(str, term.match_expressions)) for term in self.resource_selector]
+        members = " + ".join(f"{one.count} {one.class_name}" for one in self.includes)
+        text = " or ".join(filter(None, terms)) + (f" [{members}]" if members else "")
+        text = "".join(one if one.isprintable() else "?" for one in text.strip())
+        return text if len(text) <= MAX_SUMMARY else text[: MAX_SUMMARY - 3] + "..."
+
 
 class ResourceClassStatus(ApiStruct, frozen=True):
     """Units that the class can select, and those of them that are in use; only Fairway writes it."""
 
     allocatable: int | float
     requested: int | float
+    selector: str = ""
+    """A summary of the spec, for tables."""
 
 
 class ResourceClass(ApiStruct, frozen=True):

@@ -11,6 +11,9 @@ from fairway.api.meta import Amounts, ApiStruct, Condition, Int64, ObjectMeta, P
 
 AllocationMode = Literal["", "ExactCount", "All"]
 
+MAX_USERS = 256
+"""Pods that one claim can be reserved for."""
+
 
 class DeviceAttribute(ApiStruct, frozen=True):
     """Exactly one is set; the plural ones are lists."""
@@ -250,6 +253,7 @@ class ResourceClaimStatus(ApiStruct, frozen=True):
 
     allocation: Allocation | None = None
     reserved_for: tuple[ClaimConsumer, ...] = ()
+    """At most `MAX_USERS`, a limit of the API."""
     devices: tuple[AllocatedDeviceStatus, ...] = ()
 
 

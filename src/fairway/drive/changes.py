@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 from msgspec.structs import replace
 
 from fairway.api import kinds
-from fairway.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate
+from fairway.api.devices import MAX_USERS, DeviceClass, ResourceClaim, ResourceClaimTemplate
 from fairway.api.kinds import ObjectKey
 from fairway.api.pods import Pod
 from fairway.api.reservations import Reservation
@@ -113,8 +113,10 @@ def _bindings(plan: Plan, known: _DeviceObjects, store: ObjectStore, now: Micros
         statuses, claims = pod.status.resource_claim_statuses, list[ResourceClaim]()
         if pod.spec.resource_claims:
             allocated = allocate(pod, binding, known, now)
-            if allocated is None:  # a claim went while the plan was made, or is not there yet
-                blocked.add(binding.job)
+            if allocated is None or any(len(one.status.reserved_for) > MAX_USERS for one in allocated[1]):
+                blocked.add(
+                    binding.job
+                )  # a claim went while the plan was made, is not there yet, or has too many users
                 continue
             statuses, claims = allocated[0].status.resource_claim_statuses, allocated[1]
             for claim in claims:

@@ -246,10 +246,12 @@ class StatusWriter:
             thing = self._store.get(key)
             if not isinstance(thing, ResourceClass):
                 continue
-            known = thing.status
-            shown = StatusFacts() if known is None else StatusFacts((), "", (known.allocatable, known.requested))
-            if self._due(key, StatusFacts((), "", (standing.allocatable, standing.requested)), now, shown):
-                yield class_status(key, thing.metadata.uid, standing.allocatable, standing.requested)
+            known, selector = thing.status, thing.spec.summary()
+            shown = StatusFacts()
+            if known is not None:
+                shown = StatusFacts((known.selector,), "", (known.allocatable, known.requested))
+            if self._due(key, StatusFacts((selector,), "", (standing.allocatable, standing.requested)), now, shown):
+                yield class_status(key, thing.metadata.uid, standing.allocatable, standing.requested, selector)
 
 
 def _waits_because(pod: Pod) -> tuple[str, str] | None:

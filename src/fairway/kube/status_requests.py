@@ -100,8 +100,8 @@ def queue_status(key: ObjectKey, uid: str, status: Mapping[str, Any]) -> StatusW
     return _merged(key, uid, object_path(VOLCANO, "queues", key), status)
 
 
-def class_status(key: ObjectKey, uid: str, allocatable: float, requested: float) -> StatusWrite:
-    status = {"allocatable": allocatable, "requested": requested}
+def class_status(key: ObjectKey, uid: str, allocatable: float, requested: float, selector: str) -> StatusWrite:
+    status = {"allocatable": allocatable, "requested": requested, "selector": selector}
     return _merged(key, uid, object_path(FAIRWAY, "resourceclasses", key), status)
 
 

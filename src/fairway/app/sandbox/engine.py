@@ -346,7 +346,7 @@ class Sandbox:
 
 def _with_status(known: ResourceClass, ledger: DeviceLedger) -> ResourceClass:
     standing = ledger.standing(known.metadata.name)
-    status = ResourceClassStatus(units(standing.allocatable), units(standing.requested))
+    status = ResourceClassStatus(units(standing.allocatable), units(standing.requested), known.spec.summary())
     return replace(known, status=status)
 
 

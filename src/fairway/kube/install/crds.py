@@ -114,7 +114,7 @@ def _resource_class() -> CustomKind:
     columns = (
         PrinterColumn("Allocatable", ".status.allocatable", "number"),
         PrinterColumn("Requested", ".status.requested", "number"),
-        PrinterColumn("Selector", ".spec.resourceSelector", wide=True),
+        PrinterColumn("Selector", ".status.selector"),
     )
     return CustomKind(
         "fairway.dev",

@@ -25,6 +25,7 @@ RESOURCE_CLASS = {
     "status": "What Fairway found; only Fairway writes it.",
     "status.allocatable": "Units that the class can select.",
     "status.requested": "Units of them that are in use.",
+    "status.selector": "Which devices the class selects, in a line.",
 }
 
 _PLACES = {

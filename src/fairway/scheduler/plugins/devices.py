@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fairway.api.arguments import DevicesArguments
+from fairway.api.devices import MAX_USERS
 from fairway.devices.select.requests import CLASS_MISSING, ResolvedRequests
 from fairway.resources.columns import IntColumn
 from fairway.scheduler.framework.hooks import Check
@@ -48,6 +49,8 @@ class Devices:
             requests = session.devices.requests.of(run.shape).resolved
             if why := self._not_allowed(session, job.namespace, requests):
                 return Verdict(False, Reason.NAMESPACE_NOT_ALLOWED, self.name, why)
+            if why := _too_many_users(session, job, run.shape):
+                return Verdict(False, Reason.DEVICE_UNAVAILABLE, self.name, why)
             for missing in requests.missing:
                 found = missing.what == CLASS_MISSING
                 reason = Reason.CLASS_NOT_FOUND if found else Reason.DEVICE_UNAVAILABLE
@@ -84,3 +87,20 @@ class Devices:
         if devices is None or not devices.uses_devices(shape):
             return False
         return bool(devices.requests.of(shape).resolved.shared) or devices.shares_devices(shape)
+
+
+def _too_many_users(session: SessionView, job: JobRun, shape: Shape) -> str:
+    """Which claim cannot be reserved for as many more pods as the job starts with; "" if all can."""
+    for named in shape.devices.claims if shape.devices is not None else ():
+        claim = session.state.devices.claims.get(named.claim)
+        if claim is None:
+            continue
+        sharing = [
+            task for task in job.waiting if task.shape.devices is not None and named in task.shape.devices.claims
+        ]
+        own = {task.key.partition("/")[2] for task in sharing}
+        others = sum(user.resource != "pods" or user.name not in own for user in claim.status.reserved_for)
+        more = max(1, min(len(sharing), job.minimum - job.ready))
+        if others + more > MAX_USERS:
+            return f"resource claim {named.claim} is reserved for {others} pods, {more} more would exceed {MAX_USERS}"
+    return ""
