@@ -144,3 +144,10 @@ def test_a_bomb_fails_closed_on_its_own_placement() -> None:
     assert outcome.clusters == ()
     outcome = decide(*FLEET, placement(predicates=expression(f"has(managedCluster.metadata.name) ? {bomb} : true")))
     assert "costs too much" in reasons(outcome)["a"][1]
+
+
+def test_what_one_cluster_may_cost_is_little_for_there_are_many() -> None:
+    """All placements of a hub wait for one that is decided: 10,000 steps are some milliseconds."""
+    forty = str(list(range(40)))
+    outcome = decide(*FLEET, placement(predicates=expression(f"{forty}.all(a, {forty}.all(b, a + b >= 0))")))
+    assert "more than 10000 steps" in condition(outcome, "PlacementMisconfigured")[2]

@@ -50,15 +50,21 @@ class Evaluation(NamedTuple):
 class Environment:
     """What expressions of one kind are given: variables by name, with their types as in `string`, `map<dyn>`; and which
     functions of the table they may call besides those that all may. `probe` is input with nothing in it: an expression
-    that costs too much even on that is refused at once, and not run for one device or cluster after the other.
+    that costs too much even on that is refused at once, and not run for one device or cluster after the other. `most`
+    is what one evaluation may cost.
     """
 
     def __init__(
-        self, variables: Mapping[str, str], extra: Iterable[str] = (), probe: Mapping[str, Any] | None = None
+        self,
+        variables: Mapping[str, str],
+        extra: Iterable[str] = (),
+        probe: Mapping[str, Any] | None = None,
+        most: int = MAX_COST,
     ) -> None:
         self._variables = dict(variables)
         self._without = _OWN - frozenset(extra)
         self._probe = probe
+        self._most = most
 
     def program(self, text: str) -> Program:
         """InputError where the library is missing, or the expression is refused."""
@@ -74,9 +80,9 @@ class Environment:
             raise _refused(text, f"does not compile: {_first_line(error)}") from None
         if step is None:
             raise _refused(text, f"gives {gives}, expected BOOL")
-        program = Program(text, step)
+        program = Program(text, step, self._most)
         if self._probe is not None and program.run(self._probe).failed:
-            raise _refused(text, f"costs too much: more than {MAX_COST} steps for any input")
+            raise _refused(text, f"costs too much: more than {self._most} steps for any input")
         return program
 
     @cached_property
@@ -104,13 +110,14 @@ class Environment:
 class Program:
     """One compiled expression."""
 
-    def __init__(self, text: str, step: Any) -> None:
+    def __init__(self, text: str, step: Any, most: int = MAX_COST) -> None:
         self.text = text
         self._step = step
+        self._most = most
 
-    def run(self, variables: Mapping[str, Any], most: int = MAX_COST) -> Evaluation:
+    def run(self, variables: Mapping[str, Any], most: int | None = None) -> Evaluation:
         try:
-            return Evaluation(run(self._step, variables, Budget(most)))
+            return Evaluation(run(self._step, variables, Budget(most or self._most)))
         except EvaluationError as error:
             return Evaluation(error=_line(str(error)))
         except (BudgetError, RecursionError, MemoryError) as error:

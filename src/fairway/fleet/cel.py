@@ -52,7 +52,11 @@ def _parse_json(text: str) -> Any:
 
 
 _EMPTY: dict[str, Any] = {"metadata": {}, "spec": {}, "status": {}}
-_ENVIRONMENT = Environment({VARIABLE: "map<dyn>"}, extra=["scores", "parseJSON"], probe={VARIABLE: _EMPTY})
+MOST_STEPS = 10_000
+"""For one cluster, of which there may be a thousand, and all placements of a hub wait for one that is decided."""
+_ENVIRONMENT = Environment(
+    {VARIABLE: "map<dyn>"}, extra=["scores", "parseJSON"], probe={VARIABLE: _EMPTY}, most=MOST_STEPS
+)
 
 
 @lru_cache(maxsize=4096)
