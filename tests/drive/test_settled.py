@@ -173,3 +173,18 @@ class Answers(RuleBasedStateMachine):
 
 
 TestAnswers = Answers.TestCase
+
+
+def test_a_list_with_older_versions_is_of_a_restored_server_and_counts() -> None:
+    store = ObjectStore()
+    before, later = versioned(reservation("a", "x"), 5, "u"), versioned(reservation("a", "y"), 9, "u")
+    store.listed("Reservation", [later], "9")
+    change = write("a", "z", "u")
+    store.sent([change])
+    store.drain()
+    store.seen(before)
+    assert store.get(change.key) is not before, "a watch that says so repeats itself"
+    store.listed("Reservation", [before], "6")
+    assert store.get(change.key) is before
+    assert list(store.under_way()) == []
+    assert [event.object for event in store.drain().events] == [before]

@@ -33,7 +33,7 @@ GANG_TIME = 5
 SLACK = 15
 """Seconds beyond that time in which a scheduler led and had listed everything: kills and faults hold its writes up."""
 PATIENCE_AT_THE_END = 180
-IDLE_LIFE = 8
+IDLE_LIFE = 5
 """Seconds after which one that writes nothing may be killed."""
 LEASE = {"duration": 4, "renewDeadline": 2, "retry": 1}
 
@@ -214,7 +214,7 @@ class ChaosStory:
 
     def _life(self, number: int) -> float:
         """Seconds from there on."""
-        return self.random.random() if self._dies_early[number] else self.random.expovariate(1 / 2)
+        return self.random.random() if self._dies_early[number] else self.random.expovariate(1 / 1.3)
 
     def _calm(self) -> None:
         """No faults and no kills any more, and all nodes back."""
@@ -258,7 +258,7 @@ class ChaosStory:
         if asked.is_watch:
             return self.random.choice(WATCH_FAULTS) if chance < 0.35 else ""
         if not asked.is_write:
-            return self.random.choice(READ_FAULTS) if chance < 0.15 else ""
+            return self.random.choice(READ_FAULTS) if chance < 0.1 else ""
         if "/leases" in asked.path:
             return self.random.choice(("reset", "lost", "slow", "error", "conflict")) if chance < 0.1 else ""
         return self.random.choice(WRITE_FAULTS) if chance < 0.25 else ""

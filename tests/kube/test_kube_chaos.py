@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def test_random_stories_with_faults_and_kills_lose_nothing_and_do_nothing_twice(
 
 @pytest.mark.skipif(not KILLS, reason="make kube-chaos")
 def test_the_long_run(installed: ControlPlane, tmp_path: Path) -> None:
-    kills, injected, jobs, number = 0, Counter[str](), 0, 0
+    kills, injected, jobs, number, excused, half, begin = 0, Counter[str](), 0, 0, 0, 0.0, time.monotonic()
     with ForkServer() as server:
         while kills < KILLS or injected.total() < FAULTS:
             folder = tmp_path / f"story-{number}"
@@ -44,7 +45,11 @@ def test_the_long_run(installed: ControlPlane, tmp_path: Path) -> None:
             number += 1
             kills += story.kills
             jobs += len(story.workload.jobs)
+            excused += story.excused
+            half = max(half, story.longest_half)
             for proxy in story.proxies:
                 injected += proxy.injected
-            said = f"{number} stories, {jobs} jobs, {kills} kills, {injected.total()} faults: {dict(injected)}"
-            sys.stderr.write(said + "\n")
+            said = f"{number} stories, {jobs} jobs, {kills} kills, {injected.total()} faults"
+            spent = f"{time.monotonic() - begin:.0f} s; half-bound for {half:.1f} s at most, {excused} writes excused"
+            sys.stderr.write(f"{said} in {spent}\n")
+    sys.stderr.write(f"nothing lost, nothing double: {said}: {dict(injected)}\n")

@@ -406,3 +406,29 @@ def test_why_the_lease_cannot_be_had_is_said_once_for_a_reason_that_stays() -> N
         f"POST {path}: 403: leases is forbidden",
         f"GET {path}/fairway: no answer from the API server",
     ]
+
+
+def test_a_lease_that_went_back_in_time_begins_a_new_term_and_all_is_read_again() -> None:
+    """The server's data were restored from a backup: other pods wait than this replica has seen."""
+    server = LeaseServer()
+    elector = Elector(LeaseSettings("me"), lambda: 0.0, lambda: BEGIN)
+    cut_off: list[bool] = []
+    rounds = [0]
+
+    async def send(request: ApiRequest) -> ApiAnswer:
+        return server.do(request)
+
+    async def rest(seconds: float) -> None:
+        rounds[0] += 1
+        if rounds[0] == 3:
+            server.version = 0
+            assert server.lease is not None
+            server.lease["metadata"]["resourceVersion"] = "0"
+        if rounds[0] == 6:
+            raise asyncio.CancelledError
+
+    keeper = LeaseKeeper(elector, send, lambda leads: None, rest, cut_off=lambda: cut_off.append(True))
+    with contextlib.suppress(asyncio.CancelledError):
+        asyncio.run(keeper.keep())
+    assert (elector.term, cut_off) == (2, [True])
+    assert elector.may_write()

@@ -20,6 +20,7 @@ from fairway.api import kinds
 from fairway.api.kinds import ApiObject, ObjectKey
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
+from fairway.api.versions import is_older, version_number
 from fairway.drive.change import Change
 from fairway.state.events import Deleted, Event, Upserted
 
@@ -82,7 +83,7 @@ class ObjectStore:
         thing = self._seen.get(key[0], _NOTHING).get(key)
         if thing is None:
             return key not in self._sent
-        seen, wanted = _number(thing.metadata.resource_version), _number(version)
+        seen, wanted = version_number(thing.metadata.resource_version), version_number(version)
         return seen is None or wanted is None or seen >= wanted
 
     def of_kind(self, kind: str) -> Iterator[tuple[ObjectKey, ApiObject]]:
@@ -164,16 +165,23 @@ class ObjectStore:
     def listed(self, kind: str, things: Iterable[ApiObject], version: str = "") -> None:
         """All objects of a kind, taken as a difference to what is known. `version` is that of the list: what got its
         own before and is not there is gone, though it was never seen.
+
+        A list that has older versions than were seen is of a server whose data were restored from a backup: it counts
+        all the same, and nothing that was written before counts as made.
         """
         there = set()
+        known = self._seen.setdefault(kind, {})
         for thing in things:
             key = kinds.key(thing)
             there.add(key)
+            if key in known and _is_older(thing, known[key]):
+                del known[key]
+                self._keep(key, [])
+                self._dirty.setdefault(key, None)
             self._see(key, thing)
-        known = self._seen.get(kind, {})
         for key in [key for key in known if key not in there]:
             self.gone(known[key])
-        at = _number(version)
+        at = version_number(version)
         if at is not None:
             self._listed[kind] = at
             lost = [key for key, (_, made) in self._settled.items() if key[0] == kind and made <= at]
@@ -193,13 +201,13 @@ class ObjectStore:
         """A change was accepted, and its object got this version by it. It counts until that version or a later one is
         seen, whatever that shows: another may have changed it again, or it may be gone, between two lists.
         """
-        key, made = change.key, _number(version)
+        key, made = change.key, version_number(version)
         thing, changes = self._seen.get(key[0], _NOTHING).get(key), self._sent.get(key)
-        if not changes or change not in changes:
+        if not changes or not any(one is change for one in changes):
             return
         if (thing is None or not change.uid) and change.onto(thing) is None:
             # Deleted before it was seen: what is seen from now on is another one, or goes in a moment.
-            self._keep(key, changes[changes.index(change) + 1 :])
+            self._keep(key, _behind(changes, change))
             self._dirty.setdefault(key, None)
             return
         if made is None:
@@ -215,8 +223,11 @@ class ObjectStore:
     def refused(self, change: Change) -> None:
         """A change will not be made: it no longer counts."""
         changes = self._sent.get(change.key, [])
-        if change in changes:
-            self._keep(change.key, [other for other in changes if other != change])
+        found = next((one for one in changes if one is change), None) or next(
+            (one for one in changes if one == change), None
+        )
+        if found is not None:
+            self._keep(change.key, [other for other in changes if other is not found])
             self._dirty.setdefault(change.key, None)
 
     # -- events for the state -------------------------------------------------------------------------------
@@ -262,7 +273,7 @@ class ObjectStore:
     def _lose(self, key: ObjectKey) -> None:
         """What a change that was accepted made is gone, and no version of it was seen."""
         changes = self._sent[key]
-        self._keep(key, changes[changes.index(self._settled[key][0]) + 1 :])
+        self._keep(key, _behind(changes, self._settled[key][0]))
         self._dirty.setdefault(key, None)
 
     def _keep(self, key: ObjectKey, changes: list[Change]) -> None:
@@ -271,7 +282,7 @@ class ObjectStore:
             self._sent[key] = changes
         else:
             self._sent.pop(key, None)
-        if key in self._settled and self._settled[key][0] not in changes:
+        if key in self._settled and not any(one is self._settled[key][0] for one in changes):
             del self._settled[key]
 
 
@@ -313,6 +324,12 @@ def _says_only_why(thing: ApiObject, known: ApiObject | None) -> bool:
     return False
 
 
+def _behind(changes: list[Change], last: Change) -> list[Change]:
+    """The changes after one of them. Two may be equal."""
+    place = next(place for place, change in enumerate(changes) if change is last)
+    return changes[place + 1 :]
+
+
 def _still_under_way(changes: list[Change], thing: ApiObject, settled: tuple[Change, int] | None) -> list[Change]:
     """Those that a version does not show yet. Changes to one object are made in order: one that is shown tells that
     those before it were made, too, though no version in between was seen.
@@ -337,17 +354,11 @@ def _is_another(thing: ApiObject, known: ApiObject) -> bool:
 
 
 def _version(thing: ApiObject) -> int | None:
-    return _number(thing.metadata.resource_version)
-
-
-def _number(version: str) -> int | None:
-    """Resource versions of one kind can be compared as numbers; where they are none, nothing can be said."""
-    return int(version) if version and len(version) <= 20 and version.isascii() and version.isdecimal() else None
+    return version_number(thing.metadata.resource_version)
 
 
 def _is_older(thing: ApiObject, known: ApiObject) -> bool:
-    mine, theirs = _version(thing), _version(known)
-    return mine is not None and theirs is not None and mine < theirs
+    return is_older(thing.metadata.resource_version, known.metadata.resource_version)
 
 
 def _is_old_news(thing: ApiObject, known: ApiObject) -> bool:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from fairway.api import kinds
 from fairway.api.kinds import ApiObject, Kind, ObjectKey
+from fairway.api.versions import is_older
 from fairway.kube.reflector import Delivery, Gone
 
 
@@ -107,6 +108,8 @@ class Feed:
             for key in [key for key in own if key not in there]:
                 self._forget(delivery.kind, key, own[key])
         for item in delivery.items:
+            if delivery.is_list and not isinstance(item, Gone):
+                self._take_back(delivery.kind, item)
             if isinstance(item, Gone):
                 last = item.last
                 key = last if isinstance(last, tuple) else kinds.key(last)
@@ -114,6 +117,13 @@ class Feed:
                     self._forget(delivery.kind, key, own[key] if isinstance(last, tuple) else last)
             else:
                 self._add(delivery, item)
+
+    def _take_back(self, kind: Kind, thing: ApiObject) -> None:
+        """A list that has an older version than was seen is of a server whose data were restored: it counts."""
+        key = kinds.key(thing)
+        known = self._sources[kind].get(key)
+        if known is not None and is_older(thing.metadata.resource_version, known.metadata.resource_version):
+            self._forget(kind, key, known)
 
     def _add(self, delivery: Delivery, thing: ApiObject) -> None:
         key = kinds.key(thing)

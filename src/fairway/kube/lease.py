@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from fairway.api.meta import ApiStruct, ObjectMeta
+from fairway.api.versions import is_older
 from fairway.clock import Clock, to_datetime
 from fairway.errors import InputError
 from fairway.kube.exchange import MERGE_PATCH, ApiAnswer, ApiRequest, encoded
@@ -175,7 +176,13 @@ class Elector:
             self.was_cut_off = True
 
     def _see(self, found: LeaseObject) -> None:
-        if self._known is None or found.metadata.resource_version != self._known.metadata.resource_version:
+        known = self._known
+        if known is not None and is_older(found.metadata.resource_version, known.metadata.resource_version):
+            # The server's data were restored from a backup: what was read since then is of another world, and so is
+            # what was decided.
+            self._term_key = None
+            self.was_cut_off = True
+        if known is None or found.metadata.resource_version != known.metadata.resource_version:
             self._seen_at = self._monotonic()  # by its version: a wall clock that stands still must not hide a renewal
         self._known = found
 
