@@ -267,6 +267,19 @@ def test_K8_a_gang_of_which_one_bind_finds_no_end_is_evicted_and_that_bind_is_le
     assert guarded.evicted[4:] == ["c"], "what came too late waits again as well"
 
 
+def test_K8_a_large_gang_on_a_slow_server_is_left_alone_while_its_pods_are_bound() -> None:
+    names = [f"p{number}" for number in range(5)]
+    guarded = Guarded(NODE, group(5), *map(waiting, names))
+    guarded.guard.lead(True)
+    decide(guarded, 0, *names)
+    for number, name in enumerate(names):
+        guarded.tell(bound(name, 50 * number))
+        for second in range(50 * number, 50 * (number + 1)):
+            guarded.clock.advance(second)
+    guarded.clock.advance(900)
+    assert (guarded.evicted, guarded.clock.planned) == ([], [])
+
+
 def test_K8_a_gang_whose_binds_were_all_seen_is_looked_at_no_more() -> None:
     guarded = Guarded(NODE, group(2), waiting("a"), waiting("b"))
     guarded.guard.lead(True)

@@ -193,6 +193,8 @@ def test_settings_come_from_a_file_and_flags_win(tmp_path: Path) -> None:
         (HEAD + "schedulerNames: []", "at least one name"),
         ("a: [", "run.yaml:"),
         (HEAD + "policy: a\npolicyConfigMap: b/c", "expected one of them"),
+        (HEAD + "policyInterval: 0", "Expected `float` >= 0.1 - at `$.policyInterval`"),
+        (HEAD + "gangBindTimeout: 0", "Expected `float` >= 1.0 - at `$.gangBindTimeout`"),
         (HEAD + "policyConfigMap: b", "expected namespace/name or namespace/name/key"),
         (HEAD + "policyConfigMap: b//c", "expected namespace/name or namespace/name/key"),
         (HEAD + "policyConfigMap: ../c", "expected namespace/name or namespace/name/key"),

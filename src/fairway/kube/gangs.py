@@ -105,8 +105,8 @@ class GangGuard:
         """The pod itself may be gone by now; its job is not, as long as another pod of it is there."""
         job = self._state.groups.get(change.binding.job) if isinstance(change, Bind) else None
         if job is not None and job.minimum > 1 and isinstance(change, Bind):
-            first = self._first_bound(job)
-            if first is not None and change.at - first < self._timeout:
+            times = self._bound_times(job)
+            if times and change.at - min(times) < self._timeout:
                 self._watch(job, is_half=True)
 
     # -- looks -------------------------------------------------------------------------------------------------
@@ -152,24 +152,30 @@ class GangGuard:
 
     def _due(self, job: Job, *, is_half: bool) -> Micros | None:
         """When the time of a half-bound gang is over; None if it is not one. Binds that are not seen yet do not count
-        as made, and have their own time.
+        as made; while there are some, the time begins again with each that is seen: a slow server is not a dead end.
         """
         under_way = self._under_way(job)
-        first = self._first_bound(job, but=under_way)
+        times = self._bound_times(job, but=under_way)
+        first = min(times, default=None)
         if first is None or not 0 < job.ready - len(under_way) < job.minimum or job.phase in _BEGUN:
             return None
         created = [pod.metadata.creation_timestamp for pod in self._pods(job, WAITING)]
         left_behind = any(time is not None and from_datetime(time) <= first for time in created)
         sent = [bind.at for bind in under_way.values()]
         are_together = bool(sent) and min(sent) - first < self._timeout
-        return max([first, *sent]) + self._timeout if is_half or left_behind or are_together else None
+        if not is_half and not left_behind and not are_together:
+            return None
+        return (max([*times, *sent]) if sent else first) + self._timeout
 
-    def _first_bound(self, job: Job, but: Collection[str] = ()) -> Micros | None:
-        pods = (pod for pod in self._pods(job, _ON_A_NODE, but))
-        return min((time for pod in pods if (time := objects.bound_at(pod)) is not None), default=None)
+    def _bound_times(self, job: Job, but: Collection[str] = ()) -> list[Micros]:
+        """When its pods got their nodes, as far as they say so."""
+        pods = self._pods(job, _ON_A_NODE, but)
+        return [time for pod in pods if (time := objects.bound_at(pod)) is not None]
 
     def _under_way(self, job: Job) -> dict[str, Bind]:
-        """Binds of its pods that were sent and are not seen yet, by the names of the pods."""
+        """Binds of its pods that were sent and are not seen yet, by the names of the pods. Those that wait for drivers
+        have a time of their own, at whose end they are refused.
+        """
         if self._dry_run:
             return {}
         return {
@@ -177,7 +183,7 @@ class GangGuard:
             for task in job.tasks
             if task.state in _ON_A_NODE
             for change in self._store.sent_to(pod_key(task.key))
-            if isinstance(change, Bind)
+            if isinstance(change, Bind) and not change.awaits
         }
 
     def _evict(self, job: Job, under_way: Collection[str]) -> None:

@@ -37,7 +37,7 @@ class RunSettings(msgspec.Struct, rename="camel", frozen=True, forbid_unknown_fi
     """A file; without it and without a ConfigMap the built-in policy applies."""
     policy_config_map: str | None = None
     """`namespace/name`, or `namespace/name/key` where the key is not `policy.yaml`."""
-    policy_interval: Span = 5.0
+    policy_interval: Annotated[float, Meta(ge=0.1, le=86400)] = 5.0
     """How often the policy is looked at again."""
     shadow_policy: str | None = None
     shadow_every: Number = 1
@@ -52,7 +52,7 @@ class RunSettings(msgspec.Struct, rename="camel", frozen=True, forbid_unknown_fi
     nothing else.
     """
     leader_election: LeaderElection = LeaderElection()
-    gang_bind_timeout: Span = 60.0
+    gang_bind_timeout: Annotated[float, Meta(ge=1, le=86400)] = 60.0
     scheduled_events: bool = True
     """An event for each lone pod that is bound."""
     http_address: str = ":10259"
