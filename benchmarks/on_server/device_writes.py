@@ -1,8 +1,9 @@
 """What devices cost in writes to the API server, against those that claims need at least.
 
-A pod without devices needs its binding. With a claim by name it needs two more: the finalizer and the allocation. With
-limits of a class it needs three: the claim is made and allocated, and the pod's status names it. All else that is
-written more than without devices (statuses of classes, what is tried again) is what Fairway adds.
+A pod without devices needs its binding. With a claim by name it needs two more: the finalizer and the allocation; so do
+ten pods that share a claim. With limits of a class it needs three: the claim is made and allocated, and the pod's
+status names it. All else that is written more than without devices (statuses of classes, what is tried again) is what
+Fairway adds.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ COUNTED = ("pods", "events", "resourceclaims", "resourceclasses")
 """Not the lease, nor queues, which cost the same without devices."""
 _DRA = "/apis/resource.k8s.io/v1"
 _DRIVER = "bench.example.com"
-NEEDED = {"no devices": 0, "claims by name": 2, "limits of a class": 3}
+SHARING = 10
+"""Pods of one claim."""
+NEEDED = {"no devices": 0.0, "claims by name": 2.0, "shared claims": 2 / SHARING, "limits of a class": 3.0}
 """Writes of a pod besides its binding."""
 
 
@@ -88,11 +91,14 @@ async def _pod(cluster: BenchCluster, form: str, number: int) -> None:
     spec: dict[str, Any] = {"schedulerName": SCHEDULER, "containers": [container], "terminationGracePeriodSeconds": 0}
     if form == "limits of a class":
         container["resources"] = {"limits": {"resourceclass.fairway.dev/gpu": "1"}}
-    elif form == "claims by name":
-        request = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
-        claim = {"metadata": {"name": name}, "spec": {"devices": {"requests": [request]}}}
-        await cluster.client.request("POST", f"{_DRA}/namespaces/{NAMESPACE}/resourceclaims", claim)
-        spec["resourceClaims"] = [{"name": "d", "resourceClaimName": name}]
+    elif form != "no devices":
+        first = number - number % SHARING if form == "shared claims" else number
+        claim_name = _name(form, first)
+        if first == number:
+            request = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
+            claim = {"metadata": {"name": claim_name}, "spec": {"devices": {"requests": [request]}}}
+            await cluster.client.request("POST", f"{_DRA}/namespaces/{NAMESPACE}/resourceclaims", claim)
+        spec["resourceClaims"] = [{"name": "d", "resourceClaimName": claim_name}]
         container["resources"] = {"claims": [{"name": "d"}]}
     await cluster.client.request(
         "POST", f"/api/v1/namespaces/{NAMESPACE}/pods", {"metadata": {"name": name}, "spec": spec}

@@ -6,11 +6,14 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
+from fairway.api.devices import ClaimConsumer, ResourceClaim
 from fairway.drive.change import AllocateClaim, Bind, Change
 from fairway.kube import world
-from fairway.kube.exchange import Ending, WriteResult
+from fairway.kube.exchange import ApiAnswer, Ending, WriteResult
 from fairway.kube.ready_writes import QueuedWrite
 from fairway.kube.world import KubeWorld, Versions
 from fairway.scheduler.plan import Binding
@@ -30,8 +33,9 @@ class Desk:
         self.world = KubeWorld(loop, self, lambda call: call(), groups={}, most_unanswered=10)  # type: ignore[arg-type]
         self.world.reports = self
         made: Any = claim("c", exactly())
+        self.made: ResourceClaim = made
         bind = Bind(POD, "u", Binding("default/p", "n1"), 0)
-        self.world.carry_out([AllocateClaim(CLAIM, "c1", made, "default/p"), bind])
+        self.world.carry_out([AllocateClaim(CLAIM, "c1", self.made, "default/p"), bind])
 
     def add(self, write: QueuedWrite) -> None:
         self.writes.append(write)
@@ -98,5 +102,41 @@ def test_a_watch_that_shows_nothing_holds_no_place_for_ever(monkeypatch: pytest.
             "the API server did not show the allocation"
         ]
         assert desk.writes == []
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("result", [WriteResult.DONE, WriteResult.REFUSED])
+def test_a_claim_that_several_pods_of_a_plan_use_is_allocated_once_for_all(result: WriteResult) -> None:
+    async def story() -> None:
+        desk = Desk()
+        await desk.allocated()
+        desk.asked.clear()
+        desk.ended_.clear()
+        pods = [("Pod", "default", f"p{number}") for number in range(3)]
+        plan: list[Change] = []
+        for number, key in enumerate(pods):
+            users = tuple(ClaimConsumer("pods", name=one[2], uid=one[2]) for one in pods[: number + 1])
+            status = replace(desk.made.status, reserved_for=users)
+            plan.append(AllocateClaim(CLAIM, "c1", replace(desk.made, status=status), f"default/{key[2]}"))
+            plan.append(Bind(key, "u", Binding(f"default/{key[2]}", "n1"), 0))
+        desk.world.carry_out(plan)
+        await asyncio.sleep(0)
+        (write,) = desk.writes
+        script = write.script()
+        assert b"delete-protection" in (next(script).body or b"")
+        meta = {"uid": "c1", "resourceVersion": "5", "finalizers": ["resource.kubernetes.io/delete-protection"]}
+        allocation = script.send(ApiAnswer(200, msgspec.json.encode({"metadata": meta})))
+        assert [b'"%s"' % name in (allocation.body or b"") for name in (b"p0", b"p1", b"p2")] == [True] * 3
+        desk.writes.clear()
+        write.ended(Ending(result, "why", version="7"))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        told = [change.pod for change, _ in desk.ended_ if isinstance(change, AllocateClaim)]
+        assert told == ["default/p0", "default/p1", "default/p2"]
+        if result is WriteResult.REFUSED:
+            assert len(desk.refusals()) == 3
+        else:
+            assert [versions for versions, _ in desk.asked] == [{CLAIM: "7"}] * 3
 
     asyncio.run(story())

@@ -6,9 +6,12 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from fairway.api.devices import ResourceClaim
 from fairway.api.kinds import ApiObject
+from fairway.api.meta import OwnerReference
+from fairway.api.pods import PodClaimStatus
 from fairway.devices.track.ledger import device_ledger
 from fairway.scheduler.plan import Plan
 from fairway.state.cluster import Deleted, Upserted
@@ -477,3 +480,24 @@ def test_a_gang_that_shares_a_claim_waits_whole_where_not_all_can_use_it() -> No
     found = plan(NODE, used("c", 253), group("g", minimum=4), members)
     assert bound(found) == {}
     assert "is reserved for 253 pods, 4 more would exceed 256" in waiting(found)["g"].message
+
+
+def test_pods_of_a_group_share_the_claim_that_was_made_for_the_group_from_a_template() -> None:
+    """Kubernetes makes one claim for a PodGroup that names a template (DRAWorkloadResourceClaims)."""
+
+    def member(number: int) -> Any:
+        found: Any = claiming(f"m{number}", template="t", group="g")
+        status = replace(found.status, resource_claim_statuses=(PodClaimStatus("c", "g-c"),))
+        return replace(found, status=status)
+
+    def owned(kind: str) -> Any:
+        found: Any = claim("g-c", exactly())
+        owners = (OwnerReference(kind=kind, name="g", uid="g1", controller=True),)
+        return replace(found, metadata=replace(found.metadata, owner_references=owners))
+
+    one = [device_node("n1"), resource_slice("s1", "n1", gpu("a"))]
+    members = [template("t", exactly()), group("g", minimum=3), *map(member, range(3))]
+    found = plan(one, owned("PodGroup"), members)
+    assert bound(found) == {f"m{number}": "n1" for number in range(3)}
+    assert [choice.device for binding in found.bindings for choice in binding.devices] == ["a"]
+    assert bound(plan(one, owned("Pod"), members)) == {}, "one of their own for each"

@@ -85,11 +85,16 @@ class KubeWorld:
     # -- on the asyncio thread -------------------------------------------------------------------------------
 
     def _take(self, changes: Sequence[Change], term: int) -> None:
+        """A claim that several pods of a plan use is allocated once, for all of them: the last change has them all."""
+        shared: dict[ObjectKey, list[tuple[AllocateClaim | MakeClassClaim, _AwaitedClaims]]] = {}
         for change in changes:
             if isinstance(change, AllocateClaim | MakeClassClaim):
                 awaited = self._waiting.setdefault(pod_key(change.pod), _AwaitedClaims(term))
                 awaited.open += 1
-                self._add(change, WriteRank.BIND, term, partial(self._claim_ended, awaited, change.key))
+                users = shared.setdefault(change.key, [])
+                users.append((change, awaited))
+                if len(users) == 1:
+                    self._add_claim(users, term)
             elif isinstance(change, Bind) and (change.key in self._waiting or change.awaits):
                 awaited = self._waiting.pop(change.key, _AwaitedClaims(term))
                 awaited.bind = change
@@ -98,13 +103,20 @@ class KubeWorld:
                 self._add(change, _rank(change), term)
         self._waiting.clear()  # a plan has a pod's claims and its binding, or neither
 
-    def _add(self, change: Change, rank: WriteRank, term: int, also: Callable[[Ending], None] | None = None) -> None:
-        def ended(ending: Ending) -> None:
-            self._report(change, ending)
-            if also is not None:
-                also(ending)
-
+    def _add(self, change: Change, rank: WriteRank, term: int) -> None:
+        ended = partial(self._report, change)
         self._queue.add(QueuedWrite(change.key, rank, lambda: script_of(change, self._groups), ended, term))
+
+    def _add_claim(self, users: Sequence[tuple[AllocateClaim | MakeClassClaim, _AwaitedClaims]], term: int) -> None:
+        """`users` are all known when the write leaves: a plan is taken in at once."""
+
+        def ended(ending: Ending) -> None:
+            for change, awaited in users:
+                self._report(change, ending)
+                self._claim_ended(awaited, change.key, ending)
+
+        key = users[0][0].key
+        self._queue.add(QueuedWrite(key, WriteRank.BIND, lambda: script_of(users[-1][0], self._groups), ended, term))
 
     def _claim_ended(self, awaited: _AwaitedClaims, key: ObjectKey, ending: Ending) -> None:
         awaited.open -= 1

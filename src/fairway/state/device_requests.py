@@ -84,12 +84,14 @@ class DeviceFacts:
 
     def asks_for_itself(self, claim: str, template: str) -> bool:
         """Whether a claim has to be asked about what it requests: it is allocated, or the template that it was made
-        from is gone or says something else by now.
+        from is gone or says something else by now, or it was made for all pods of a group.
         """
         known, made_from = self.claims.get(claim), self.templates.get(template)
         if known is None:
             return False
-        return known.status.allocation is not None or made_from is None or made_from.spec.spec != known.spec
+        is_shared = any(owner.kind == "PodGroup" for owner in known.metadata.owner_references)
+        is_allocated = known.status.allocation is not None
+        return is_shared or is_allocated or made_from is None or made_from.spec.spec != known.spec
 
     @property
     def end(self) -> int:
