@@ -41,7 +41,7 @@ kube-test: $(READY)  ## run the tests on a real API server, which is built once 
 
 kube-chaos: $(READY)  ## random stories with 200 kill -9 and 2,000 injected faults on a real API server (needs Go)
 	@if PYTHONPATH=tests $(BIN)/python -m kube.controlplane.build; then \
-	  FAIRWAY_KUBE=1 FAIRWAY_KILLS=200 $(BIN)/python -m pytest -q -s tests/kube/test_kube_chaos.py; \
+	  FAIRWAY_KUBE=1 FAIRWAY_KILLS=200 $(BIN)/python -m pytest -q -s -n 2 -k long_run tests/kube/test_kube_chaos.py; \
 	else [ $$? = 3 ]; fi
 
 web-test: $(READY)  ## build and check the page, and run its tests in a browser (needs Chromium)

@@ -34,14 +34,17 @@ def test_random_stories_with_faults_and_kills_lose_nothing_and_do_nothing_twice(
 
 
 @pytest.mark.skipif(not KILLS, reason="make kube-chaos")
-def test_the_long_run(installed: ControlPlane, tmp_path: Path) -> None:
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_the_long_run(installed: ControlPlane, tmp_path: Path, replicas: int) -> None:
+    """Half of the kills and faults happen to a lone scheduler, half to two replicas."""
     kills, injected, jobs, number, excused, half, begin = 0, Counter[str](), 0, 0, 0, 0.0, time.monotonic()
     with ForkServer() as server:
-        while kills < KILLS or injected.total() < FAULTS:
+        while kills < KILLS / 2 or injected.total() < FAULTS / 2:
             folder = tmp_path / f"story-{number}"
             folder.mkdir()
-            story = ChaosStory(installed, folder, SEED + number, replicas=1 + number % 2, server=server)
-            story.play(kills=KILLS_OF_ONE, faults=10 * KILLS_OF_ONE)
+            story = ChaosStory(installed, folder, SEED + 2 * number + replicas, replicas=replicas, server=server)
+            left = max(1, min(KILLS_OF_ONE, KILLS // 2 - kills))
+            story.play(kills=left, faults=min(10 * KILLS_OF_ONE, FAULTS // 2 - injected.total()))
             number += 1
             kills += story.kills
             jobs += len(story.workload.jobs)
@@ -51,5 +54,5 @@ def test_the_long_run(installed: ControlPlane, tmp_path: Path) -> None:
                 injected += proxy.injected
             said = f"{number} stories, {jobs} jobs, {kills} kills, {injected.total()} faults"
             spent = f"{time.monotonic() - begin:.0f} s; half-bound for {half:.1f} s at most, {excused} writes excused"
-            sys.stderr.write(f"{said} in {spent}\n")
-    sys.stderr.write(f"nothing lost, nothing double: {said}: {dict(injected)}\n")
+            sys.stderr.write(f"{replicas} replicas: {said} in {spent}\n")
+    sys.stderr.write(f"{replicas} replicas: nothing lost, nothing double: {said}: {dict(injected)}\n")

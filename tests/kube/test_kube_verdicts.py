@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from kube import verdicts, workload
 from kube.history import HistoryEntry
+from kube.process import OUT_OF_REACH, RunProcess
 from kube.proxy import Asked, Passed
 from kube.workload import JOB
 
@@ -107,3 +111,70 @@ def test_a_write_that_leaves_after_the_deadline_is_found_whatever_became_of_it()
     assert judge(11.0, renewal(10, "a"), renewal(10.5, None))  # it was released
     assert judge(9.0, renewal(10, "a"))  # before it was taken
     assert judge(13.0, renewal(10, "a"), stall=1.0) == []  # it may have lain in the proxy
+
+
+def deleted(at: float, kind: str, name: str) -> HistoryEntry:
+    thing = {"metadata": {"name": name, "uid": name}, "spec": {}, "status": {}}
+    return HistoryEntry(int(at), at, kind, thing, True)
+
+
+def acknowledged(method: str, path: str, *, request: object = None, answer: object = None) -> Passed:
+    asked = Asked(method, f"/api/v1/namespaces/n/{path}", False)
+    return Passed(asked, 201, json.dumps(answer or {}).encode(), 1.0, True, 0, 1.0, json.dumps(request).encode())
+
+
+def test_an_acknowledged_write_that_no_revision_shows_is_found() -> None:
+    def lost(passed: Passed, *entries: HistoryEntry) -> bool:
+        return bool(verdicts.lost_writes(MadeUp(*entries), [Answers(passed)]))  # type: ignore[arg-type, list-item]
+
+    binding = acknowledged("POST", "pods/p/binding", request={"target": {"name": "n1"}})
+    assert lost(binding, pod(5, "p", "j"))
+    assert lost(binding, pod(5, "p", "j", "n2")), "it is on another node than was acknowledged"
+    assert not lost(binding, pod(5, "p", "j", "n1"))
+    eviction = acknowledged("POST", "pods/p/eviction")
+    assert lost(eviction, pod(5, "p", "j", "n1"))
+    assert not lost(eviction, pod(5, "p", "j", "n1", "preempt for ns/high: it needs one cpu"))
+    assert not lost(eviction, deleted(6, "Pod", "p"))
+    patched = acknowledged("PATCH", "pods/p/status", answer={"metadata": {"name": "p", "resourceVersion": "7"}})
+    assert lost(patched, pod(5, "p", "j"), pod(8, "p", "j"))
+    assert not lost(patched, pod(5, "p", "j"), pod(7, "p", "j"))
+    made = acknowledged("POST", "reservations", answer={"metadata": {"name": "r", "resourceVersion": "7"}})
+    assert lost(made, pod(7, "r", "j"))
+    assert lost(acknowledged("DELETE", "reservations/r"), deleted(7, "Pod", "r"))
+    assert not lost(acknowledged("DELETE", "reservations/r"), deleted(7, "Reservation", "r"))
+
+
+def test_a_write_under_another_leader_is_found_and_one_that_was_under_way_for_long_is_excused() -> None:
+    lease = Asked("PATCH", "/apis/coordination.k8s.io/v1/namespaces/n/leases/l", False)
+    mine = Passed(lease, 200, json.dumps({"spec": {"holderIdentity": "me"}}).encode(), 1.0, True, 0, 1.0)
+
+    def held(at: int, holder: str) -> HistoryEntry:
+        thing = {"metadata": {"name": "l", "uid": "l"}, "spec": {"holderIdentity": holder}}
+        return HistoryEntry(at, float(at), "Lease", thing, False)
+
+    history = MadeUp(held(1, "me"), held(5, "other"), pod(7, "p", "j", "n1"))
+
+    def judge(took: float) -> tuple[int, int]:
+        write = Asked("POST", "/api/v1/namespaces/n/pods/p/binding", False)
+        proxies = [Answers(mine, Passed(write, 201, b"{}", 3.0 + took, True, 0, 3.0))]
+        found = verdicts.writes_without_lease(history, proxies, 2.0)  # type: ignore[arg-type]
+        return len(found), len(verdicts.excused_writes(history, proxies, 2.0))  # type: ignore[arg-type]
+
+    assert judge(0.1) == (1, 0)
+    assert judge(2.5) == (0, 1)
+
+
+def test_a_scheduler_works_from_when_it_leads_and_has_listed_all(tmp_path: Path) -> None:
+    run = RunProcess(tmp_path, "r")
+    offset = time.time() - time.monotonic()
+
+    def line(at: float, message: str) -> str:
+        return json.dumps({"time": f"{datetime.fromtimestamp(at + offset, UTC).isoformat()}", "message": message})
+
+    ready, leading, not_leading = "all kinds are listed", "leading", "not leading"
+    said = [(1, leading), (3, ready), (11, ready), (12, leading), (14, not_leading), (15, leading), (16, OUT_OF_REACH)]
+    said += [(18, ready), (31, ready)]
+    (tmp_path / "r.log").write_text("\n".join(line(at, text) for at, text in said))
+    run.lives = [(0.0, 5.0), (10.0, 20.0), (30.0, 40.0)]
+    found = [(round(begin), round(end)) for begin, end in run.working()]
+    assert found == [(3, 5), (12, 14), (15, 16), (18, 20)]
