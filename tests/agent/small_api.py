@@ -182,6 +182,6 @@ def _slice_problem(body: dict[str, Any]) -> str:
         if len(one.get("attributes", {})) + len(one.get("capacity", {})) > 32:
             return "too many attributes"
         for name, value in one.get("attributes", {}).items():
-            if len(value) != 1 or len(str(value.get("string", ""))) > 64:
+            if len(value) != 1 or len(str(value.get("string", "")).encode()) > 64:
                 return f"attribute {name}: {value}"
     return ""

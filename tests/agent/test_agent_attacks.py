@@ -8,7 +8,7 @@ import json
 import pytest
 
 from agent.players import PlayedAgent, PlayedKubelet, PlayedPlugin, eventually
-from fairway.agent import plugins
+from fairway.agent import inventory, plugins
 from fairway.agent.protocol import device_plugin_pb2 as messages
 from fairway.agent.registry import PluginRegistry
 from fairway.app.live.logs import RunLog
@@ -149,3 +149,48 @@ def test_a_claim_that_has_a_device_twice_is_refused(players, host, api, tmp_path
         assert plugin.calls == []
         assert isinstance(node.prepare(api.claim("d", ("r", NICS, "both")))["uid-d"], list)
         plugin.stop()
+
+
+def test_what_the_server_does_not_take_of_one_plugin_keeps_no_other_from_being_published(
+    players, host, api, monkeypatch
+):
+    """The pools that come before and after it by name; what they have is kept up to date too."""
+    monkeypatch.setattr(inventory, "fits_text", lambda text: True)
+    with PlayedAgent(host, api.url) as agent:
+        one = started(players, agent, [device("ü" * 40)])
+        eventually(lambda: api.problems)
+        two = honest(players, agent)
+        first = PlayedPlugin(players, agent.settings.plugin_folder, "example.com/a", ["a-0"]).start()
+        eventually(lambda: len(api.devices(NICS)) == 1 and len(api.devices("n1/example.com/a")) == 1)
+        two.change(**{"nic-0": "Unhealthy"})
+        eventually(lambda: "taints" in api.devices(NICS)["nic-0"])
+        assert api.devices(GPUS) == {}
+        assert agent.logged("publishing failed, it is tried again")
+        for plugin in (one, two, first):
+            plugin.stop()
+
+
+def test_an_id_is_an_attribute_only_where_its_bytes_fit(players, host, api):
+    with PlayedAgent(host, api.url) as agent:
+        one = started(players, agent, [device("ü" * 32), device("ü" * 33), device("x" * 64), device("y" * 65)])
+        eventually(lambda: len(api.devices(GPUS)) == 4)
+        ids = [found["attributes"].get("id", {}).get("string") for found in api.devices(GPUS).values()]
+        assert sorted(filter(None, ids)) == ["x" * 64, "ü" * 32]
+        assert api.problems == []
+        one.stop()
+
+
+def test_a_group_whose_members_do_not_fit_is_left_out_and_said(players, host, api, tmp_path):
+    ids = [f"{'x' * 60}-{number:02}" for number in range(32)]
+    mapping = tmp_path / "map.yaml"
+    groups = f"groups: [{{name: many, members: [{', '.join(ids)}]}}, {{name: few, members: [{ids[0]}, {ids[1]}]}}]"
+    mapping.write_text(
+        f"apiVersion: fairway.dev/v1alpha1\nkind: DeviceMapping\nresources: [{{resource: {GPU}, {groups}}}]\n"
+    )
+    with PlayedAgent(host, api.url, mapping=mapping) as agent:
+        one = started(players, agent, [device(one) for one in ids])
+        eventually(lambda: len(api.devices(GPUS)) == 33)
+        assert "few" in api.devices(GPUS)
+        assert [line["groups"] for line in agent.logged("groups left out")] == ["many"]
+        assert api.problems == []
+        one.stop()

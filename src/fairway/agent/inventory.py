@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fairway.agent.mapping import MAX_TEXT, DeviceMapping, MappedGroup, merged_facts, typed
+from fairway.agent.limits import MAX_FACTS
+from fairway.agent.mapping import MAX_TEXT, DeviceMapping, MappedGroup, fits_text, merged_facts, typed
 from fairway.agent.names import device_names, pool_name
 from fairway.agent.offers import ListedDevice
 from fairway.api.devices import Device, DeviceAttribute, DeviceTaint
@@ -36,6 +37,8 @@ class DevicePool:
     resource: str
     devices: Mapping[str, PoolDevice] = field(default_factory=dict)
     """By the published name, in order."""
+    left_out: tuple[str, ...] = ()
+    """Groups that a slice cannot hold: the names of their members take too many attributes."""
 
 
 def build_pools(node: str, offers: Offers, mapping: DeviceMapping, labels: Mapping[str, str]) -> dict[str, DevicePool]:
@@ -53,10 +56,15 @@ def _pool(
     kind = mapping.kind(resource)
     devices = {names[one.id]: _single(one, names[one.id], resource, kind, mapping, labels) for one in listed}
     known = {one.id: one for one in listed}
+    left_out = []
     for group in groups:
         if group.name not in taken:
-            devices[group.name] = _group(group, [known[one] for one in group.members], names, kind, labels)
-    return DevicePool(pool_name(node, resource), resource, dict(sorted(devices.items())))
+            made = _group(group, [known[one] for one in group.members], names, kind, labels)
+            if len(made.published.attributes) + len(made.published.capacity) <= MAX_FACTS:
+                devices[group.name] = made
+            else:
+                left_out.append(group.name)
+    return DevicePool(pool_name(node, resource), resource, dict(sorted(devices.items())), tuple(left_out))
 
 
 def _single(
@@ -64,7 +72,7 @@ def _single(
 ) -> PoolDevice:
     said, capacity = mapping.facts(resource, one.id, labels)
     attributes = {"kind": typed(kind), **one.attributes, **_place(one.numa), **said}
-    if len(one.id) <= MAX_TEXT:
+    if fits_text(one.id):
         attributes.setdefault("id", typed(one.id))
     capacities = {**one.capacity, **capacity}
     published = Device(name, _health(attributes, one.healthy), capacities, taints=_taints(one.healthy))
@@ -87,7 +95,7 @@ def _place(numa: tuple[int, ...]) -> dict[str, DeviceAttribute]:
     if len(numa) == 1:
         return {"numaNode": typed(numa[0])}
     text = ",".join(map(str, numa))
-    return {"numaNodes": typed(text)} if 0 < len(text) <= MAX_TEXT else {}
+    return {"numaNodes": typed(text)} if fits_text(text) else {}
 
 
 def _members(names: Sequence[str]) -> dict[str, DeviceAttribute]:

@@ -17,6 +17,8 @@ MAX_ID = 253
 """Characters of a device's id."""
 MAX_NUMA = 64
 """NUMA nodes of one device."""
+MAX_FACTS = 32
+"""Attributes and capacities of one published device, a limit of the API."""
 MAX_EDITS = 1_000
 """Environment variables, mounts and device nodes of one answer, together."""
 MAX_SPEC = 1 << 20

@@ -37,7 +37,7 @@ from fairway.resources.quantity import parse_quantity
 API_VERSION = "fairway.dev/v1alpha1"
 KIND = "DeviceMapping"
 MAX_TEXT = 64
-"""Characters of a text or version attribute, a limit of the API."""
+"""Bytes of a text or version attribute, a limit of the API."""
 MAX_NAMED = 20
 """Attributes and capacities that one device may get from the file; the API takes 32 with those of the agent."""
 
@@ -125,9 +125,14 @@ def merged_facts(facts: Iterable[MappedFacts], labels: Mapping[str, str]) -> tup
         capacity |= {name: DeviceCapacity(str(value)) for name, value in entry.capacity.items()}
         for name, label in entry.labels.items():
             text = labels.get(label, "")
-            if 0 < len(text) <= MAX_TEXT:
+            if fits_text(text):
                 attributes[name] = typed(_read(text))
     return attributes, capacity
+
+
+def fits_text(text: str) -> bool:
+    """Whether an attribute may say it. The server counts bytes."""
+    return 0 < len(text.encode("utf-8", "replace")) <= MAX_TEXT
 
 
 def typed(value: Mapped) -> DeviceAttribute:
@@ -172,8 +177,8 @@ def _problems(resources: tuple[MappedResource, ...]) -> Iterable[str]:
         if one.resource in seen:
             yield f"{where} is listed twice"
         seen.add(one.resource)
-        if len(one.kind) > MAX_TEXT:
-            yield f"{where}: kind has {len(one.kind)} characters, expected at most {MAX_TEXT}"
+        if one.kind and not fits_text(one.kind):
+            yield f"{where}: kind has {len(one.kind.encode())} bytes, expected at most {MAX_TEXT}"
         yield from _fact_problems(where, one, one)
         for entry in one.devices:
             yield from _fact_problems(f"{where}: devices {', '.join(entry.ids)}", one, entry)
@@ -209,8 +214,8 @@ def _value_problems(where: str, value: Mapped) -> Iterable[str]:
         case MappedVersion(version):
             if not _SEMVER.fullmatch(version) or len(version) > MAX_TEXT:
                 yield f"{where}: {version!r} is not a version, expected three numbers as in 1.2.3"
-        case str() if not 0 < len(value) <= MAX_TEXT:
-            yield f"{where}: has {len(value)} characters, expected 1 to {MAX_TEXT}"
+        case str() if not fits_text(value):
+            yield f"{where}: has {len(value.encode())} bytes, expected 1 to {MAX_TEXT}"
         case bool():
             pass
         case int() if not -(2**63) <= value < 2**63:

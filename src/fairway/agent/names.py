@@ -15,6 +15,8 @@ _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-
 _RESOURCE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _OTHER = re.compile(r"[^a-z0-9]+")
 _HASHES = (8, 16, 32)
+MAX_POOL = 253
+"""Characters of the name of a pool, a limit of the API."""
 
 
 def device_names(ids: Iterable[str]) -> dict[str, str]:
@@ -33,7 +35,8 @@ def device_names(ids: Iterable[str]) -> dict[str, str]:
 def pool_name(node: str, resource: str) -> str:
     """`<node>/<resource>`, each part between slashes a DNS subdomain."""
     parts = [part if _SUBDOMAIN.fullmatch(part) else _hashed(part, 8) for part in resource.split("/")]
-    return "/".join([node, *parts])
+    name = "/".join([node, *parts])
+    return name if len(name) <= MAX_POOL else f"{node}/{_hashed(resource, 16)}"
 
 
 def is_driver_name(name: str) -> bool:

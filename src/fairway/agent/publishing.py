@@ -27,6 +27,7 @@ from fairway.kube.served import version_path
 
 INTERVAL = 1.0
 """Seconds between two writes."""
+_INVALID = 422
 LOOK_AGAIN = 120.0
 """Seconds after which the server's objects are read again."""
 
@@ -44,6 +45,13 @@ class Publisher(Protocol):
 
     keep_unknown: bool
     """Whether what an earlier process published stays: its plugins may still be on their way."""
+
+
+class RefusedPoolError(ApiError):
+    """The server does not take what a pool says; all other pools are published."""
+
+    def __init__(self, error: ApiError) -> None:
+        super().__init__(error.status, error.reason, error.message, request=error.request)
 
 
 class _Slices(msgspec.Struct, frozen=True):
@@ -75,18 +83,25 @@ class SlicePublisher:
         by_pool: dict[str, list[ResourceSlice]] = {name: [] for name in pools}
         for one in known.values():
             by_pool.setdefault(one.spec.pool.name, []).append(one)
-        count = 0
+        count, refusal = 0, None
         for name, slices in sorted(by_pool.items()):
             if name not in pools and self.keep_unknown:
                 continue
             plan = write_plan(self._node, self._driver, pools.get(name), slices)
-            for one in plan.written:
-                known[one.metadata.name] = await self._write(one)
-                count += 1
-            for one in plan.deleted:
-                await self._delete(one)
-                del known[one.metadata.name]
-                count += 1
+            try:
+                for one in plan.written:
+                    known[one.metadata.name] = await self._write(one)
+                    count += 1
+                for one in plan.deleted:
+                    await self._delete(one)
+                    del known[one.metadata.name]
+                    count += 1
+            except ApiError as error:
+                if error.status != _INVALID:
+                    raise
+                refusal = error
+        if refusal is not None:
+            raise RefusedPoolError(refusal)
         if forgotten == self._forgotten:
             self._known = known
         return count
@@ -184,16 +199,23 @@ class PublishLoop:
                 self._failed()
                 wait = backoff.next(error.retry_after)
                 self._log.warning("publishing failed, it is tried again", why=str(error), seconds=round(wait, 1))
-                await asyncio.sleep(wait)
+                if isinstance(error, RefusedPoolError):
+                    await self._rest(wait)  # what the other pools do is published in the meantime
+                else:
+                    await asyncio.sleep(wait)
                 continue
             backoff.reset()
             self.published = True
             self._wrote(count)
             if count:
                 self._log.info("published", writes=count)
-            await asyncio.sleep(self._interval)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_AGAIN * (0.75 + self._random.random() / 2)):
-                    await self._wake.wait()
-                continue
-            self._publisher.forget()
+            if not await self._rest(LOOK_AGAIN * (0.75 + self._random.random() / 2)):
+                self._publisher.forget()
+
+    async def _rest(self, seconds: float) -> bool:
+        """Until something changes, but never less than the interval; whether something did."""
+        await asyncio.sleep(self._interval)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        return self._wake.is_set()

@@ -264,6 +264,10 @@ class NodeAgent:
         )
         if pools == self.pools:
             return
+        for name, pool in pools.items():
+            if pool.left_out and (name not in self.pools or self.pools[name].left_out != pool.left_out):
+                why = "the names of their members need more attributes than a published device may have"
+                self._log.warning("groups left out", resource=pool.resource, groups=",".join(pool.left_out), why=why)
         self.pools = pools
         self._warn_of_held()
         if self._loop is not None:
