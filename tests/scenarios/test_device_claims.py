@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -501,3 +502,12 @@ def test_pods_of_a_group_share_the_claim_that_was_made_for_the_group_from_a_temp
     assert bound(found) == {f"m{number}": "n1" for number in range(3)}
     assert [choice.device for binding in found.bindings for choice in binding.devices] == ["a"]
     assert bound(plan(one, owned("Pod"), members)) == {}, "one of their own for each"
+
+
+@pytest.mark.parametrize("status", [None, allocated("c", "n1", "a")])
+def test_a_claim_that_is_being_deleted_is_given_to_no_further_pod(status: Any) -> None:
+    going: Any = claim("c", exactly(), status=status)
+    going = replace(going, metadata=replace(going.metadata, deletion_timestamp=datetime(2026, 1, 1, tzinfo=UTC)))
+    found = plan(NODE, going, claiming("p", "c"))
+    assert bound(found) == {}
+    assert waiting(found)["p"].message == "resource claim default/c is being deleted"

@@ -145,6 +145,8 @@ class RequestResolver:
             claim = self._claims.get(request.claim)
             if claim is None:
                 return _lacking(resolved, Missing(CLAIM_MISSING, f"resource claim {request.claim} does not exist"))
+            if claim.metadata.deletion_timestamp is not None:
+                return _lacking(resolved, Missing(CLAIM_MISSING, f"resource claim {request.claim} is being deleted"))
             if claim.status.allocation is not None:
                 selector = claim.status.allocation.node_selector
                 return resolved._replace(pins=(*resolved.pins, selector)) if selector else resolved
