@@ -127,7 +127,7 @@ class Rotating:
     async def identity(self) -> Identity:
         return Identity(f"Bearer {self.tokens[0]}")
 
-    def refused(self) -> None:
+    def refused(self, identity: Identity | None = None) -> None:
         if len(self.tokens) > 1:
             self.tokens.pop(0)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from base64 import b64encode
 from pathlib import Path
@@ -194,6 +195,44 @@ def test_a_plugin_runs_once_until_what_it_gave_expires_or_is_refused(tmp_path: P
         assert runs(tmp_path) == 3
 
     asyncio.run(story())
+
+
+def test_a_plugin_runs_once_though_many_requests_are_refused_with_what_it_gave_before(tmp_path: Path) -> None:
+    made = plugin(tmp_path, {"token": "T"})
+    credentials = PluginCredentials(made)
+
+    async def story() -> None:
+        old = Identity("Bearer old")
+        credentials._identity = old
+
+        async def request() -> None:
+            assert await credentials.identity() == old
+            await asyncio.sleep(0)  # the server answers all with 401
+            credentials.refused(old)
+            assert (await credentials.identity()).authorization == "Bearer T"
+            credentials.refused(old)  # one that was late
+            assert (await credentials.identity()).authorization == "Bearer T"
+
+        await asyncio.gather(*(request() for _ in range(20)))
+        assert runs(tmp_path) == 1
+
+    asyncio.run(story())
+
+
+def test_what_a_plugin_gave_may_be_refused_in_the_moment_in_which_it_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    credentials = PluginCredentials(plugin(tmp_path, {"token": "T"}))
+    run, numbers = credentials._run, itertools.count()
+
+    async def run_and_be_refused() -> None:
+        await run()
+        if next(numbers) == 0:
+            asyncio.get_running_loop().call_soon(credentials.refused)
+
+    monkeypatch.setattr(credentials, "_run", run_and_be_refused)
+    assert asyncio.run(credentials.identity()).authorization == "Bearer T"
+    assert runs(tmp_path) == 2
 
 
 def test_a_plugin_is_told_what_it_needs_and_may_give_a_certificate(tmp_path: Path) -> None:

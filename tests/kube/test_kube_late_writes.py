@@ -43,7 +43,7 @@ class SlowCredentials:
             self._lead.holds = False
         return Identity(f"Bearer {self._times}")
 
-    def refused(self) -> None: ...
+    def refused(self, identity: Identity | None = None) -> None: ...
 
 
 async def unauthorized(request: bytes, writer: asyncio.StreamWriter) -> None:

@@ -303,7 +303,7 @@ def test_a_stream_that_is_refused_is_an_error_and_after_401_fresh_credentials_ar
         async def identity(self) -> Identity:
             return Identity("Bearer new" if self.fresh else "Bearer old")
 
-        def refused(self) -> None:
+        def refused(self, identity: Identity | None = None) -> None:
             self.fresh = True
 
     async def refusing(request: bytes, writer: asyncio.StreamWriter) -> None:

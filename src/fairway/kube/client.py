@@ -102,7 +102,7 @@ class ApiClient:
         identity = await credentials.identity()
         answer = await self._transport.ask(request, identity, may_leave)
         if answer.status == _UNAUTHORIZED:
-            credentials.refused()
+            credentials.refused(identity)
             fresh = await credentials.identity()
             if fresh != identity:
                 answer = await self._transport.ask(request, fresh, may_leave)
@@ -147,7 +147,7 @@ class ApiClient:
             body = await lines.enter_async_context(self._transport.stream(request, identity, silence))
             refusal = await body.error()
             if refusal is not None and refusal.status == _UNAUTHORIZED:
-                credentials.refused()
+                credentials.refused(identity)
                 fresh = await credentials.identity()
                 if fresh != identity:
                     body = await lines.enter_async_context(self._transport.stream(request, fresh, silence))

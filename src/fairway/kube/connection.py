@@ -54,8 +54,10 @@ class Credentials(Protocol):
     async def identity(self) -> Identity:
         """The one to use now; called for every request, so it must be quick when nothing expired."""
 
-    def refused(self) -> None:
-        """The server answered 401: do not give the same one again if there is a way to get another."""
+    def refused(self, identity: Identity | None = None) -> None:
+        """The server answered this one with 401: do not give it again if there is a way to get another. One that was
+        replaced meanwhile says nothing of the new one. None: whatever is given now.
+        """
 
 
 class FixedCredentials:
@@ -67,7 +69,7 @@ class FixedCredentials:
     async def identity(self) -> Identity:
         return self._identity
 
-    def refused(self) -> None:
+    def refused(self, identity: Identity | None = None) -> None:
         """There is no other."""
 
 

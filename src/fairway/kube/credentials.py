@@ -56,8 +56,9 @@ class TokenFile:
         assert self._identity is not None
         return self._identity
 
-    def refused(self) -> None:
-        self._read_at = -REREAD
+    def refused(self, identity: Identity | None = None) -> None:
+        if identity in (None, self._identity):
+            self._read_at = -REREAD
 
     def _read(self) -> None:
         """A file that cannot be read now leaves the token as it was: it is being replaced, or will be."""
@@ -108,16 +109,20 @@ class PluginCredentials:
         self._running: asyncio.Task[None] | None = None
 
     async def identity(self) -> Identity:
-        if self._identity is None or (self._expires is not None and self._clock() >= self._expires):
+        known = self._identity
+        if known is not None and (self._expires is None or self._clock() < self._expires):
+            return known
+        while True:
             if self._running is None:
                 self._running = asyncio.create_task(self._run())
                 self._running.add_done_callback(self._ended)
             await asyncio.shield(self._running)
-        assert self._identity is not None
-        return self._identity
+            if self._identity is not None:  # else another request was refused with it in the same moment
+                return self._identity
 
-    def refused(self) -> None:
-        self._identity = None
+    def refused(self, identity: Identity | None = None) -> None:
+        if identity in (None, self._identity):
+            self._identity = None
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._running = None
