@@ -49,7 +49,7 @@ web-test: $(READY)  ## build and check the page, and run its tests in a browser 
 	FAIRWAY_WEB=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile $(AGAIN) tests/browser tests/web
 
 screenshots: $(READY)  ## take the pictures of the page in docs/images (needs the built page and Chromium)
-	$(BIN)/python -m tools.screenshots
+	PYTHONPATH=tests $(BIN)/python -m tools.screenshots
 
 fuzz: $(READY)  ## feed spoiled input to everything that reads some, for minutes
 	FAIRWAY_LONG=1 $(BIN)/python -m pytest -q -n auto tests/fuzz tests/property/test_no_endless_eviction.py

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,22 +19,57 @@ end: 2h
 cluster:
   nodes:
   - {{count: 40, name: gpu, allocatable: {{cpu: 64, memory: 256Gi, nvidia.com/gpu: 8}}}}
-  queues: [{{name: research, weight: 2}}, {{name: product}}]
+  queues: [{{name: research, weight: 2}}, {{name: product, guarantee: {{cpu: 200}}}}]
+  manifests: [devices.json]
 workload:
   jobs:
-  - {{name: small, namespace: shop, queue: product, request: {{cpu: 8}}, run: exponential 10m, count: {JOBS - 500},
+  - {{name: sweep, namespace: vision, queue: research, request: {{cpu: 8}}, run: exponential 30m, count: 2000,
      every: exponential 1s}}
+  - {{name: small, namespace: shop, queue: product, request: {{cpu: 8}}, run: exponential 10m, count: {JOBS - 2500},
+     arrive: 20m, every: exponential 1s}}
   - {{name: train, namespace: vision, queue: research, tasks: 4, request: {{cpu: 8, nvidia.com/gpu: 4}}, run: 20m,
      count: 500, every: 10s}}
+  manifests: [{{file: render.json, arrive: 1m, run: 3h}}]
 timing: {{cycles: interval, interval: 30s}}
 """
-VIEWS = ("jobs", "queues", "nodes", "devices", "evictions", "history", "scheduler", "what-if")
+VIEWS = {
+    "jobs": "small-", "jobs?group=queue&state=waiting": "product", "queues?queue=research": "borrowed",
+    "nodes?node=gpu-01": "Node gpu-01", "devices": "shop/render", "evictions": "reclaim",
+    "evictions?feed=all": "evicted", "history": "shop", "scheduler": "241 cycles", "what-if": "Nothing is changed",
+}  # fmt: skip
+"""A text that each view has where it shows what was recorded."""
+
+
+def devices() -> list[dict[str, object]]:
+    amounts = {"cpu": "16", "memory": "64Gi", "pods": "110"}
+    cards = [{"name": f"card-{number}", "kind": "card"} for number in range(2)]
+    meta = {"name": "render", "annotations": {"fairway.dev/devices": json.dumps(cards)}}
+    selector = [{"matchExpressions": [{"key": "Kind", "operator": "In", "values": ["card"]}]}]
+    kind = {"apiVersion": "fairway.dev/v1alpha1", "kind": "ResourceClass", "metadata": {"name": "card"}}
+    return [
+        {"apiVersion": "v1", "kind": "Node", "metadata": meta, "status": {"allocatable": amounts}},
+        {**kind, "spec": {"resourceSelector": selector}},
+    ]
+
+
+def render() -> dict[str, object]:
+    limits = {"resourceclass.fairway.dev/card": "1"}
+    meta = {"name": "render", "namespace": "shop", "annotations": {"fairway.dev/queue": "product"}}
+    containers = [{"name": "c", "resources": {"requests": {"cpu": "1"}, "limits": limits}}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": meta,
+        "spec": {"schedulerName": "fairway", "containers": containers},
+    }
 
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage]:
     folder = Path(tmp_path_factory.mktemp("recording"))
     (folder / "scenario.yaml").write_text(SCENARIO)
+    for name, items in (("devices", devices()), ("render", [render()])):
+        (folder / f"{name}.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     command = [
         sys.executable,
         "-m",
@@ -57,12 +93,51 @@ def viewed(recording: ServedPage) -> Iterator[Viewed]:
         yield Viewed(started, recording.address)
 
 
-def test_each_view_has_what_was_recorded(viewed: Viewed) -> None:
-    for view in VIEWS:
-        viewed.go(view)
-        assert viewed.findings() == [], view
-    assert viewed.page.locator("[data-state=recorded]").count() == 1
+@pytest.mark.parametrize(("width", "theme"), [(1280, "light"), (400, "dark")])
+def test_each_view_has_what_was_recorded(recording: ServedPage, width: int, theme: str) -> None:
+    with browser() as started:
+        viewed = Viewed(started, recording.address, width=width, theme=theme)
+        for view, text in VIEWS.items():
+            viewed.go(view)
+            assert text in viewed.page.locator("main").inner_text(), view
+            assert viewed.findings() == [], view
+            assert viewed.overflow() <= 0, view
+        assert viewed.page.locator("[data-state=recorded]").count() == 1
+        assert viewed.errors == []
+
+
+def test_a_job_of_it_is_explained_and_has_its_victims(recording: ServedPage, viewed: Viewed) -> None:
+    waiting = recording.ask("jobs?state=waiting&search=train&limit=1")["rows"][0]["job"]
+    viewed.go(f"jobs/{waiting}")
+    viewed.page.get_by_role("region", name="What would start it now").get_by_text("Found by deciding").wait_for()
+    viewed.page.get_by_role("region", name="Order, key by key").locator("tbody tr").first.wait_for()
+    evicted = recording.ask("evictions?limit=1")["rows"][0]
+    viewed.go(f"jobs/{evicted['job']}")
+    viewed.page.get_by_role("region", name="Evicted for others", exact=True).wait_for()
+    assert viewed.page.get_by_role("button", name="Cancel job").count() == 0  # what was cannot be changed
     assert viewed.errors == []
+
+
+def test_what_if_is_answered_from_the_recorded_state(viewed: Viewed) -> None:
+    viewed.go("what-if")
+    viewed.page.locator(".change-form select").select_option("addNodes")
+    viewed.page.get_by_label("How many").fill("4")
+    viewed.page.get_by_label("Like node").fill("gpu-01")
+    viewed.page.get_by_role("button", name="Add", exact=True).click()
+    viewed.page.get_by_role("button", name="Show the difference").click()
+    viewed.page.get_by_role("heading", name="The difference").wait_for()
+    viewed.page.get_by_role("region", name="Jobs that fare otherwise").first.wait_for()
+
+
+def test_a_deep_link_opens_its_view(recording: ServedPage, viewed: Viewed) -> None:
+    """In a browser that has only just got the token."""
+    assert viewed.context.browser is not None
+    linked = Viewed(viewed.context.browser, f"{recording.address}#/jobs?queue=product&state=running&sort=-job")
+    linked.settled()
+    total = recording.ask("jobs?queue=product&state=running")["total"]
+    linked.page.locator(f"[role=grid][aria-rowcount='{total + 1}']").wait_for()
+    assert linked.page.get_by_role("columnheader", name="Job").get_attribute("aria-sort") == "descending"
+    linked.close()
 
 
 def test_all_jobs_are_there_and_the_last_row_is_reached(recording: ServedPage, viewed: Viewed) -> None:

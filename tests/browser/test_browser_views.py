@@ -50,6 +50,21 @@ def test_every_view_is_accessible_and_without_errors(demo: ServedPage, width: in
         assert viewed.errors == []
 
 
+def test_a_menu_of_filters_is_whole_on_a_narrow_screen(demo: ServedPage) -> None:
+    with browser() as started:
+        viewed = Viewed(started, demo.address, width=400)
+        viewed.go("jobs")
+        for title in ("State", "Queue", "Namespace", "Reason"):
+            summary = viewed.page.locator(".facet summary", has_text=title)
+            summary.click()
+            box = viewed.page.locator(".facet[open] .facet-menu").bounding_box()
+            assert box is not None
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= 400
+            assert viewed.overflow() <= 0
+            summary.click()
+
+
 def test_the_token_leaves_the_address(wide: Viewed) -> None:
     assert "token" not in wide.page.url
 

@@ -6,133 +6,28 @@ import json
 import os
 import signal
 import socket
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from kube.cluster import Cluster, eventually
 from kube.controlplane.plane import ControlPlane
-from kube.process import RunProcess
+from kube.page_of_run import MARK, READING, LivePageOf, PageReply, Tenancy, account, running_page, tenants, their_pod
 from support.page_routes import read_addresses
-
-POLICY = """
-actions: [enqueue, allocate, preempt]
-tiers:
-- plugins: [{name: priority}, {name: gang}, {name: predicates}, {name: nodeorder}, {name: devices}]
-"""
-RBAC = "/apis/rbac.authorization.k8s.io/v1"
-MARK = "zq9"
-"""In all names of the other namespace."""
-
-
-class PageAnswer(NamedTuple):
-    status: int
-    text: str
-
-    @property
-    def document(self) -> Any:
-        return json.loads(self.text)
-
-
-class LivePageOf:
-    """The page of a scheduler that runs as operators start it."""
-
-    def __init__(self, cluster: Cluster, folder: Path, **settings: Any) -> None:
-        (folder / "policy.yaml").write_text(POLICY)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
-        self.run = RunProcess(
-            folder,
-            "run",
-            kubeconfig=str(cluster.plane.kubeconfig("scheduler")),
-            schedulerNames=[cluster.scheduler],
-            policy=str(folder / "policy.yaml"),
-            leaderElection={"enabled": False},
-            web=f"127.0.0.1:{self.port}",
-            webAccess="cluster",
-            **settings,
-        )
-        self.run.start()
-
-    def ask(self, path: str, token: str, body: Any = None, **headers: str) -> PageAnswer:
-        data = None if body is None else json.dumps(body).encode()
-        given = {"Authorization": f"Bearer {token}", "Content-Type": "application/json", **headers}
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data, given)
-        try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
-                return PageAnswer(answer.status, answer.read().decode())
-        except urllib.error.HTTPError as error:
-            return PageAnswer(error.code, error.read().decode())
-        except OSError as error:
-            return PageAnswer(0, str(error))
-
-    def job(self, job: str, token: str) -> Any:
-        found = self.ask(f"/api/v1/jobs/{job}", token)
-        return found.document if found.status == 200 else {}
-
-
-class Tenancy(NamedTuple):
-    own: str
-    other: str
-    token: str
-    admin: str
-
-
-def account(plane: ControlPlane, namespace: str, name: str, rules: list[dict[str, Any]]) -> str:
-    """A token of a service account with these rights in its namespace."""
-    path = f"/api/v1/namespaces/{namespace}/serviceaccounts"
-    plane.call("POST", path, {"metadata": {"name": name}})
-    local = f"{RBAC}/namespaces/{namespace}"
-    plane.call("POST", f"{local}/roles", {"metadata": {"name": name}, "rules": rules})
-    subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name}
-    binding = {"metadata": {"name": name}, "roleRef": role, "subjects": [subject]}
-    plane.call("POST", f"{local}/rolebindings", binding)
-    token: str = plane.call("POST", f"{path}/{name}/token", {"spec": {}})["status"]["token"]
-    return token
-
-
-READING = {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "get"]}
 
 
 @pytest.fixture(name="tenancy")
 def two_tenants(installed: ControlPlane, cluster: Cluster) -> Iterator[Tenancy]:
-    """Two namespaces; the token may list pods of one of them."""
-    other = f"{MARK}-{cluster.namespace}"
-    cluster.make("/api/v1/namespaces", {"metadata": {"name": other}})
-    for namespace in (cluster.namespace, other):
-        installed.call("POST", f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": "default"}})
-    token = account(installed, cluster.namespace, "tenant", [READING])
-    yield Tenancy(cluster.namespace, other, token, installed.tokens["admin"])
-    for pod in installed.call("GET", f"/api/v1/namespaces/{other}/pods")["items"]:
-        cluster.delete(f"/api/v1/namespaces/{other}/pods/{pod['metadata']['name']}")
+    with tenants(installed, cluster) as tenancy:
+        yield tenancy
 
 
 @pytest.fixture(name="page")
 def a_page(installed: ControlPlane, cluster: Cluster, tmp_path: Path, request: Any) -> Iterator[LivePageOf]:
-    page = LivePageOf(cluster, tmp_path, **getattr(request, "param", {}))
-    yield page
-    code = page.run.stop()
-    assert page.run.problems() == []
-    assert code == 0
-
-
-def their_pod(cluster: Cluster, namespace: str, name: str, **spec: Any) -> None:
-    body = {
-        "metadata": {"name": name, "labels": {f"{MARK}-label": MARK}},
-        "spec": {
-            "schedulerName": cluster.scheduler,
-            "nodeSelector": {"test": cluster.namespace},
-            "terminationGracePeriodSeconds": 0,
-            "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "3"}}}],
-            **spec,
-        },
-    }
-    cluster.plane.call("POST", f"/api/v1/namespaces/{namespace}/pods", body)
+    with running_page(cluster, tmp_path, **getattr(request, "param", {})) as page:
+        yield page
 
 
 def condition(cluster: Cluster, pod: str) -> Any:
@@ -226,7 +121,7 @@ def test_users_act_with_their_own_rights(page: LivePageOf, cluster: Cluster, ten
     their_pod(cluster, other, f"{MARK}-pod", containers=[{"name": "c", "image": "i"}])
     lone, train = f"{own}/lone", f"{own}/job/train"
 
-    def act(token: str, job: str, action: str) -> PageAnswer:
+    def act(token: str, job: str, action: str) -> PageReply:
         return page.ask(f"/api/v1/actions/{job}", token, {"action": action})
 
     eventually(lambda: "hold" in page.job(train, writer).get("allowed", ()), "the job is shown")

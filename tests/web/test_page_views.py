@@ -7,6 +7,9 @@ from tools.openapi import demo_shown
 from fairway.web.answers import ANSWERS
 from fairway.web.asking import Asked, RequestRefusedError, Viewer, read_query
 from fairway.web.contract import OPERATIONS
+from fairway.web.sources import sandbox_watch
+from support.objects import node, pod, queue
+from support.sandboxes import after, made
 
 BY_NAME = {operation.name: operation for operation in OPERATIONS}
 ALL, VISION = Viewer("you"), Viewer("v", frozenset({"vision"}))
@@ -53,6 +56,13 @@ def test_the_yaml_of_a_job_can_be_applied(shown):
     text = ask(shown, "manifest", job="language/pretrain").yaml
     assert text.count("kind: Pod\n") == 2
     assert "kind: PodGroup" in text
+
+
+def test_a_default_queue_that_no_object_made_and_nothing_uses_lends_nothing():
+    sandbox = after(made(node("n", cpu=4), queue("a"), queue("b"), pod("p", cpu=3, queue="a")), 5)
+    loans = sandbox_watch(sandbox).catch_up().queues.loans
+    assert [(loan.borrower, loan.lender, loan.amount) for loan in loans if loan.resource == "cpu"] == [("a", "b", 1.0)]
+    sandbox.close()
 
 
 def test_queues_borrow_and_lend_the_same(shown):

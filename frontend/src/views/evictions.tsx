@@ -11,7 +11,7 @@ import { Gantt, GanttLegend } from "../ui/gantt";
 import { EvictionTable } from "./eviction_table";
 import { JobLink } from "./job_cells";
 
-const SHOWN_NODES = 25;
+const SHOWN_NODES = 12;
 type Feed = "evictions" | "all";
 
 export function EvictionsView() {

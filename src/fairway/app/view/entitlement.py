@@ -20,12 +20,17 @@ def entitled_amounts(queues: QueueTree, row: int, total: int) -> dict[str, float
     ahead: list[tuple[Iterable[str], float]] = [(queues.top, float(total))]
     while ahead:
         names, whole = ahead.pop()
-        siblings = [queues[name] for name in sorted(names) if name in queues and queues[name].exists]
+        siblings = [queues[name] for name in sorted(names) if name in queues and _counts(queues[name])]
         for queue, amount in _divided(siblings, row, whole):
             if queue.name not in found:
                 found[queue.name] = amount
                 ahead.append((queue.children, amount))
     return found
+
+
+def _counts(queue: QueueInfo) -> bool:
+    """The queue `default` is there without an object: it lends nothing where nothing uses it."""
+    return queue.declared or bool(queue.accounts)
 
 
 def _divided(queues: list[QueueInfo], row: int, whole: float) -> list[tuple[QueueInfo, float]]:

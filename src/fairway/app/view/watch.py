@@ -55,6 +55,8 @@ class ClusterWatch:
         self._stopped = Event()
         self._thread = Thread(target=self._run, name="view", daemon=True)
         self._estimates: dict[str, str] = {}
+        self._seen = -1
+        """The revision that estimated starts are of."""
         self.coming: Callable[[], int] = lambda: 0
         """Jobs that are known to come later."""
         self.drawn: Callable[[Mirror, Picture], None] = lambda mirror, picture: None
@@ -165,21 +167,31 @@ class ClusterWatch:
 
     def _estimate(self) -> None:
         """Now and then, where that is quick: the forecast of all jobs that wait, put to a copy."""
-        seen = -1
         while not self._stopped.wait(ESTIMATE):
             picture = self._picture
-            if picture.revision == seen or picture.summary.jobs.waiting == 0:
+            if picture.revision == self._seen or picture.summary.jobs.waiting == 0:
                 continue
-            seen = picture.revision
+            self._seen = picture.revision
             if picture.summary.jobs.waiting > MOST_ESTIMATED or len(self._mirror.objects) > MOST_COPIED:
                 self._estimates = {}
                 continue
             begin = time.perf_counter()
+            before = self._estimates
             try:
                 self._estimates = self._estimated(picture)
             except Exception as error:
                 self.failed(error)
+            if self._estimates != before:
+                self._inbox.put(self._show_estimates)
             self._stopped.wait(LOAD * (time.perf_counter() - begin))
+
+    def _show_estimates(self, mirror: Mirror) -> None:
+        """Where nothing else happens any more, they are a reason for a picture of their own, and none to look ahead
+        again.
+        """
+        if mirror.revision == self._picture.revision:
+            mirror.revision += 1
+            self._seen = mirror.revision
 
     def _estimated(self, picture: Picture) -> dict[str, str]:
         with self._lock:
