@@ -5,11 +5,13 @@ writes over devices that a pod has is said on the pod.
 from __future__ import annotations
 
 import contextlib
+import threading
 from pathlib import Path
 from typing import Any
 
 from kube.cluster import Cluster, eventually
 from kube.controlplane.plane import ControlPlane
+from kube.intercepted import is_settled
 from kube.live import Live
 from kube.proxy import Asked, FaultProxy
 
@@ -103,6 +105,37 @@ def test_a_claim_that_another_allocates_first_keeps_what_it_got(
             users = cluster.get(f"{site.claims}/c")["status"]["reservedFor"]
             assert [user["name"] for user in users] == ["p"]
             assert any("other devices were allocated" in str(line) for line in live.lines)
+
+
+def test_an_allocation_that_is_taken_back_before_it_was_seen_is_made_again(
+    installed: ControlPlane, cluster: Cluster, tmp_path: Path
+) -> None:
+    """The watch shows nothing from the allocation on, and then all is listed: the pod must not be bound without."""
+    site = TwoNodes(cluster)
+    was_silenced, is_expired = threading.Event(), threading.Event()
+
+    def choose(asked: Asked) -> str:
+        if asked.is_write and asked.path.endswith("/resourceclaims/p/status") and not was_silenced.is_set():
+            proxy.silence_watches()
+            was_silenced.set()
+        return "expired" if is_expired.is_set() and asked.is_watch and not asked.is_list else ""
+
+    with FaultProxy(installed) as proxy:
+        proxy.choose = choose
+        with Live(cluster, kubeconfig=str(proxy.kubeconfig(tmp_path))) as live:
+            site.pod("p")
+            eventually(lambda: was_silenced.is_set() and site.held("p"), "the claim is allocated")
+            nothing = {"status": {"allocation": None, "reservedFor": None}}
+            cluster.plane.call("PATCH", f"{site.claims}/p/status", nothing, kind="merge")
+            assert cluster.places() == {"p": ""}
+            is_expired.set()
+            proxy.cut_watches()
+            eventually(lambda: cluster.places()["p"])
+            assert site.held("p"), "it has its device"
+            is_expired.clear()
+            eventually(lambda: is_settled(live))
+        refused = [line["why"] for line in live.logged("refused")]
+    assert refused == ["claim p is not allocated any more"]
 
 
 def test_a_device_that_another_allocates_to_its_own_claim_is_not_given_again(
