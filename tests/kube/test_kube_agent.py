@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from agent.players import PlayedAgent, PlayedKubelet, PlayedPlugin, eventually, looped
+from fairway.agent.mapping import fits_text
 from fairway.kube.client import ApiClient
 from fairway.kube.configuration import find_connection
 from fairway.kube.install.agent import NAME, agent, agent_rules
@@ -183,6 +184,22 @@ def test_an_agent_cannot_write_slices_of_another_node_or_driver(given: ControlPl
     with pytest.raises(Refused, match="own node only"):
         ask(given, "DELETE", f"{SLICES}/{mine}-x", user=user)
     as_agent(given, "DELETE", f"{SLICES}/{mine}-x", None, user, mine)
+
+
+def test_a_server_counts_the_bytes_of_a_text(given: ControlPlane, cluster: Cluster) -> None:
+    """As `fits_text` does: else one device of a plugin would have the slices of its pool refused."""
+    node = cluster.node("n1")
+    for text in ("x" * 64, "ü" * 32, "x" * 65, "ü" * 33):
+        pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+        devices = [{"name": "d", "attributes": {"id": {"string": text}}}]
+        spec = {"driver": "bytes.example.com", "pool": pool, "nodeName": node, "devices": devices}
+        try:
+            given.call("POST", SLICES, {"metadata": {"name": f"{node}-bytes"}, "spec": spec})
+            given.call("DELETE", f"{SLICES}/{node}-bytes")
+            status = 200
+        except urllib.error.HTTPError as refused:
+            status = refused.code
+        assert status == (200 if fits_text(text) else 422), text
 
 
 def as_agent(

@@ -223,3 +223,29 @@ def test_a_namespace_that_is_deleted_while_its_claims_are_written(site: FeatureS
                 site.pod(name, name)
             eventually(lambda: all(site.cluster.places().values()), "both devices serve the others")
             assert live.logged("this is an error in Fairway, please report it") == []
+
+
+def test_a_claim_that_is_reserved_for_as_many_pods_as_the_server_takes(site: FeatureSite) -> None:
+    site.slice({"name": "d0"})
+    site.claim("shared", site.exactly())
+    with Live(site.cluster, user="scheduler") as live:
+        site.pod("first", "shared")
+        site.bound("first")
+        users = [{"resource": "pods", "name": f"u{number}", "uid": f"u{number}"} for number in range(254)]
+        users += site.status("shared")["reservedFor"]
+        path = f"{site.claims}/shared/status"
+        site.plane.call("PATCH", path, {"status": {"reservedFor": users}}, kind="merge")
+        site.pod("last", "shared")
+        site.bound("last")
+        assert len(site.status("shared")["reservedFor"]) == 256
+        site.pod("late", "shared")
+
+        def why() -> str:
+            conditions = site.cluster.get(f"{site.cluster.pods}/late")["status"].get("conditions", ())
+            return next((one.get("message", "") for one in conditions if one["type"] == "PodScheduled"), "")
+
+        eventually(lambda: "is reserved for 256 pods, 1 more would exceed 256" in why(), "it says why it waits")
+        left = site.status("shared")["reservedFor"][100:]  # as the claim controller does when pods are gone
+        site.plane.call("PATCH", path, {"status": {"reservedFor": left}}, kind="merge")
+        site.bound("late")
+        assert not any("Too many" in str(line) or "422" in str(line) for line in live.lines)

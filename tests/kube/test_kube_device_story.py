@@ -51,9 +51,7 @@ def test_devices_by_class_reach_the_containers_that_were_meant(site: Site) -> No
         assert first == free
         eventually(lambda: site.status() == free, "all classes count their devices")
         assert site.shown() == site.listed() == first
-        printed = Kubectl(site.plane, site.cluster.namespace)(
-            "get", "resclass", *OWN_CLASSES, "--sort-by=metadata.name"
-        )
+        printed = Kubectl(site.plane, site.cluster.namespace)("get", "resclass", *sorted(OWN_CLASSES))
         assert [cells(line) for line in printed.splitlines()[1:]] == shown_tables()[0], "selectors too"
 
         pod(site, "one", {"fast-gpu": 1, "nic": 1}, {"any-gpu": 2})
