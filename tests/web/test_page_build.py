@@ -36,6 +36,7 @@ def test_a_page_that_cannot_be_built_is_an_error_or_a_sentence(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(build_page, "FRONTEND", tmp_path)
+    monkeypatch.setattr(build_page, "BUILT", tmp_path / "index.html")
     assert build_page.main(["--optional"]) == 0
     assert build_page.main([]) == 1
     assert capsys.readouterr().err.count("the page was not built: ") == 2

@@ -169,7 +169,7 @@ class ClusterWatch:
         """Now and then, where that is quick: the forecast of all jobs that wait, put to a copy."""
         while not self._stopped.wait(ESTIMATE):
             picture = self._picture
-            if picture.revision == self._seen or picture.summary.jobs.waiting == 0:
+            if picture.revision <= self._seen or picture.summary.jobs.waiting == 0:
                 continue
             self._seen = picture.revision
             if picture.summary.jobs.waiting > MOST_ESTIMATED or len(self._mirror.objects) > MOST_COPIED:
