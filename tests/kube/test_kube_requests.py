@@ -103,6 +103,7 @@ def test_a_binding_names_the_uid_and_carries_the_annotations() -> None:
         ([NO_ANSWER, NO_ANSWER], "again", "no answer"),
         ([NO_ANSWER, answer(404)], "refused", "gone"),
         ([error(500, "etcdserver: request timed out"), pod(node="n1")], "done", ""),
+        ([error(500, 'Internal error occurred: failed calling webhook "w": EOF')], "refused", "failed calling webhook"),
         ([error(504, "timeout"), pod()], "again", "timeout"),
         ([error(429, "too many requests")], "again", "too many"),
         ([answer(401)], "again", "401"),

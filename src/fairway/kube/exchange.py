@@ -178,7 +178,16 @@ def explained(answer: ApiAnswer) -> str:
 
 def is_unsure(answer: ApiAnswer) -> bool:
     """Whether the server may have done the work although it does not say so."""
-    return answer.status in (NO_STATUS, 408, 499) or answer.status >= 500
+    if answer.status >= 500:
+        return not is_webhook_failure(answer)
+    return answer.status in (NO_STATUS, 408, 499)
+
+
+def is_webhook_failure(answer: ApiAnswer) -> bool:
+    """Whether a webhook that the server must ask could not be asked. That comes before anything is done, and may last:
+    a write that waits for it would count as under way for ever.
+    """
+    return answer.status == 500 and "failed calling webhook" in status_of(answer).message
 
 
 def is_rejected_unread(answer: ApiAnswer) -> bool:
