@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from agent.players import PlayedAgent, PlayedKubelet, eventually
 from fairway.agent.discovery import discover
 
 
@@ -110,3 +111,24 @@ def test_files_with_nonsense_leave_their_attribute_out(sysfs):
     assert "vendor" not in gpu.attributes
     assert gpu.numa == ()
     assert "rateGbps" not in found["rdma"][0].attributes
+
+
+def test_found_devices_are_published_prepared_and_withdrawn_when_they_go(players, host, api, sysfs):
+    with PlayedAgent(host, api.url, discover=("pci", "numa", "rdma"), sysfs=sysfs) as agent:
+        pools = {"n1/pci": 3, "n1/numa": 2, "n1/rdma": 1}
+        eventually(lambda: {pool: len(api.devices(pool)) for pool in pools} == pools)
+        kubelet = PlayedKubelet(players, agent.settings.kubelet_registry).register()
+        (rdma,) = api.devices("n1/rdma")
+        both = api.claim("c", ("fast", "n1/rdma", rdma), ("near", "n1/numa", "node0"))
+        (devices,) = kubelet.prepare(both).values()
+        assert [one[:2] for one in devices] == [("fast", f"n1/rdma/{rdma}"), ("near", "n1/numa/node0")]
+        (spec,) = agent.specs().values()
+        files = [one["hostPath"] for one in spec["devices"][0]["containerEdits"]["deviceNodes"]]
+        assert files == ["/dev/infiniband/uverbs0", "/dev/infiniband/rdma_cm"]
+        assert spec["devices"][1]["containerEdits"], "CDI wants each device to change something"
+        (sysfs / "class/infiniband/mlx5_0").unlink()
+        eventually(lambda: api.devices("n1/rdma") == {})
+        assert agent.logged("device in use is unhealthy or gone")
+        again = api.claim("d", ("r", "n1/rdma", rdma))
+        assert "does not exist" in kubelet.prepare(again)["uid-d"]
+        assert kubelet.unprepare(both) == {"uid-c": ""}
