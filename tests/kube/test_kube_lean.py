@@ -12,6 +12,7 @@ from fairway.kube import line_body
 from fairway.kube.client import ApiClient
 from fairway.kube.connection import Connection, Credentials, FixedCredentials, Identity
 from fairway.kube.exchange import ApiRequest
+from fairway.kube.line import Line
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 
@@ -338,3 +339,30 @@ def test_a_stream_that_comes_faster_than_it_is_taken_arrives_whole(monkeypatch: 
         assert found == 50 * len(text)
 
     play(fast, story)
+
+
+def test_small_pieces_of_a_stream_are_read_together_and_their_end_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server sends an event at a time: to look at the socket for each of them would cost more than they do."""
+    looks = 0
+    read = Line._read
+
+    def counted(line: Line) -> None:
+        nonlocal looks
+        looks += 1
+        read(line)
+
+    monkeypatch.setattr(Line, "_read", counted)
+
+    async def often(request: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(HEAD)
+        for number in range(200):
+            writer.write(piece(b"%d\n" % number))
+            await asyncio.sleep(0.0002)
+        writer.write(b"0\r\n\r\n")
+
+    async def story(client: ApiClient, server: PlayedServer) -> None:
+        found = b"".join(await taken(client))
+        assert found == b"".join(b"%d\n" % number for number in range(200))
+        assert looks < 100
+
+    play(often, story)

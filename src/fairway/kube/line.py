@@ -36,6 +36,8 @@ class Line:
         """Whether another request may be sent."""
         self.since = 0.0
         """When the last answer came."""
+        self.streams = False
+        """Whether the answer goes on: TLS gives one piece of it at a time, and all that are there are taken."""
         loop.add_reader(made.fileno(), self._read)
 
     def ask(self, request: bytes, parser: AnswerParser, may_leave: MayLeave | None = None) -> asyncio.Future[ApiAnswer]:
@@ -95,7 +97,7 @@ class Line:
         except OSError as error:
             self.fail(error)
             return
-        if len(data) >= RECORD:
+        if len(data) >= RECORD or self.streams:
             data = self._with_more(data)
         try:
             self._take(data)
@@ -104,8 +106,8 @@ class Line:
 
     def _with_more(self, data: bytes) -> bytes:
         """What else is there already. An error, or the end, will be met again when the socket is looked at next."""
-        parts = [data]
-        while len(parts) < TOGETHER and len(parts[-1]) >= RECORD:
+        parts, enough = [data], 1 if self.streams else RECORD
+        while len(parts) < TOGETHER and len(parts[-1]) >= enough:
             try:
                 parts.append(self._socket.recv(RECEIVED))
             except OSError:

@@ -54,9 +54,15 @@ class LineBody:
         if self._telling is None:
             wait = self._told + TOGETHER - self._loop.time()
             if wait > 0 and self._unread < MUCH:
-                self._telling = self._loop.call_later(wait, self.wake)
+                self._line.pause()  # what comes meanwhile is read together
+                self._telling = self._loop.call_later(wait, self._tell)
             else:
                 self.wake()
+
+    def _tell(self) -> None:
+        self.wake()
+        if self._unread <= MOST_UNREAD:
+            self._line.resume()
 
     def wake(self, ended: object = None) -> None:
         if self._telling is not None:

@@ -78,6 +78,7 @@ class LinePool:
         connection comes about.
         """
         line = await self._line(silence)
+        line.streams = True
 
         def came() -> None:
             self._busy[line] = self._loop.time() + silence
