@@ -83,3 +83,18 @@ def test_K8_a_gang_of_which_one_bind_finds_no_end_is_evicted_and_waits_again(clu
         fails[0] = False
         cluster.pod("g2", schedulingGroup={"podGroupName": "g"})
         eventually(lambda: cluster.places() == {"g1": "n", "g2": "n"})
+
+
+def test_K8_a_gang_of_a_jobs_pods_without_a_group_is_held_to_it_too(cluster: Cluster) -> None:
+    node = cluster.node("n", cpu=1)
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u", "controller": True}
+    meta = {"ownerReferences": [owner], "annotations": {"fairway.dev/min-available": "2"}}
+    for name in ("t0", "t1"):
+        cluster.pod(name, metadata=meta)
+    cluster.bind("t0", node)
+    with Live(cluster, gang_bind_timeout=TIMEOUT) as live:
+        eventually(lambda: cluster.places() == {"t1": ""})
+        assert evicted(live)
+        path = f"/apis/events.k8s.io/v1/namespaces/{cluster.namespace}/events"
+        said = eventually(lambda: [one for one in cluster.get(path)["items"] if one["reason"] == "GangTimedOut"])
+        assert (said[0]["regarding"]["kind"], said[0]["regarding"]["name"]) == ("Job", "train")
