@@ -62,15 +62,12 @@ class Move:
     score: int | None = None
 
 
-def decisions(outcome: DecidedPlacement) -> tuple[Decision, ...]:
-    """In rank order; those kept unseen as they were recorded, most points first."""
-    if outcome.ranking is None:
-        return _kept(outcome)
+def decisions(outcome: DecidedPlacement, named: Mapping[str, ClusterDecision]) -> tuple[Decision, ...]:
+    """In rank order; `named` are its `cluster_decisions`."""
     scores = outcome.scores(outcome.chosen)
-    chosen = cluster_decisions(outcome).values()
     return tuple(
         Decision(one.cluster_name, one.score, given, one.reason, one.replicas)
-        for one, given in zip(chosen, scores, strict=True)
+        for one, given in zip(named.values(), scores, strict=True)
     )
 
 
@@ -101,10 +98,11 @@ def _reasons(outcome: DecidedPlacement, ranking: Ranking) -> list[str]:
     return [worse % (*row, penalty) if penalty else text % row for row, penalty in both]
 
 
-def _kept(outcome: DecidedPlacement) -> tuple[Decision, ...]:
+def kept(outcome: DecidedPlacement) -> tuple[Decision, ...]:
+    """Those kept unseen, as they were recorded, most points first."""
     recorded = {item.cluster_name: item for decision in outcome.recorded for item in decision.status.decisions}
-    kept = [Decision(n, item.score, {}, item.reason, item.replicas) for n, item in recorded.items()]
-    return tuple(sorted(kept, key=lambda d: (-(d.score or 0), d.cluster)))
+    found = [Decision(n, item.score, {}, item.reason, item.replicas) for n, item in recorded.items()]
+    return tuple(sorted(found, key=lambda d: (-(d.score or 0), d.cluster)))
 
 
 def filtered(outcome: DecidedPlacement) -> tuple[Filtered, ...]:
@@ -246,19 +244,18 @@ def _expressions_unmet(selector: ClusterSelector, cluster: ManagedCluster, score
             yield reason
 
 
-def moves(outcome: DecidedPlacement, decided: tuple[Decision, ...]) -> tuple[Move, ...]:
+def moves(outcome: DecidedPlacement, named: Mapping[str, ClusterDecision]) -> tuple[Move, ...]:
     """Which clusters joined, which left, and why. Only clusters that moved are put into words."""
     ranking, view = outcome.ranking, outcome.view
-    if ranking is None or outcome.before_set == outcome.chosen_set:
-        return ()
-    joined = {decision.cluster: decision for decision in decided}
-    passed = frozenset(ranking.pool.index.tolist())
-    over = _passed_over(outcome, ranking)
+    assert ranking is not None
+    left = outcome.before_set - outcome.chosen_set
+    passed = frozenset(ranking.pool.index.tolist()) if left else frozenset()
+    over = _passed_over(outcome, ranking) if left else frozenset()
     made = []
     for slot in sorted(outcome.before_set ^ outcome.chosen_set, key=lambda slot: view.names[slot]):
         name = view.names[slot]
         if slot in outcome.chosen_set:
-            made.append(Move(name, True, joined[name].reason, joined[name].score))
+            made.append(Move(name, True, named[name].reason, named[name].score))
         elif not view.exists[slot]:
             made.append(Move(name, False, "the cluster is gone"))
         elif slot in passed:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from fairway.api.fleet import PlacementDecision
+from fairway.api.fleet import ClusterDecision, PlacementDecision
 from fairway.api.meta import Condition
 from fairway.clock import Micros, format_rfc3339
 from fairway.fleet import conditions, explain
@@ -26,7 +26,11 @@ class Outcome(DecidedPlacement):
     @cached_property
     def decisions(self) -> tuple[Decision, ...]:
         """The chosen clusters, in rank order, with points and reasons."""
-        return explain.decisions(self)
+        return explain.kept(self) if self.ranking is None else explain.decisions(self, self._named)
+
+    @cached_property
+    def _named(self) -> dict[str, ClusterDecision]:
+        return explain.cluster_decisions(self)
 
     @cached_property
     def filtered(self) -> tuple[Filtered, ...]:
@@ -36,7 +40,8 @@ class Outcome(DecidedPlacement):
     @cached_property
     def moves(self) -> tuple[Move, ...]:
         """What changed, and why; empty where the decision stands."""
-        return explain.moves(self, self.decisions)
+        moved = self.ranking is not None and self.before_set != self.chosen_set
+        return explain.moves(self, self._named) if moved else ()
 
     @cached_property
     def conditions(self) -> tuple[Condition, ...]:
@@ -51,9 +56,8 @@ class Outcome(DecidedPlacement):
         """The decision as objects."""
         if self.basis is None or self.stands:
             return self.recorded
-        decisions = explain.cluster_decisions(self)
         groups = explain.groups(self)
-        return objects.slices(self.rules.placement, groups, decisions, self.reserved, self.moved_at)
+        return objects.slices(self.rules.placement, groups, self._named, self.reserved, self.moved_at)
 
     @cached_property
     def writes(self) -> tuple[objects.Write, ...]:
