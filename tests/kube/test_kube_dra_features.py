@@ -202,6 +202,21 @@ def test_a_pod_is_bound_when_its_devices_are_ready(site: FeatureSite) -> None:
         assert site.cluster.get(f"{site.claims}/c")["metadata"]["uid"] == uid
 
 
+def test_a_pod_that_waits_for_a_driver_holds_no_other_up(site: FeatureSite) -> None:
+    """Though no more bindings may be under way than there are such pods."""
+    site.slice({"name": "slow", **CONDITIONS})
+    site.claim("c", site.exactly())
+    site.pod("c", "c")
+    with Live(site.cluster, user="scheduler", max_in_flight_binds=1) as live:
+        waits(site, "c")
+        for name in ("one", "two"):
+            site.cluster.pod(name)
+            eventually(lambda: site.cluster.places()[name])  # noqa: B023 - looked at before the next one
+        site.says("c", Ready="True")
+        site.bound("c")
+        eventually(lambda: live.on_loop(lambda: live.scheduler._world.unanswered) == 0)
+
+
 def test_a_device_that_cannot_be_used_is_given_back_and_another_is_chosen(site: FeatureSite) -> None:
     site.slice({"name": "a", **CONDITIONS}, {"name": "b"})
     site.claim("c", site.exactly())

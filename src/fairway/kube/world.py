@@ -68,7 +68,9 @@ class KubeWorld:
         self.reports: ChangeReports
         """Set before anything is carried out."""
         self.unanswered = 0
-        """Changes that are not settled or refused yet. Counted on the loop's thread."""
+        """Changes that are not settled or refused yet, but for bindings that wait for drivers. Counted on the loop's
+        thread.
+        """
         self._waiting: dict[ObjectKey, _AwaitedClaims] = {}
         """Pods whose claims are being allocated, on the asyncio thread."""
         self._ended: list[tuple[Change, Ending]] = []
@@ -157,10 +159,14 @@ class KubeWorld:
         self._hand_over(partial(self.reports.check_devices, bind, awaited.versions, answer))
 
     def _await_devices(self, bind: Bind, awaited: _AwaitedClaims) -> None:
-        """Looks at the claims now and then, and binds when the drivers have made the devices ready."""
+        """Looks at the claims now and then, and binds when the drivers have made the devices ready. Until then the
+        binding is not under way: drivers that take minutes must not pause the decisions about all other pods.
+        """
         until = self._loop.time() + BINDING_TIMEOUT
+        self._hand_over(partial(self._count, -1))
 
         def ended(ending: Ending) -> None:
+            self._hand_over(partial(self._count, 1))
             if ending.result is WriteResult.DONE:
                 self._check(bind, awaited, partial(self._add, bind, WriteRank.BIND, awaited.term))
             else:
@@ -182,6 +188,9 @@ class KubeWorld:
         self._hand_over(partial(self._tell, ended))
 
     # -- on the loop's thread ----------------------------------------------------------------------------------
+
+    def _count(self, more: int) -> None:
+        self.unanswered += more
 
     def _tell(self, ended: Sequence[tuple[Change, Ending]]) -> None:
         self.unanswered -= len(ended)
