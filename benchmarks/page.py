@@ -240,11 +240,12 @@ def measure_viewers() -> None:
             for one in (None, feed) if turn % 2 else (feed, None):
                 before = feed.processor_time
                 (alone if one is None else watched).append(cycles(one, state, 100_000))
+                time.sleep(1)  # what was handed over is written; and all begin after the same pause
                 if one is not None:
-                    time.sleep(1)  # what was handed over is written
                     handing.append(feed.processor_time - before)
             with busy_process():
                 beside.append(cycles(None, state, 100_000))
+            time.sleep(1)
         feed.stop()
     own, other, writing, control = (statistics.median(times) for times in (alone, watched, handing, beside))
     print(f"{ROUNDS} cycles in each of which {CHANGED} pods start and {CHANGED} end: {own:.2f} s alone; with a page of "

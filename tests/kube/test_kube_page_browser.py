@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,9 @@ import pytest
 from kube.cluster import Cluster, eventually
 from kube.controlplane.plane import ControlPlane
 from kube.hub import Hub
-from kube.page_of_run import MARK, READING, Tenancy, account, running_page, tenants, their_pod
+from kube.page_of_run import MARK, READING, LivePageOf, Tenancy, account, running_page, tenants, their_pod
 from support.browsing import Viewed, browser, why_not
+from support.web_pages import TOKEN
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
 VIEWS = ("jobs", "queues", "nodes", "devices", "evictions", "evictions?feed=all", "history", "scheduler", "what-if")
@@ -26,6 +26,19 @@ def two_users(installed: ControlPlane, cluster: Cluster) -> Iterator[Tenancy]:
         yield tenancy
 
 
+@pytest.fixture(autouse=True)
+def _token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program without a terminal prints none."""
+    monkeypatch.setenv("FAIRWAY_WEB_TOKEN", TOKEN)
+
+
+def opened(page: LivePageOf) -> str:
+    """The address that a terminal would print, once it is answered."""
+    eventually(lambda: page.ask("/api/v1/session", TOKEN).status == 200, "the page is there")
+    assert TOKEN not in page.run._log.read_text()
+    return f"http://127.0.0.1:{page.port}/?token={TOKEN}"
+
+
 def signed_in(started: Any, address: str, token: str) -> Viewed:
     viewed = Viewed(started, address)
     viewed.page.get_by_label("Token").fill(token)
@@ -35,13 +48,10 @@ def signed_in(started: Any, address: str, token: str) -> Viewed:
     return viewed
 
 
-def test_each_view_of_a_live_scheduler_by_the_address_that_it_prints(
-    installed: ControlPlane, cluster: Cluster, tmp_path: Path
-) -> None:
+def test_each_view_of_a_live_scheduler(installed: ControlPlane, cluster: Cluster, tmp_path: Path) -> None:
     node = cluster.node("n", cpu=4)
     with running_page(cluster, tmp_path, webAccess="auto") as page, browser() as started:
-        printed = re.compile(r"http://127\.0\.0\.1:\d+/\?token=[\w-]+")
-        address = eventually(lambda: printed.search(page.run._log.read_text()), "the address")[0]
+        address = opened(page)
         cluster.pod("runs", cpu="3")
         cluster.pod("waits", cpu="3")
         eventually(lambda: cluster.places()["runs"] == "n", "the pod is bound")
@@ -80,7 +90,7 @@ def test_users_see_their_namespace_and_act_with_their_rights(
         viewed.go(f"jobs/{other}/{MARK}-pod")
         viewed.page.get_by_text("There is no such job").wait_for()
         viewed.go("nodes")
-        viewed.page.get_by_role("alert").wait_for()  # the user may not list nodes
+        viewed.page.get_by_text("you may not list nodes of this cluster").wait_for()
         viewed.go(f"jobs/{own}/lone")
         viewed.page.get_by_role("button", name="Hold").click()
         viewed.page.get_by_role("dialog").get_by_role("button", name="Hold").click()
@@ -106,8 +116,7 @@ def test_the_fleet_of_a_real_hub(installed: ControlPlane, cluster: Cluster, hub:
     cluster.node("n", cpu=10)
     report = {"reportTo": str(hub.plane.kubeconfig()), "reportAs": hub.full("m")}
     with running_page(cluster, tmp_path, webAccess="token", **report) as page, browser() as started:
-        printed = re.compile(r"http://127\.0\.0\.1:\d+/\?token=[\w-]+")
-        address = eventually(lambda: printed.search(page.run._log.read_text()), "the address")[0]
+        address = opened(page)
         viewed = Viewed(started, address)
         viewed.page.get_by_role("link", name="Fleet").click()
         row = viewed.page.locator("tr", has_text=hub.full("m")).first

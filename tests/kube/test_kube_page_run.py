@@ -171,7 +171,8 @@ def test_a_gang_is_held_by_its_group(
     own, _, reader, _ = tenancy
     groups = {"apiGroups": [version.partition("/")[0]], "resources": ["podgroups"], "verbs": ["patch"]}
     writer = account(cluster.plane, own, "groups", [READING, groups])
-    cluster.make(f"/apis/{version}/namespaces/{own}/podgroups", {"metadata": {"name": "gang"}, "spec": spec})
+    group = {"apiVersion": version, "kind": "PodGroup", "metadata": {"name": "gang"}, "spec": spec}
+    cluster.make(f"/apis/{version}/namespaces/{own}/podgroups", group)
     notes = {"annotations": {"scheduling.k8s.io/group-name": "gang"}}
     for number in range(2):
         cluster.pod(f"gang-{number}", cpu="64", metadata=notes)

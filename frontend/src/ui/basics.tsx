@@ -47,7 +47,7 @@ export function Problem(props: { error: ApiError; retry: () => void; what: strin
   if (props.error.status === 403) {
     return (
       <div class="panel">
-        <Empty title="Not yours to see">{props.error.message}</Empty>
+        <Empty title="You may not see this">{props.error.message}</Empty>
       </div>
     );
   }
