@@ -1,9 +1,9 @@
 """The least that binding pods can cost: a bare loop of the same HTTP client, with a watch on pods open.
 
-    python -m benchmarks.bind_loop KUBECONFIG NAMESPACE NODES
+    python -m benchmarks.bind_loop KUBECONFIG NODES
 
-It lists the pods of a namespace, binds them to nodes in turn over 32 connections, and prints how many it bound, in how
-many seconds, and its own processor time for that. Nothing is decided, decoded or checked.
+It lists the pods of all namespaces, binds them to nodes in turn over 32 connections, and prints how many it bound, in
+how many seconds, and its own processor time for that. Nothing is decided, decoded or checked.
 """
 
 from __future__ import annotations
@@ -20,16 +20,18 @@ from fairway.kube.exchange import ApiRequest
 WORKERS = 32
 
 
-async def bind_all(client: ApiClient, namespace: str, nodes: list[str]) -> tuple[int, float, float]:
-    listed = json.loads(await client.request("GET", f"/api/v1/namespaces/{namespace}/pods"))
+async def bind_all(client: ApiClient, nodes: list[str]) -> tuple[int, float, float]:
+    listed = json.loads(await client.request("GET", "/api/v1/pods"))
     version = listed["metadata"]["resourceVersion"]
-    pods = [(pod["metadata"]["name"], pod["metadata"]["uid"]) for pod in listed["items"]]
+    pods = [pod["metadata"] for pod in listed["items"]]
     watcher = asyncio.create_task(_watch(client, version))
     todo = [
         ApiRequest(
-            "POST", f"/api/v1/namespaces/{namespace}/pods/{name}/binding", _body(name, uid, nodes[i % len(nodes)])
+            "POST",
+            f"/api/v1/namespaces/{pod['namespace']}/pods/{pod['name']}/binding",
+            _body(pod["name"], pod["uid"], nodes[index % len(nodes)]),
         )
-        for i, (name, uid) in enumerate(pods)
+        for index, pod in enumerate(pods)
     ]
     begin, cpu = time.monotonic(), time.process_time()
 
@@ -57,13 +59,13 @@ def _body(name: str, uid: str, node: str) -> bytes:
     return json.dumps({"apiVersion": "v1", "kind": "Binding", "metadata": meta, "target": target}).encode()
 
 
-async def main(kubeconfig: str, namespace: str, count: int) -> None:
+async def main(kubeconfig: str, count: int) -> None:
     sys.stderr.write("ready\n")
     client = ApiClient(find_connection(kubeconfig))
-    pods, took, spent = await bind_all(client, namespace, [f"node-{index}" for index in range(count)])
+    pods, took, spent = await bind_all(client, [f"node-{index}" for index in range(count)])
     await client.close()
     print(json.dumps({"pods": pods, "seconds": took, "cpu": spent}))
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))
+    asyncio.run(main(sys.argv[1], int(sys.argv[2])))

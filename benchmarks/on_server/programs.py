@@ -107,7 +107,7 @@ async def fairway(plane: ControlPlane, *flags: str, scheduler: str = SCHEDULER, 
 
 async def bind_loop(plane: ControlPlane, nodes: int) -> Program:
     """The bare loop, with its own lines read by `bind_loop` itself."""
-    command = [sys.executable, "-m", "benchmarks.bind_loop", str(plane.kubeconfig()), NAMESPACE, str(nodes)]
+    command = [sys.executable, "-m", "benchmarks.bind_loop", str(plane.kubeconfig()), str(nodes)]
     return await start(command, waits_for_line=True)
 
 
