@@ -84,7 +84,7 @@ def test_a_tenant_sees_and_changes_what_kubectl_would_let_it(cluster: Cluster, t
         with pytest.raises(RequestRefusedError, match="forbidden") as refused:
             actions.act(viewer, f"{other}/work", JobActionRequest("cancel"))
         assert refused.value.status == 403
-        assert actions.act(viewer, f"{own}/work", JobActionRequest("cancel")) == f"{own}/work: deleted with 1 pods"
+        assert actions.act(viewer, f"{own}/work", JobActionRequest("cancel")) == f"{own}/work: deleted with 1 pod"
         names = [one["metadata"]["name"] for one in plane.call("GET", f"/api/v1/namespaces/{own}/pods")["items"]]
         assert names == []
     finally:

@@ -71,6 +71,18 @@ def test_a_user_sees_what_kubectl_would_show(stage):
     assert (blind.namespaces, blind.nodes, blind.queues) == (frozenset(), False, False)
 
 
+def test_a_namespace_with_its_first_job_is_shown_at_once():
+    server, names = ReviewServer(), ["theirs"]
+    client: Any = server
+    access = ClusterAccess(client, lambda: names, Clock())
+    assert run(access.viewer("tenant-token", None)).namespaces == frozenset()
+    names.append("mine")
+    asked = len(server.asked)
+    assert run(access.viewer("tenant-token", None)).namespaces == frozenset({"mine"})
+    assert run(access.viewer("tenant-token", None)).namespaces == frozenset({"mine"})
+    assert server.asked[asked:] == [("tenant", "pods mine")]  # nothing that was known is asked for again
+
+
 @pytest.mark.parametrize("token", [None, "", "wrong", "admin-token "])
 def test_a_token_that_the_server_does_not_know(stage, token):
     with pytest.raises(RequestRefusedError) as refused:

@@ -2,7 +2,8 @@
 
 A token is checked by TokenReview; what its user may see by SubjectAccessReview: `list pods` of all namespaces, else of
 each namespace that has jobs, and `list` of nodes and of queues. So a user sees what kubectl would show. Answers are
-kept for a short time. A browser gets a cookie for its token (`POST /api/v1/login`); the token stays here.
+kept for a short time; a namespace that has its first job meanwhile is asked about at once. A browser gets a cookie for
+its token (`POST /api/v1/login`); the token stays here.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -59,6 +60,16 @@ class _AccessReview(msgspec.Struct):
     status: _AccessStatus = msgspec.field(default_factory=_AccessStatus)
 
 
+class _KnownViewer(NamedTuple):
+    """What the API server said of a token."""
+
+    until: float
+    viewer: Viewer
+    user: ReviewedUser
+    asked: frozenset[str]
+    """Namespaces of which it is known whether the user may see them."""
+
+
 class ClusterAccess:
     """See the module. On the event loop of the page's server."""
 
@@ -71,7 +82,7 @@ class ClusterAccess:
         self._client = client
         self._namespaces = namespaces
         self._clock = clock
-        self._viewers: OrderedDict[bytes, tuple[float, Viewer]] = OrderedDict()
+        self._viewers: OrderedDict[bytes, _KnownViewer] = OrderedDict()
         self._sessions: OrderedDict[str, tuple[float, str]] = OrderedDict()
 
     async def viewer(self, bearer: str | None, cookie: str | None) -> Viewer:
@@ -82,14 +93,13 @@ class ClusterAccess:
             raise RequestRefusedError(401, "no token was given, expected a bearer token of this cluster's API server")
         key, now = hashlib.sha256(token.encode()).digest(), self._clock()
         known = self._viewers.get(key)
-        if known is not None and known[0] > now:
-            return known[1]
-        found = await self._reviewed(token)
-        self._viewers[key] = now + KEPT, found
+        if known is None or known.until <= now:
+            known = await self._reviewed(token, now + KEPT)
+        known = self._viewers[key] = await self._with_all_namespaces(known)
         self._viewers.move_to_end(key)
         while len(self._viewers) > MOST_KEPT:
             self._viewers.popitem(last=False)
-        return found
+        return known.viewer
 
     async def login(self, token: str) -> str:
         await self.viewer(token, None)
@@ -108,7 +118,8 @@ class ClusterAccess:
 
     # -- what the API server says ----------------------------------------------------------------------------------
 
-    async def _reviewed(self, token: str) -> Viewer:
+    async def _reviewed(self, token: str, until: float) -> _KnownViewer:
+        """Without the namespaces, where the user may not see all of them."""
         status = (await self._ask("tokenreviews", {"token": token}, _TokenReview, "authentication.k8s.io")).status
         if not status.authenticated:
             raise RequestRefusedError(401, "the API server does not know this token")
@@ -116,19 +127,26 @@ class ClusterAccess:
         everywhere, nodes, queues = await asyncio.gather(
             self._may(user, "pods"), self._may(user, "nodes"), self._may(user, "queues", "scheduling.volcano.sh")
         )
-        seen = None if everywhere else await self._visible(user)
-        return Viewer(user.username, seen, nodes, queues, token)
+        seen = None if everywhere else frozenset[str]()
+        return _KnownViewer(until, Viewer(user.username, seen, nodes, queues, token), user, frozenset())
 
-    async def _visible(self, user: ReviewedUser) -> frozenset[str]:
-        names = sorted(set(self._namespaces()))[:MOST_NAMESPACES]
+    async def _with_all_namespaces(self, known: _KnownViewer) -> _KnownViewer:
+        """A user's first job must not be hidden from its user until the answer is asked for again."""
+        seen = known.viewer.namespaces
+        if seen is None:
+            return known
+        new = sorted(set(self._namespaces()) - known.asked)[: MOST_NAMESPACES - len(known.asked)]
+        if not new:
+            return known
         turns = asyncio.Semaphore(AT_ONCE)
 
         async def ask(name: str) -> bool:
             async with turns:
-                return await self._may(user, "pods", namespace=name)
+                return await self._may(known.user, "pods", namespace=name)
 
-        allowed = await asyncio.gather(*map(ask, names))
-        return frozenset(name for name, may in zip(names, allowed, strict=True) if may)
+        allowed = await asyncio.gather(*map(ask, new))
+        seen |= {name for name, may in zip(new, allowed, strict=True) if may}
+        return known._replace(viewer=known.viewer._replace(namespaces=seen), asked=known.asked.union(new))
 
     async def _may(self, user: ReviewedUser, resource: str, group: str = "", namespace: str = "") -> bool:
         wanted = {"verb": "list", "resource": resource, "group": group, "namespace": namespace}
