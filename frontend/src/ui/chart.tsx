@@ -106,7 +106,7 @@ function options(series: Series, width: number, height: number, hidden: Readonly
     width,
     height,
     legend: { show: false },
-    padding: [8, 14, 0, 0],
+    padding: [8, 28, 0, 0],
     cursor: { y: false, points: { size: 6 } },
     tzDate: (stamp) => uPlot.tzDate(new Date(stamp * 1000), "UTC"),
     scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), (high ?? 0) > 0 ? high * 1.06 : 1] } },

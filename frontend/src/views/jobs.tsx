@@ -1,6 +1,6 @@
 /** All jobs: filtered, grouped and sorted by the server; the address holds what is shown. */
 
-import { useLink } from "../api/use";
+import { useLink, usePage } from "../api/use";
 import { go, href, useQuery } from "../app/route";
 import { count, plural } from "../format/amounts";
 import { Empty, Loading, Problem, View } from "../ui/basics";
@@ -87,10 +87,13 @@ function Counts() {
 }
 
 function NoJobs(props: { filtered: boolean; clear: () => void }) {
+  const { session } = usePage();
   if (!props.filtered) {
     return (
       <div class="panel">
-        <Empty title="No jobs">In another terminal: <code>fairway apply -f examples/sandbox/gang.yaml</code></Empty>
+        <Empty title="No jobs">
+          {session.source === "sandbox" ? <>In another terminal: <code>fairway apply -f examples/sandbox/gang.yaml</code></> : "Pods that name this scheduler appear here."}
+        </Empty>
       </div>
     );
   }

@@ -2,7 +2,7 @@
 
 import { useMemo } from "preact/hooks";
 import type { Schemas } from "../api/client";
-import { useGet } from "../api/use";
+import { useGet, usePage } from "../api/use";
 import { useQuery } from "../app/route";
 import { byRank, percent, plural, shortName, shown } from "../format/amounts";
 import { Choice, Empty, Loading, Panel, Problem, View } from "../ui/basics";
@@ -15,6 +15,7 @@ type Nodes = Schemas["NodesMap"];
 
 export function NodesView() {
   const [query, change] = useQuery();
+  const { session } = usePage();
   const { data, error, reload } = useGet("/api/v1/nodes", {}, ["nodes"]);
   const resources = useMemo(() => (data ? data.columns.map((one) => one.resource).filter((name) => name !== "pods").sort(byRank) : []), [data]);
   const resource = resources.find((name) => name === query.get("resource")) ?? resources[0] ?? "";
@@ -27,7 +28,7 @@ export function NodesView() {
     <View title="Nodes" note={data ? counts(data) : null}>
       {error ? <Problem error={error} retry={reload} what="The nodes" /> : null}
       {!data && !error ? <Loading what="nodes" /> : null}
-      {data && data.names.length === 0 ? <div class="panel"><Empty title="No nodes">In another terminal: <code>fairway apply -f examples/sandbox/more-nodes.yaml</code></Empty></div> : null}
+      {data && data.names.length === 0 ? <div class="panel"><Empty title="No nodes">{session.source === "sandbox" ? <>In another terminal: <code>fairway apply -f examples/sandbox/more-nodes.yaml</code></> : "Nodes of the cluster appear here."}</Empty></div> : null}
       {data && data.names.length > 0 ? (
         <>
           <div class="filters">
