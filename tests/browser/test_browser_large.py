@@ -13,6 +13,7 @@ import pytest
 from support.browsing import ServedPage, Viewed, browser
 
 JOBS = 50_000
+NODES = 10_000
 MOST_ROWS = 80
 """In sight, with some above and below."""
 LONGEST_TASK = 250.0
@@ -39,7 +40,7 @@ def pod(number: int) -> dict[str, object]:
 @pytest.fixture(scope="module")
 def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage]:
     folder = Path(tmp_path_factory.mktemp("crowded"))
-    items = [*map(node, range(1_000)), *map(pod, range(JOBS))]
+    items = [*map(node, range(NODES)), *map(pod, range(JOBS))]
     (folder / "objects.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     served = ServedPage(folder, "sandbox", "--port", "0", "--state", str(folder / "sandbox.db"))
     served.start("-f", str(folder / "objects.json"), "--speed", "1")
@@ -124,3 +125,18 @@ def test_groups_count_all_jobs(viewed: Viewed) -> None:
 def test_labels_filter(viewed: Viewed) -> None:
     viewed.go("jobs?label=app%3Dapp-2")
     viewed.page.locator(f"[role=grid][aria-rowcount='{JOBS // 5 + 1}']").wait_for()
+
+
+def test_the_heat_map_of_all_nodes_moves_without_lag(viewed: Viewed) -> None:
+    viewed.go("nodes")
+    heat = viewed.page.get_by_role("application")
+    assert f"{NODES} nodes by gpu in use" in (heat.get_attribute("aria-label") or "").replace("\u202f", "")
+    viewed.page.evaluate(LONG_TASKS)
+    heat.focus()
+    for key in ("End", *(["ArrowUp"] * 10), *(["ArrowRight"] * 10)):
+        heat.press(key)
+    viewed.page.get_by_label("Find nodes by name").fill("node-0999")
+    viewed.page.wait_for_url("**search=node-0999*")
+    viewed.settled()
+    assert viewed.page.evaluate("window.longest") < LONGEST_TASK
+    assert viewed.errors == []

@@ -78,7 +78,9 @@ class ServedPage:
         log = self._folder / "log"
         with log.open("wb") as out:
             command = [sys.executable, "-m", "fairway.cli.main", *self._arguments, *more]
-            self._process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=self._environment)
+            self._process = subprocess.Popen(
+                command, stdout=out, stderr=subprocess.STDOUT, env=self._environment, cwd=self._folder
+            )
         address = re.compile(r"http://\S+\?token=[\w-]+")
         found = eventually(lambda: address.search(log.read_text()) or self._ended(log), "an address", self._patience)
         self.address = found[0]
@@ -121,7 +123,7 @@ class ServedPage:
 
 def starving_demo(folder: Path) -> ServedPage:
     """The sandbox's demo, paused while `language/pretrain` starves and has nodes reserved."""
-    served = ServedPage(folder, "sandbox", "--port", "0", "--state", str(folder / "sandbox.db"))
+    served = ServedPage(folder, "sandbox", "--port", "0", "--state", "sandbox.db")  # pictures show the name
     served.start("--speed", "240")
 
     def starves() -> bool:
