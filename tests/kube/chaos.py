@@ -30,7 +30,7 @@ tiers:
 """
 NODES, CPUS, GPUS = 4, 4, 2
 GANG_TIME = 5
-SLACK = 15
+SLACK = 10
 """Seconds beyond that time in which a scheduler led and had listed everything: kills and faults hold its writes up."""
 PATIENCE_AT_THE_END = 180
 IDLE_LIFE = 5
