@@ -23,7 +23,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage]:
     high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 7}
     items = [node, high, *job("runs", "team", "default", cpu="3"), *job("waits", "team", "default", pods=2, cpu="2")]
     (folder / "first.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
-    served = ServedPage(folder, "sandbox", "--port", "0", "--state", str(folder / "sandbox.db"))
+    served = ServedPage(folder, "sandbox", "--port", "0", "--state", str(folder / "sandbox.db"), "--allow-actions")
     served.start("-f", str(folder / "first.json"), "--speed", "10")
     eventually(lambda: served.ask("jobs?state=running")["total"] == 1, "a job that runs")
     yield served

@@ -118,6 +118,7 @@ def test_a_job_says_why_what_would_start_it_and_when(demo: ServedPage, wide: Vie
         assert cause["cause"] in text
     assert "starving" in text
     assert "Order, key by key" in text
+    assert wide.page.get_by_role("button", name="Cancel job").count() == 0  # read-only without --allow-actions
 
 
 def test_the_objects_of_a_job_are_shown_as_yaml(wide: Viewed) -> None:

@@ -46,6 +46,7 @@ Examples:
 @click.option(
     "--port", type=click.IntRange(0, 65535), metavar="N", help="The port for the other commands; 0 is any free one."
 )
+@click.option("--allow-actions", is_flag=True, help="Let the page cancel, hold and reprioritise jobs.")
 @click.option("--paranoid", is_flag=True, help="Check every sum and kept column after each cycle; slow.")
 def command(
     files: tuple[str, ...],
@@ -56,6 +57,7 @@ def command(
     state: str | None,
     fresh: bool,
     port: int | None,
+    allow_actions: bool,
     paranoid: bool,
 ) -> None:
     """Run a cluster and the real scheduler in scaled real time, and watch them.
@@ -82,7 +84,7 @@ def command(
         raise InputError(f"--speed {speed:g}: expected more than 0 and at most 1000000")
     sandbox = _open(files, policy_file, state, fresh)
     sandbox.be_paranoid(paranoid)
-    _run(sandbox, Exact(str(speed)), port)
+    _run(sandbox, Exact(str(speed)), port, allow_actions)
 
 
 def _open(files: tuple[str, ...], policy_file: str | None, state: str | None, fresh: bool) -> Sandbox:
@@ -128,7 +130,7 @@ def _new_world(files: tuple[str, ...], policy: Policy | None) -> Callable[[], tu
     return demo
 
 
-def _run(sandbox: Sandbox, speed: Fraction, port: int | None) -> None:
+def _run(sandbox: Sandbox, speed: Fraction, port: int | None, allow_actions: bool) -> None:
     import signal
 
     from fairway.app.sandbox import place
@@ -137,7 +139,7 @@ def _run(sandbox: Sandbox, speed: Fraction, port: int | None) -> None:
     with ExitStack() as stack:
         stack.callback(sandbox.close)
         runner = Runner(sandbox, speed)
-        address = _serve(stack, sandbox, runner, port)
+        address = _serve(stack, sandbox, runner, port, allow_actions)
         runner.start()
         stack.callback(runner.stop)
         signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -148,7 +150,7 @@ def _run(sandbox: Sandbox, speed: Fraction, port: int | None) -> None:
     echo(f"Stopped. State saved to {sandbox.path}; run `fairway sandbox{again}` to resume.", err=True)
 
 
-def _serve(stack: ExitStack, sandbox: Sandbox, runner: Runner, port: int | None) -> str:
+def _serve(stack: ExitStack, sandbox: Sandbox, runner: Runner, port: int | None, allow_actions: bool) -> str:
     """Serve the page and the other commands; the address that opens the page, "" where the extra is not installed."""
     import os
     from pathlib import Path
@@ -158,6 +160,7 @@ def _serve(stack: ExitStack, sandbox: Sandbox, runner: Runner, port: int | None)
     try:
         from fairway.web.access import new_token
         from fairway.web.page_log import to_file
+        from fairway.web.sandbox_actions import SandboxActions
         from fairway.web.sandbox_page import SandboxPage
     except ModuleNotFoundError as error:
         echo(f"{error.name} is not installed: no page, and no other commands; pip install 'fairway[web]'", err=True)
@@ -168,6 +171,8 @@ def _serve(stack: ExitStack, sandbox: Sandbox, runner: Runner, port: int | None)
     log = to_file(Path(f"{sandbox.path}.page.log")) if in_file else log_line
     page = SandboxPage(sandbox, place.DEFAULT_PORT if port is None else port, token, history, log)
     page.paced_by(runner)
+    if allow_actions:
+        page.shown.actions = SandboxActions(sandbox)
     page.start()
     stack.callback(page.stop)
     running = place.Running(page.url, os.getpid(), sandbox.path, token)

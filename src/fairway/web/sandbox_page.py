@@ -11,7 +11,6 @@ from fairway.app.sandbox.pace import Runner
 from fairway.app.view.history_ring import IN_MEMORY, HistoryRing
 from fairway.web.loopback import LoopbackPage
 from fairway.web.page_log import to_standard_error
-from fairway.web.sandbox_actions import SandboxActions
 from fairway.web.shown import ShownCluster
 from fairway.web.sources import sandbox_watch
 from fairway.web.worker import WhatIfWorker
@@ -32,7 +31,6 @@ class SandboxPage(LoopbackPage):
         ring, watch = HistoryRing(history), sandbox_watch(sandbox)
         watch.drawn = ring.take
         shown = ShownCluster("sandbox", "Sandbox", watch, sandbox=sandbox, history=ring, what_if=WhatIfWorker())
-        shown.actions = SandboxActions(sandbox)
         shown.log = RunLog(write=log)
         super().__init__(shown, port, token)
 
