@@ -8,7 +8,6 @@ devices of several units or too many slots are not here: they are asked one by o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain, combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,14 +89,13 @@ def _in_eights(slots: int) -> int:
 
 def serves(bits: SlotBits, free: IntColumn, rows: IntColumn, lines: Lines) -> BoolColumn:
     """Where the free slots serve all lines together: Hall's condition, for every subset of the lines."""
-    masks = [bits.mask(name)[rows] & free for name, _ in lines]
-    passes = np.ones(len(rows), dtype=np.bool_)
-    numbers = range(len(lines))
-    for subset in chain.from_iterable(combinations(numbers, size) for size in range(1, len(lines) + 1)):
-        union = masks[subset[0]]
-        for line in subset[1:]:
-            union = union | masks[line]
-        passes &= np.bitwise_count(union) >= sum(lines[line][1] for line in subset)
+    sums: list[tuple[IntColumn, int]] = []
+    for name, wanted in lines:
+        open_ = bits.mask(name).take(rows) & free
+        sums += [(open_, wanted), *((union | open_, total + wanted) for union, total in sums)]
+    passes: BoolColumn = np.bitwise_count(sums[0][0]) >= sums[0][1]
+    for union, total in sums[1:]:
+        passes &= np.bitwise_count(union) >= total
     return passes
 
 

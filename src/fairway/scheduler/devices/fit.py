@@ -51,8 +51,8 @@ class DeviceFit:
         rows, unknown = view.all_rows(), None
         if prepared.classes:
             bits = self._assignments.ledger.columns.bits
-            unknown = ~bits.here[rows]
-            served = serves(bits, self._assignments.capacity.free[rows], rows, prepared.classes) | unknown
+            unknown = ~bits.here.take(rows)
+            served = serves(bits, self._assignments.capacity.free.take(rows), rows, prepared.classes) | unknown
             if served.all() and not unknown.any():
                 return passes  # before all that is free is looked at once more
         doubtful = self._doubtful(prepared, shape, view)
