@@ -139,3 +139,16 @@ def _check_view(server, before, after, same_names) -> None:
 def test_a_pool_without_devices_says_so():
     plan = write_plan(NODE, "d.x", DevicePool("n1/x", "x"), [])
     assert [one.spec.devices for one in plan.written] == [()]
+
+
+def test_a_pool_that_another_gave_the_highest_generation_is_put_right():
+    (pool,) = build_pools("n1", {"x.com/gpu": [ListedDevice("g0")]}, DeviceMapping(), {}).values()
+    (mine,) = write_plan(NODE, "d.x", pool, []).written
+    about = replace(mine.spec.pool, generation=2**63 - 1)
+    lie = replace(mine, spec=replace(mine.spec, pool=about, devices=()), metadata=replace(mine.metadata, name="lie"))
+    plan = write_plan(NODE, "d.x", pool, [mine, lie])
+    assert [one.metadata.name for one in plan.deleted] == ["lie"]
+    server = {one.metadata.name: one for one in (mine, *plan.written)}
+    assert _complete(server) == {"g0": True}
+    assert {one.spec.pool.generation for one in server.values()} == {1}
+    assert not write_plan(NODE, "d.x", pool, list(server.values())).written

@@ -17,6 +17,8 @@ from fairway.agent.inventory import DevicePool
 from fairway.api.devices import Device, ResourcePool, ResourceSlice, ResourceSliceSpec
 from fairway.api.meta import ObjectMeta, OwnerReference
 
+MAX_GENERATION = 2**63 - 1
+"""The next one is 1: slices of the highest are then others', and are deleted."""
 PER_SLICE = 64
 """Devices; the API takes no more in one object once a device has a taint."""
 
@@ -38,7 +40,7 @@ def write_plan(
     there = {one.metadata.name: one for one in known}
     newest = max((one.spec.pool.generation for one in known), default=0)
     keeps = _same_devices(wanted, there, newest)
-    generation = newest if keeps else newest + 1
+    generation = newest if keeps else newest % MAX_GENERATION + 1
     written = []
     for one in wanted:
         full = replace(one, spec=replace(one.spec, pool=replace(one.spec.pool, generation=generation)))
