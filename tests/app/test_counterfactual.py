@@ -41,6 +41,19 @@ def test_a_gang_would_start_with_fewer_members() -> None:
     assert "request at most 1250m cpu per pod instead of 2" in texts(said)
 
 
+HELD = {"fairway.dev/hold": "true"}
+
+
+def test_what_is_held_or_gated_would_start_if_it_were_released() -> None:
+    room = node("n", cpu=8)
+    assert texts(explained("a", room, pod("a", cpu=1, annotations=HELD)))[0] == "remove the annotation fairway.dev/hold"
+    members = [pod(f"g-{i}", group="g", cpu=1, gates=["team.example/quota"] * i) for i in range(2)]
+    said = explained("g", room, group("g", minimum=2, annotations=HELD), members)
+    assert texts(said)[0] == "remove the annotation fairway.dev/hold and the scheduling gate team.example/quota"
+    assert texts(explained("a", node("n", cpu=1), pod("a", cpu=4, gates=["x.dev/y"])), "release") == []
+    assert "its release" not in tried(explained("a", node("n", cpu=1), pod("a", cpu=4)))
+
+
 def test_the_smallest_change_comes_first() -> None:
     said = explained("g", node("n", cpu=7), gang("g", members=4, cpu=2))
     assert texts(said)[0] == "request at most 1750m cpu per pod instead of 2"

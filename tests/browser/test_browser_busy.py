@@ -119,6 +119,8 @@ def test_marked_nodes_are_said_in_words(viewed: Viewed) -> None:
 def test_a_held_job_says_so(viewed: Viewed) -> None:
     viewed.go("jobs/team-blue/held")
     assert "it is held (annotation fairway.dev/hold of PodGroup team-blue/held)" in shown(viewed)
+    answer = viewed.page.get_by_role("region", name="What would start it now")
+    answer.get_by_text("Remove the annotation fairway.dev/hold").wait_for()
 
 
 def test_a_simulation_of_what_if_says_what_starts_earlier(viewed: Viewed) -> None:

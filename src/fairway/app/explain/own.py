@@ -1,4 +1,4 @@
-"""What the job's owner could change: ask for less, need fewer pods at once, be more important."""
+"""What the job's owner could change: release it, ask for less, need fewer pods at once, be more important."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ from functools import partial
 from msgspec.structs import replace
 
 from fairway.api.kinds import ApiObject
+from fairway.api.meta import ObjectMeta
 from fairway.api.pods import Container, Pod, ResourceRequirements, container_request, pod_request
 from fairway.app.explain.model import SuggestedChange
 from fairway.app.explain.question import Attempt, Attempts, Question, step_of
 from fairway.app.explain.search import largest, smallest
 from fairway.resources.algebra import Resource
 from fairway.resources.quantity import format_amount
+from fairway.state.annotations import HOLD, is_held
+from fairway.state.reader import gates_of_pod
 
 
 def attempts(question: Question) -> Attempts:
+    if _holding(question):
+        yield Attempt("release", "its release", _released)
     asked = Resource.EMPTY
     for pod in question.pods:
         asked = asked.maximum(pod_request(pod.spec))
@@ -25,6 +30,35 @@ def attempts(question: Question) -> Attempts:
     if question.group is not None and question.group.spec.min_member > 1:
         yield Attempt("members", "fewer pods at once", _fewer_members)
     yield Attempt("priority", "a higher priority", _higher_priority)
+
+
+def _holding(question: Question) -> list[str]:
+    """What keeps its pods from being placed: scheduling gates, and the annotation on pods or group."""
+    found = {name for pod in question.situation.pods_of(question.job) for name in gates_of_pod(pod)}
+    if question.group is not None and is_held(question.group.metadata):
+        found.add(HOLD)
+    return sorted(found)
+
+
+def _released(question: Question) -> SuggestedChange | None:
+    """All of it at once: what is left of several would hold it as well."""
+    changed: list[ApiObject] = []
+    for pod in question.situation.pods_of(question.job):
+        if gates_of_pod(pod):
+            spec = replace(pod.spec, scheduling_gates=())
+            changed.append(replace(pod, metadata=_without_hold(pod.metadata), spec=spec))
+    if question.group is not None and is_held(question.group.metadata):
+        changed.append(replace(question.group, metadata=_without_hold(question.group.metadata)))
+    if not question.works(changed):
+        return None
+    gates = [name for name in _holding(question) if name != HOLD]
+    texts = [f"the annotation {HOLD}"] if HOLD in _holding(question) else []
+    texts += [f"the scheduling {'gate' if len(gates) == 1 else 'gates'} {', '.join(gates)}"] if gates else []
+    return question.found("release", f"remove {' and '.join(texts)}", 0.0)
+
+
+def _without_hold(meta: ObjectMeta) -> ObjectMeta:
+    return replace(meta, annotations={name: text for name, text in meta.annotations.items() if name != HOLD})
 
 
 def _less_of(question: Question, name: str, most: int) -> SuggestedChange | None:
