@@ -194,10 +194,16 @@ class DecisionGroupStatus(ApiStruct, frozen=True):
     cluster_count: Int32 = 0
 
 
+class PlacementCondition(Condition, frozen=True):
+    """With all that a condition of another program may have: it is written back when the status is."""
+
+    observed_generation: int | None = None
+
+
 class PlacementStatus(ApiStruct, frozen=True):
     number_of_selected_clusters: Int32 = 0
     decision_groups: tuple[DecisionGroupStatus, ...] = ()
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[PlacementCondition, ...] = ()
 
 
 class Placement(ApiStruct, frozen=True):

@@ -12,6 +12,7 @@ from fairway.api.fleet import (
     DecisionGroupStatus,
     ManagedCluster,
     Placement,
+    PlacementCondition,
     PlacementDecision,
     PlacementStatus,
 )
@@ -56,7 +57,9 @@ def placement_status(
         count = group.cluster_count + len(one.status.decisions)
         groups[index] = replace(group, decisions=names, cluster_count=count)
     found = tuple(groups[index] for index in sorted(groups))
-    kept = tuple(replace(one, message=one.message[:LONGEST_MESSAGE]) for one in conditions)
+    kept = tuple(
+        PlacementCondition(one.type, one.status, one.reason, one.message[:LONGEST_MESSAGE]) for one in conditions
+    )
     return PlacementStatus(sum(group.cluster_count for group in found), found if has_groups(version) else (), kept)
 
 
@@ -81,7 +84,7 @@ def placement_write(version: str, placement: Placement, status: PlacementStatus,
     meta = placement.metadata
     key = ("Placement", meta.namespace, meta.name)
     shown = {one.type: one for one in placement.status.conditions}
-    conditions = [_condition(one) for one in shown.values() if one.type not in _OURS]
+    conditions = [_foreign(one) for one in shown.values() if one.type not in _OURS]
     conditions += [_condition(_since(one, shown, to_datetime(now))) for one in status.conditions]
     groups = [
         {
@@ -108,6 +111,11 @@ def _since(one: Condition, shown: Mapping[str, Condition], now: datetime) -> Con
     stands = before is not None and before.status == one.status and before.last_transition_time is not None
     since = before.last_transition_time if stands and before is not None else now
     return replace(one, last_transition_time=since)
+
+
+def _foreign(one: PlacementCondition) -> dict[str, Any]:
+    body = _condition(one)
+    return body if one.observed_generation is None else {**body, "observedGeneration": one.observed_generation}
 
 
 def _condition(one: Condition) -> dict[str, Any]:
