@@ -78,11 +78,12 @@ def test_reservations_and_classes_have_useful_columns(kubectl: KubectlUser) -> N
         "spec": spec,
     }
     create(kubectl.plane, named)
-    kubectl.status("/apis/fairway.dev/v1alpha1/resourceclasses/columns", {"allocatable": 8, "requested": 3})
+    status = {"allocatable": 8, "requested": 3, "selector": "Kind In (gpu)"}
+    kubectl.status("/apis/fairway.dev/v1alpha1/resourceclasses/columns", status)
     head, line = rows(kubectl("get", "resclass", "columns"))
-    assert head == ["NAME", "ALLOCATABLE", "REQUESTED", "AGE"]
+    assert head == ["NAME", "ALLOCATABLE", "REQUESTED", "SELECTOR", "AGE"]
     assert line[:3] == ["columns", "8", "3"]
-    assert '"key":"memory","operator":"Exists"' in kubectl("get", "resclass", "columns", "-o", "wide")
+    assert "Kind In (gpu)" in kubectl("get", "resclass", "columns")
 
 
 def test_kubectl_waits_for_a_condition(kubectl: KubectlUser) -> None:
