@@ -298,18 +298,24 @@ class LiveFleet:
 
     def settle(self) -> None:
         """Until nothing is left to decide or to write."""
+        seen: list[dict[str, Any]] = [{}]
 
         def is_quiet() -> bool:
-            loop = self.placer.loop
-            idle = self.on_loop(
-                lambda: (
-                    not loop._unwritten
-                    and not loop._foreign
-                    and not loop.store.is_dirty
-                    and not loop.state.affected(loop._timer.now())
-                    and all(desk.under_way is None for desk in loop._desks.values())
-                )
-            )
-            return bool(idle) and not self.placer._queue.unended()
+            seen[0] = {**self.on_loop(self._undecided), "writes": self.placer._queue.unended()}
+            return not any(seen[0].values())
 
-        eventually(is_quiet, "the placer is quiet")
+        try:
+            eventually(is_quiet, "the placer is quiet")
+        except AssertionError as error:
+            raise AssertionError(f"{error}; what is left: {seen[0]}") from None
+
+    def _undecided(self) -> dict[str, Any]:
+        """What is left to decide, or waits for a write. On the deciding thread."""
+        loop = self.placer.loop
+        return {
+            "unwritten": list(loop._unwritten)[:5],
+            "foreign": list(loop._foreign)[:5],
+            "dirty": loop.store.is_dirty,
+            "affected": list(loop.state.affected(loop._timer.now()))[:5],
+            "under way": [key for key, desk in loop._desks.items() if desk.under_way is not None][:5],
+        }

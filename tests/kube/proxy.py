@@ -189,6 +189,7 @@ class FaultProxy:
         for task in left:
             task.cancel()
         self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        self._loop.run_until_complete(asyncio.sleep(0.05))  # sockets under TLS are closed in later turns of the loop
         self._loop.close()
 
     async def _run(self) -> None:
