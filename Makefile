@@ -35,7 +35,7 @@ AUDIT := $(abspath build/audit)
 kube-test: $(READY)  ## run the tests on a real API server, which is built once (needs Go)
 	@if PYTHONPATH=tests $(BIN)/python -m kube.controlplane.build; then \
 	  $(if $(AGAIN),,rm -rf $(AUDIT) &&) mkdir -p $(AUDIT) && \
-	  FAIRWAY_KUBE=1 FAIRWAY_AUDIT=$(AUDIT) $(BIN)/python -m pytest -q -n 2 --dist loadfile $(AGAIN) tests/kube tests/agent && \
+	  FAIRWAY_KUBE=1 FAIRWAY_AUDIT=$(AUDIT) $(BIN)/python -m pytest -q -n 3 --dist loadfile $(AGAIN) tests/kube tests/agent && \
 	  PYTHONPATH=tests $(BIN)/python -m kube.audit $(AUDIT); \
 	else [ $$? = 3 ]; fi
 

@@ -98,7 +98,11 @@ def test_a_member_that_is_cut_off_is_not_trusted_and_its_books_balance_when_it_i
         eventually(lambda: "FreeUnknown" in (hub.condition("meanwhile") or ("", "", ""))[2])
         cable.is_cut = False
         told = f"{tpu}: 10 available, 12 required"  # 14 are free, of which 4 are still reserved
-        eventually(lambda: told in (hub.condition("meanwhile") or ("", "", ""))[2], told)
+        try:
+            eventually(lambda: told in (hub.condition("meanwhile") or ("", "", ""))[2], told)
+        except AssertionError as error:
+            found = hub.condition("meanwhile"), notes(hub, "m"), cluster.places()
+            raise AssertionError(f"{error}; there is {found}") from None
         assert free() == "14"
         eventually(lambda: (hub.condition("before", "PlacementOverdrawn") or ("",))[0] == "False")
         placer.settle()
