@@ -312,7 +312,7 @@ class ChaosStory:
         assert verdicts.moves(history) == []
         assert verdicts.shared_devices(history) == []
         assert verdicts.double_reservations(history) == []
-        assert verdicts.lost_writes(history, self.proxies) == []
+        assert verdicts.lost_writes(history, self.proxies, self.namespace) == []
         assert verdicts.double_evictions(self.proxies) == []
         assert verdicts.excess_victims(history, self.workload.jobs) == []
         lives = [life for run in self.runs for life in run.working()]

@@ -125,7 +125,10 @@ def acknowledged(method: str, path: str, *, request: object = None, answer: obje
 
 def test_an_acknowledged_write_that_no_revision_shows_is_found() -> None:
     def lost(passed: Passed, *entries: HistoryEntry) -> bool:
-        return bool(verdicts.lost_writes(MadeUp(*entries), [Answers(passed)]))  # type: ignore[arg-type, list-item]
+        history, answers = MadeUp(*entries), Answers(passed)
+        elsewhere = verdicts.lost_writes(history, [answers], "other")  # type: ignore[arg-type, list-item]
+        assert elsewhere == [], "what another test left is not of this history"
+        return bool(verdicts.lost_writes(history, [answers], "n"))  # type: ignore[arg-type, list-item]
 
     binding = acknowledged("POST", "pods/p/binding", request={"target": {"name": "n1"}})
     assert lost(binding, pod(5, "p", "j"))

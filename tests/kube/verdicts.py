@@ -170,9 +170,10 @@ def _is_on_a_node(entry: HistoryEntry) -> bool:
 _KINDS = {"pods": "Pod", "resourceclaims": "ResourceClaim", "reservations": "Reservation", "leases": "Lease"}
 
 
-def lost_writes(history: History, proxies: Iterable[FaultProxy]) -> list[str]:
+def lost_writes(history: History, proxies: Iterable[FaultProxy], namespace: str) -> list[str]:
     """Writes that the server acknowledged and that no revision shows: of bindings the very node, of evictions and
-    deletions the end of the object, of all others the very revision that the answer names.
+    deletions the end of the object, of all others the very revision that the answer names. A scheduler also
+    writes to what other tests left in their namespaces; the history has one namespace only.
     """
     entries = history.entries(*_KINDS.values())
     revisions = {(entry.kind, entry.name, entry.revision) for entry in entries}
@@ -185,7 +186,7 @@ def lost_writes(history: History, proxies: Iterable[FaultProxy]) -> list[str]:
     found = []
     for passed in (passed for proxy in proxies for passed in proxy.passed if passed.status < 300):
         kind, name, rest = _target(passed)
-        if kind == "":
+        if kind == "" or _namespace(passed) != namespace:
             continue
         if rest == "binding":
             is_there = (name, _json(passed.request)["target"]["name"]) in placed
@@ -196,6 +197,10 @@ def lost_writes(history: History, proxies: Iterable[FaultProxy]) -> list[str]:
         if not is_there:
             found.append(f"{passed.asked.method} {passed.asked.path}: {passed.status}")
     return found
+
+
+def _namespace(passed: Passed) -> str:
+    return passed.asked.path.rpartition("/namespaces/")[2].partition("/")[0]
 
 
 def _target(passed: Passed) -> tuple[str, str, str]:
