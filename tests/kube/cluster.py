@@ -13,6 +13,8 @@ from kube.controlplane.plane import ControlPlane
 
 PATIENCE = 120.0
 """Seconds after which what was waited for will not come, on a machine that does much else."""
+_PASSING = (409, 429, 500, 503, 504)
+"""Answers of a busy server to a deletion, which mean nothing a moment later."""
 _NUMBERS = itertools.count()
 
 
@@ -72,8 +74,17 @@ class Cluster:
 
     def delete(self, path: str, *, grace: int | None = 0) -> None:
         """A pod that was never started goes at once with a grace period of zero."""
-        with contextlib.suppress(urllib.error.HTTPError):
-            self.plane.call("DELETE", path, {} if grace is None else {"gracePeriodSeconds": grace})
+        for patience in (0.1, 0.5, 2.0, 0.0):
+            try:
+                self.plane.call("DELETE", path, {} if grace is None else {"gracePeriodSeconds": grace})
+            except urllib.error.HTTPError as error:
+                if error.code in (404, 405):  # gone, as its kind may be
+                    return
+                if error.code not in _PASSING or not patience:
+                    raise
+                time.sleep(patience)
+            else:
+                return
 
     def places(self) -> dict[str, str]:
         """The node of each pod, without the test's name; "" waits."""
@@ -81,6 +92,14 @@ class Cluster:
         return {
             pod["metadata"]["name"]: pod["spec"].get("nodeName", "").removeprefix(f"{self.namespace}-") for pod in found
         }
+
+    def summary(self) -> str:
+        """A line for each pod, for people."""
+        try:
+            found = self.plane.call("GET", self.pods)["items"]
+        except OSError as error:
+            return f"cannot be read: {error}"
+        return "\n".join(map(_summary, found)) or "none"
 
     def runs(self, name: str, phase: str = "Running") -> None:
         """What a kubelet would report."""
@@ -94,10 +113,23 @@ class Cluster:
 
     def clean(self) -> None:
         for pod in self.plane.call("GET", self.pods)["items"]:
-            self.delete(f"{self.pods}/{pod['metadata']['name']}")
+            self._remove(f"{self.pods}/{pod['metadata']['name']}")
         for path in reversed(self._made):
             if not path.startswith(self.pods):
-                self.delete(path)
+                self._remove(path)
+
+    def _remove(self, path: str) -> None:
+        with contextlib.suppress(urllib.error.HTTPError):
+            self.delete(path)
+
+
+def _summary(pod: dict[str, Any]) -> str:
+    meta, status = pod["metadata"], pod["status"]
+    conditions = (f"{one['type']}={one['status']} {one.get('message', '')}" for one in status.get("conditions", ()))
+    node, leaves = pod["spec"].get("nodeName", "-"), meta.get("deletionTimestamp", "")
+    nominated = status.get("nominatedNodeName", "")
+    facts = (f"nominated {nominated}" if nominated else "", f"leaves {leaves}" if leaves else "", *conditions)
+    return "; ".join([f"{meta['name']} on {node}, {status.get('phase')}", *filter(None, facts)])
 
 
 def eventually(holds: Callable[[], Any], what: str = "") -> Any:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,8 @@ from kube.hub import Hub
 from kube.servers import apply
 
 pytest.register_assert_rewrite("kube.chaos")
+MOST_LINES = 15
+"""Of a log, where a test fails."""
 _CLASSES = "/apis/fairway.dev/v1alpha1/resourceclasses"
 
 
@@ -31,6 +34,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     apart = [item for item in items if "plane" in getattr(item, "fixturenames", ())]
     config.hook.pytest_deselected(items=apart)
     items[:] = [item for item in items if item not in apart]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+    """A test that fails says what its programs logged last, and what its pods are like: it may not fail again."""
+    report = yield
+    if report.when != "call" or not report.failed:
+        return report
+    given = getattr(item, "funcargs", {})
+    if isinstance(cluster := given.get("cluster"), Cluster):
+        report.sections.append(("pods of the test", cluster.summary()))
+    for log in sorted(given["tmp_path"].glob("*.log")) if "tmp_path" in given else ():
+        lines = log.read_text(errors="replace").splitlines()[-MOST_LINES:]
+        report.sections.append((f"end of {log.name}", "\n".join(lines)))
+    return report
 
 
 @pytest.fixture(name="plane", scope="session")

@@ -143,19 +143,19 @@ def test_K14_after_a_crash_no_second_victim_is_evicted_for_the_same_pod(
         cluster.node(f"n{number}", cpu=2)
         cluster.pod(f"low-{number}", cpu="2", terminationGracePeriodSeconds=30)
     killed.run.start()
-    eventually(lambda: all(cluster.places().values()))
+    eventually(lambda: all(cluster.places().values()), "all are placed")
     for number in range(3):
         cluster.runs(f"low-{number}")
     killed.at(end)
     cluster.pod("high", cpu="2", priorityClassName=name)
     killed.dies()
     killed.run.start()
-    eventually(lambda: len(_terminating(cluster)) == 1)
-    eventually(lambda: cluster.get(f"{cluster.pods}/high")["status"].get("nominatedNodeName"))
+    eventually(lambda: len(_terminating(cluster)) == 1, "one victim leaves")
+    eventually(lambda: cluster.get(f"{cluster.pods}/high")["status"].get("nominatedNodeName"), "it is nominated")
     victim = _terminating(cluster)[0]
     node = cluster.places()[victim]
     cluster.delete(f"{cluster.pods}/{victim}")
-    eventually(lambda: cluster.places()["high"] == node)
+    eventually(lambda: cluster.places()["high"] == node, "it has the victim's place")
     assert _terminating(cluster) == []
     assert len(cluster.places()) == 3
 

@@ -104,9 +104,12 @@ class Requests(ClusterActions):
     def __init__(self, watch: ClusterWatch) -> None:
         super().__init__(Connection("https://nowhere.invalid"), watch)
         self.sent: list[tuple[str, str, Any]] = []
+        self.refused = "nothing"
 
     async def _send(self, viewer, requests):
         assert viewer.token
+        if any(self.refused in write.paths[0] for write in requests):
+            raise RequestRefusedError(403, "refused")
         self.sent += requests
 
 
@@ -162,6 +165,21 @@ def test_what_is_held_is_the_group_or_each_pod(cluster):
     ):  # fmt: skip
         cluster.act(USER, job_named(cluster, name), JobActionRequest("hold"))
         assert hold_of(cluster) == ([path], "true")
+
+
+def test_a_group_that_was_not_seen_yet_is_held_before_its_pods(cluster):
+    group, *pods = gang("late", "a", members=2, cpu=9)
+    with cluster._watch.mirror() as mirror:
+        mirror.apply([Upserted(thing) for thing in pods], NOW)
+    cluster.act(USER, "a/late", JobActionRequest("hold"))
+    assert hold_of(cluster) == (["/apis/scheduling.volcano.sh/v1beta1/namespaces/a/podgroups/late"], "true")
+    cluster.refused = "podgroups"
+    cluster.act(USER, "a/late", JobActionRequest("hold"))
+    assert hold_of(cluster) == ([f"/api/v1/namespaces/a/pods/late-{number}" for number in range(2)], "true")
+    with cluster._watch.mirror() as mirror:
+        mirror.apply([Upserted(group)], NOW)
+    with pytest.raises(RequestRefusedError, match="refused"):
+        cluster.act(USER, "a/late", JobActionRequest("hold"))
 
 
 def test_what_holds_a_job_is_taken_off_it(cluster):

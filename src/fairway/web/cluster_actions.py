@@ -83,7 +83,7 @@ class ClusterActions:
             case "cancel":
                 return self._cancel(viewer, job, owner_of(mirror, job))
             case "reprioritise":
-                if not request.priority_class or not job.group:
+                if not request.priority_class or job.kind != "PodGroup":
                     raise RequestRefusedError(422, "reprioritise needs a PodGroup and `priorityClass`")
                 return self._reprioritise(viewer, job, request.priority_class)
             case "release":
@@ -93,8 +93,7 @@ class ClusterActions:
             case "hold":
                 if not job.pending:
                     raise RequestRefusedError(422, f"{job.key}: none of its pods waits; pods on nodes cannot be held")
-                writes = [_group_path(job)] if job.group else [_pod_path(job, pod) for pod in _waiting_pods(job)]
-                return self._annotate(viewer, job, writes, "true", "held")
+                return self._hold(viewer, job)
 
     async def _cancel(self, viewer: Viewer, job: Job, owner: JobOwner | None) -> str:
         if owner is not None and not owner.path:
@@ -114,6 +113,17 @@ class ClusterActions:
     async def _reprioritise(self, viewer: Viewer, job: Job, name: str) -> str:
         await self._send(viewer, [ApiWrite("PATCH", _group_path(job), {"spec": {"priorityClassName": name}})])
         return f"{job.key}: its priority class is {name} now"
+
+    async def _hold(self, viewer: Viewer, job: Job) -> str:
+        """By its group, which may be there though it was not seen yet; where it is not, by each of its pods."""
+        pods = [_pod_path(job, pod) for pod in _waiting_pods(job)]
+        if job.kind == "PodGroup":
+            try:
+                return await self._annotate(viewer, job, [_group_path(job)], "true", "held")
+            except RequestRefusedError:
+                if job.group:
+                    raise
+        return await self._annotate(viewer, job, pods, "true", "held")
 
     async def _annotate(
         self, viewer: Viewer, job: Job, paths: Sequence[tuple[str, ...]], value: str | None, what: str
