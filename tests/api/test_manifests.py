@@ -410,6 +410,7 @@ def test_every_kind_of_the_design_is_read() -> None:
         ("scheduling.x-k8s.io/v1alpha1", "PodGroup"),
         ("topology.volcano.sh/v1alpha1", "HyperNode"),
         ("resource.k8s.io/v1", "ResourceSlice"),
+        ("resource.k8s.io/v1beta2", "DeviceTaintRule"),
         ("resource.k8s.io/v1", "DeviceClass"),
         ("resource.k8s.io/v1", "ResourceClaim"),
         ("resource.k8s.io/v1", "ResourceClaimTemplate"),

@@ -263,6 +263,7 @@ def test_every_kind_has_a_smallest_good_object() -> None:
         "Pod": "spec: {containers: [{name: c}]}",
         "PriorityClass": "value: 1",
         "ResourceSlice": "spec: {driver: d, pool: {name: p}, nodeName: n}",
+        "DeviceTaintRule": "spec: {taint: {key: k, effect: NoSchedule}}",
         "ManagedClusterSetBinding": "spec: {clusterSet: s}",
     }
     for kind in HEADS:

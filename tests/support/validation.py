@@ -24,6 +24,7 @@ HEADS = {
     "Queue": "scheduling.volcano.sh/v1beta1",
     "PodGroup": "scheduling.volcano.sh/v1beta1",
     "ResourceSlice": "resource.k8s.io/v1",
+    "DeviceTaintRule": "resource.k8s.io/v1beta2",
     "DeviceClass": "resource.k8s.io/v1",
     "ResourceClaim": "resource.k8s.io/v1",
     "ResourceClaimTemplate": "resource.k8s.io/v1",

@@ -122,6 +122,26 @@ class ResourceSlice(ApiStruct, frozen=True):
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
 
 
+class DeviceTaintSelector(ApiStruct, frozen=True):
+    """What is not named is any."""
+
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+
+
+class DeviceTaintRuleSpec(ApiStruct, frozen=True):
+    """Without a selector no device is meant, with an empty one every device."""
+
+    taint: DeviceTaint
+    device_selector: DeviceTaintSelector | None = None
+
+
+class DeviceTaintRule(ApiStruct, frozen=True):
+    spec: DeviceTaintRuleSpec
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+
+
 class CelSelector(ApiStruct, frozen=True):
     expression: str
 

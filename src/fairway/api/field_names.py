@@ -22,6 +22,7 @@ PodDisruptionBudget!: metadata=ObjectMeta spec=PodDisruptionBudgetSpec status
 Queue!: metadata=ObjectMeta spec=QueueSpec status
 PodGroup!: metadata=ObjectMeta spec=PodGroupSpec status
 ResourceSlice!: metadata=ObjectMeta spec=ResourceSliceSpec
+DeviceTaintRule!: metadata=ObjectMeta spec=DeviceTaintRuleSpec status
 DeviceClass!: metadata=ObjectMeta spec=DeviceClassSpec
 ResourceClaim!: metadata=ObjectMeta spec=ResourceClaimSpec status
 ResourceClaimTemplate!: metadata=ObjectMeta spec=ResourceClaimTemplateSpec
@@ -108,6 +109,8 @@ DeviceCapacity: requestPolicy value
 CounterSet: counters name
 CounterConsumption: compatibilityGroups counterSet counters
 DeviceTaint: effect key timeAdded value
+DeviceTaintRuleSpec: deviceSelector=DeviceTaintSelector taint=DeviceTaint
+DeviceTaintSelector: device driver pool
 DeviceClassSpec: config extendedResourceName selectors=[DeviceSelector] suitableNodes
 DeviceSelector!: cel=CelSelector
 CelSelector!: expression

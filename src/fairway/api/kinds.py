@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from fairway.api.classes import ResourceClass
-from fairway.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from fairway.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from fairway.api.fleet import (
     AddOnPlacementScore,
     ManagedCluster,
@@ -46,6 +46,7 @@ ApiObject = (
     | HyperNode
     | Reservation
     | ResourceSlice
+    | DeviceTaintRule
     | DeviceClass
     | ResourceClaim
     | ResourceClaimTemplate
@@ -160,6 +161,7 @@ def _scheduling_kinds() -> Iterator[Kind]:
 def _device_kinds() -> Iterator[Kind]:
     dra = ("resource.k8s.io/v1",)
     yield Kind("ResourceSlice", dra, ResourceSlice, devices.check_resource_slice)
+    yield Kind("DeviceTaintRule", ("resource.k8s.io/v1beta2",), DeviceTaintRule, devices.check_device_taint_rule)
     yield Kind("DeviceClass", dra, DeviceClass, devices.check_device_class)
     yield Kind("ResourceClaim", dra, ResourceClaim, devices.check_resource_claim, namespaced=True)
     yield Kind(

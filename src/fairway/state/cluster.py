@@ -13,7 +13,7 @@ from weakref import WeakMethod
 
 from fairway.api import kinds
 from fairway.api.classes import ResourceClass
-from fairway.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from fairway.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from fairway.api.kinds import ApiObject
 from fairway.api.namespaces import Namespace, ResourceQuota
 from fairway.api.nodes import Node
@@ -74,7 +74,7 @@ class ClusterState(ClusterTables):
             StorageClass: (self._upsert_volume, self._delete_volume),
             CSINode: (self._upsert_csi_node, self._delete_csi_node),
             **dict.fromkeys(
-                (ResourceSlice, ResourceClass, DeviceClass, ResourceClaim, ResourceClaimTemplate),
+                (ResourceSlice, DeviceTaintRule, ResourceClass, DeviceClass, ResourceClaim, ResourceClaimTemplate),
                 (self._upsert_device_fact, self._delete_device_fact),
             ),
         }

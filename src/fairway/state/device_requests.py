@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, get_args
 
 from fairway.api.classes import DeviceStrategy, ResourceClass
-from fairway.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from fairway.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from fairway.api.pods import Container, Pod
 from fairway.resources.quantity import parse_amount
 from fairway.state.log import Log
 
-DeviceFact = ResourceSlice | ResourceClass | DeviceClass | ResourceClaim | ResourceClaimTemplate
+DeviceFact = ResourceSlice | DeviceTaintRule | ResourceClass | DeviceClass | ResourceClaim | ResourceClaimTemplate
 
 
 class Changed(NamedTuple):
@@ -31,12 +31,14 @@ class DeviceFacts:
 
     def __init__(self) -> None:
         self.slices: dict[str, ResourceSlice] = {}
+        self.taint_rules: dict[str, DeviceTaintRule] = {}
         self.classes: dict[str, ResourceClass] = {}
         self.device_classes: dict[str, DeviceClass] = {}
         self.claims: dict[str, ResourceClaim] = {}
         self.templates: dict[str, ResourceClaimTemplate] = {}
         self._ledgers: dict[type[Any], dict[str, Any]] = {
             ResourceSlice: self.slices,
+            DeviceTaintRule: self.taint_rules,
             ResourceClass: self.classes,
             DeviceClass: self.device_classes,
             ResourceClaim: self.claims,

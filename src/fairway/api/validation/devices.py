@@ -14,6 +14,7 @@ from fairway.api.devices import (
     DeviceRequest,
     DeviceSelector,
     DeviceSubRequest,
+    DeviceTaintRule,
     DeviceToleration,
     ExactDeviceRequest,
     ResourceClaim,
@@ -50,6 +51,10 @@ def check_resource_slice(slice_: ResourceSlice, findings: list[Finding]) -> None
         for name, counter in counters.counters.items():
             at = ("spec", "sharedCounters", index, "counters", name, "value")
             check_quantity(counter.value, at, findings)
+
+
+def check_device_taint_rule(rule: DeviceTaintRule, findings: list[Finding]) -> None:
+    check_key(rule.spec.taint.key, ("spec", "taint", "key"), findings)
 
 
 def check_device_class(device_class: DeviceClass, findings: list[Finding]) -> None:

@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from fairway.api.devices import ResourceSlice
+from fairway.api.devices import DeviceTaintRule, ResourceSlice
 from fairway.devices.model.device import WHOLE, Device
 from fairway.devices.model.inventory import CounterKey
 from fairway.devices.model.pools import PoolKey, Pools
 from fairway.devices.model.sources import ANNOTATION, from_annotation, from_extended_resource
+from fairway.devices.model.tainting import with_members
 from fairway.errors import InputError
 from fairway.state.cluster import ClusterState
 from fairway.state.device_requests import CLASS_PREFIX
@@ -61,6 +62,13 @@ class Locator:
 
     def delete_slice(self, name: str) -> set[int]:
         return self._repool(self._pools.delete(name))
+
+    def upsert_taint_rule(self, rule: DeviceTaintRule) -> set[int]:
+        """Returns the rows whose devices may be tainted in another way now."""
+        return self._repool(self._pools.upsert_rule(rule))
+
+    def delete_taint_rule(self, name: str) -> set[int]:
+        return self._repool(self._pools.delete_rule(name))
 
     def rows_of(self, pools: set[PoolKey]) -> set[int]:
         """The rows on which there may be devices of these pools."""
@@ -115,6 +123,7 @@ class Locator:
             if pool.spans:
                 away = (device for reach in pool.reaches if reach not in here for device in reach.devices)
                 devices += _beyond(found, away)
+        devices = list(with_members(devices))
         devices += self._plain(row, devices)
         return devices, counters, complete
 

@@ -14,10 +14,11 @@ from typing import NamedTuple
 import msgspec
 
 from fairway.api.affinity import NodeSelector
-from fairway.api.devices import ResourceSlice
+from fairway.api.devices import DeviceTaintRule, ResourceSlice
 from fairway.devices.model.device import Device
 from fairway.devices.model.inventory import CounterKey
 from fairway.devices.model.sources import from_slice
+from fairway.devices.model.tainting import TaintRules, means_pool
 from fairway.resources.quantity import parse_quantity
 from fairway.state.labels import NAME_FIELD, term_holds
 
@@ -59,6 +60,7 @@ class Pools:
         self._slices: dict[str, ResourceSlice] = {}
         self._names: dict[PoolKey, set[str]] = {}
         self._pools: dict[PoolKey, Pool] = {}
+        self._rules = TaintRules()
 
     def __iter__(self) -> Iterable[PoolKey]:
         return iter(sorted(self._names))
@@ -83,13 +85,28 @@ class Pools:
             del self._names[key]
         return {key}
 
+    def upsert_rule(self, rule: DeviceTaintRule) -> set[PoolKey]:
+        return self._rule_changed(rule.metadata.name, rule)
+
+    def delete_rule(self, name: str) -> set[PoolKey]:
+        return self._rule_changed(name, None)
+
+    def _rule_changed(self, name: str, rule: DeviceTaintRule | None) -> set[PoolKey]:
+        selectors = self._rules.put(name, rule)
+        changed = {key for key in self._names if any(means_pool(selector, *key) for selector in selectors)}
+        for key in changed:
+            self._pools.pop(key, None)
+        return changed
+
     def pool(self, key: PoolKey) -> Pool | None:
         names = self._names.get(key)
         if not names:
             return None
         pool = self._pools.get(key)
         if pool is None:
-            pool = self._pools[key] = _put_together(key, [self._slices[name] for name in sorted(names)])
+            pool = _put_together(key, [self._slices[name] for name in sorted(names)])
+            reaches = (reach._replace(devices=self._rules.tainted(reach.devices, *key)) for reach in pool.reaches)
+            pool = self._pools[key] = pool._replace(reaches=tuple(reaches))
         return pool
 
     def warnings(self) -> list[str]:

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from fairway.api.classes import ResourceClass
-from fairway.api.devices import DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice
+from fairway.api.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from fairway.api.kinds import ObjectKey
 from fairway.devices.model.inventory import Inventory
 from fairway.devices.model.locating import Locator
@@ -158,6 +158,8 @@ class DeviceLedger:
         for known in facts.classes.values():
             self.aside.take(known, self.classes.put, self.classes.drop)
         self.classes.settle()
+        for rule in facts.taint_rules.values():
+            self._locator.upsert_taint_rule(rule)
         for slice_ in facts.slices.values():
             self._take_slice(slice_)
         for claim in facts.claims.values():
@@ -175,6 +177,10 @@ class DeviceLedger:
             if kind is ResourceSlice:
                 slice_ = facts.slices.get(key)
                 rows |= self._locator.delete_slice(key) if slice_ is None else self._take_slice(slice_)
+            elif kind is DeviceTaintRule:
+                rule = facts.taint_rules.get(key)
+                known_rules = self._locator
+                rows |= known_rules.delete_taint_rule(key) if rule is None else known_rules.upsert_taint_rule(rule)
             elif kind is ResourceClaim:
                 claim = facts.claims.get(key)
                 if claim is None:
