@@ -203,6 +203,22 @@ def test_a_victim_says_for_which_job_and_by_which_rule(sent: Sent) -> None:
     assert sent.carry_out(evict(made)).result == WriteResult.DONE  # again: it is terminating
 
 
+def test_an_eviction_overwrites_a_reason_that_was_written_before_it(sent: Sent) -> None:
+    """Why the reason is written after the eviction, though the table of kube.md has it before: the server's own words
+    would be the last.
+    """
+    running(sent, "overwritten")
+    before = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler", "message": "for a job"}
+    path = f"/api/v1/namespaces/{SPACE}/pods/overwritten"
+    patch = "application/strategic-merge-patch+json"
+    ask(sent.plane, "PATCH", f"{path}/status", {"status": {"conditions": [before]}}, kind=patch)
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "overwritten", "namespace": SPACE}}
+    ask(sent.plane, "POST", f"{path}/eviction", eviction)
+    found = stored(sent, "pods", "overwritten")["status"]["conditions"]
+    (condition,) = [one for one in found if one["type"] == "DisruptionTarget"]
+    assert (condition["reason"], condition["message"]) == ("EvictionByEvictionAPI", "Eviction API: evicting")
+
+
 def test_a_budget_and_another_pod_of_the_name_refuse_an_eviction(sent: Sent) -> None:
     made = running(sent, "guarded", labels={"guarded": "yes"})
     budget = {

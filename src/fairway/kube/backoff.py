@@ -21,7 +21,9 @@ class Backoff:
         self._failures = 0
 
     def next(self, at_least: float | None = None) -> float:
-        """Seconds, between half of the step and the whole: many clients that failed at once do not return at once."""
-        step: float = min(self._longest, self._first * 2 ** min(self._failures, 30))
+        """Seconds, between the step and twice the step: many clients that failed at once do not return at once. Never
+        less than the first step, nor more than the longest unless the server asks for it.
+        """
+        step: float = min(self._longest / 2, self._first * 2 ** min(self._failures, 30))
         self._failures += 1
-        return max(at_least or 0.0, step * (0.5 + self._random.random() / 2))
+        return max(at_least or 0.0, step * (1 + self._random.random()))

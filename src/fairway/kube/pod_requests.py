@@ -113,8 +113,9 @@ def evict(change: Evict) -> Script:
     else:
         ending = plain_ending(answer)
     if ending is DONE:
-        # The eviction API writes a condition of its own; ours says for which job and by which rule. The pod may be
-        # gone by now: what becomes of this request changes nothing.
+        # The eviction API writes a condition of its own over any that is there; ours says for which job and by which
+        # rule, so it comes after. Before, it would also stay on a pod that a budget protects. The pod may be gone by
+        # now: what becomes of this request changes nothing.
         yield ApiRequest("PATCH", f"{path}/status", _disruption_body(change), STRATEGIC_PATCH)
     return ending
 
