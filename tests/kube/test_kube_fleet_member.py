@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fairway.app.live import service
+from fairway.clock import SECOND, wall_clock
 from kube.cluster import Cluster, eventually
 from kube.hub import Hub, LiveFleet
 from kube.live import Live
@@ -63,7 +64,9 @@ def test_capacity_is_reserved_consumed_and_returned(hub: Hub, cluster: Cluster, 
 def test_a_member_that_is_cut_off_is_not_trusted_and_its_books_balance_when_it_is_back(
     hub: Hub, cluster: Cluster, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    """While the cable is pulled the cluster goes on by itself; what it took meanwhile is counted afterwards."""
+    """While the cable is pulled the cluster goes on by itself; what it took meanwhile is counted afterwards. A report
+    that was on its way when the cable was pulled arrives when it is back, and has ended by then.
+    """
     monkeypatch.setattr(service, "INTERVAL", 0.2)
     hub.managed("m")
     tpu = "example.com/cut-off-tpu"  # of this test alone: other nodes have cpu, too
@@ -81,13 +84,14 @@ def test_a_member_that_is_cut_off_is_not_trusted_and_its_books_balance_when_it_i
 
     with (
         FaultProxy(hub.plane, user="admin") as cable,
-        Live(cluster, report_to=str(cable.kubeconfig(tmp_path)), report_as=hub.full("m"), report_lifetime=3),
+        Live(cluster, report_to=str(cable.kubeconfig(tmp_path)), report_as=hub.full("m"), report_lifetime=3) as member,
         LiveFleet(hub) as placer,
     ):
         eventually(lambda: free() == "40")
         hub.placement("before", annotations={"fairway.dev/requirements": json.dumps({tpu: "10"})})
         eventually(lambda: hub.chosen("before") == ["m"])
         cable.is_cut = True
+        _await_a_held_report(cable)
         owner = {"fairway.dev/placement-namespace": hub.namespace, "fairway.dev/placement-name": "before"}
         pod("work", 6, **owner)
         pod("own", 20)
@@ -96,6 +100,11 @@ def test_a_member_that_is_cut_off_is_not_trusted_and_its_books_balance_when_it_i
         assert hub.chosen("before") == ["m"]
         hub.placement("meanwhile", annotations={"fairway.dev/requirements": json.dumps({tpu: "12"})})
         eventually(lambda: "FreeUnknown" in (hub.condition("meanwhile") or ("", "", ""))[2])
+        reporter = member.scheduler._reporter
+        assert reporter is not None
+        eventually(lambda: json.loads((reporter._newest or {})["fairway.dev/free"])[tpu] == "14")
+        older = wall_clock()  # than this is every report on its way that says more than 14
+        eventually(lambda: wall_clock() > older + 3 * SECOND)
         cable.is_cut = False
         told = f"{tpu}: 10 available, 12 required"  # 14 are free, of which 4 are still reserved
         try:
@@ -107,6 +116,11 @@ def test_a_member_that_is_cut_off_is_not_trusted_and_its_books_balance_when_it_i
         eventually(lambda: (hub.condition("before", "PlacementOverdrawn") or ("",))[0] == "False")
         placer.settle()
         assert hub.chosen("meanwhile") == []
+
+
+def _await_a_held_report(cable: FaultProxy) -> None:
+    """One that the member sent and the hub did not get."""
+    eventually(lambda: sum(asked.is_write for _, asked in list(cable.asked)) > len(cable.passed))
 
 
 def test_what_is_free_is_a_score_that_placements_can_weigh(hub: Hub, cluster: Cluster, monkeypatch: Any) -> None:
