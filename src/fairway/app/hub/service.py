@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import sys
 from collections.abc import Sequence
 from functools import partial
 from random import Random
@@ -27,10 +26,6 @@ from fairway.kube.served import FLEET_KINDS
 from fairway.kube.status_requests import StatusWrite
 
 CONTROLLER = "fairway.dev/fleet"
-TURN = 0.0005
-"""Seconds that one thread keeps the other from its work. By default it is ten times that, and each request loses the
-interpreter several times: hardly any leaves while a thousand placements are decided.
-"""
 
 
 class FleetController(KubeProgram):
@@ -47,7 +42,6 @@ class FleetController(KubeProgram):
         super().__init__(settings, connection, log, self.metrics, random)
 
     async def _prepare(self) -> None:
-        sys.setswitchinterval(TURN)
         self._versions: dict[str, str] = {}
         self._dropped = 0
         self._maker = EventMaker(socket.gethostname(), lambda: uuid4().hex[:16], CONTROLLER)
