@@ -143,6 +143,8 @@ class SchedulerLoop:
         self._leads = True
         self._must_decide = True
         self._planned: _Planned | None = None
+        self._is_woken = False
+        """Whether something that happened has planned the next cycle: what happens after it plans no earlier one."""
         self._last: _Last | None = None
         self._answered: Micros | None = None
         """When a cycle that something had started was last. One that only worked out reasons delays no other."""
@@ -205,10 +207,11 @@ class SchedulerLoop:
     # -- cycles ----------------------------------------------------------------------------------------------
 
     def _wake_if_dirty(self) -> None:
-        if self.store.is_dirty:
+        if self.store.is_dirty and not self._is_woken:
             self._wake()
 
     def _wake(self) -> None:
+        self._is_woken = True
         self._plan(self._rhythm.after_event(self._timer.now(), self._start, self._answered))
 
     def _plan(self, at: Micros) -> None:
@@ -225,6 +228,7 @@ class SchedulerLoop:
         if self._planned is not None:
             self._planned.handle.cancel()
             self._planned = None
+        self._is_woken = False
         if at is not None:
             self._plan(at)
 
@@ -242,6 +246,7 @@ class SchedulerLoop:
     def cycle(self) -> None:
         """Catch up, decide, carry out, and plan the next cycle."""
         self._planned = None
+        self._is_woken = False
         now = self._timer.now()
         self.catch_up()
         if not self._leads or not (self._must_decide or self._is_due(now)):

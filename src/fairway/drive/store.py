@@ -335,8 +335,10 @@ def _still_under_way(changes: list[Change], thing: ApiObject, settled: tuple[Cha
     those before it were made, too, though no version in between was seen.
     """
     own = [change for change in changes if _concerns(change, thing)]
-    shown = [place for place, change in enumerate(own) if change.shown_by(thing) or _is_past(thing, change, settled)]
-    return own[shown[-1] + 1 :] if shown else own
+    for place in range(len(own), 0, -1):
+        if own[place - 1].shown_by(thing) or _is_past(thing, own[place - 1], settled):
+            return own[place:]
+    return own
 
 
 def _is_past(thing: ApiObject, change: Change, settled: tuple[Change, int] | None) -> bool:
