@@ -124,8 +124,10 @@ class StatusWriter:
 
     def _pod_came(self, pod: Pod) -> None:
         self._stir(pod)
+        if pod.spec.node_name:
+            return
         known = _waits_because(pod)
-        if pod.spec.node_name or (known is not None and known[0] == UNSCHEDULABLE):
+        if known is not None and known[0] == UNSCHEDULABLE:
             return
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
         task = self._state.tasks.get(key)

@@ -159,6 +159,8 @@ class WriteQueue:
 
     async def _work(self) -> None:
         loop = self._loop
+        worker = asyncio.current_task()
+        assert worker is not None
         while True:
             if self._resume_at:
                 wait = self._resume_at - loop.time()
@@ -172,9 +174,9 @@ class WriteQueue:
                 self._idle.append(waiter)
                 await waiter
             elif not write.is_overtaken:
-                await self._perform(write)
+                await self._perform(write, worker)
 
-    async def _perform(self, write: QueuedWrite) -> None:
+    async def _perform(self, write: QueuedWrite, worker: asyncio.Task[Any]) -> None:
         if not self._may_send(write) and self._has_no_hope(write):
             self._end(write, Ending(WriteResult.REFUSED, "this replica is not the leader"))
             return
@@ -182,7 +184,7 @@ class WriteQueue:
         self.in_flight += 1
         self._ready.leaves(write)
         try:
-            ending = await perform(write.script(), partial(self._checked_send, write))
+            ending = await perform(write.script(), partial(self._checked_send, write, worker))
         except Exception as error:  # a mistake of ours must cost this write, and not one of the workers
             ending = self._mistaken(write, error)
         finally:
@@ -216,7 +218,7 @@ class WriteQueue:
             return True
         return now - write.last_sent > FORGOTTEN
 
-    async def _checked_send(self, write: QueuedWrite, request: ApiRequest) -> ApiAnswer:
+    async def _checked_send(self, write: QueuedWrite, worker: asyncio.Task[Any], request: ApiRequest) -> ApiAnswer:
         """A request that would come after the lease has expired is not sent; the script takes it for one that was not
         answered, and looks at what is there.
         """
@@ -228,7 +230,7 @@ class WriteQueue:
             if not self._may_send(write):
                 return NO_ANSWER
             write.last_sent = begin
-            answer = await self._send_while_leading(write, request)
+            answer = await self._send_while_leading(write, worker, request)
         if self.on_request is not None:
             self.on_request(request, answer, clock() - begin)
         if answer.ok:
@@ -237,18 +239,18 @@ class WriteQueue:
             self._resume_at = max(self._resume_at, clock() + self._pause.next(answer.retry_after))
         return answer
 
-    async def _send_while_leading(self, write: QueuedWrite, request: ApiRequest) -> ApiAnswer:
-        task = asyncio.current_task()
-        assert task is not None
-        self._sending.add(task)
+    async def _send_while_leading(
+        self, write: QueuedWrite, worker: asyncio.Task[Any], request: ApiRequest
+    ) -> ApiAnswer:
+        self._sending.add(worker)
         try:
             return await self._send(request, partial(self._may_send, write))
         except asyncio.CancelledError:
-            if task in self._sending or task.uncancel():
+            if worker in self._sending or worker.uncancel():
                 raise
             return NO_ANSWER  # it was `abandon`, which has taken it out, and nothing else
         finally:
-            self._sending.discard(task)
+            self._sending.discard(worker)
             if not self._sending:
                 self._calm.set()
 

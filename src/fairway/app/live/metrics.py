@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
-from prometheus_client.core import HistogramMetricFamily
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
@@ -36,13 +36,41 @@ class TimeSpread(Collector):
         yield HistogramMetricFamily(self._name, self._meaning, buckets=counts, sum_value=self._sum)
 
 
+class Tally(Collector):
+    """A counter by labels that costs little to add to, as it is for every request. Added to on one thread only."""
+
+    def __init__(self, name: str, meaning: str, labels: Sequence[str]) -> None:
+        self._name = name
+        self._meaning = meaning
+        self._labels = tuple(labels)
+        self._counts: dict[tuple[str, ...], int] = {}
+
+    def add(self, *values: str, number: int = 1) -> None:
+        """`values` are those of the labels, in their order."""
+        self._counts[values] = self._counts.get(values, 0) + number
+
+    def counts(self) -> dict[tuple[str, ...], int]:
+        """By the values of the labels; from any thread."""
+        return self._counts.copy()
+
+    def collect(self) -> Iterable[CounterMetricFamily]:
+        family = CounterMetricFamily(self._name, self._meaning, labels=self._labels)
+        for values, number in self.counts().items():
+            family.add_metric(values, number)
+        yield family
+
+
 class ProgramMetrics:
-    """Of reading, writing and the lease: what all programs have. Counters may be changed on any thread."""
+    """Of reading, writing and the lease: what all programs have. Counters may be changed on any thread, but for
+    tallies and histograms.
+    """
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         counter, gauge, histogram = self._counter, self._gauge, self._histogram
-        self.requests = counter("fairway_api_requests", "Requests that write, by method and status.", "method", "code")
+        self.requests = self._tally(
+            "fairway_api_requests", "Requests that write, by method and status.", "method", "code"
+        )
         self.request_seconds = histogram(
             "fairway_api_request_duration_seconds", "Time of one request that writes.", _REQUEST_SECONDS
         )
@@ -63,6 +91,11 @@ class ProgramMetrics:
     def _gauge(self, name: str, meaning: str, *labels: str) -> Gauge:
         return Gauge(name, meaning, labels, registry=self.registry)
 
+    def _tally(self, name: str, meaning: str, *labels: str) -> Tally:
+        made = Tally(name, meaning, labels)
+        self.registry.register(made)
+        return made
+
     def _histogram(self, name: str, meaning: str, buckets: tuple[float, ...]) -> TimeSpread:
         made = TimeSpread(name, meaning, buckets)
         self.registry.register(made)
@@ -74,10 +107,10 @@ class RunMetrics(ProgramMetrics):
 
     def __init__(self) -> None:
         super().__init__()
-        counter, gauge, histogram = self._counter, self._gauge, self._histogram
+        counter, gauge, histogram, tally = self._counter, self._gauge, self._histogram, self._tally
         # as kube-scheduler
         self.pending_pods = gauge("scheduler_pending_pods", "Pods that wait.", "queue")
-        self.attempts = counter(
+        self.attempts = tally(
             "scheduler_schedule_attempts", "Pods bound (scheduled), or refused by the server (error).", "result"
         )
         self.attempt_seconds = histogram(
@@ -89,7 +122,7 @@ class RunMetrics(ProgramMetrics):
         # ours
         self.cycles = counter("fairway_cycles", "Decisions.")
         self.cycle_seconds = histogram("fairway_cycle_duration_seconds", "Time of one decision.", _CYCLE_SECONDS)
-        self.changes = counter(
+        self.changes = tally(
             "fairway_changes", "Changes of plans, by kind and by what became of them.", "kind", "result"
         )
         self.unanswered = gauge("fairway_unanswered_changes", "Changes that are not answered yet.")

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from prometheus_client import Counter
-
 from fairway.api.kinds import Kind
 from fairway.app.live.logs import RunLog
 from fairway.app.live.metrics import ProgramMetrics, RunMetrics
@@ -69,7 +67,6 @@ class LoopObserver:
         self._log = log
         self._metrics = metrics
         self._dry_run = dry_run
-        self._settled: dict[type[Change], list[Counter]] = {}
 
     def applied(self, events: Sequence[Event]) -> None: ...
 
@@ -87,27 +84,17 @@ class LoopObserver:
                 say("would write" if self._dry_run else "writes", **_fields(change))
 
     def settled(self, change: Change) -> None:
-        counters = self._settled.get(type(change))
-        if counters is None:
-            counters = self._settled[type(change)] = self._counters_of(change)
-        for counter in counters:
-            counter.inc()
+        self._metrics.changes.add(type(change).__name__, "done")
         if isinstance(change, Bind):
+            self._metrics.attempts.add("scheduled")
             self._metrics.attempt_seconds.observe(max(0, wall_clock() - change.at) / SECOND)
-
-    def _counters_of(self, change: Change) -> list[Counter]:
-        """Looked up once per kind: each look costs as much as all the counting."""
-        counters = [self._metrics.changes.labels(type(change).__name__, "done")]
-        if isinstance(change, Bind):
-            counters.append(self._metrics.attempts.labels("scheduled"))
         elif isinstance(change, Evict):
-            counters.append(self._metrics.victims)
-        return counters
+            self._metrics.victims.inc()
 
     def refused(self, change: Change, why: str) -> None:
-        self._metrics.changes.labels(type(change).__name__, "refused").inc()
+        self._metrics.changes.add(type(change).__name__, "refused")
         if isinstance(change, Bind):
-            self._metrics.attempts.labels("error").inc()
+            self._metrics.attempts.add("error")
         self._log.info("refused", why=why, **_fields(change))
 
 
@@ -116,14 +103,9 @@ class RequestObserver:
 
     def __init__(self, metrics: ProgramMetrics) -> None:
         self._metrics = metrics
-        self._counters: dict[tuple[str, int], Counter] = {}
 
     def __call__(self, request: ApiRequest, answer: ApiAnswer, seconds: float) -> None:
-        key = request.method, answer.status
-        counter = self._counters.get(key)
-        if counter is None:
-            counter = self._counters[key] = self._metrics.requests.labels(request.method, str(answer.status))
-        counter.inc()
+        self._metrics.requests.add(request.method, str(answer.status))
         self._metrics.request_seconds.observe(seconds)
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from prometheus_client import Counter
-
 from fairway.app.live.logs import RunLog
-from fairway.app.live.metrics import RunMetrics, TimeSpread
+from fairway.app.live.metrics import RunMetrics, Tally, TimeSpread
 from fairway.app.live.shadow import ShadowPolicy
 from fairway.app.view.models.history import ApiLatency, SchedulerProblem, ShadowDifference
 from fairway.app.view.scheduler_page import ProgramFacts
@@ -28,14 +26,11 @@ def program_facts(
     )
 
 
-def api_latency(requests: Counter, seconds: TimeSpread) -> ApiLatency:
+def api_latency(requests: Tally, seconds: TimeSpread) -> ApiLatency:
     count, failed = 0, 0
-    for metric in requests.collect():
-        for one in metric.samples:
-            if one.name.endswith("_total"):
-                count += int(one.value)
-                code = one.labels.get("code", "0")
-                failed += int(one.value) if not code.isdecimal() or not 0 < int(code) < _FIRST_ERROR else 0
+    for (_, code), number in requests.counts().items():
+        count += number
+        failed += number if not 0 < int(code) < _FIRST_ERROR else 0
     total, buckets = 0.0, list[tuple[float, float]]()
     for metric in seconds.collect():
         for one in metric.samples:
