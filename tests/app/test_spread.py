@@ -1,12 +1,12 @@
-"""The histogram that costs little shows what that of the Prometheus client shows."""
+"""The histogram and the counter that cost little show what those of the Prometheus client show."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from prometheus_client import CollectorRegistry, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
-from fairway.app.live.metrics import TimeSpread
+from fairway.app.live.metrics import Tally, TimeSpread
 
 LIMITS = (0.001, 0.01, 0.5, 1, 10)
 
@@ -26,3 +26,16 @@ def test_it_shows_what_the_clients_own_shows(values: list[float]) -> None:
         ours.observe(value)
         theirs.observe(value)
     assert shown(quick) == shown(slow)
+
+
+@given(st.lists(st.tuples(st.sampled_from(("GET", "POST")), st.sampled_from(("201", "409", "0"))), max_size=20))
+def test_a_tally_shows_what_the_clients_counter_shows(requests: list[tuple[str, str]]) -> None:
+    quick, slow = CollectorRegistry(), CollectorRegistry()
+    ours = Tally("requests", "Requests.", ("method", "code"))
+    quick.register(ours)
+    theirs = Counter("requests", "Requests.", ("method", "code"), registry=slow)
+    for method, code in requests:
+        ours.add(method, code)
+        theirs.labels(method, code).inc()
+    assert shown(quick) == shown(slow)
+    assert sum(ours.counts().values()) == len(requests)

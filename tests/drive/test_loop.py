@@ -37,6 +37,11 @@ class Clock:
         heapq.heappush(self._calls, (max(when, self._now), self._number, call))
         return _Handle(self._cancelled, self._number)
 
+    @property
+    def planned(self) -> int:
+        """How many calls were planned in all."""
+        return self._number
+
     def advance(self, to: Micros) -> None:
         while self._calls and self._calls[0][0] <= NOW + to:
             when, number, call = heapq.heappop(self._calls)
@@ -100,6 +105,32 @@ def test_many_events_of_one_instant_are_one_cycle() -> None:
     given.clock.advance(0)
     assert given.times == [0]
     assert len(given.world.changes) == 3
+
+
+def test_what_happens_before_a_planned_cycle_plans_no_other() -> None:
+    given = Loop(node("n1", cpu=9))
+    given.clock.advance(0)
+    for step in range(3):
+        given.loop.seen(pod(f"p{step}", cpu=1))
+        given.clock.advance(10_000 * (step + 1))
+    planned = given.clock.planned
+    given.loop.seen(pod("p3", cpu=1))
+    assert given.clock.planned == planned
+    given.clock.advance(SECOND // 2)
+    assert given.times[:2] == [0, 50_000]
+    assert len(given.world.changes) == 4
+
+
+def test_what_happens_is_answered_though_a_later_cycle_is_planned() -> None:
+    """After a cycle without reasons one is planned a second later: a pod that comes does not wait for it."""
+    given = Loop(node("n1", cpu=9), pod("p0", cpu=1))
+    given.clock.advance(0)
+    given.loop.seen(pod("p1", cpu=1))
+    given.clock.advance(100_000)
+    assert given.loop.next_cycle == NOW + SECOND
+    given.loop.seen(pod("p2", cpu=1))
+    given.clock.advance(200_000)
+    assert given.times == [0, 50_000, 100_000]
 
 
 def test_cycles_keep_their_distance() -> None:

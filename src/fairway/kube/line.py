@@ -13,7 +13,7 @@ RECEIVED = 1 << 16
 """Bytes that are taken from a socket at once."""
 RECORD = 1 << 14
 """Bytes that TLS gives at once at most: where there are so many, there may be more."""
-TOGETHER = 32
+TOGETHER = 256
 """How often a socket is read before others have their turn."""
 
 

@@ -10,8 +10,10 @@ from fairway.errors import NoAnswerError
 from fairway.kube.answer_parser import HttpError
 from fairway.kube.exchange import ApiAnswer
 
-TOGETHER = 0.005
-"""Seconds in which what comes is passed on once at most, while there is much: at once after a rest."""
+TOGETHER, BUSY_TOGETHER = 0.005, 0.02
+"""Seconds in which what comes is passed on once at most: at once after a rest, and less often while there is much."""
+BUSY = 1 << 12
+"""Bytes at once that are much: two pods or three."""
 MUCH = 1 << 18
 """Bytes that are told at once."""
 MOST_UNREAD = 8 << 20
@@ -39,6 +41,7 @@ class LineBody:
         self._waiter: asyncio.Future[None] | None = None
         self._is_open = False
         self._told = loop.time() - TOGETHER
+        self._together = TOGETHER
         self._telling: asyncio.TimerHandle | None = None
         self.answer: asyncio.Future[ApiAnswer]
         """Done when the body has ended, or the answer was an error."""
@@ -52,7 +55,7 @@ class LineBody:
             if self._unread > MOST_UNREAD:
                 self._line.pause()
         if self._telling is None:
-            wait = self._told + TOGETHER - self._loop.time()
+            wait = self._told + self._together - self._loop.time()
             if wait > 0 and self._unread < MUCH:
                 self._line.pause()  # what comes meanwhile is read together
                 self._telling = self._loop.call_later(wait, self._tell)
@@ -69,6 +72,7 @@ class LineBody:
             self._telling.cancel()
             self._telling = None
         self._told = self._loop.time()
+        self._together = BUSY_TOGETHER if self._unread > BUSY else TOGETHER
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 

@@ -20,8 +20,8 @@ HandOver = Callable[[Call], None]
 """Has a call made on the loop's thread."""
 
 _LONGEST_WAIT = 60.0
-TOGETHER = 0.01
-"""Seconds in which an event loop hands calls over once at most, while it has many."""
+TOGETHER = 0.02
+"""Seconds in which an event loop hands calls over once at most, while it has many. Decisions are further apart."""
 
 
 class _LiveCall:

@@ -49,8 +49,8 @@ YOUNG = 100_000
 """New objects after which the garbage collector looks at them. Nearly all that a cycle makes is freed at once without
 it; by default it would look after every 700, and cost as much as a decision.
 """
-TURN = 0.0005
-"""Seconds that one thread keeps the other from its work. By default it is ten times that, and each request loses the
+TURN = 0.0002
+"""Seconds that one thread keeps the other from its work. By default it is 25 times that, and each request loses the
 interpreter several times: hardly any leaves while the other thread decides, or takes in what was decided.
 """
 
