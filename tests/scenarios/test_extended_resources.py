@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fairway.api.devices import ResourceClaim
@@ -203,8 +203,13 @@ OBJECTS: list[Any] = [
 ]
 
 
+FREED_AND_TAKEN = [*[(0, False)] * 13, (6, False), (5, True), (15, False), (6, False)]
+"""The name of the resource goes with its node, the state forgets it, and it comes again in the row that was freed."""
+
+
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.tuples(st.sampled_from(range(len(OBJECTS))), st.booleans()), max_size=25))
+@example(FREED_AND_TAKEN)
 def test_after_any_history_the_ledger_is_what_a_new_one_makes_of_it(history: list[tuple[int, bool]]) -> None:
     state = ClusterState()
     for number, deleted in history:

@@ -33,6 +33,8 @@ class Axis:
         self.names: list[str] = []
         self._rows: dict[str, int] = {}
         self._free: list[int] = []
+        self.changes = 0
+        """Rises when a name gets a row or is freed: one that takes a free row makes the axis no longer."""
         for name in names:
             self.row(name)
 
@@ -48,10 +50,12 @@ class Axis:
         if row is None:
             row = self._rows[name] = self._new_row()
             self.names[row] = name
+            self.changes += 1
         return row
 
     def free(self, rows: Iterable[int]) -> None:
         """These rows are in no table and no vector any more."""
+        self.changes += 1
         for row in rows:
             del self._rows[self.names[row]]
             self.names[row] = ""

@@ -42,7 +42,7 @@ class ExtendedResources:
 
     def refresh(self) -> bool:
         """Look again; whether other classes serve, or other names."""
-        seen = (self._facts.device_class_changes, len(self._axis))
+        seen = (self._facts.device_class_changes, self._axis.changes)
         if seen == self._seen:
             return False
         self._seen, before = seen, self.served
