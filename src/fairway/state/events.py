@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from fairway.api.kinds import ApiObject
 
 
-@dataclass(frozen=True, slots=True)
-class Upserted:
+class Upserted(msgspec.Struct, frozen=True):
     """An object was added or modified; the state finds out which."""
 
     object: ApiObject
 
 
-@dataclass(frozen=True, slots=True)
-class Deleted:
+class Deleted(msgspec.Struct, frozen=True):
     """An object is gone."""
 
     object: ApiObject

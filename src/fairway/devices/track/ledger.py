@@ -45,7 +45,6 @@ class DeviceLedger:
 
     def __init__(self, state: ClusterState) -> None:
         self._state = state
-        self.extended = ExtendedResources(state.devices, state.axis)
         self.nodes: dict[int, NodeDevices] = {}
         self._structures: dict[Hashable, int] = {}
         self._layouts: dict[Hashable, int] = {}
@@ -55,6 +54,10 @@ class DeviceLedger:
         self._changed: int
         self._reshaped: int
         self._forget()
+
+    @cached_property
+    def extended(self) -> ExtendedResources:
+        return ExtendedResources(self._state.devices, self._state.axis)
 
     @property
     def axis(self) -> Axis:
@@ -74,8 +77,11 @@ class DeviceLedger:
     def sync(self) -> None:
         """Bring everything up to date with the state. Costs what changed; nothing where no object is about devices."""
         facts, nodes = self._state.devices, self._state.nodes
+        can_be_asked_for = facts.classes or facts.claims or facts.templates
+        if not (can_be_asked_for or facts.device_classes or self.enabled):
+            return
         renamed = self.extended.refresh()
-        if not (facts.classes or facts.claims or facts.templates or self.extended.served):
+        if not (can_be_asked_for or self.extended.served):
             self._retire()
             return
         changes = facts.since(self._facts) if self.enabled else None

@@ -23,7 +23,8 @@ from fairway.scheduler.reservations.resuming import resume
 def allocate(session: Session, arguments: Arguments) -> None:
     own = arguments if isinstance(arguments, AllocateArguments) else AllocateArguments()
     session.accounts.compute_deserved()
-    resume(session)
+    if not session.reservations.resumed:
+        resume(session)
     ahead = session.policy.backfill
     if ahead is not None and ahead.mode != "besteffort":
         allocate_ahead(session, ahead, own)

@@ -14,6 +14,8 @@ from fairway.state.queues import Amounts
 
 def reclaim(session: Session, arguments: Arguments) -> None:
     assert isinstance(arguments, EvictionArguments)
+    if len(session.state.queues) < 2:
+        return  # there is no other queue to take something back from
     session.accounts.compute_deserved()
     if Hopeless(session, arguments).is_all():
         return

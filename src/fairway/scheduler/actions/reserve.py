@@ -101,7 +101,8 @@ def reserve(session: Session, arguments: Arguments) -> None:
     ending = [] if session.reservations.resumed else broken(session)
     answer = _answer(session, [*jobs, *(reservation.job for reservation, _ in ending)])
     before = session.reservations.moves
-    resume(session, ending)
+    if not session.reservations.resumed:
+        resume(session, ending)
     if session.reservations.moves != before:
         jobs = list(starving(session, arguments))
     if jobs:

@@ -153,6 +153,8 @@ def candidates(session: Session) -> list[JobRun]:
 def _wake_helped(session: Session) -> None:
     """Standing jobs of which a pod fits on some node now are tried like others."""
     reservations, kernel = session.reservations, session.nodes.kernel
+    if not reservations.standing:
+        return
     helped = {shape for shape in shapes_of(reservations.standing.values()) if _fits_somewhere(kernel, shape)}
     if helped:
         reservations.wake([job for job, known in reservations.standing.items() if not helped.isdisjoint(known.shapes)])

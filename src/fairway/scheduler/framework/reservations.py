@@ -308,6 +308,7 @@ class Reservations:
                 self._reserved[row] += 1
         if carried:
             self._publish()
+        self.resumed = not carried and not standing
 
     def wake(self, jobs: Collection[Job] | None = None) -> None:
         """Standing jobs are there like any others from now on: these, or all."""

@@ -73,7 +73,7 @@ class Session:
 
     def _standing(self) -> Mapping[Job, StandingJob]:
         """The jobs whose reservations need not be looked at."""
-        if not self.can_stand:
+        if not self.state.waiting.with_reservations or not self.can_stand:
             return {}
         nodes, snapshot = self.state.nodes, self.nodes.snapshot
         generations = self.state.queues.generation, nodes.size_generation, snapshot.layout

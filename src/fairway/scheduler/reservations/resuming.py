@@ -22,12 +22,10 @@ def resume(session: Session, ending: Broken | None = None) -> None:
     """Asked by every action that places; the first one does it. `ending` are those that are `broken`, if that was
     asked before.
     """
-    if session.reservations.resumed:
-        return
-    session.reservations.resumed = True
     reservations = session.reservations
-    if not reservations.awake_jobs and not reservations.standing:
+    if reservations.resumed:
         return
+    reservations.resumed = True
     for reservation, reason in broken(session) if ending is None else ending:
         reservations.release(reservation, reason)
     if reservations.standing and _is_above_limit(session):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 
 from msgspec.structs import replace
 
@@ -40,7 +41,10 @@ class PodIntake:
         self._traits = reader.TraitReader()
         self._with_volumes: dict[str, Pod] = {}
         self._claim_users: dict[str, dict[str, None]] = {}
-        self._claiming = ClaimingPods()
+
+    @cached_property
+    def _claiming(self) -> ClaimingPods:
+        return ClaimingPods()
 
     # -- objects ------------------------------------------------------------------------------------------------
 
