@@ -166,6 +166,17 @@ export function Choice<T extends string>(props: {
   );
 }
 
+/** A text in which no name is broken at its hyphens, unless it is longer than a line. */
+export function Prose(props: { text: string }) {
+  return (
+    <>
+      {props.text.split(" ").map((word, index) => (
+        <span key={index}>{index ? " " : ""}{/[-/]./.test(word) ? <span class="unbroken">{word}</span> : word}</span>
+      ))}
+    </>
+  );
+}
+
 /** Some of a list of names, with how many more there are. */
 export function Names(props: { names: readonly string[]; most?: number; link?: (name: string) => string }) {
   const most = props.most ?? 3;

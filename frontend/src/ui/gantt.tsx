@@ -12,6 +12,7 @@ type Node = Schemas["TimelineNode"];
 const LANE = 16;
 const PAD = 4;
 const AXIS = 22;
+const LETTER = 6.2;
 
 export function Gantt(props: { nodes: readonly Node[]; start: number; end: number; now: number }) {
   const [frame, size] = useSize<HTMLDivElement>();
@@ -69,6 +70,9 @@ function Bar(props: { span: Span; x: number; end: number; y: number; node: strin
   const ahead = span.kind === "running" ? Math.max(0, props.x + width - Math.max(props.nowX, props.x)) : 0;
   const [namespace = "", name = ""] = span.job.split("/", 2);
   const text = spanText(span, props.node, props.now);
+  const passed = width - ahead;
+  const isAhead = ahead > 0 && passed < name.length * LETTER + 8; // there is no room for it before now
+  const room = (isAhead ? ahead : passed) - 8;
   return (
     <>
       <a href={href(["jobs", namespace, name])} aria-label={text} tabIndex={span.kind === "running" ? -1 : 0}>
@@ -77,7 +81,11 @@ function Bar(props: { span: Span; x: number; end: number; y: number; node: strin
         {span.kind === "running" ? null : <rect class={`over ${span.kind}`} x={props.x} y={props.y} width={width} height={LANE - 3} rx={2} />}
         {ahead > 1 ? <rect class="ahead" x={props.x + width - ahead} y={props.y} width={ahead} height={LANE - 3} rx={2} /> : null}
       </a>
-      {width > 44 ? <text aria-hidden="true" class={`name ${span.kind}`} x={props.x + 4} y={props.y + 10}>{clipped(name, (width - 8) / 6.2)}</text> : null}
+      {room > 36 ? (
+        <text aria-hidden="true" class={`name ${isAhead ? "coming" : span.kind}`} x={props.x + (isAhead ? passed : 0) + 4} y={props.y + 10}>
+          {clipped(name, room / LETTER)}
+        </text>
+      ) : null}
       {span.end === null ? <text aria-hidden="true" class="open" x={props.end - 9} y={props.y + 10}>›</text> : null}
     </>
   );

@@ -19,9 +19,9 @@ export function DeviceTable(props: { devices: readonly Schemas["NodeDevice"][]; 
           <tr>
             {props.withNode ? <th scope="col">Node</th> : null}
             <th scope="col">Device</th>
-            <th scope="col">Kind</th>
-            <th scope="col" class="wide">In use</th>
             <th scope="col">Pods that have it</th>
+            <th scope="col" class="wide">In use</th>
+            <th scope="col">Kind</th>
             <th scope="col">Classes</th>
           </tr>
         </thead>
@@ -30,7 +30,12 @@ export function DeviceTable(props: { devices: readonly Schemas["NodeDevice"][]; 
             <tr key={one.node + one.device}>
               {props.withNode ? <td class="nowrap"><a href={href(["nodes"], { node: one.node })}>{one.node}</a></td> : null}
               <th scope="row" title={Object.entries(one.attributes).map(([key, value]) => `${key}=${value}`).join("\n")}>{one.device}</th>
-              <td>{one.kind}</td>
+              <td class="small">
+                {Object.entries(one.holders).map(([pod, units], index) => (
+                  <span key={pod}>{index ? ", " : ""}{pod}{one.quantity === 1 ? "" : ` ×${count(units)}`}</span>
+                ))}
+                {Object.keys(one.holders).length === 0 ? <span class="soft">free</span> : null}
+              </td>
               <td>
                 {one.unusable && inUse(one) === 0 ? (
                   <Tag state="error" text={one.unusable} />
@@ -42,12 +47,7 @@ export function DeviceTable(props: { devices: readonly Schemas["NodeDevice"][]; 
                   />
                 )}
               </td>
-              <td class="small">
-                {Object.entries(one.holders).map(([pod, units], index) => (
-                  <span key={pod}>{index ? ", " : ""}{pod}{one.quantity === 1 ? "" : ` ×${count(units)}`}</span>
-                ))}
-                {Object.keys(one.holders).length === 0 ? <span class="soft">free</span> : null}
-              </td>
+              <td>{one.kind}</td>
               <td class="small soft">{one.classes.join(", ")}</td>
             </tr>
           ))}

@@ -78,17 +78,18 @@ const SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256] as const;
 
 /** How many gangs of other sizes fit, of pods of the same shape. */
 function GangSizes(props: { total: number }) {
+  if (props.total === 0) return <p class="soft">No pod of this shape fits on any node.</p>;
   const last = SIZES.findIndex((size) => size > props.total);
   const sizes = last < 0 ? SIZES : SIZES.slice(0, last + 1);
   return (
     <table class="gang-sizes">
       <caption>Gangs of this shape that fit, by size</caption>
       <thead>
-        <tr><th scope="col">Gang</th>{sizes.map((size) => <th key={size} scope="col" class="number">{count(size)}</th>)}</tr>
+        <tr><th scope="col">Pods of a gang</th>{sizes.map((size) => <th key={size} scope="col" class="number">{count(size)}</th>)}</tr>
       </thead>
       <tbody>
         <tr>
-          <th scope="row">fit</th>
+          <th scope="row">Gangs that fit</th>
           {sizes.map((size) => <td key={size} class="number">{count(Math.floor(props.total / size))}</td>)}
         </tr>
       </tbody>

@@ -62,22 +62,27 @@ function Clusters(props: { rows: readonly Schemas["FleetPage"]["clusters"][numbe
   );
 }
 
+/** What conditions say that is worth knowing: that nothing is misconfigured is not. */
+function standing(conditions: readonly Schemas["FleetCondition"][]): string {
+  const told = conditions.filter((one) => one.type !== "PlacementMisconfigured" || one.status === "True");
+  return told.map((one) => `${one.status === "True" ? "" : "not satisfied: "}${one.message}`).join("; ");
+}
+
 function Placement(props: { placement: Schemas["FleetPage"]["placements"][number] }) {
   const { placement } = props;
   const most = Math.max(1, ...placement.decisions.map((one) => Math.abs(one.score)));
   return (
-    <Panel title={placement.placement} note={placement.conditions.join(" · ")}>
+    <Panel title={placement.placement} note={standing(placement.conditions)}>
       {placement.warnings.map((warning) => <p key={warning} class="problem small">{warning}</p>)}
       {placement.decisions.length > 0 ? (
         <div class="scroll-x" tabIndex={0} role="region" aria-label={`Clusters of ${placement.placement}`}>
           <table>
-            <thead><tr><th scope="col">Chosen</th><th scope="col" class="wide">Score</th><th scope="col">By prioritizer</th><th scope="col">Reason</th></tr></thead>
+            <thead><tr><th scope="col">Chosen</th><th scope="col" class="wide">Score</th><th scope="col">Reason, with the score of each prioritizer</th></tr></thead>
             <tbody>
               {placement.decisions.map((one) => (
                 <tr key={one.cluster}>
                   <th scope="row">{one.cluster}</th>
                   <td><Meter part={one.score / most} label="Score" text={count(one.score)} /></td>
-                  <td class="small">{Object.entries(one.scores).map(([name, score]) => `${name} ${count(score)}`).join(", ")}</td>
                   <td class="small">{one.reason}</td>
                 </tr>
               ))}

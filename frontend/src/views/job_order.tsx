@@ -30,8 +30,8 @@ function OrderTable(props: { order: Schemas["JobOrder"] }) {
           <tr>
             <th scope="col" class="level">Level</th>
             <th scope="col">Key</th>
-            {order.before ? <th scope="col">before: <JobLink job={order.before} /></th> : null}
             <th scope="col">this job</th>
+            {order.before ? <th scope="col">before: <JobLink job={order.before} /></th> : null}
             {order.after ? <th scope="col">after: <JobLink job={order.after} /></th> : null}
           </tr>
         </thead>
@@ -40,8 +40,8 @@ function OrderTable(props: { order: Schemas["JobOrder"] }) {
             <tr key={index}>
               <td class="soft level">{key.level}</td>
               <th scope="row">{key.key} <span class="soft small">{key.plugin}</span></th>
-              {order.before ? <Compared text={key.before} decides={key.decides?.includes("before") ?? false} sign="▲" says="decides: goes first" /> : null}
               <td><b>{readable(key.own)}</b></td>
+              {order.before ? <Compared text={key.before} decides={key.decides?.includes("before") ?? false} sign="▲" says="decides: goes first" /> : null}
               {order.after ? <Compared text={key.after} decides={key.decides?.includes("after") ?? false} sign="▼" says="decides: comes later" /> : null}
             </tr>
           ))}

@@ -33,6 +33,9 @@ export function QueuesView() {
         </div>
       ) : null}
       {used.size > 0 ? <ShareLegend /> : null}
+      {used.size > 0 ? (
+        <p class="small soft">Of the namespaces of a queue, the smallest weighted share (dominant share / weight, with what is reserved) is served first.</p>
+      ) : null}
       <ul class="queue-tree">
         {shownQueues.map((queue) => (
           <li key={queue.name} data-depth={Math.min(queue.depth, 6)}>
@@ -102,7 +105,6 @@ function Namespaces(props: { queue: Queue }) {
   return (
     <div class="scroll-x namespaces" tabIndex={0} role="region" aria-label={`Namespaces in queue ${props.queue.name}`}>
       <table>
-        <caption>Namespaces: the smallest weighted share (dominant share / weight) is served first. Shares count what is reserved.</caption>
         <thead>
           <tr>
             <th scope="col">Namespace</th>
@@ -162,7 +164,7 @@ function Loans(props: { loans: readonly Schemas["LentAmount"][] }) {
       ) : (
         <table>
           <thead>
-            <tr><th scope="col">Borrower</th><th scope="col">has of</th><th scope="col">Resource</th><th scope="col" class="number">Amount</th></tr>
+            <tr><th scope="col">Borrower</th><th scope="col">Lender</th><th scope="col">Resource</th><th scope="col" class="number">Amount</th></tr>
           </thead>
           <tbody>
             {loans.map((loan) => (

@@ -23,7 +23,7 @@ export function SchedulerView() {
     <View title="Scheduler" note={leader(data.leads)}>
       {error ? <Problem error={error} retry={reload} what="The scheduler's state" /> : null}
       <Tiles tiles={tiles(data)} />
-      <Panel title="Cycle times" note={`${plural(data.cycles.count, "cycle")}; the longest took ${milli(data.cycles.longest)}`}>
+      <Panel title="Cycle times" note={data.cycles.count > 0 ? `${plural(data.cycles.count, "cycle")}; the longest took ${milli(data.cycles.longest)}` : "No cycle yet"}>
         <Chart series={data.cycles.overTime} />
       </Panel>
       <Panel title="Last errors and warnings"><Problems rows={data.problems} /></Panel>
@@ -32,6 +32,7 @@ export function SchedulerView() {
         <Shadow page={data} />
       </div>
       <Panel title="Objects">
+        {Object.keys(data.objects).length === 0 ? <p class="soft">None is known yet.</p> : null}
         <ul class="object-counts">
           {Object.entries(data.objects).sort((a, b) => b[1] - a[1]).map(([kind, number]) => <li key={kind}><b>{count(number)}</b> {kind}</li>)}
         </ul>
@@ -48,10 +49,11 @@ function leader(leads: boolean | null): string {
 const milli = (value: number): string => (value > 0 && value < 0.01 ? "<0.01 ms" : valueText("milliseconds", value));
 
 function tiles(data: Page): (readonly [string, ComponentChildren, ComponentChildren?])[] {
+  const cycle = (value: number): string => (data.cycles.count > 0 ? milli(value) : "–");
   const found: (readonly [string, ComponentChildren, ComponentChildren?])[] = [
-    ["Last cycle", milli(data.cycles.last)],
-    ["Median cycle", milli(data.cycles.median)],
-    ["99% of cycles", milli(data.cycles.p99)],
+    ["Last cycle", cycle(data.cycles.last)],
+    ["Median cycle", cycle(data.cycles.median)],
+    ["99% of cycles", cycle(data.cycles.p99), data.cycles.count > 0 ? "or less" : ""],
     ["Backlog", count(data.backlog.waitingJobs), `jobs, ${plural(data.backlog.waitingPods, "pod")}`],
   ];
   if (data.backlog.unanswered !== null && data.backlog.unanswered !== undefined) found.push(["Unanswered writes", count(data.backlog.unanswered)]);

@@ -12,6 +12,7 @@ from fairway.app.view.amounts import base_of_text
 from fairway.app.view.models.fleet import (
     FittingPods,
     FleetClusterRow,
+    FleetCondition,
     FleetPage,
     FleetPlacement,
     LeftOutCluster,
@@ -83,6 +84,8 @@ def _placement(found: dict[str, Any]) -> FleetPlacement:
             for one in found["decisions"]
         ],
         filtered=[LeftOutCluster(one["cluster"], one["filter"], one["reason"]) for one in found["filtered"]],
-        conditions=[f"{one['type']}={one['status']} {one['reason']}: {one['message']}" for one in found["conditions"]],
+        conditions=[
+            FleetCondition(one["type"], one["status"], one["reason"], one["message"]) for one in found["conditions"]
+        ],
         warnings=found["warnings"],
     )

@@ -72,11 +72,16 @@ def cycle_times(reports: Sequence[CycleReport], count: int) -> CycleTimes:
     return CycleTimes(
         count=count,
         last=round(shown[-1].nanoseconds / 1e6, 3),
-        median=round(spent[len(spent) // 2], 3),
-        p99=round(spent[(len(spent) - 1) * 99 // 100], 3),
+        median=round(_below(spent, 50), 3),
+        p99=round(_below(spent, 99), 3),
         longest=round(spent[-1], 3),
         over_time=series,
     )
+
+
+def _below(spent: Sequence[float], percent: int) -> float:
+    """The least of these (in order) that so many percent of them are not above."""
+    return spent[-(-len(spent) * percent // 100) - 1]
 
 
 def policy_in_force(policy: Policy) -> PolicyInForce:

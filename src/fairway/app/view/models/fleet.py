@@ -41,12 +41,21 @@ class LeftOutCluster(PageStruct, frozen=True):
     reason: str
 
 
+class FleetCondition(PageStruct, frozen=True):
+    """Of a placement's status."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+
+
 class FleetPlacement(PageStruct, frozen=True):
     placement: str
     """`namespace/name`."""
     decisions: list[PlacedCluster]
     filtered: list[LeftOutCluster]
-    conditions: list[str]
+    conditions: list[FleetCondition]
     warnings: list[str]
 
 
