@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
-from support.browsing import why_not
+from support.browsing import browser, why_not
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 
 def _asked() -> bool:
     return os.environ.get("FAIRWAY_WEB") == "1"
+
+
+@pytest.fixture(scope="module")
+def started() -> Iterator[Browser]:
+    """One browser for all tests of a file: each page in it has cookies and a cache of its own."""
+    with browser() as one:
+        yield one
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -8,11 +8,15 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import TYPE_CHECKING
 
 import pytest
 
-from support.browsing import ServedPage, Viewed, browser, eventually
+from support.browsing import ServedPage, Viewed, eventually
 from support.busy_sandbox import job
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 
 @pytest.fixture(scope="module")
@@ -31,9 +35,10 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage]:
 
 
 @pytest.fixture
-def viewed(sandbox: ServedPage) -> Iterator[Viewed]:
-    with browser() as started:
-        yield Viewed(started, sandbox.address)
+def viewed(started: Browser, sandbox: ServedPage) -> Iterator[Viewed]:
+    viewed = Viewed(started, sandbox.address)
+    yield viewed
+    viewed.close()
 
 
 def act(viewed: Viewed, button: str) -> None:
@@ -81,20 +86,19 @@ def test_what_cannot_be_done_is_said(viewed: Viewed) -> None:
 
 
 @pytest.mark.parametrize("address", ["", "/?token=wrong", "/?token="])
-def test_without_the_right_token_nothing_is_shown(sandbox: ServedPage, address: str) -> None:
-    with browser() as started:
-        stranger = Viewed(started, sandbox.url + address)
-        stranger.page.get_by_text("This page needs a token").wait_for()
-        stranger.page.get_by_label("Token").fill("guessed")
-        stranger.page.get_by_role("button", name="Open the page").click()
-        stranger.page.get_by_role("alert").filter(has_text="token").wait_for()
-        assert "team/runs" not in stranger.page.content()
-        assert all("Failed to load resource" in error for error in stranger.errors)  # 401, and nothing else
-        token = sandbox.address.partition("token=")[2]
-        stranger.page.get_by_label("Token").fill(token)
-        stranger.page.get_by_role("button", name="Open the page").click()
-        stranger.page.locator(".grid-row", has_text="runs").wait_for()
-        assert token not in stranger.page.evaluate("document.cookie + location.href + JSON.stringify(localStorage)")
+def test_without_the_right_token_nothing_is_shown(started: Browser, sandbox: ServedPage, address: str) -> None:
+    stranger = Viewed(started, sandbox.url + address)
+    stranger.page.get_by_text("This page needs a token").wait_for()
+    stranger.page.get_by_label("Token").fill("guessed")
+    stranger.page.get_by_role("button", name="Open the page").click()
+    stranger.page.get_by_role("alert").filter(has_text="token").wait_for()
+    assert "team/runs" not in stranger.page.content()
+    assert all("Failed to load resource" in error for error in stranger.errors)  # 401, and nothing else
+    token = sandbox.address.partition("token=")[2]
+    stranger.page.get_by_label("Token").fill(token)
+    stranger.page.get_by_role("button", name="Open the page").click()
+    stranger.page.locator(".grid-row", has_text="runs").wait_for()
+    assert token not in stranger.page.evaluate("document.cookie + location.href + JSON.stringify(localStorage)")
 
 
 class _Evil(BaseHTTPRequestHandler):

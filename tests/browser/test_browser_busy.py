@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from support.browsing import ServedPage, Viewed, browser
+from support.browsing import ServedPage, Viewed
 from support.busy_sandbox import busy_sandbox
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 VIEWS = ("jobs?group=reason", "jobs/team-blue/tune", "queues?queue=batch", "nodes?node=gpu-0", "devices", "evictions",
          "evictions?feed=all", "history", "scheduler", "what-if")  # fmt: skip
@@ -22,9 +26,10 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage]:
 
 
 @pytest.fixture(scope="module")
-def viewed(busy: ServedPage) -> Iterator[Viewed]:
-    with browser() as started:
-        yield Viewed(started, busy.address)
+def viewed(started: Browser, busy: ServedPage) -> Iterator[Viewed]:
+    viewed = Viewed(started, busy.address)
+    yield viewed
+    viewed.close()
 
 
 def shown(viewed: Viewed) -> str:
@@ -32,14 +37,14 @@ def shown(viewed: Viewed) -> str:
 
 
 @pytest.mark.parametrize(("width", "theme"), [(1280, "dark"), (400, "light")])
-def test_full_views_are_accessible_and_without_errors(busy: ServedPage, width: int, theme: str) -> None:
-    with browser() as started:
-        viewed = Viewed(started, busy.address, width=width, theme=theme)
-        for view in VIEWS:
-            viewed.go(view)
-            assert viewed.findings() == [], view
-            assert viewed.overflow() <= 0, view
-        assert viewed.errors == []
+def test_full_views_are_accessible_and_without_errors(
+    started: Browser, busy: ServedPage, width: int, theme: str
+) -> None:
+    viewed = Viewed(started, busy.address, width=width, theme=theme)
+    for view in VIEWS:
+        viewed.go(view)
+        viewed.check(view)
+    assert viewed.errors == []
 
 
 def test_each_reason_is_a_group_with_its_count(busy: ServedPage, viewed: Viewed) -> None:

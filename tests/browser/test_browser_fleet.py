@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 import pytest
 from msgspec.structs import replace
@@ -16,10 +17,13 @@ from fairway.clock import wall_clock
 from fairway.fleet.names import FREE, REPORTED_AT, SHAPES
 from fairway.web.fleet_page import fleet_page
 from fairway.web.sandbox_page import SandboxPage
-from support.browsing import ROOT, Viewed, browser
+from support.browsing import ROOT, Viewed
 from support.objects import node
 from support.sandboxes import made
 from support.web_pages import TOKEN
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 
 def fleet() -> FleetPage:
@@ -49,37 +53,37 @@ def page() -> Iterator[SandboxPage]:
 
 
 @pytest.mark.parametrize(("width", "theme"), [(1280, "light"), (400, "dark")])
-def test_clusters_and_placements_with_scores_and_reasons(page: SandboxPage, width: int, theme: str) -> None:
+def test_clusters_and_placements_with_scores_and_reasons(
+    started: Browser, page: SandboxPage, width: int, theme: str
+) -> None:
     found = fleet()
-    with browser() as started:
-        viewed = Viewed(started, page.address, width=width, theme=theme)
-        viewed.page.get_by_role("link", name="Fleet").click()
-        viewed.settled()
-        text = viewed.page.locator("main").inner_text()
-        for cluster in found.clusters:
-            assert cluster.name in text
-        assert "3 of 4 cpu, 16Gi memory" in text
-        assert "1 of 8 gpu on pool=h100" in text
-        placement = found.placements[0]
-        panel = viewed.page.locator("section", has_text=placement.placement)
-        for chosen in placement.decisions:
-            row = panel.locator("tbody tr", has_text=chosen.cluster).first.inner_text()
-            assert all(name in row for name in chosen.scores)
-        panel.locator("summary").first.click()
-        for out in placement.filtered:
-            assert out.reason in panel.inner_text()
-        assert viewed.findings() == []
-        assert viewed.overflow() <= 0
-        assert viewed.errors == []
+    viewed = Viewed(started, page.address, width=width, theme=theme)
+    viewed.page.get_by_role("link", name="Fleet").click()
+    viewed.settled()
+    text = viewed.page.locator("main").inner_text()
+    for cluster in found.clusters:
+        assert cluster.name in text
+    assert "3 of 4 cpu, 16Gi memory" in text
+    assert "1 of 8 gpu on pool=h100" in text
+    placement = found.placements[0]
+    panel = viewed.page.locator("section", has_text=placement.placement)
+    for chosen in placement.decisions:
+        row = panel.locator("tbody tr", has_text=chosen.cluster).first.inner_text()
+        assert all(name in row for name in chosen.scores)
+    panel.locator("summary").first.click()
+    for out in placement.filtered:
+        assert out.reason in panel.inner_text()
+    assert viewed.findings() == []
+    assert viewed.overflow() <= 0
+    assert viewed.errors == []
 
 
-def test_without_a_hub_the_view_is_not_in_the_menu_and_says_how_to_get_it(page: SandboxPage) -> None:
+def test_without_a_hub_the_view_is_not_in_the_menu_and_says_how_to_get_it(started: Browser, page: SandboxPage) -> None:
     page.shown.fleet = None
     try:
-        with browser() as started:
-            viewed = Viewed(started, page.address)
-            viewed.go("fleet")
-            viewed.page.get_by_text("No hub is connected").wait_for()
-            assert viewed.page.get_by_role("link", name="Fleet").count() == 0
+        viewed = Viewed(started, page.address)
+        viewed.go("fleet")
+        viewed.page.get_by_text("No hub is connected").wait_for()
+        assert viewed.page.get_by_role("link", name="Fleet").count() == 0
     finally:
         page.shown.fleet = fleet

@@ -7,10 +7,14 @@ import statistics
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from support.browsing import ServedPage, Viewed, browser
+from support.browsing import ServedPage, Viewed
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 JOBS = 50_000
 NODES = 10_000
@@ -49,9 +53,10 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage]:
 
 
 @pytest.fixture(scope="module")
-def viewed(crowded: ServedPage) -> Iterator[Viewed]:
-    with browser() as started:
-        yield Viewed(started, crowded.address)
+def viewed(started: Browser, crowded: ServedPage) -> Iterator[Viewed]:
+    viewed = Viewed(started, crowded.address)
+    yield viewed
+    viewed.close()
 
 
 def test_the_last_of_all_rows_is_reached_by_one_key(viewed: Viewed) -> None:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from support.browsing import ROOT, ServedPage, Viewed, browser, eventually
+from support.browsing import ROOT, ServedPage, Viewed, eventually
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 GANG = ROOT / "examples/sandbox/gang.yaml"
 
@@ -22,9 +26,10 @@ def sandbox(tmp_path: Path) -> Iterator[ServedPage]:
 
 
 @pytest.fixture
-def viewed(sandbox: ServedPage) -> Iterator[Viewed]:
-    with browser() as started:
-        yield Viewed(started, sandbox.address)
+def viewed(started: Browser, sandbox: ServedPage) -> Iterator[Viewed]:
+    viewed = Viewed(started, sandbox.address)
+    yield viewed
+    viewed.close()
 
 
 def test_a_job_submitted_in_the_terminal_appears(sandbox: ServedPage, viewed: Viewed) -> None:
@@ -61,8 +66,7 @@ def test_the_page_finds_a_restarted_server_again(sandbox: ServedPage, viewed: Vi
     assert all("ERR_" in error for error in viewed.errors), viewed.errors
 
 
-def test_without_the_token_the_page_says_how_to_open_it(sandbox: ServedPage) -> None:
-    with browser() as started:
-        stranger = Viewed(started, sandbox.url)
-        stranger.page.get_by_text("This page needs a token").wait_for()
-        assert stranger.findings() == []
+def test_without_the_token_the_page_says_how_to_open_it(started: Browser, sandbox: ServedPage) -> None:
+    stranger = Viewed(started, sandbox.url)
+    stranger.page.get_by_text("This page needs a token").wait_for()
+    assert stranger.findings() == []

@@ -199,6 +199,11 @@ class Viewed:
             for node in rule["nodes"]
         ]
 
+    def check(self, view: str) -> None:
+        """That what is shown can be used by all, and fits into the window."""
+        assert self.findings() == [], view
+        assert self.overflow() <= 0, view
+
     def overflow(self) -> int:
         """Pixels by which the page is wider than the window."""
         wide: int = self.page.evaluate("document.documentElement.scrollWidth - innerWidth")

@@ -19,6 +19,8 @@ export class LiveLink {
   now = "";
   revision = 0;
   summary: Summary | null = null;
+  /** How often something was told: who draws compares it. */
+  turns = 0;
 
   private source: EventSource | null = null;
   private timer = 0;
@@ -139,6 +141,7 @@ export class LiveLink {
   }
 
   private tell(): void {
+    this.turns += 1;
     for (const watcher of [...this.watchers]) watcher();
   }
 }

@@ -21,8 +21,12 @@ export function usePage(): PageContext {
 /** The connection, drawn again with each of its events. */
 export function useLink(): LiveLink {
   const { link } = usePage();
-  const [, setTurn] = useState(0);
-  useEffect(() => link.watch(() => setTurn((count) => count + 1)), [link]);
+  const [, setTurn] = useState(link.turns);
+  useEffect(() => {
+    const told = (): void => setTurn(link.turns);
+    told(); // of what came between the drawing and now
+    return link.watch(told);
+  }, [link]);
   return link;
 }
 

@@ -51,6 +51,7 @@ export function useRoute(): Route {
   useEffect(() => {
     const changed = (): void => setHash(location.hash);
     addEventListener("hashchange", changed);
+    changed(); // the address may have changed between the drawing and now
     return () => removeEventListener("hashchange", changed);
   }, []);
   return useMemo(() => parseRoute(hash), [hash]);
