@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from support.browsing import ServedPage, Viewed, browser
+from support.browsing import ServedPage, Viewed, eventually
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Route
 
 JOBS = 5_000
 SCENARIO = f"""\
@@ -88,22 +93,21 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage]:
 
 
 @pytest.fixture(scope="module")
-def viewed(recording: ServedPage) -> Iterator[Viewed]:
-    with browser() as started:
-        yield Viewed(started, recording.address)
+def viewed(started: Browser, recording: ServedPage) -> Iterator[Viewed]:
+    viewed = Viewed(started, recording.address)
+    yield viewed
+    viewed.close()
 
 
 @pytest.mark.parametrize(("width", "theme"), [(1280, "light"), (400, "dark")])
-def test_each_view_has_what_was_recorded(recording: ServedPage, width: int, theme: str) -> None:
-    with browser() as started:
-        viewed = Viewed(started, recording.address, width=width, theme=theme)
-        for view, text in VIEWS.items():
-            viewed.go(view)
-            assert text in viewed.page.locator("main").inner_text(), view
-            assert viewed.findings() == [], view
-            assert viewed.overflow() <= 0, view
-        assert viewed.page.locator("[data-state=recorded]").count() == 1
-        assert viewed.errors == []
+def test_each_view_has_what_was_recorded(started: Browser, recording: ServedPage, width: int, theme: str) -> None:
+    viewed = Viewed(started, recording.address, width=width, theme=theme)
+    for view, text in VIEWS.items():
+        viewed.go(view)
+        assert text in viewed.page.locator("main").inner_text(), view
+        viewed.check(view)
+    assert viewed.page.locator("[data-state=recorded]").count() == 1
+    assert viewed.errors == []
 
 
 def test_a_job_of_it_is_explained_and_has_its_victims(recording: ServedPage, viewed: Viewed) -> None:
@@ -116,6 +120,44 @@ def test_a_job_of_it_is_explained_and_has_its_victims(recording: ServedPage, vie
     viewed.page.get_by_role("region", name="Evicted for others", exact=True).wait_for()
     assert viewed.page.get_by_role("button", name="Cancel job").count() == 0  # what was cannot be changed
     assert viewed.errors == []
+
+
+def test_what_would_start_a_job_is_there_before_a_look_ahead_ends(recording: ServedPage, viewed: Viewed) -> None:
+    """Of thousands of jobs that wait, when one starts takes seconds to say; nothing else waits for that."""
+    asked, go_on = [], threading.Event()
+
+    def held(route: Route) -> None:
+        asked.append(route.request.url)
+        if go_on.is_set():
+            route.continue_()
+        else:
+            route.fulfill(status=503, json={"error": "busy with other questions, try again"})
+
+    viewed.page.route("**/api/v1/starts/**", held)
+    try:
+        job = recording.ask("jobs?state=waiting&search=train&limit=100")["rows"][50]["job"]
+        viewed.go(f"jobs/{job}")
+        viewed.page.get_by_role("region", name="What would start it now").get_by_text("Found by deciding").wait_for()
+        when = viewed.page.get_by_role("region", name="When it starts")
+        when.get_by_text("busy with other questions").wait_for()
+        go_on.set()
+        when.get_by_role("button", name="Try again").click()
+        when.get_by_text("if nothing else arrives").wait_for()
+        when.get_by_text("at the earliest").wait_for()
+        assert [url.rpartition("?")[2] for url in asked[1:]] == [asked[0], "bounds=true"]
+    finally:
+        viewed.page.unroute("**/api/v1/starts/**")
+        viewed.errors.clear()  # the refusal was meant
+
+
+def test_rows_in_sight_have_estimated_starts_though_thousands_wait(recording: ServedPage, viewed: Viewed) -> None:
+    assert recording.ask("jobs?state=waiting&limit=0")["total"] > 2_000
+    viewed.go("jobs?state=waiting")
+    viewed.page.locator("[title^='estimated start']").first.wait_for()
+    eventually(lambda: viewed.page.locator("[title*='not worked out yet']").count() == 0, "all starts in sight")
+    known = ("estimatedStart", "plannedStart", "startsAfter", "noStart")
+    rows = recording.ask("jobs?state=waiting&limit=1000")["rows"]
+    assert all(any(row.get(name) for name in known) for row in rows)
 
 
 def test_what_if_is_answered_from_the_recorded_state(viewed: Viewed) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from fairway.errors import NoAnswerError
 from fairway.web.asking import RequestRefusedError
-from fairway.web.cluster_access import KEPT, SESSION, ClusterAccess
+from fairway.web.cluster_access import AT_ONCE, KEPT, SESSION, ClusterAccess
 
 USERS = {
     "admin-token": {"username": "admin", "groups": ["system:masters"]},
@@ -119,6 +119,50 @@ def test_a_cookie_stands_for_its_token_until_it_ends(stage):
     clock.now = SESSION + 1
     with pytest.raises(RequestRefusedError):
         run(access.viewer(None, cookie))
+
+
+def test_a_cookie_stands_for_nothing_after_a_logout(stage):
+    _, _, access = stage
+    cookie, other = run(access.login("tenant-token")), run(access.login("tenant-token"))
+    run(access.logout(cookie))
+    run(access.logout("no-such-cookie"))
+    run(access.logout(None))
+    with pytest.raises(RequestRefusedError):
+        run(access.viewer(None, cookie))
+    assert run(access.viewer(None, other)).name == "tenant"
+
+
+@pytest.mark.parametrize("token", ["tenant-token", "wrong"])
+def test_requests_that_come_together_share_one_review(stage, token):
+    server, _, access = stage
+
+    async def together():
+        return await asyncio.gather(*(access.viewer(token, None) for _ in range(50)), return_exceptions=True)
+
+    found = run(together())
+    assert [one for one in server.asked if one[0] == "token"] == [("token", token)]
+    assert len({str(one) for one in found}) == 1
+
+
+def test_any_number_of_wrong_tokens_asks_a_few_at_once(stage):
+    server, _, access = stage
+    answered, most, now = server.request, 0, 0
+
+    async def slow(method, path, body):
+        nonlocal most, now
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0)
+        now -= 1
+        return await answered(method, path, body)
+
+    server.request = slow
+
+    async def together():
+        return await asyncio.gather(*(access.viewer(f"wrong-{n}", None) for n in range(200)), return_exceptions=True)
+
+    assert {type(one) for one in run(together())} == {RequestRefusedError}
+    assert most == AT_ONCE
 
 
 def test_a_server_that_is_away_lets_nobody_in(stage):

@@ -3,6 +3,7 @@
 import pytest
 
 from fairway.app.view import watch as watching
+from fairway.app.view.estimates import EstimatedStarts
 from fairway.app.view.picture import Picture
 from fairway.web.sources import sandbox_watch
 from support.browsing import eventually
@@ -20,7 +21,7 @@ def test_a_quiet_cluster_shows_them_once(monkeypatch: pytest.MonkeyPatch) -> Non
     worked_out: list[Picture] = []
     estimated = watch._estimated
 
-    def counted(picture: Picture) -> dict[str, str]:
+    def counted(picture: Picture) -> EstimatedStarts | None:
         worked_out.append(picture)
         return estimated(picture)
 

@@ -199,7 +199,7 @@ class Ended(WhatIfWorker):
         super().__init__()
         self._done = code, stderr, stdout
 
-    def _ask(self, situation, request):
+    def _put(self, situation, question):
         import subprocess
 
         code, stderr, stdout = self._done

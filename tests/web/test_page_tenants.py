@@ -30,7 +30,16 @@ MARK = "zq9"
 """In every name that is of the other namespace."""
 OWN = Viewer("tenant", frozenset({"own"}), nodes=True, queues=True)
 FEW = OWN._replace(nodes=False, queues=False)
-JOB_PATHS = ["own/waits", "own/robbed", "own/taker", "waits", f"{MARK}-low", f"{OTHER}/{MARK}-low", "own/none"]
+JOB_PATHS = [
+    "own/waits",
+    "own/wants",
+    "own/robbed",
+    "own/taker",
+    "waits",
+    f"{MARK}-low",
+    f"{OTHER}/{MARK}-low",
+    "own/none",
+]
 
 
 class FixedAccess:
@@ -46,6 +55,9 @@ class FixedAccess:
 
     async def login(self, token: str) -> str:
         return "cookie"
+
+    async def logout(self, cookie: str | None) -> None:
+        raise AssertionError
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +102,7 @@ def page():
     )
     after(sandbox, 180)
     sandbox.apply([*gang("waits", "own", members=2, cpu=3, queue="shared"), pod(f"{MARK}-w", OTHER, cpu=4, queue="q")])
+    sandbox.apply([pod("wants", "own", cpu=4, queue="q")])  # what both have would have to end
     after(sandbox, 400)
     watch.catch_up()
     problems = (SchedulerProblem("", "error", f"cannot bind {OTHER}/{MARK}-low"),)
@@ -147,8 +160,9 @@ def test_each_operation_was_asked(page):
 def test_there_was_something_to_hide(page):
     client, access, *_ = page
     access.now = Viewer("admin")
-    for address in ("jobs", "evictions", "devices", "feed", "explanations/own/waits", "jobs/own/taker", "history",
-                    "jobs/own/robbed", "timeline", "queues", "scheduler", "fleet", "orders/own/robbed"):  # fmt: skip
+    for address in ("jobs", "evictions", "devices", "feed", "explanations/own/wants", "jobs/own/taker", "history",
+                    "starts/own/waits", "jobs/own/robbed", "timeline", "queues", "scheduler", "fleet",
+                    "orders/own/robbed"):  # fmt: skip
         assert MARK in client.get(f"/api/v1/{address}").text, address
     rows = client.get("/api/v1/evictions").json()["rows"]
     pairs = {(row["job"].partition("/")[0], row["forJob"].partition("/")[0]) for row in rows}

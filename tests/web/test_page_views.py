@@ -4,6 +4,8 @@ import pytest
 from starlette.datastructures import QueryParams
 from tools.openapi import demo_shown
 
+from fairway.app.view.mirror import CycleReport
+from fairway.app.view.scheduler_page import cycle_times
 from fairway.web.answers import ANSWERS
 from fairway.web.asking import Asked, RequestRefusedError, Viewer, read_query
 from fairway.web.contract import OPERATIONS
@@ -39,11 +41,13 @@ def test_a_waiting_job_in_full(shown):
 
 
 def test_when_it_starts_and_what_would_start_it_now(shown):
-    found = ask(shown, "explanation", job="language/pretrain")
-    assert found.explanation.counterfactual.changes
+    assert ask(shown, "explanation", job="language/pretrain").explanation.counterfactual.changes
+    found = ask(shown, "start", "bounds=true", job="language/pretrain")
+    assert found.interval.start == found.forecast.start
     assert found.interval.earliest <= found.interval.start
     assert found.interval.latest is None or found.interval.start <= found.interval.latest
-    assert ask(shown, "explanation", job=ask(shown, "jobs", "state=running").rows[0].job).interval is None
+    running = ask(shown, "jobs", "state=running").rows[0].job
+    assert ask(shown, "start", "bounds=true", job=running).interval is None
 
 
 def test_why_it_stands_where_it_stands(shown):
@@ -132,9 +136,17 @@ def test_the_scheduler_says_what_is_in_force(shown):
     assert page.objects["Node"] == 6
 
 
+@pytest.mark.parametrize(
+    ("spent", "median", "p99"), [([5], 5, 5), ([9, 8, 3, 1], 3, 9), (range(1, 101), 50, 99), (range(1, 202), 101, 199)]
+)
+def test_so_many_percent_of_the_cycles_took_no_longer(spent, median, p99):
+    found = cycle_times([CycleReport(number, 0, each * 1_000_000) for number, each in enumerate(spent)], len(spent))
+    assert (found.median, found.p99) == (median, p99)
+
+
 def test_a_user_sees_what_is_in_their_namespaces_and_nothing_else(shown):
     assert {row.namespace for row in ask(shown, "jobs", viewer=VISION).rows} == {"vision"}
-    for name in ("job", "manifest", "explanation", "order"):
+    for name in ("job", "manifest", "explanation", "start", "order"):
         with pytest.raises(Exception, match="no such job"):
             ask(shown, name, viewer=VISION, job="language/pretrain")
     with pytest.raises(Exception, match="no such job"):

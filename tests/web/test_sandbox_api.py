@@ -95,6 +95,9 @@ def test_what_is_wrong_with_an_object_is_said(page, objects, message):
         ("GET", "nodes/fit?request=cpu", 422, "expected resource=amount"),
         ("GET", "nodes/fit?request=cpu=much", 422, "much"),
         ("GET", "timeline?from=noon", 422, "noon"),
+        ("GET", "timeline?from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z", 422, "is after to=2026-01-01"),
+        ("GET", "starts/nobody", 422, "nobody: there is no such job"),
+        ("GET", "starts/default/g?bounds=perhaps", 422, "expected true or false"),
     ],
 )
 def test_what_is_not_there(page, method, path, status, message):

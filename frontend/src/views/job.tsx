@@ -7,10 +7,10 @@ import { useGet, useLink } from "../api/use";
 import { href } from "../app/route";
 import { byRank, count, plural, shortName, shown } from "../format/amounts";
 import { between, dateTime, duration, readable } from "../format/time";
-import { Empty, Facts, Loading, Panel, Problem, Tag, View } from "../ui/basics";
+import { Empty, Facts, Loading, Panel, Problem, Prose, Tag, View } from "../ui/basics";
 import { EvictionTable } from "./eviction_table";
 import { JobActions } from "./job_actions";
-import { StartsNow, StartsWhen } from "./job_answers";
+import { LookingAhead, StartsNow, StartsWhen } from "./job_answers";
 import { JobOrderPanel } from "./job_order";
 import { JobPods } from "./job_pods";
 import { stateOf } from "./job_cells";
@@ -86,15 +86,22 @@ function Head(props: { detail: Detail; onActed: () => void }) {
         <Tag state={stateOf(job)} />
         {job.plannedStart && job.state === "waiting" ? <Tag state="planned" text="planned start" /> : null}
       </div>
-      <p class="sentence">{readable(detail.sentence)}</p>
+      <p class="sentence"><Prose text={readable(detail.sentence)} /></p>
       <JobActions detail={detail} onActed={props.onActed} />
     </div>
   );
 }
 
-/** Both answers come from one request, which may take seconds: it is asked again only when the reason changes. */
+/**
+ * The answers come one by one, each as soon as it is there: what would start it now, when it starts, and between which
+ * times, which in a large cluster takes long. They are asked for again only when the reason changes.
+ */
 function Answers(props: { job: string; detail: Detail }) {
-  const { data, error, reload } = useGet("/api/v1/explanations/{job}", { path: { job: props.job } });
+  const path = { job: props.job };
+  const now = useGet("/api/v1/explanations/{job}", { path });
+  const start = useGet(now.data || now.error ? "/api/v1/starts/{job}" : null, { path });
+  const bounds = useGet(start.data?.forecast ? "/api/v1/starts/{job}" : null, { path, query: { bounds: true } });
+  const reload = (): void => [now, start, bounds].forEach((one) => one.reload());
   const reason = `${props.detail.job.reason} ${props.detail.job.plannedStart ?? ""}`;
   const answered = useRef(reason);
   useEffect(() => {
@@ -104,12 +111,21 @@ function Answers(props: { job: string; detail: Detail }) {
   const again = (
     <button type="button" class="plain" onClick={reload}>Work out again</button>
   );
-  const body = (shownPart: (answer: Schemas["JobExplanation"]) => ComponentChildren): ComponentChildren =>
-    data ? shownPart(data) : error ? <Problem error={error} retry={reload} what="The answer" /> : <Loading what="the answer" />;
+  const shownStart = bounds.data ?? start.data;
   return (
     <div class="columns">
-      <Panel title="What would start it now" actions={data ? again : null}>{body((answer) => <StartsNow answer={answer} />)}</Panel>
-      <Panel title="When it starts">{body((answer) => <StartsWhen answer={answer} created={props.detail.job.created} />)}</Panel>
+      <Panel title="What would start it now" actions={now.data ? again : null}>
+        {now.data ? <StartsNow answer={now.data} /> : now.error ? <Problem error={now.error} retry={now.reload} what="The answer" /> : <Loading what="the answer" />}
+      </Panel>
+      <Panel title="When it starts">
+        {shownStart ? (
+          <StartsWhen answer={shownStart} created={props.detail.job.created} bounds={bounds.data ? "known" : bounds.error ? "failed" : "coming"} />
+        ) : start.error ? (
+          <Problem error={start.error} retry={start.reload} what="The answer" />
+        ) : (
+          <LookingAhead what="Looking ahead" />
+        )}
+      </Panel>
     </div>
   );
 }

@@ -1,14 +1,13 @@
-/** What would start a job now, and when it starts: the two answers of an explanation. */
+/** What would start a job now, and when it starts. */
 
+import { useEffect, useState } from "preact/hooks";
 import type { Schemas } from "../api/client";
 import { useLink } from "../api/use";
 import { plural } from "../format/amounts";
 import { between, dateTime, duration, readable, seconds } from "../format/time";
-import { Names } from "../ui/basics";
+import { Names, Prose } from "../ui/basics";
 
-type Answer = Schemas["JobExplanation"];
-
-export function StartsNow(props: { answer: Answer }) {
+export function StartsNow(props: { answer: Schemas["JobExplanation"] }) {
   const found = props.answer.explanation.counterfactual;
   if (!found) return <p class="soft">It does not wait for a change.</p>;
   const failed = found.tried.filter((trial) => !trial.helped).map((trial) => trial.text);
@@ -18,7 +17,7 @@ export function StartsNow(props: { answer: Answer }) {
         <ul class={found.changes.length > 1 ? "changes any" : "changes one"}>
           {found.changes.map((change) => (
             <li key={change.text}>
-              {started(readable(change.text))}
+              <Prose text={started(readable(change.text))} />
               {change.effect === "evicts" ? <span class="soft"> (it starts when the pods evicted for it are gone)</span> : null}
             </li>
           ))}
@@ -36,29 +35,46 @@ export function StartsNow(props: { answer: Answer }) {
   );
 }
 
-export function StartsWhen(props: { answer: Answer; created: string }) {
-  const { explanation, interval } = props.answer;
+/** Says for how long it has been worked on: in a large cluster a look ahead takes some time. */
+export function LookingAhead(props: { what: string }) {
+  const [passed, setPassed] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => setPassed((count) => count + 1), 1000);
+    return () => clearInterval(timer);
+  }, []);
+  return (
+    <p class="loading small soft">
+      <span role="status">{props.what} …</span>
+      {passed > 1 ? <span aria-hidden="true"> {duration(passed)}</span> : null}
+    </p>
+  );
+}
+
+export function StartsWhen(props: { answer: Schemas["JobStart"]; created: string; bounds: "known" | "coming" | "failed" }) {
+  const { forecast, interval } = props.answer;
   const { now } = useLink();
-  const forecast = explanation.forecast;
-  const start = interval?.start ?? forecast?.start ?? null;
+  if (!forecast) return <p class="soft">It does not wait any more.</p>;
+  const start = forecast.start ?? null;
   return (
     <div class="stack">
       {start ? (
         <p class="big-time">
           <time dateTime={start}>{dateTime(start)}</time>
           <span class="soft"> in {duration(Math.max(0, between(now, start) ?? 0))}</span>
-          {(interval?.isEstimate ?? forecast?.estimate) ? <span class="tag warn"><span aria-hidden="true">~</span> estimate</span> : null}
+          {forecast.estimate ? <span class="tag warn"><span aria-hidden="true">~</span> estimate</span> : null}
         </p>
       ) : null}
       {interval ? <Interval interval={interval} now={now} created={props.created} /> : null}
-      <p>{ended(interval?.text ?? forecast?.text ?? "It is not known when it starts")}</p>
-      {forecast?.unknownEnds && forecast.unknownEnds.length > 0 ? (
+      {props.bounds === "coming" ? <LookingAhead what="Looking for the earliest and the latest start" /> : null}
+      {props.bounds === "failed" ? <p class="small soft">The earliest and the latest start could not be worked out in time.</p> : null}
+      <p><Prose text={ended(forecast.text)} /></p>
+      {forecast.unknownEnds && forecast.unknownEnds.length > 0 ? (
         <p class="small soft">
           No known end: <Names names={forecast.unknownEnds.map((end) => end.pod)} />
           {(forecast.unknownCount ?? 0) > forecast.unknownEnds.length ? ` (${forecast.unknownCount} in all)` : ""}.
         </p>
       ) : null}
-      {forecast?.decisions ? (
+      {forecast.decisions ? (
         <p class="small soft">Found by deciding {plural(forecast.decisions, "time")} on a copy rolled forward in time.</p>
       ) : null}
     </div>

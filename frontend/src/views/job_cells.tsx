@@ -28,7 +28,7 @@ export function jobColumns(now: string): Column<JobRow>[] {
     { key: "position", title: "Pos.", hint: "Queue position", width: 52, align: "end", drop: 5, sort: "position", cell: (row) => (row.position ? count(row.position) : "") },
     { key: "pods", title: "Pods", width: 54, align: "end", drop: 3, sort: "pods", cell: podsText },
     { key: "for", title: "For", hint: "Waits, runs or ran for", width: 74, align: "end", sort: "waiting", cell: (row) => <Passed row={row} now={now} /> },
-    { key: "start", title: "Start", hint: "Planned start, or ~ the estimated one", width: 66, align: "end", drop: 2, sort: "estimatedStart", cell: (row) => <Start row={row} now={now} /> },
+    { key: "start", title: "Start", hint: "Planned start; ~ is an estimate, > is later than the forecast looks", width: 66, align: "end", drop: 2, sort: "estimatedStart", cell: (row) => <Start row={row} now={now} /> },
     { key: "reason", title: "Reason", width: 280, grow: 6, drop: 1, sort: "reason", cell: (row) => <Reason row={row} /> },
   ];
 }
@@ -60,16 +60,17 @@ function Passed(props: { row: JobRow; now: string }) {
 }
 
 function Start(props: { row: JobRow; now: string }) {
-  const start = props.row.plannedStart ?? props.row.estimatedStart;
-  if (!start || props.row.state !== "waiting") return null;
-  const left = between(props.now, start) ?? 0;
-  const kind = props.row.plannedStart ? "planned start" : "estimated start";
-  return (
-    <span title={`${kind} ${dateTime(start)}`}>
-      {props.row.plannedStart ? "" : "~"}
-      {left < 86_400 ? clock(start).slice(0, 5) : dayMonth(start)}
-    </span>
-  );
+  const { row, now } = props;
+  if (row.state !== "waiting") return null;
+  if (row.plannedStart) return <span title={`planned start ${dateTime(row.plannedStart)}`}>{moment(row.plannedStart, now)}</span>;
+  if (row.estimatedStart) return <span title={`estimated start ${dateTime(row.estimatedStart)}`}>~{moment(row.estimatedStart, now)}</span>;
+  if (row.startsAfter) return <span class="soft" title={`starts after ${dateTime(row.startsAfter)}, where the forecast of all jobs ends`}>&gt;{moment(row.startsAfter, now)}</span>;
+  if (row.noStart) return <span class="soft" title="no start in sight: it still waits when all that is known has happened">none</span>;
+  return <span class="soft" title="the estimated start is not worked out yet">…</span>;
+}
+
+function moment(time: string, now: string): string {
+  return (between(now, time) ?? 0) < 86_400 ? clock(time).slice(0, 5) : dayMonth(time);
 }
 
 function Reason(props: { row: JobRow }) {
@@ -83,7 +84,13 @@ function Reason(props: { row: JobRow }) {
 }
 
 /** Below a row where the reason has no column: the reason, or what else is worth knowing. */
-export function Below(props: { row: JobRow }) {
+export function Below(props: { row: JobRow; now: string }) {
   const { row } = props;
-  return row.reason ? <Reason row={row} /> : <>{row.queue} · {plural(row.pods, "pod")}</>;
+  if (!row.reason) return <>{row.queue} · {plural(row.pods, "pod")}</>;
+  return (
+    <>
+      {row.plannedStart || row.estimatedStart ? <>starts <Start row={row} now={props.now} /> · </> : null}
+      <Reason row={row} />
+    </>
+  );
 }

@@ -9,6 +9,13 @@ type JobsPage = Schemas["JobsPage"];
 
 export const PAGE = 100;
 
+const LOOK_AGAIN = 3000;
+const MOST_LOOKS = 20;
+
+function isUnestimated(row: JobRow): boolean {
+  return row.state === "waiting" && !row.plannedStart && !row.estimatedStart && !row.startsAfter && !row.noStart;
+}
+
 export interface JobRows {
   readonly total: number | null;
   readonly rowAt: (index: number) => JobRow | undefined;
@@ -20,7 +27,7 @@ export interface JobRows {
 }
 
 export function useJobRows(query: Readonly<Record<string, QueryValue>>): JobRows {
-  const { link } = usePage();
+  const { link, session } = usePage();
   const key = JSON.stringify(query);
   const pages = useRef(new Map<number, readonly JobRow[]>());
   const range = useRef<[number, number]>([0, 30]);
@@ -80,6 +87,17 @@ export function useJobRows(query: Readonly<Record<string, QueryValue>>): JobRows
     };
   }, [key]);
   useChanges(["jobs"], refresh);
+  // A recording stands still and tells of nothing, but estimated starts are worked out after it was opened.
+  const awaited = !session.capabilities.live && (head?.page.rows.some(isUnestimated) ?? false);
+  const looks = useRef(0);
+  useEffect(() => {
+    if (!awaited || looks.current >= MOST_LOOKS) return undefined;
+    const timer = setTimeout(() => {
+      looks.current += 1;
+      refresh();
+    }, LOOK_AGAIN);
+    return () => clearTimeout(timer);
+  }, [awaited, head]);
   useEffect(
     () =>
       link.onChange((_, delta) => {

@@ -60,7 +60,7 @@ export function JobsView() {
           onOpen={(row) => go(href(jobPath(row.job)))}
           sort={sort}
           onSort={(value) => change({ sort: value })}
-          below={{ column: "reason", cell: (row) => <Below row={row} /> }}
+          below={{ column: "reason", cell: (row) => <Below row={row} now={link.now} /> }}
           most={40}
           start={rowShownBefore()}
           onActive={(row) => history.replaceState({ row }, "")}

@@ -14,6 +14,7 @@ from fairway.cli.output import console, output_option, print_structured, warn
 from fairway.cli.place_table import print_outcome
 
 if TYPE_CHECKING:
+    from fairway.app.explain.model import Forecast
     from fairway.fleet.advice import Advice
 
 
@@ -43,15 +44,32 @@ def command(what: tuple[str, ...], given: GivenCluster, cluster: str | None, out
     if len(what) != 1 or cluster is not None:
         raise click.UsageError("expected the name of one job, or placement and its name; --cluster is for a placement")
     (job,) = what
+    _explain_job(job, given, output)
+
+
+def _explain_job(job: str, given: GivenCluster, output: str) -> None:
+    """In a table, what is known at once comes first: a look ahead in a large cluster takes its time."""
+    from msgspec.structs import replace
+
     from fairway.app.explain import explain
+    from fairway.app.explain.forecast import forecast
+    from fairway.cli.explain_table import ForecastPart, print_explanation
 
-    said = explain(given.situation(), job) if given.files else given.client().explain(job)
-    if output == "table":
-        from fairway.cli.explain_table import print_explanation
+    situation = given.situation() if given.files else None
 
-        print_explanation(said)
+    def ahead(key: str) -> Forecast | None:
+        return given.client().start(key) if situation is None else forecast(situation, key)
+
+    if situation is None:
+        said = given.client().explain(job)
     else:
-        print_structured(said, output)
+        said = explain(situation, job, with_forecast=False)
+    if output != "table":
+        print_structured(replace(said, forecast=ahead(said.job) if said.standing.waits else None), output)
+    else:
+        print_explanation(said)
+        if said.standing.waits:
+            ForecastPart().finish(ahead(said.job))
     for warning in said.warnings:
         warn(warning)
 

@@ -15,6 +15,7 @@ from fairway.cli.plan_table import bar, percent
 from fairway.scheduler.plan import QueueStanding
 
 MOST_PLACES = 12
+_FORECAST = Text("When it starts", style="bold")
 LABEL = 22
 _HEADS = {
     JobStanding.WAITING: "waits",
@@ -30,6 +31,21 @@ def print_explanation(said: Explanation) -> None:
         out.print(line, soft_wrap=True)
 
 
+class ForecastPart:
+    """Its head is printed before the forecast is there."""
+
+    def __init__(self) -> None:
+        self._out = console()
+        self._out.print()
+        self._out.print(_FORECAST, soft_wrap=True)
+
+    def finish(self, found: Forecast | None) -> None:
+        """None where it waits no more."""
+        width = self._out.width
+        for line in _line(width, "It waits no more.") if found is None else _forecast_lines(width, found):
+            self._out.print(line, soft_wrap=True)
+
+
 def explanation_lines(said: Explanation, width: int) -> list[Text]:
     """Wrapped between words, so that a name is never split, even if the line gets longer than `width`."""
     queue = f" in queue {said.queue.name}" if said.queue else ""
@@ -43,7 +59,7 @@ def explanation_lines(said: Explanation, width: int) -> list[Text]:
     if said.counterfactual is not None:
         lines += [Text(), *_counterfactual_lines(width, said.counterfactual)]
     if said.forecast is not None:
-        lines += [Text(), *_forecast_lines(width, said.forecast)]
+        lines += [Text(), _FORECAST, *_forecast_lines(width, said.forecast)]
     return lines
 
 
@@ -102,7 +118,6 @@ def _counterfactual_lines(width: int, found: Counterfactual) -> Iterator[Text]:
 
 
 def _forecast_lines(width: int, forecast: Forecast) -> Iterator[Text]:
-    yield Text("When it starts", style="bold")
     yield from _line(width, f"{forecast.text}.")
     if forecast.unknown_ends:
         names = [end.pod for end in forecast.unknown_ends]

@@ -26,6 +26,9 @@ class Access(Protocol):
     async def login(self, token: str) -> str:
         """The value of a cookie that stands for a token from now on; RequestRefusedError with 401 for a wrong one."""
 
+    async def logout(self, cookie: str | None) -> None:
+        """The cookie stands for nothing any more, as far as that can be said here."""
+
 
 class LoopbackAccess:
     """One user, who has the token. The cookie is made from it, so that it is good after a restart with the same token,
@@ -56,6 +59,9 @@ class LoopbackAccess:
         if not same(token, self.token):
             raise RequestRefusedError(401, WRONG_TOKEN)
         return self._value
+
+    async def logout(self, cookie: str | None) -> None:
+        """Who has the token may come back by it: there is nothing to take."""
 
 
 def same(one: str, other: str) -> bool:

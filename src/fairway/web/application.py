@@ -35,7 +35,7 @@ ANSWERING = 120.0
 """Seconds that an answer may take."""
 SLOW_THREADS = 6
 MOST_QUESTIONS = 30
-"""Questions that are worked on or wait."""
+"""Questions of a kind that are worked on or wait."""
 LONGEST_SESSION = 30 * 86_400
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -53,6 +53,8 @@ def application(shown: ShownCluster, access: Access, hosts: Callable[[], frozens
         shown.history.failed = lambda why: shown.log.error("the history was not written", why=why)
     shown.watch.failed = lambda error: shown.log.error("error in the views", traceback=text_of(error))
     shown.viewers = lambda: hub.clients
+    shown.ahead.followers = shown.viewers
+    shown.watch.look_ahead = shown.ahead.estimates
     site = _Site(shown, access, hub)
 
     @asynccontextmanager
@@ -87,7 +89,7 @@ class _Site:
         self._files = PageFiles()
         self._document: bytes | None = None
         self._slow = CapacityLimiter(SLOW_THREADS)
-        self._questions = 0
+        self._long = CapacityLimiter(SLOW_THREADS)
 
     def handler(self, operation: Operation) -> Handler:
         async def handle(request: Request) -> Response:
@@ -101,6 +103,7 @@ class _Site:
         query = read_query(operation, request.query_params)
         body = None if operation.body is None else read_body(operation.body, await request.body())
         asked = Asked(viewer, request.path_params, query, body)
+        self._shown.ahead.viewed()
         async with asyncio.timeout(ANSWERING):
             try:
                 found = await self._worked_out(operation, asked)
@@ -110,17 +113,14 @@ class _Site:
 
     async def _worked_out(self, operation: Operation, asked: Asked) -> bytes:
         """On a thread. Questions have threads of their own, so that any number of them leaves the others free."""
-        if not operation.is_slow:
+        if not (operation.is_slow or operation.is_long):
             answer: bytes = await run_in_threadpool(self._encoded, operation, asked)
             return answer
-        if self._questions >= MOST_QUESTIONS:
+        threads = self._long if operation.is_long else self._slow
+        if threads.statistics().tasks_waiting + threads.borrowed_tokens >= MOST_QUESTIONS:
             raise RequestRefusedError(503, "busy with other questions, try again")
-        self._questions += 1
-        try:
-            found: bytes = await to_thread.run_sync(self._encoded, operation, asked, limiter=self._slow)
-            return found
-        finally:
-            self._questions -= 1
+        found: bytes = await to_thread.run_sync(self._encoded, operation, asked, limiter=threads)
+        return found
 
     def _encoded(self, operation: Operation, asked: Asked) -> bytes:
         found = msgspec.json.encode(ANSWERS[operation.name](self._shown, asked))
@@ -160,6 +160,7 @@ class _Site:
 
     async def logout(self, request: Request) -> Response:
         answer = Response(b"{}", media_type="application/json", headers=NO_STORE)
+        await self._access.logout(request.cookies.get(self._access.cookie))
         answer.delete_cookie(self._access.cookie, path="/", httponly=True, samesite="strict")
         return answer
 

@@ -31,6 +31,7 @@ SESSION = 12 * 3600.0
 MOST_NAMESPACES = 500
 """Namespaces that are asked for one by one."""
 AT_ONCE = 20
+"""Reviews that are under way, of all users: any number of wrong tokens leaves the API server to others."""
 
 
 class ReviewedUser(msgspec.Struct, frozen=True):
@@ -83,6 +84,8 @@ class ClusterAccess:
         self._namespaces = namespaces
         self._clock = clock
         self._viewers: OrderedDict[bytes, _KnownViewer] = OrderedDict()
+        self._reviews: dict[bytes, asyncio.Future[_KnownViewer]] = {}
+        self._turns = asyncio.Semaphore(AT_ONCE)
         self._sessions: OrderedDict[str, tuple[float, str]] = OrderedDict()
 
     async def viewer(self, bearer: str | None, cookie: str | None) -> Viewer:
@@ -94,7 +97,7 @@ class ClusterAccess:
         key, now = hashlib.sha256(token.encode()).digest(), self._clock()
         known = self._viewers.get(key)
         if known is None or known.until <= now:
-            known = await self._reviewed(token, now + KEPT)
+            known = await self._reviewed_once(key, token, now + KEPT)
         known = self._viewers[key] = await self._with_all_namespaces(known)
         self._viewers.move_to_end(key)
         while len(self._viewers) > MOST_KEPT:
@@ -109,6 +112,9 @@ class ClusterAccess:
             self._sessions.popitem(last=False)
         return value
 
+    async def logout(self, cookie: str | None) -> None:
+        self._sessions.pop(cookie or "", None)
+
     def _session(self, cookie: str) -> str | None:
         until, token = self._sessions.get(cookie, (0.0, ""))
         if until > self._clock():
@@ -117,6 +123,19 @@ class ClusterAccess:
         return None
 
     # -- what the API server says ----------------------------------------------------------------------------------
+
+    async def _reviewed_once(self, key: bytes, token: str, until: float) -> _KnownViewer:
+        """Requests that come together share one review: a page asks for several things at once."""
+        review = self._reviews.get(key)
+        if review is None:
+            review = self._reviews[key] = asyncio.ensure_future(self._reviewed(token, until))
+            review.add_done_callback(lambda done: self._end_review(key, done))
+        return await asyncio.shield(review)
+
+    def _end_review(self, key: bytes, review: asyncio.Future[_KnownViewer]) -> None:
+        self._reviews.pop(key, None)
+        if not review.cancelled():
+            review.exception()  # who asked may be gone: it is said to whoever still waits
 
     async def _reviewed(self, token: str, until: float) -> _KnownViewer:
         """Without the namespaces, where the user may not see all of them."""
@@ -138,13 +157,7 @@ class ClusterAccess:
         new = sorted(set(self._namespaces()) - known.asked)[: MOST_NAMESPACES - len(known.asked)]
         if not new:
             return known
-        turns = asyncio.Semaphore(AT_ONCE)
-
-        async def ask(name: str) -> bool:
-            async with turns:
-                return await self._may(known.user, "pods", namespace=name)
-
-        allowed = await asyncio.gather(*map(ask, new))
+        allowed = await asyncio.gather(*(self._may(known.user, "pods", namespace=name) for name in new))
         seen |= {name for name, may in zip(new, allowed, strict=True) if may}
         return known._replace(viewer=known.viewer._replace(namespaces=seen), asked=known.asked.union(new))
 
@@ -164,8 +177,8 @@ class ClusterAccess:
         kind = {"tokenreviews": "TokenReview", "subjectaccessreviews": "SubjectAccessReview"}[resource]
         body = {"apiVersion": f"{group}/v1", "kind": kind, "spec": spec}
         try:
-            return msgspec.json.decode(
-                await self._client.request("POST", f"/apis/{group}/v1/{resource}", body), type=form
-            )
+            async with self._turns:
+                found = await self._client.request("POST", f"/apis/{group}/v1/{resource}", body)
+            return msgspec.json.decode(found, type=form)
         except (ApiError, NoAnswerError, msgspec.DecodeError) as error:
             raise RequestRefusedError(503, f"the API server cannot say who you are: {error}") from None

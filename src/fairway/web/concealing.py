@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from fairway.app.view.job_detail import HIDDEN
 from fairway.app.view.models.common import TimeSeries
 from fairway.app.view.models.history import HistoryPage, QueueHistory, SchedulerPage, WaitGroup
-from fairway.app.view.models.job import JobDetail, JobExplanation, JobPlaceInOrder
+from fairway.app.view.models.job import JobDetail, JobPlaceInOrder, JobStart
 from fairway.app.view.models.moves import EvictionEntry, ReservationEntry
 from fairway.app.view.models.nodes import NodeDevice
 from fairway.app.view.models.queues import QueuesPage
@@ -102,13 +102,12 @@ def job_for(found: JobDetail, viewer: Viewer) -> JobDetail:
     )
 
 
-def explanation_for(found: JobExplanation, viewer: Viewer) -> JobExplanation:
+def start_for(found: JobStart, viewer: Viewer) -> JobStart:
     """Runs of others are counted, not named, with their nodes."""
-    whole = found.explanation
-    if viewer.namespaces is None or whole.forecast is None:
+    if found.forecast is None:
         return found
-    ends = tuple(one for one in whole.forecast.unknown_ends if viewer.sees(one.pod))
-    return replace(found, explanation=replace(whole, forecast=replace(whole.forecast, unknown_ends=ends)))
+    ends = tuple(one for one in found.forecast.unknown_ends if viewer.sees(one.pod))
+    return replace(found, forecast=replace(found.forecast, unknown_ends=ends))
 
 
 def order_for(found: JobPlaceInOrder, viewer: Viewer) -> JobPlaceInOrder:

@@ -25,6 +25,7 @@ from fairway.app.view.models.job import (
     JobExplanation,
     JobManifest,
     JobPlaceInOrder,
+    JobStart,
 )
 from fairway.app.view.models.jobs import JobsPage
 from fairway.app.view.models.moves import EvictionsPage, FeedPage, NodesTimeline, ReservationsPage
@@ -63,6 +64,8 @@ class Operation(NamedTuple):
     streams: bool = False
     is_slow: bool = False
     """It decides many times: see `answers.questions`."""
+    is_long: bool = False
+    """It may take up to a minute."""
     own_words: bool = False
     """The answer is what a user wrote: names in it are not looked for."""
     example: str = ""
@@ -115,8 +118,12 @@ OPERATIONS = (
     Operation("job", "GET", "/jobs/{job:path}", JobDetail, "One job: where it stands, its pods, its history.",
               example="/jobs/language/pretrain"),
     Operation("explanation", "GET", "/explanations/{job:path}", JobExplanation,
-              "Why a job waits, what would start it now, and when it starts. Takes up to seconds.",
+              "Why a job waits, and what would start it now. When it starts is asked for by itself, see /starts.",
               is_slow=True, example="/explanations/language/pretrain"),
+    Operation("start", "GET", "/starts/{job:path}", JobStart,
+              "When a waiting job starts if nothing else arrives. Takes up to half a minute in a large cluster.",
+              (QueryParameter("bounds", "Also between which times: two looks ahead more.", "boolean", default=False),),
+              is_long=True, example="/starts/language/pretrain?bounds=true"),
     Operation("order", "GET", "/orders/{job:path}", JobPlaceInOrder,
               "Where a waiting job stands in the order of consideration, key by key. 422 where it does not wait.",
               is_slow=True, example="/orders/language/pretrain"),
@@ -179,7 +186,7 @@ OPERATIONS = (
     Operation("scheduler", "GET", "/scheduler", SchedulerPage, "How the scheduler itself does.", example="/scheduler"),
     Operation("what_if", "POST", "/what-if", WhatIfAnswer,
               "What would change if: decided or simulated on a copy in a worker process. Changes nothing. 503 where "
-              "others wait already, 504 where it takes too long.", body=WhatIfRequest, is_slow=True),
+              "others wait already, 504 where it takes too long.", body=WhatIfRequest, is_long=True),
     Operation("fleet", "GET", "/fleet", FleetPage, "Clusters and placements of the hub; 404 where none is connected.",
               example="/fleet"),
     Operation("pace", "POST", "/pace", PaceSetting, "The speed of a sandbox.", body=PaceSetting, tag="changes"),

@@ -18,6 +18,7 @@ from fairway.app.view.models.jobs import JobSummary
 from fairway.app.view.scheduler_page import NO_FACTS, ProgramFacts
 from fairway.app.view.watch import ClusterWatch
 from fairway.web.asking import Viewer
+from fairway.web.look_aheads import LookAheads
 from fairway.web.page_log import to_standard_error
 from fairway.web.worker import WhatIfWorker
 
@@ -54,6 +55,7 @@ class ShownCluster:
     viewers: Callable[[], int] = field(default=lambda: 0)
     """Clients of the stream of events."""
     log: RunLog = field(default_factory=lambda: RunLog(write=to_standard_error))
+    ahead: LookAheads = field(default_factory=LookAheads)
     asking: Semaphore = field(default_factory=lambda: Semaphore(QUESTIONS))
 
     def situation(self) -> Situation:

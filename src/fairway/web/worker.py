@@ -1,4 +1,6 @@
-"""The worker process of "what if": reads one question, answers it within limits of time and memory, and ends."""
+"""The worker process of questions that take long ("what if", and looks ahead in a large cluster): it reads one,
+answers it within limits of time and memory, and ends.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,11 @@ from threading import Semaphore
 import msgspec
 
 from fairway.api.policy import parse_policy
+from fairway.app.explain.model import Forecast
 from fairway.app.explain.situation import PastRun, Situation
 from fairway.app.records import read, written
+from fairway.app.view.estimates import EstimatedStarts, estimates_of
+from fairway.app.view.interval import StartAnswer, start_of
 from fairway.app.view.models.what_if import WhatIfAnswer, WhatIfRequest
 from fairway.app.view.what_if.comparing import answer
 from fairway.clock import Micros
@@ -34,23 +39,39 @@ PATIENCE = 20.0
 """Seconds to wait for one's turn."""
 
 
+class WorkerQuestion(msgspec.Struct):
+    """One of three."""
+
+    what_if: WhatIfRequest | None = None
+    start: str = ""
+    """A job: when does it start?"""
+    bounds: bool = False
+    """And between which times?"""
+    known: Forecast | None = None
+    """Its forecast, if it was made already."""
+    jobs: list[str] = msgspec.field(default_factory=list)
+    """When do all these start?"""
+
+
 class WorkOrder(msgspec.Struct):
     """All that a worker needs to know."""
 
     objects: list[bytes]
     policy: str
     now: Micros
-    request: WhatIfRequest
+    question: WorkerQuestion
     scheduler_names: list[str] | None = None
     past: list[PastRun] = msgspec.field(default_factory=list)
 
 
 class WorkResult(msgspec.Struct):
     answer: WhatIfAnswer | None = None
+    start: StartAnswer | None = None
+    estimates: EstimatedStarts | None = None
     error: str = ""
 
 
-class WhatIfWorker:
+class QuestionWorker:
     """Answers questions, one at a time, each in a process of its own."""
 
     def __init__(self, seconds: float = SECONDS, megabytes: int = MEGABYTES) -> None:
@@ -58,27 +79,26 @@ class WhatIfWorker:
         self._megabytes = megabytes
         self._turn = Semaphore(AT_ONCE)
 
-    def ask(self, situation: Situation, request: WhatIfRequest) -> WhatIfAnswer:
+    def put(self, situation: Situation, question: WorkerQuestion) -> WorkResult:
         """RequestRefusedError where it takes too long or too much, InputError where the question is wrong."""
         if not self._turn.acquire(timeout=PATIENCE):
             raise RequestRefusedError(503, "busy with other questions, try again")
         try:
-            return self._ask(situation, request)
+            return self._put(situation, question)
         finally:
             self._turn.release()
 
-    def _ask(self, situation: Situation, request: WhatIfRequest) -> WhatIfAnswer:
+    def _put(self, situation: Situation, question: WorkerQuestion) -> WorkResult:
         names = situation.scheduler_names
         order = WorkOrder(
             [bytes(written(thing)) for thing in situation.objects.values()],
             policy_text(situation.policy),
             situation.now,
-            request,
+            question,
             None if names is None else list(names),
             list(situation.past),
         )
         command = [sys.executable, "-m", "fairway.web.worker", str(int(self._seconds)), str(self._megabytes)]
-        begin = time.perf_counter()
         try:
             done = subprocess.run(
                 command, input=msgspec.msgpack.encode(order), capture_output=True, timeout=self._seconds, check=False
@@ -88,8 +108,7 @@ class WhatIfWorker:
         result = self._result(done)
         if result.error:
             raise InputError(result.error)
-        assert result.answer is not None
-        return msgspec.structs.replace(result.answer, seconds=round(time.perf_counter() - begin, 3))
+        return result
 
     def _result(self, done: subprocess.CompletedProcess[bytes]) -> WorkResult:
         """RequestRefusedError where it met a limit; RuntimeError where it failed by itself."""
@@ -101,6 +120,24 @@ class WhatIfWorker:
             limits = f"{self._megabytes} MiB, {self._seconds:g} seconds"
             raise RequestRefusedError(507, f"the question takes more memory or time than a worker may use ({limits})")
         raise RuntimeError(f"a worker ended with {done.returncode}: {last}")
+
+
+class WhatIfWorker(QuestionWorker):
+    """See `answers.questions.what_if`."""
+
+    def ask(self, situation: Situation, request: WhatIfRequest) -> WhatIfAnswer:
+        begin = time.perf_counter()
+        found = self.put(situation, WorkerQuestion(what_if=request)).answer
+        assert found is not None
+        return msgspec.structs.replace(found, seconds=round(time.perf_counter() - begin, 3))
+
+
+def _answered(situation: Situation, question: WorkerQuestion) -> WorkResult:
+    if question.what_if is not None:
+        return WorkResult(answer(situation, question.what_if))
+    if question.start:
+        return WorkResult(start=start_of(situation, question.start, bounds=question.bounds, known=question.known))
+    return WorkResult(estimates=estimates_of(situation, question.jobs))
 
 
 def main() -> None:
@@ -115,7 +152,7 @@ def main() -> None:
         policy = parse_policy(order.policy, "the policy in force", default_registry().catalog)
         objects = [read(raw) for raw in order.objects]
         situation = Situation(objects, policy, order.now, order.scheduler_names, order.past)
-        result = WorkResult(answer(situation, order.request))
+        result = _answered(situation, order.question)
     except FairwayError as error:
         result = WorkResult(error=str(error))
     sys.stdout.buffer.write(msgspec.msgpack.encode(result))

@@ -7,6 +7,8 @@ The objects are never changed: the question is put to copies of the cluster that
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from fairway.app.explain.counterfactual import counterfactual
 from fairway.app.explain.forecast import forecast
 from fairway.app.explain.model import Explanation, JobStanding
@@ -21,8 +23,19 @@ _ON_NODES = READY - {TaskState.ALLOCATED}
 __all__ = ["Explanation", "JobStanding", "Situation", "explain"]
 
 
-def explain(situation: Situation, name: str) -> Explanation:
-    """All there is to say of a job; InputError where there is none of that name."""
+def explain(
+    situation: Situation,
+    name: str,
+    *,
+    with_changes: bool = True,
+    with_forecast: bool = True,
+    stop: Callable[[], bool] = lambda: False,
+) -> Explanation:
+    """All there is to say of a job; InputError where there is none of that name.
+
+    What would start it now (`with_changes`) takes some decisions, when it starts (`with_forecast`) up to a thousand:
+    who shows one before the other is there asks for them one by one. A forecast ends where `stop` says so.
+    """
     key = situation.find_job(name)
     plan = situation.decide()
     state = situation.state
@@ -31,7 +44,6 @@ def explain(situation: Situation, name: str) -> Explanation:
     pending = next((pending for pending in line if pending.job == key), None)
     evicted = tuple(eviction.pod for eviction in plan.evictions if eviction.for_ == key)
     standing = _standing(plan, job, pending, evicted)
-    waits = standing in (JobStanding.WAITING, JobStanding.EVICTING)
     reserved = _reserved(plan, job)
     return Explanation(
         job=key,
@@ -54,8 +66,10 @@ def explain(situation: Situation, name: str) -> Explanation:
         places=_places(situation, plan, job),
         reservations=tuple(reservation for reservation in plan.reservations if reservation.job == key),
         evictions=evicted,
-        counterfactual=counterfactual(situation, plan, key, job.queue) if standing is JobStanding.WAITING else None,
-        forecast=forecast(situation, key) if waits else None,
+        counterfactual=counterfactual(situation, plan, key, job.queue)
+        if with_changes and standing is JobStanding.WAITING
+        else None,
+        forecast=forecast(situation, key, stop) if with_forecast and standing.waits else None,
         warnings=plan.warnings,
     )
 

@@ -6,6 +6,8 @@ many there are. The look ahead is bounded in virtual time and in the number of d
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec.structs import replace
 
 from fairway.app.explain.look_ahead import LookAhead
@@ -18,17 +20,19 @@ NAMED = 10
 """Runs of unknown end that are listed; the rest are counted."""
 
 
-def forecast(situation: Situation, job: str) -> Forecast:
-    """The first time at which a pod of the job gets a node; a gang gets all that it needs at once."""
-    return _Teller(situation, job).forecast()
+def forecast(situation: Situation, job: str, stop: Callable[[], bool] = lambda: False) -> Forecast:
+    """The first time at which a pod of the job gets a node; a gang gets all that it needs at once. The look ahead ends
+    where `stop` says so.
+    """
+    return _Teller(situation, job, stop).forecast()
 
 
 class _Teller:
-    def __init__(self, situation: Situation, job: str) -> None:
+    def __init__(self, situation: Situation, job: str, stop: Callable[[], bool]) -> None:
         self._situation = situation
         self._job = job
         self._ahead = LookAhead(situation)
-        self._ahead.run([job])
+        self._ahead.run([job], stop=stop)
         self._start = self._ahead.started.get(job)
 
     def forecast(self) -> Forecast:

@@ -6,7 +6,7 @@ bounded in virtual time and in the number of decisions.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from enum import Enum
 from random import Random
 
@@ -47,10 +47,14 @@ class _Watch:
 
     def __init__(self) -> None:
         self.started: dict[str, Micros] = {}
+        self.fresh: set[str] = set()
+        """Those of the last step."""
         self.ended: set[str] = set()
 
     def placed(self, at: Micros, key: str, amounts: Mapping[str, int], tasks: int = 1) -> None:
-        self.started.setdefault(key, at)
+        if key not in self.started:
+            self.started[key] = at
+            self.fresh.add(key)
 
     def finished(self, at: Micros, key: str, ran: Micros, hosts: Sequence[str] = ()) -> None:
         self.ended.add(key)
@@ -91,16 +95,17 @@ class LookAhead:
             state=ClusterState(situation.scheduler_names),
         )
 
-    def run(self, jobs: Collection[str], until: Micros | None = None) -> None:
-        """Until all these jobs have started, or as far as is looked; not after a time."""
-        waiting = set(jobs)
+    def run(self, jobs: Collection[str], until: Micros | None = None, stop: Callable[[], bool] = lambda: False) -> None:
+        """Until all these jobs have started, or as far as is looked; not after a time, nor once `stop` says so."""
+        waiting = set(jobs) - self._watch.started.keys()
         horizon = self._horizon if until is None else min(until, self._horizon)
-        while waiting and self._scheduler.cycles < MOST_DECISIONS:
+        while waiting and self._scheduler.cycles < MOST_DECISIONS and not stop():
             when = self._loop.next_time
             if when is None or when > horizon:
                 break
             self._loop.step()
-            waiting -= self._watch.started.keys()
+            waiting -= self._watch.fresh
+            self._watch.fresh.clear()
 
     @property
     def started(self) -> Mapping[str, Micros]:

@@ -24,6 +24,10 @@ class JobStanding(StrEnum):
     RUNNING = "running"
     """All its pods have their places."""
 
+    @property
+    def waits(self) -> bool:
+        return self in (JobStanding.WAITING, JobStanding.EVICTING)
+
 
 class Effect(StrEnum):
     """What a change does for a job."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from fairway.api import kinds
@@ -62,11 +63,16 @@ class Situation:
         self.now = now
         self.scheduler_names = None if scheduler_names is None else tuple(scheduler_names)
         self.objects: dict[ObjectKey, ApiObject] = {kinds.key(thing): thing for thing in objects}
-        self.state = ClusterState(self.scheduler_names)
-        self.state.upsert(arrival_order(self.objects.values()))
         self.past = tuple(past)
+
+    @cached_property
+    def state(self) -> ClusterState:
+        """Made when it is first needed: a situation that is handed to another process never needs it."""
+        made = ClusterState(self.scheduler_names)
+        made.upsert(arrival_order(self.objects.values()))
         for run in self.past:
-            self.state.history.add(*run)
+            made.history.add(*run)
+        return made
 
     def decide(self) -> Plan:
         return decide(self.state, self.policy, self.now)

@@ -10,13 +10,13 @@ from urllib.parse import parse_qsl, quote, urlsplit
 import msgspec
 
 from fairway.api.kinds import ApiObject
-from fairway.app.explain.model import Explanation
+from fairway.app.explain.model import Explanation, Forecast
 from fairway.app.records import SandboxEvent, written
 from fairway.app.sandbox import place
 from fairway.app.view.frame import Frame, NodeUse
 from fairway.app.view.jobs import JobRow
 from fairway.app.view.models.commands import ObjectName
-from fairway.app.view.models.job import JobExplanation, JobPlaceInOrder
+from fairway.app.view.models.job import JobExplanation, JobPlaceInOrder, JobStart
 from fairway.app.view.order import JobOrder
 from fairway.app.view.waiting import WaitingJob
 from fairway.errors import InputError
@@ -85,8 +85,13 @@ class Client:
         return self._rows(path, dict[str, Any])
 
     def explain(self, job: str) -> Explanation:
+        """Without its forecast, which may take longer: see `start`."""
         path = "explanations/" + "/".join(quote(part, safe="") for part in job.split("/"))
         return self._ask("GET", path, JobExplanation).explanation
+
+    def start(self, job: str) -> Forecast | None:
+        path = "starts/" + "/".join(quote(part, safe="") for part in job.split("/"))
+        return self._ask("GET", path, JobStart).forecast
 
     def order(self, job: str) -> JobOrder:
         path = "orders/" + "/".join(quote(part, safe="") for part in job.split("/"))

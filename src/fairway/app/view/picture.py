@@ -13,6 +13,7 @@ from itertools import islice
 from fairway.api.pods import Pod
 from fairway.api.scheduling import PodGroup
 from fairway.app.view.amounts import base, is_resource, rank, unit_name
+from fairway.app.view.estimates import NO_ESTIMATES, EstimatedStarts
 from fairway.app.view.job_journal import finished_row
 from fairway.app.view.job_table import JobTable
 from fairway.app.view.mirror import Mirror
@@ -58,8 +59,7 @@ class Picture:
         return self.recent[-1].id if self.recent else 0
 
 
-def picture_of(mirror: Mirror, coming: int = 0, estimates: Mapping[str, str] = _NO_LABELS) -> Picture:
-    """`estimates` are estimated starts by job, as far as they are known."""
+def picture_of(mirror: Mirror, coming: int = 0, estimates: EstimatedStarts = NO_ESTIMATES) -> Picture:
     plan = mirror.decide()
     now = format_rfc3339(mirror.now)
     pending = {entry.job: entry for entry in plan.pending}
@@ -104,7 +104,7 @@ def picture_of(mirror: Mirror, coming: int = 0, estimates: Mapping[str, str] = _
 
 
 def _rows(
-    mirror: Mirror, plan: Plan, pending: Mapping[str, Pending], estimates: Mapping[str, str]
+    mirror: Mirror, plan: Plan, pending: Mapping[str, Pending], estimates: EstimatedStarts
 ) -> tuple[list[JobSummary], list[Mapping[str, str]]]:
     """Waiting in the order of consideration, starting, running, then finished, the latest first."""
     starting = {binding.job for binding in plan.bindings}
@@ -144,7 +144,7 @@ def _row(
     pending: Pending | None,
     starting: bool,
     planned: Mapping[str, str],
-    estimates: Mapping[str, str],
+    estimates: EstimatedStarts,
 ) -> JobSummary:
     record = mirror.journal.records.get(job.key)
     if record is not None and record.ended is not None and all(task.state in FINISHED for task in job.tasks):
@@ -153,6 +153,8 @@ def _row(
     state: JobState = "running" if placed else "starting" if starting else "waiting"
     created = job.created if record is None else record.created
     started = None if record is None or not placed else record.started
+    estimate = None if pending is None else estimates.starts.get(job.key)
+    is_later = state == "waiting" and estimate is None and job.key in estimates.jobs
     return JobSummary(
         job=job.key,
         namespace=job.namespace,
@@ -171,7 +173,9 @@ def _row(
         held=bool(job.gated) and job.gated == len(job.tasks),
         started=None if started is None else format_rfc3339(started),
         planned_start=planned.get(job.key) if pending is not None else None,
-        estimated_start=estimates.get(job.key) if pending is not None else None,
+        estimated_start=estimate,
+        starts_after=estimates.until if is_later else None,
+        no_start=is_later and estimates.until is None,
     )
 
 

@@ -15,10 +15,11 @@ from threading import Condition, Event, RLock, Thread
 
 from fairway.api.kinds import ApiObject
 from fairway.api.policy import Policy
-from fairway.app.explain.look_ahead import estimated_starts
+from fairway.app.explain.situation import Situation
+from fairway.app.view.estimates import NO_ESTIMATES, EstimatedStarts, estimates_of
 from fairway.app.view.mirror import CycleReport, Mirror, report_of
 from fairway.app.view.picture import Picture, picture_of
-from fairway.clock import Clock, Micros, format_rfc3339
+from fairway.clock import Clock, Micros
 from fairway.drive.change import Change
 from fairway.drive.loop import Cycle
 from fairway.state import cluster
@@ -29,9 +30,6 @@ RHYTHM = 0.25
 """Seconds between two pictures, at least."""
 ESTIMATE = 2.0
 """Seconds between two looks ahead, at least."""
-MOST_ESTIMATED = 500
-MOST_COPIED = 5_000
-"""Of more jobs that wait, or more objects, estimated starts are left to the page of each job."""
 LOAD = 5
 """A picture that took one second is followed by this many without."""
 PATIENCE = 30.0
@@ -54,9 +52,11 @@ class ClusterWatch:
         self._spent = 0.0
         self._stopped = Event()
         self._thread = Thread(target=self._run, name="view", daemon=True)
-        self._estimates: dict[str, str] = {}
+        self._estimates = NO_ESTIMATES
         self._seen = -1
         """The revision that estimated starts are of."""
+        self.look_ahead: Callable[[Situation, Sequence[str]], EstimatedStarts | None] = estimates_of
+        """Gives estimated starts of jobs; None where it does not look now."""
         self.coming: Callable[[], int] = lambda: 0
         """Jobs that are known to come later."""
         self.drawn: Callable[[Mirror, Picture], None] = lambda mirror, picture: None
@@ -166,21 +166,22 @@ class ClusterWatch:
     # -- estimated starts, on another thread -----------------------------------------------------------------------
 
     def _estimate(self) -> None:
-        """Now and then, where that is quick: the forecast of all jobs that wait, put to a copy."""
+        """Now and then: the forecast of all jobs that wait, put to a copy."""
         while not self._stopped.wait(ESTIMATE):
             picture = self._picture
             if picture.revision <= self._seen or picture.summary.jobs.waiting == 0:
                 continue
-            self._seen = picture.revision
-            if picture.summary.jobs.waiting > MOST_ESTIMATED or len(self._mirror.objects) > MOST_COPIED:
-                self._estimates = {}
-                continue
             begin = time.perf_counter()
             before = self._estimates
+            seen, self._seen = self._seen, picture.revision
             try:
-                self._estimates = self._estimated(picture)
+                found = self._estimated(picture)
             except Exception as error:
                 self.failed(error)
+                found = NO_ESTIMATES
+            if found is None:
+                self._seen = seen
+            self._estimates = found or NO_ESTIMATES
             if self._estimates != before:
                 self._inbox.put(self._show_estimates)
             self._stopped.wait(LOAD * (time.perf_counter() - begin))
@@ -193,8 +194,8 @@ class ClusterWatch:
             mirror.revision += 1
             self._seen = mirror.revision
 
-    def _estimated(self, picture: Picture) -> dict[str, str]:
+    def _estimated(self, picture: Picture) -> EstimatedStarts | None:
         with self._lock:
             situation = self._mirror.situation()
         waiting = [row.job for row in picture.jobs.rows if row.state == "waiting"]
-        return {job: format_rfc3339(at) for job, at in estimated_starts(situation, waiting).items()}
+        return self.look_ahead(situation, waiting)

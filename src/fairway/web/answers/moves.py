@@ -23,6 +23,7 @@ from fairway.app.view.models.moves import (
 )
 from fairway.app.view.timeline import timeline as over_time
 from fairway.clock import Micros, format_rfc3339, parse_rfc3339
+from fairway.errors import InputError
 from fairway.web.asking import Asked, RequestRefusedError, Viewer
 from fairway.web.concealing import eviction_for, history_for, queue_history_for, reservations_for
 from fairway.web.shown import ShownCluster
@@ -76,12 +77,12 @@ def timeline(shown: ShownCluster, asked: Asked) -> NodesTimeline:
     viewer, query = asked.viewer, asked.query
     if not viewer.nodes:
         raise RequestRefusedError(403, "you may not list nodes of this cluster")
+    times = _times(asked)
     with shown.watch.mirror() as mirror:
         found = over_time(
             mirror,
             shown.watch.picture,
-            moment(query["from"]),
-            moment(query["to"]),
+            *times,
             search=query["search"] or "",
             pool=query["pool"],
             offset=query["offset"],
@@ -98,20 +99,21 @@ def _hidden(span: TimelineSpan, viewer: Viewer) -> TimelineSpan:
     return replace(span, job=HIDDEN, queue=span.queue if viewer.queues else "")
 
 
-def moment(text: str | None) -> Micros | None:
-    return None if text is None else parse_rfc3339(text)
+def _times(asked: Asked) -> tuple[Micros | None, Micros | None]:
+    begin, end = (None if text is None else parse_rfc3339(text) for text in (asked.query["from"], asked.query["to"]))
+    if begin is not None and end is not None and begin > end:
+        raise InputError(f"from={asked.query['from']} is after to={asked.query['to']}")
+    return begin, end
 
 
 def history(shown: ShownCluster, asked: Asked) -> HistoryPage:
-    ring, query = _ring(shown, asked), asked.query
-    times = moment(query["from"]), moment(query["to"])
-    return history_for(history_page(ring, shown.watch.picture, *times, int(query["points"])), asked.viewer)
+    ring, points = _ring(shown, asked), int(asked.query["points"])
+    return history_for(history_page(ring, shown.watch.picture, *_times(asked), points), asked.viewer)
 
 
 def queue_history(shown: ShownCluster, asked: Asked) -> QueueHistory:
-    ring, query = _ring(shown, asked), asked.query
-    times = moment(query["from"]), moment(query["to"])
-    found = history_of_queue(ring, shown.watch.picture, asked.path["name"], *times, int(query["points"]))
+    ring, points = _ring(shown, asked), int(asked.query["points"])
+    found = history_of_queue(ring, shown.watch.picture, asked.path["name"], *_times(asked), points)
     return queue_history_for(found, asked.viewer)
 
 

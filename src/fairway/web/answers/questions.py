@@ -1,4 +1,7 @@
-"""Questions that are put to a copy of the cluster: they decide many times, so few are answered at once."""
+"""Questions that are put to a copy of the cluster: they decide many times, so few are answered at once.
+
+Looks ahead (`start`, `what_if`) take longest: they have threads of their own, and no other question waits for one.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,12 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from fairway.app.explain import explain
-from fairway.app.view.interval import start_interval
-from fairway.app.view.models.job import JobExplanation, JobPlaceInOrder
+from fairway.app.view.models.job import JobExplanation, JobPlaceInOrder, JobStart
 from fairway.app.view.models.what_if import WhatIfAnswer
 from fairway.app.view.order import job_order
 from fairway.web.answers.details import visible_job
 from fairway.web.asking import Asked, RequestRefusedError
-from fairway.web.concealing import explanation_for, order_for
+from fairway.web.concealing import order_for, start_for
 from fairway.web.shown import ShownCluster
 
 T = TypeVar("T")
@@ -22,14 +24,16 @@ PATIENCE = 30.0
 
 
 def explanation(shown: ShownCluster, asked: Asked) -> JobExplanation:
+    name, revision = visible_job(asked), shown.watch.picture.revision
+    found = in_turn(shown, lambda: explain(shown.situation(), name, with_forecast=False))
+    return JobExplanation(revision, found)
+
+
+def start(shown: ShownCluster, asked: Asked) -> JobStart:
     name = visible_job(asked)
-
-    def ask() -> JobExplanation:
-        situation, revision = shown.situation(), shown.watch.picture.revision
-        found = explain(situation, name)
-        return JobExplanation(revision, found, start_interval(situation, found))
-
-    return explanation_for(in_turn(shown, ask), asked.viewer)
+    situation, revision = shown.situation(), shown.watch.picture.revision
+    found = shown.ahead.start(situation, name, bounds=asked.query["bounds"])
+    return start_for(JobStart(revision, found.forecast, found.interval), asked.viewer)
 
 
 def order(shown: ShownCluster, asked: Asked) -> JobPlaceInOrder:
@@ -57,4 +61,4 @@ def what_if(shown: ShownCluster, asked: Asked) -> WhatIfAnswer:
     return shown.what_if.ask(shown.situation(), asked.body)
 
 
-ANSWERS: dict[str, Any] = {"explanation": explanation, "order": order, "what_if": what_if}
+ANSWERS: dict[str, Any] = {"explanation": explanation, "start": start, "order": order, "what_if": what_if}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from fairway.app.explain.model import Explanation
+from fairway.app.explain.model import Explanation, Forecast
 from fairway.app.view.models.common import Amounts, PageStruct
 from fairway.app.view.models.jobs import JobSummary
 from fairway.app.view.models.moves import EvictionEntry, ReservationEntry
@@ -99,31 +99,39 @@ class StartInterval(PageStruct, frozen=True):
 
 
 class JobExplanation(PageStruct, frozen=True):
-    """GET /jobs/{namespace}/{name}/explanation: what would start it now, and when it starts. Takes up to seconds."""
+    """GET /explanations/{namespace}/{name}: why it waits, and what would start it now."""
 
     revision: int
     explanation: Explanation
-    """`counterfactual.changes` are what would start it now, the smallest first."""
-    interval: StartInterval | None = None
+    """`counterfactual.changes` are what would start it now, the smallest first; `forecast` is asked for by itself."""
+
+
+class JobStart(PageStruct, frozen=True):
+    """GET /starts/{namespace}/{name}: when it starts."""
+
+    revision: int
+    forecast: Forecast | None = None
     """null where it does not wait."""
+    interval: StartInterval | None = None
+    """With `bounds=true`: between which times."""
 
 
 class JobPlaceInOrder(PageStruct, frozen=True):
-    """GET /jobs/{namespace}/{name}/order: key by key beside the jobs before and after it, as `fairway order`."""
+    """GET /orders/{namespace}/{name}: key by key beside the jobs before and after it, as `fairway order`."""
 
     revision: int
     order: JobOrder
 
 
 class JobManifest(PageStruct, frozen=True):
-    """GET /jobs/{namespace}/{name}/manifest."""
+    """GET /manifests/{namespace}/{name}."""
 
     yaml: str
     """The group and its pods as YAML documents; free-text annotations are left out."""
 
 
 class JobActionRequest(PageStruct, frozen=True, forbid_unknown_fields=True):
-    """POST /jobs/{namespace}/{name}/actions."""
+    """POST /actions/{namespace}/{name}."""
 
     action: JobAction
     priority_class: str | None = None

@@ -42,6 +42,10 @@ class JobSummary(PageStruct, frozen=True, omit_defaults=True, gc=False):
     """A start that backfill protects."""
     estimated_start: str | None = None
     """A forecast without a guarantee; absent until it is known."""
+    starts_after: str | None = None
+    """Where the forecast ended before this job started."""
+    no_start: bool = False
+    """The forecast has seen all that is known to happen, and the job still waits."""
 
 
 class JobGroupCount(PageStruct, frozen=True):
