@@ -57,6 +57,13 @@ def test_each_reason_is_a_group_with_its_count(busy: ServedPage, viewed: Viewed)
         assert str(number) in row.inner_text()
 
 
+def test_runs_on_the_timeline_are_no_stops_of_the_keyboard(viewed: Viewed) -> None:
+    """There may be thousands; tables name them, too."""
+    viewed.go("evictions")
+    runs = viewed.page.locator(".gantt a", has=viewed.page.locator(".span.running"))
+    assert set(runs.evaluate_all("found => found.map(one => one.tabIndex)")) == {-1}
+
+
 def test_the_tree_says_who_borrows_from_whom(busy: ServedPage, viewed: Viewed) -> None:
     viewed.go("queues?queue=batch")
     tree = viewed.page.locator(".queue-tree > li")

@@ -75,7 +75,7 @@ function Bar(props: { span: Span; x: number; end: number; y: number; node: strin
   const room = (isAhead ? ahead : passed) - 8;
   return (
     <>
-      <a href={href(["jobs", namespace, name])} aria-label={text} tabIndex={span.kind === "running" ? -1 : 0}>
+      <a href={href(["jobs", namespace, name])} aria-label={text} tabindex={span.kind === "running" ? -1 : 0}>
         <title aria-hidden="true">{text}</title>
         <rect class={`span ${span.kind}`} x={props.x} y={props.y} width={width} height={LANE - 3} rx={2} />
         {span.kind === "running" ? null : <rect class={`over ${span.kind}`} x={props.x} y={props.y} width={width} height={LANE - 3} rx={2} />}
