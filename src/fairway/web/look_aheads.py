@@ -21,6 +21,8 @@ MOST_HERE = 2_000
 MOST_COPIED = 100_000
 """Objects above which starts in the table are left out."""
 MEGABYTES = 2_048
+LAST_OF_ALL = 19
+"""How nice the worker of the table is: no viewer waits for it, and a scheduler beside it should not feel it."""
 RECENTLY = 60.0
 """Seconds for which a cluster counts as looked at."""
 
@@ -31,7 +33,7 @@ class LookAheads:
     def __init__(self, followers: Callable[[], int] = lambda: 0) -> None:
         self.followers = followers
         self._asked = QuestionWorker(megabytes=MEGABYTES)
-        self._table = QuestionWorker(megabytes=MEGABYTES)
+        self._table = QuestionWorker(megabytes=MEGABYTES, nice=LAST_OF_ALL)
         self._one_here = Lock()
         self._viewed = -RECENTLY
         self._known: dict[tuple[Micros, int, str], Forecast] = {}
@@ -47,7 +49,10 @@ class LookAheads:
             with self._one_here:
                 return start_of(situation, job, bounds=bounds)
         key = (situation.now, len(situation.objects), job)
-        question = WorkerQuestion(start=job, bounds=bounds, known=self._known.get(key))
+        known = self._known.get(key)
+        if known is not None and not bounds:
+            return StartAnswer(known, None)
+        question = WorkerQuestion(start=job, bounds=bounds, known=known)
         found = self._asked.put(situation, question).start
         assert found is not None
         if found.forecast is not None:

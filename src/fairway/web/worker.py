@@ -33,6 +33,7 @@ SECONDS = 60
 """Of real time and of processor time."""
 MEGABYTES = 4096
 AT_ONCE = 1
+NICE = 5
 LAST = 4_000
 """Bytes of what a worker wrote before it failed."""
 PATIENCE = 20.0
@@ -74,9 +75,10 @@ class WorkResult(msgspec.Struct):
 class QuestionWorker:
     """Answers questions, one at a time, each in a process of its own."""
 
-    def __init__(self, seconds: float = SECONDS, megabytes: int = MEGABYTES) -> None:
+    def __init__(self, seconds: float = SECONDS, megabytes: int = MEGABYTES, nice: int = NICE) -> None:
         self._seconds = seconds
         self._megabytes = megabytes
+        self._nice = nice
         self._turn = Semaphore(AT_ONCE)
 
     def put(self, situation: Situation, question: WorkerQuestion) -> WorkResult:
@@ -98,7 +100,8 @@ class QuestionWorker:
             None if names is None else list(names),
             list(situation.past),
         )
-        command = [sys.executable, "-m", "fairway.web.worker", str(int(self._seconds)), str(self._megabytes)]
+        limits = (int(self._seconds), self._megabytes, self._nice)
+        command = [sys.executable, "-m", "fairway.web.worker", *map(str, limits)]
         try:
             done = subprocess.run(
                 command, input=msgspec.msgpack.encode(order), capture_output=True, timeout=self._seconds, check=False
@@ -141,10 +144,10 @@ def _answered(situation: Situation, question: WorkerQuestion) -> WorkResult:
 
 
 def main() -> None:
-    seconds, megabytes = int(sys.argv[1]), int(sys.argv[2])
+    seconds, megabytes, nice = map(int, sys.argv[1:])
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
     resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
-    os.nice(5)
+    os.nice(nice)
     with suppress(OSError):  # where memory ends, the worker ends before anything else does
         Path("/proc/self/oom_score_adj").write_text("1000")
     order = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=WorkOrder)
