@@ -21,7 +21,7 @@ from fairway.kube.exchange import JSON, MERGE_PATCH
 from fairway.state.annotations import HOLD, is_held
 from fairway.state.jobs import WAITING, Job, TaskState
 from fairway.web.asking import RequestRefusedError, Viewer
-from fairway.web.owners import JobOwner, owner_of
+from fairway.web.owners import JobOwner, held_pods, owner_of
 
 PATIENCE = 60.0
 GROUPS = (
@@ -123,7 +123,8 @@ class ClusterActions:
             except RequestRefusedError:
                 if job.group:
                     raise
-        return await self._annotate(viewer, job, pods, "true", "held")
+        what = held_pods(len(pods)) if job.kind == "Controller" else "held"
+        return await self._annotate(viewer, job, pods, "true", what)
 
     async def _annotate(
         self, viewer: Viewer, job: Job, paths: Sequence[tuple[str, ...]], value: str | None, what: str

@@ -38,6 +38,12 @@ def owner_of(mirror: Mirror, job: Job) -> JobOwner | None:
     return found.pop() if len(found) == 1 else None
 
 
+def held_pods(pods: int) -> str:
+    """What a hold did where there is no PodGroup and a controller makes the pods: it holds those that there are."""
+    noun = "1 pod that waits is" if pods == 1 else f"{pods} pods that wait are"
+    return f"{noun} held; pods that its controller makes later are not"
+
+
 def _owner(meta: ObjectMeta) -> JobOwner | None:
     above = meta.labels.get(JOB_SET_LABEL)
     if above:

@@ -17,6 +17,7 @@ from fairway.sim.objects import is_ended
 from fairway.state.annotations import HOLD, is_held
 from fairway.state.reader import job_of
 from fairway.web.asking import RequestRefusedError, Viewer
+from fairway.web.owners import held_pods
 
 
 class SandboxActions:
@@ -76,8 +77,10 @@ class SandboxActions:
         waiting = [thing for thing in known if isinstance(thing, Pod) and not thing.spec.node_name]
         if not waiting:
             raise RequestRefusedError(422, f"{job}: none of its pods waits; pods on nodes cannot be held")
-        self._annotate([thing for thing in known if isinstance(thing, PodGroup)] or waiting, "true")
-        return f"{job}: held"
+        groups = [thing for thing in known if isinstance(thing, PodGroup)]
+        self._annotate(groups or waiting, "true")
+        is_controlled = not groups and "/" in job.partition("/")[2]  # named by kind and name of the controller
+        return f"{job}: {held_pods(len(waiting)) if is_controlled else 'held'}"
 
     def _release(self, job: str) -> str:
         held = [thing for thing in self._known(job) if is_held(thing.metadata)]
