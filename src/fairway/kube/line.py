@@ -13,8 +13,8 @@ RECEIVED = 1 << 16
 """Bytes that are taken from a socket at once."""
 RECORD = 1 << 14
 """Bytes that TLS gives at once at most: where there are so many, there may be more."""
-TOGETHER = 256
-"""How often a socket is read before others have their turn."""
+TOGETHER, MOST_TOGETHER = 256, 1 << 20
+"""How often a socket is read before others have their turn, and after how many bytes they have it."""
 
 
 class TooLateError(ConnectionError):
@@ -106,12 +106,13 @@ class Line:
 
     def _with_more(self, data: bytes) -> bytes:
         """What else is there already. An error, or the end, will be met again when the socket is looked at next."""
-        parts, enough = [data], 1 if self.streams else RECORD
-        while len(parts) < TOGETHER and len(parts[-1]) >= enough:
+        parts, size, enough = [data], len(data), 1 if self.streams else RECORD
+        while len(parts) < TOGETHER and size < MOST_TOGETHER and len(parts[-1]) >= enough:
             try:
                 parts.append(self._socket.recv(RECEIVED))
             except OSError:
                 break
+            size += len(parts[-1])
         return b"".join(parts)
 
     def _take(self, data: bytes) -> None:
