@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.browsing import browser, why_not
+from support.browsing import ServedPage, Viewed, browser, why_not
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -23,6 +23,22 @@ def started() -> Iterator[Browser]:
     """One browser for all tests of a file: each page in it has cookies and a cache of its own."""
     with browser() as one:
         yield one
+
+
+@pytest.fixture(scope="module")
+def viewed(started: Browser, served: ServedPage) -> Iterator[Viewed]:
+    """The page that a file serves, for all its tests."""
+    viewed = Viewed(started, served.address)
+    yield viewed
+    viewed.close()
+
+
+@pytest.fixture
+def fresh(started: Browser, served: ServedPage) -> Iterator[Viewed]:
+    """The same, opened anew for one test."""
+    viewed = Viewed(started, served.address)
+    yield viewed
+    viewed.close()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
-def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage]:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage]:
     folder = Path(tmp_path_factory.mktemp("actions"))
     amounts = {"cpu": "4", "memory": "8Gi", "pods": "110"}
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": amounts}}
@@ -34,67 +34,60 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage]:
     served.stop()
 
 
-@pytest.fixture
-def viewed(started: Browser, sandbox: ServedPage) -> Iterator[Viewed]:
-    viewed = Viewed(started, sandbox.address)
-    yield viewed
-    viewed.close()
-
-
 def act(viewed: Viewed, button: str) -> None:
     """A button, and the same again in its dialog."""
     viewed.page.get_by_role("button", name=button).click()
     viewed.page.get_by_role("dialog").get_by_role("button", name=button).click()
 
 
-def test_a_job_is_held_released_reprioritised_and_cancelled(sandbox: ServedPage, viewed: Viewed) -> None:
-    viewed.go("jobs/team/waits")
-    viewed.page.get_by_role("button", name="Hold").click()
-    viewed.page.get_by_role("dialog").wait_for()
-    assert viewed.findings() == []
-    viewed.page.get_by_role("button", name="Back").click()  # nothing is done without the second click
-    assert sandbox.ask("jobs/team/waits")["allowed"] == ["cancel", "reprioritise", "hold"]
-    act(viewed, "Hold")
-    viewed.page.get_by_role("button", name="Release").wait_for()
-    viewed.page.locator(".sentence", has_text="it is held").wait_for()
-    assert sandbox.ask("jobs/team/waits")["job"]["held"] is True
-    act(viewed, "Release")
-    viewed.page.locator(".sentence", has_text="nodes fit").wait_for()
+def test_a_job_is_held_released_reprioritised_and_cancelled(served: ServedPage, fresh: Viewed) -> None:
+    fresh.go("jobs/team/waits")
+    fresh.page.get_by_role("button", name="Hold").click()
+    fresh.page.get_by_role("dialog").wait_for()
+    assert fresh.findings() == []
+    fresh.page.get_by_role("button", name="Back").click()  # nothing is done without the second click
+    assert served.ask("jobs/team/waits")["allowed"] == ["cancel", "reprioritise", "hold"]
+    act(fresh, "Hold")
+    fresh.page.get_by_role("button", name="Release").wait_for()
+    fresh.page.locator(".sentence", has_text="it is held").wait_for()
+    assert served.ask("jobs/team/waits")["job"]["held"] is True
+    act(fresh, "Release")
+    fresh.page.locator(".sentence", has_text="nodes fit").wait_for()
 
-    viewed.page.get_by_role("button", name="Change priority").click()
-    dialog = viewed.page.get_by_role("dialog")
+    fresh.page.get_by_role("button", name="Change priority").click()
+    dialog = fresh.page.get_by_role("dialog")
     dialog.get_by_label("PriorityClass").fill("high")
     dialog.get_by_role("button", name="Change priority").click()
-    viewed.page.get_by_role("status").get_by_text("its priority class is high now").wait_for()
-    eventually(lambda: sandbox.ask("jobs/team/waits")["job"].get("priority") == 7, "the priority")
+    fresh.page.get_by_role("status").get_by_text("its priority class is high now").wait_for()
+    eventually(lambda: served.ask("jobs/team/waits")["job"].get("priority") == 7, "the priority")
 
-    assert viewed.errors == []
+    assert fresh.errors == []
 
-    act(viewed, "Cancel job")
-    eventually(lambda: sandbox.ask("jobs/team/waits")["job"]["state"] == "finished", "the end of the job")
-    viewed.page.locator(".sentence", has_text="deleted").wait_for()
-    assert all("/team/waits" in error for error in viewed.errors)  # a question that came too late: it waits no more
+    act(fresh, "Cancel job")
+    eventually(lambda: served.ask("jobs/team/waits")["job"]["state"] == "finished", "the end of the job")
+    fresh.page.locator(".sentence", has_text="deleted").wait_for()
+    assert all("/team/waits" in error for error in fresh.errors)  # a question that came too late: it waits no more
 
 
-def test_what_cannot_be_done_is_said(viewed: Viewed) -> None:
-    viewed.go("jobs/team/runs")
-    viewed.page.get_by_role("button", name="Change priority").click()
-    dialog = viewed.page.get_by_role("dialog")
+def test_what_cannot_be_done_is_said(fresh: Viewed) -> None:
+    fresh.go("jobs/team/runs")
+    fresh.page.get_by_role("button", name="Change priority").click()
+    dialog = fresh.page.get_by_role("dialog")
     dialog.get_by_label("PriorityClass").fill("")
     dialog.get_by_role("button", name="Change priority").click()
-    viewed.page.get_by_role("status").get_by_text("reprioritise needs `priorityClass`").wait_for()
+    fresh.page.get_by_role("status").get_by_text("reprioritise needs `priorityClass`").wait_for()
 
 
 @pytest.mark.parametrize("address", ["", "/?token=wrong", "/?token="])
-def test_without_the_right_token_nothing_is_shown(started: Browser, sandbox: ServedPage, address: str) -> None:
-    stranger = Viewed(started, sandbox.url + address)
+def test_without_the_right_token_nothing_is_shown(started: Browser, served: ServedPage, address: str) -> None:
+    stranger = Viewed(started, served.url + address)
     stranger.page.get_by_text("This page needs a token").wait_for()
     stranger.page.get_by_label("Token").fill("guessed")
     stranger.page.get_by_role("button", name="Open the page").click()
     stranger.page.get_by_role("alert").filter(has_text="token").wait_for()
     assert "team/runs" not in stranger.page.content()
     assert all("Failed to load resource" in error for error in stranger.errors)  # 401, and nothing else
-    token = sandbox.address.partition("token=")[2]
+    token = served.address.partition("token=")[2]
     stranger.page.get_by_label("Token").fill(token)
     stranger.page.get_by_role("button", name="Open the page").click()
     stranger.page.locator(".grid-row", has_text="runs").wait_for()
@@ -133,13 +126,13 @@ class _Evil(BaseHTTPRequestHandler):
 
 
 @pytest.mark.parametrize("site", ["127.0.0.1", "localhost"])
-def test_another_site_can_neither_read_nor_act(sandbox: ServedPage, viewed: Viewed, site: str) -> None:
-    viewed.go("jobs")
-    viewed.page.locator(".grid-row", has_text="runs").wait_for()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Evil, sandbox.url))
+def test_another_site_can_neither_read_nor_act(served: ServedPage, fresh: Viewed, site: str) -> None:
+    fresh.go("jobs")
+    fresh.page.locator(".grid-row", has_text="runs").wait_for()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Evil, served.url))
     Thread(target=server.serve_forever, daemon=True).start()
     try:
-        other = viewed.context.new_page()  # with the same cookies
+        other = fresh.context.new_page()  # with the same cookies
         other.goto(f"http://{site}:{server.server_address[1]}/")
         eventually(lambda: other.title().startswith("done"), "the answers")
         assert "team/runs" not in other.title()
@@ -148,4 +141,4 @@ def test_another_site_can_neither_read_nor_act(sandbox: ServedPage, viewed: View
     finally:
         server.shutdown()
         server.server_close()
-    assert sandbox.ask("jobs/team/runs")["job"]["state"] == "running"
+    assert served.ask("jobs/team/runs")["job"]["state"] == "running"

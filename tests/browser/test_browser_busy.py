@@ -19,37 +19,26 @@ VIEWS = ("jobs?group=reason", "jobs/team-blue/tune", "queues?queue=batch", "node
 
 
 @pytest.fixture(scope="module")
-def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage]:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage]:
     served = busy_sandbox(Path(tmp_path_factory.mktemp("busy")))
     yield served
     served.stop()
 
 
-@pytest.fixture(scope="module")
-def viewed(started: Browser, busy: ServedPage) -> Iterator[Viewed]:
-    viewed = Viewed(started, busy.address)
-    yield viewed
-    viewed.close()
-
-
-def shown(viewed: Viewed) -> str:
-    return viewed.page.locator("main").inner_text()
-
-
 @pytest.mark.parametrize(("width", "theme"), [(1280, "dark"), (400, "light")])
 def test_full_views_are_accessible_and_without_errors(
-    started: Browser, busy: ServedPage, width: int, theme: str
+    started: Browser, served: ServedPage, width: int, theme: str
 ) -> None:
-    viewed = Viewed(started, busy.address, width=width, theme=theme)
+    viewed = Viewed(started, served.address, width=width, theme=theme)
     for view in VIEWS:
         viewed.go(view)
         viewed.check(view)
     assert viewed.errors == []
 
 
-def test_each_reason_is_a_group_with_its_count(busy: ServedPage, viewed: Viewed) -> None:
+def test_each_reason_is_a_group_with_its_count(served: ServedPage, viewed: Viewed) -> None:
     viewed.go("jobs?group=reason&state=waiting")
-    counts = {row["value"]: row["count"] for row in busy.ask("jobs?group=reason&state=waiting")["groups"]}
+    counts = {row["value"]: row["count"] for row in served.ask("jobs?group=reason&state=waiting")["groups"]}
     assert {"QueueOverused", "NotEnqueued", "SchedulingGated", "QueueNotFound"} <= counts.keys()
     table = viewed.page.locator("[aria-label='Jobs by reason']")
     for reason, number in counts.items():
@@ -64,7 +53,7 @@ def test_runs_on_the_timeline_are_no_stops_of_the_keyboard(viewed: Viewed) -> No
     assert set(runs.evaluate_all("found => found.map(one => one.tabIndex)")) == {-1}
 
 
-def test_the_tree_says_who_borrows_from_whom(busy: ServedPage, viewed: Viewed) -> None:
+def test_the_tree_says_who_borrows_from_whom(served: ServedPage, viewed: Viewed) -> None:
     viewed.go("queues?queue=batch")
     tree = viewed.page.locator(".queue-tree > li")
     depths = dict(
@@ -77,13 +66,13 @@ def test_the_tree_says_who_borrows_from_whom(busy: ServedPage, viewed: Viewed) -
     assert "team-blue" in batch.inner_text()
     assert batch.locator("canvas").count() == 3  # over time
     assert "guarantee 8" in viewed.page.get_by_role("article", name="Queue production").inner_text()
-    loan = next(one for one in busy.ask("queues")["loans"] if one["borrower"] == "batch")
+    loan = next(one for one in served.ask("queues")["loans"] if one["borrower"] == "batch")
     rows = viewed.page.locator("section", has_text="Who borrows from whom").locator("tbody tr")
     assert rows.filter(has_text=loan["lender"]).filter(has_text="batch").count() > 0
 
 
-def test_an_eviction_says_which_for_which_by_which_rule_and_what_was_lost(busy: ServedPage, viewed: Viewed) -> None:
-    row = busy.ask("evictions")["rows"][0]
+def test_an_eviction_says_which_for_which_by_which_rule_and_what_was_lost(served: ServedPage, viewed: Viewed) -> None:
+    row = served.ask("evictions")["rows"][0]
     viewed.go("evictions")
     text = viewed.page.locator("tbody tr").filter(has_text=row["job"].partition("/")[2]).first.inner_text()
     assert row["forJob"].partition("/")[2] in text
@@ -101,7 +90,7 @@ def test_an_eviction_says_which_for_which_by_which_rule_and_what_was_lost(busy: 
     assert "evicted" in viewed.page.locator(".story").inner_text()
 
 
-def test_devices_say_which_pod_has_them(busy: ServedPage, viewed: Viewed) -> None:
+def test_devices_say_which_pod_has_them(served: ServedPage, viewed: Viewed) -> None:
     viewed.go("devices")
     assert "3 of 16" in viewed.page.locator("tr", has_text="gpu.large").first.inner_text()
     viewed.page.get_by_label("Pod that has it").fill("render-0")
@@ -109,13 +98,13 @@ def test_devices_say_which_pod_has_them(busy: ServedPage, viewed: Viewed) -> Non
     viewed.settled()
     rows = viewed.page.locator("section", has_text="Pods that have it").locator("tbody tr")
     rows.filter(has_text="team-red/render-0-0").first.wait_for()
-    assert rows.count() == busy.ask("devices?holder=render-0")["total"] == 2
+    assert rows.count() == served.ask("devices?holder=render-0")["total"] == 2
 
 
 def test_marked_nodes_are_said_in_words(viewed: Viewed) -> None:
     viewed.go("nodes")
-    assert "1 cordoned" in shown(viewed)
-    assert "1 not ready" in shown(viewed)
+    assert "1 cordoned" in viewed.text()
+    assert "1 not ready" in viewed.text()
     viewed.page.get_by_label("State").select_option("SchedulingDisabled")
     viewed.page.wait_for_url("**state=SchedulingDisabled*")
     heat = viewed.page.get_by_role("application")
@@ -130,7 +119,7 @@ def test_marked_nodes_are_said_in_words(viewed: Viewed) -> None:
 
 def test_a_held_job_says_so(viewed: Viewed) -> None:
     viewed.go("jobs/team-blue/held")
-    assert "it is held (annotation fairway.dev/hold of PodGroup team-blue/held)" in shown(viewed)
+    assert "it is held (annotation fairway.dev/hold of PodGroup team-blue/held)" in viewed.text()
     answer = viewed.page.get_by_role("region", name="What would start it now")
     answer.get_by_text("Remove the annotation fairway.dev/hold").wait_for()
 
@@ -148,6 +137,6 @@ def test_a_simulation_of_what_if_says_what_starts_earlier(viewed: Viewed) -> Non
     viewed.page.get_by_role("button", name="Simulate").click()
     viewed.page.get_by_role("button", name="Show the difference").click()
     viewed.page.get_by_role("heading", name="The difference").wait_for()
-    assert "default/probe" in shown(viewed)
-    assert "Mean wait" in shown(viewed)
+    assert "default/probe" in viewed.text()
+    assert "Mean wait" in viewed.text()
     assert viewed.errors == []

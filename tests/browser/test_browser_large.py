@@ -14,7 +14,7 @@ import pytest
 from support.browsing import ServedPage, Viewed
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    pass
 
 JOBS = 50_000
 NODES = 10_000
@@ -42,7 +42,7 @@ def pod(number: int) -> dict[str, object]:
 
 
 @pytest.fixture(scope="module")
-def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage]:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage]:
     folder = Path(tmp_path_factory.mktemp("crowded"))
     items = [*map(node, range(NODES)), *map(pod, range(JOBS))]
     (folder / "objects.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
@@ -50,13 +50,6 @@ def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage]:
     served.start("-f", str(folder / "objects.json"), "--speed", "1")
     yield served
     served.stop()
-
-
-@pytest.fixture(scope="module")
-def viewed(started: Browser, crowded: ServedPage) -> Iterator[Viewed]:
-    viewed = Viewed(started, crowded.address)
-    yield viewed
-    viewed.close()
 
 
 def test_the_last_of_all_rows_is_reached_by_one_key(viewed: Viewed) -> None:

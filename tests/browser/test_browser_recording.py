@@ -70,7 +70,7 @@ def render() -> dict[str, object]:
 
 
 @pytest.fixture(scope="module")
-def recording(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage]:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage]:
     folder = Path(tmp_path_factory.mktemp("recording"))
     (folder / "scenario.yaml").write_text(SCENARIO)
     for name, items in (("devices", devices()), ("render", [render()])):
@@ -92,37 +92,30 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedPage]:
     served.stop()
 
 
-@pytest.fixture(scope="module")
-def viewed(started: Browser, recording: ServedPage) -> Iterator[Viewed]:
-    viewed = Viewed(started, recording.address)
-    yield viewed
-    viewed.close()
-
-
 @pytest.mark.parametrize(("width", "theme"), [(1280, "light"), (400, "dark")])
-def test_each_view_has_what_was_recorded(started: Browser, recording: ServedPage, width: int, theme: str) -> None:
-    viewed = Viewed(started, recording.address, width=width, theme=theme)
+def test_each_view_has_what_was_recorded(started: Browser, served: ServedPage, width: int, theme: str) -> None:
+    viewed = Viewed(started, served.address, width=width, theme=theme)
     for view, text in VIEWS.items():
         viewed.go(view)
-        assert text in viewed.page.locator("main").inner_text(), view
+        assert text in viewed.text(), view
         viewed.check(view)
     assert viewed.page.locator("[data-state=recorded]").count() == 1
     assert viewed.errors == []
 
 
-def test_a_job_of_it_is_explained_and_has_its_victims(recording: ServedPage, viewed: Viewed) -> None:
-    waiting = recording.ask("jobs?state=waiting&search=train&limit=1")["rows"][0]["job"]
+def test_a_job_of_it_is_explained_and_has_its_victims(served: ServedPage, viewed: Viewed) -> None:
+    waiting = served.ask("jobs?state=waiting&search=train&limit=1")["rows"][0]["job"]
     viewed.go(f"jobs/{waiting}")
     viewed.page.get_by_role("region", name="What would start it now").get_by_text("Found by deciding").wait_for()
     viewed.page.get_by_role("region", name="Order, key by key").locator("tbody tr").first.wait_for()
-    evicted = recording.ask("evictions?limit=1")["rows"][0]
+    evicted = served.ask("evictions?limit=1")["rows"][0]
     viewed.go(f"jobs/{evicted['job']}")
     viewed.page.get_by_role("region", name="Evicted for others", exact=True).wait_for()
     assert viewed.page.get_by_role("button", name="Cancel job").count() == 0  # what was cannot be changed
     assert viewed.errors == []
 
 
-def test_what_would_start_a_job_is_there_before_a_look_ahead_ends(recording: ServedPage, viewed: Viewed) -> None:
+def test_what_would_start_a_job_is_there_before_a_look_ahead_ends(served: ServedPage, viewed: Viewed) -> None:
     """Of thousands of jobs that wait, when one starts takes seconds to say; nothing else waits for that."""
     asked, go_on = [], threading.Event()
 
@@ -135,7 +128,7 @@ def test_what_would_start_a_job_is_there_before_a_look_ahead_ends(recording: Ser
 
     viewed.page.route("**/api/v1/starts/**", held)
     try:
-        job = recording.ask("jobs?state=waiting&search=train&limit=100")["rows"][50]["job"]
+        job = served.ask("jobs?state=waiting&search=train&limit=100")["rows"][50]["job"]
         viewed.go(f"jobs/{job}")
         viewed.page.get_by_role("region", name="What would start it now").get_by_text("Found by deciding").wait_for()
         when = viewed.page.get_by_role("region", name="When it starts")
@@ -150,13 +143,13 @@ def test_what_would_start_a_job_is_there_before_a_look_ahead_ends(recording: Ser
         viewed.errors.clear()  # the refusal was meant
 
 
-def test_rows_in_sight_have_estimated_starts_though_thousands_wait(recording: ServedPage, viewed: Viewed) -> None:
-    assert recording.ask("jobs?state=waiting&limit=0")["total"] > 2_000
+def test_rows_in_sight_have_estimated_starts_though_thousands_wait(served: ServedPage, viewed: Viewed) -> None:
+    assert served.ask("jobs?state=waiting&limit=0")["total"] > 2_000
     viewed.go("jobs?state=waiting")
     viewed.page.locator("[title^='estimated start']").first.wait_for()
     eventually(lambda: viewed.page.locator("[title*='not worked out yet']").count() == 0, "all starts in sight")
     known = ("estimatedStart", "plannedStart", "startsAfter", "noStart")
-    rows = recording.ask("jobs?state=waiting&limit=1000")["rows"]
+    rows = served.ask("jobs?state=waiting&limit=1000")["rows"]
     assert all(any(row.get(name) for name in known) for row in rows)
 
 
@@ -171,30 +164,30 @@ def test_what_if_is_answered_from_the_recorded_state(viewed: Viewed) -> None:
     viewed.page.get_by_role("region", name="Jobs that fare otherwise").first.wait_for()
 
 
-def test_a_deep_link_opens_its_view(recording: ServedPage, viewed: Viewed) -> None:
+def test_a_deep_link_opens_its_view(served: ServedPage, viewed: Viewed) -> None:
     """In a browser that has only just got the token."""
     assert viewed.context.browser is not None
-    linked = Viewed(viewed.context.browser, f"{recording.address}#/jobs?queue=product&state=running&sort=-job")
+    linked = Viewed(viewed.context.browser, f"{served.address}#/jobs?queue=product&state=running&sort=-job")
     linked.settled()
-    total = recording.ask("jobs?queue=product&state=running")["total"]
+    total = served.ask("jobs?queue=product&state=running")["total"]
     linked.page.locator(f"[role=grid][aria-rowcount='{total + 1}']").wait_for()
     assert linked.page.get_by_role("columnheader", name="Job").get_attribute("aria-sort") == "descending"
     linked.close()
 
 
-def test_all_jobs_are_there_and_the_last_row_is_reached(recording: ServedPage, viewed: Viewed) -> None:
-    total = recording.ask("jobs?limit=1")["total"]
+def test_all_jobs_are_there_and_the_last_row_is_reached(served: ServedPage, viewed: Viewed) -> None:
+    total = served.ask("jobs?limit=1")["total"]
     viewed.go("jobs?sort=job")
     grid = viewed.page.locator(f"[role=grid][aria-rowcount='{total + 1}']")
     grid.focus()
     grid.press("End")
-    last = recording.ask(f"jobs?sort=job&offset={total - 1}")["rows"][0]["job"]
+    last = served.ask(f"jobs?sort=job&offset={total - 1}")["rows"][0]["job"]
     viewed.page.locator(f".grid-row a[title='{last}']").wait_for()
     assert viewed.page.locator(".grid-row").count() <= 80
 
 
 def test_history_has_the_whole_run(viewed: Viewed) -> None:
     viewed.go("history")
-    assert "shop" in viewed.page.locator("main").inner_text()
-    assert "vision" in viewed.page.locator("main").inner_text()
+    assert "shop" in viewed.text()
+    assert "vision" in viewed.text()
     assert viewed.page.locator("canvas").count() >= 4

@@ -199,6 +199,10 @@ class Viewed:
             for node in rule["nodes"]
         ]
 
+    def text(self) -> str:
+        """What a view says."""
+        return self.page.locator("main").inner_text()
+
     def check(self, view: str) -> None:
         """That what is shown can be used by all, and fits into the window."""
         assert self.findings() == [], view

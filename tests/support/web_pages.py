@@ -3,13 +3,16 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Event, Semaphore, Thread
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 from starlette.testclient import TestClient
 
 from fairway.app.live.logs import RunLog
 from fairway.app.sandbox.engine import Sandbox
 from fairway.web.access import LoopbackAccess
+from fairway.web.answers import ANSWERS
 from fairway.web.application import application
 from fairway.web.sandbox_page import SandboxPage
 from fairway.web.shown import ShownCluster
@@ -17,6 +20,7 @@ from fairway.web.sources import sandbox_watch
 
 TOKEN = "a-token-for-tests-of-more-than-32-characters"
 HOST = "testserver"
+PATIENCE = 20.0
 
 
 class PageAnswer(NamedTuple):
@@ -60,3 +64,27 @@ def served(sandbox: Sandbox) -> Iterator[SandboxPage]:
         yield page
     finally:
         page.stop()
+
+
+@contextmanager
+def under_way(page: AskedPage, operation: str, path: str, number: int) -> Iterator[list[int]]:
+    """So many requests are being answered for as long as it lasts; the list has their statuses afterwards."""
+    begun, go_on, statuses = Semaphore(0), Event(), list[int]()
+
+    def slow(shown: object, asked: object) -> dict[str, str]:
+        begun.release()
+        assert go_on.wait(PATIENCE)
+        return {}
+
+    threads = [Thread(target=lambda: statuses.append(page.ask("GET", path).status)) for _ in range(number)]
+    with patch.dict(ANSWERS, {operation: slow}), page.client:
+        for thread in threads:
+            thread.start()
+        try:
+            for _ in threads:
+                assert begun.acquire(timeout=PATIENCE)
+            yield statuses
+        finally:
+            go_on.set()
+            for thread in threads:
+                thread.join(PATIENCE)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from threading import Event, Semaphore, Thread
 
 import msgspec
 import pytest
@@ -16,14 +15,13 @@ from fairway.app.view.estimates import NO_ESTIMATES, EstimatedStarts, estimates_
 from fairway.app.view.models.jobs import JobSummary
 from fairway.app.view.picture import picture_of
 from fairway.web import look_aheads
-from fairway.web.answers import ANSWERS
 from fairway.web.application import SLOW_THREADS
 from fairway.web.asking import RequestRefusedError
 from fairway.web.look_aheads import LookAheads
 from fairway.web.shown import QUESTIONS
 from support.objects import node, pod, queue
 from support.sandboxes import after, made, running_for
-from support.web_pages import AskedPage
+from support.web_pages import AskedPage, under_way
 
 KNOWN = {**running_for("10m"), "fairway.dev/expected-runtime": "10m"}
 NAMES = [f"job-{number}" for number in range(5)]
@@ -70,26 +68,10 @@ def test_a_look_ahead_takes_no_turn_of_other_questions(page: AskedPage) -> None:
             page.shown.asking.release()
 
 
-def test_any_number_of_long_questions_leaves_the_others_free(page: AskedPage, monkeypatch: pytest.MonkeyPatch) -> None:
-    started, go_on = Semaphore(0), Event()
-
-    def long(shown: object, asked: object) -> dict[str, str]:
-        started.release()
-        assert go_on.wait(20)
-        return {}
-
-    monkeypatch.setitem(ANSWERS, "start", long)
-    with page.client:
-        threads = [Thread(target=page.ask, args=("GET", "starts/default/job-3")) for _ in range(SLOW_THREADS)]
-        for thread in threads:
-            thread.start()
-        for _ in threads:
-            assert started.acquire(timeout=20)
+def test_any_number_of_long_questions_leaves_the_others_free(page: AskedPage) -> None:
+    with under_way(page, "start", "starts/default/job-3", SLOW_THREADS):
         assert page.ask("GET", "explanations/default/job-3").status == 200
         assert page.ask("GET", "orders/default/job-3").status == 200
-        go_on.set()
-        for thread in threads:
-            thread.join(20)
 
 
 def test_a_worker_answers_as_a_thread_does(situation: Situation, monkeypatch: pytest.MonkeyPatch) -> None:

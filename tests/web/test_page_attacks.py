@@ -22,7 +22,7 @@ from fairway.web.stream import EventHub
 from fairway.web.worker import WhatIfWorker
 from support.objects import node, pod, queue
 from support.sandboxes import after, made
-from support.web_pages import HOST, TOKEN, AskedPage, served
+from support.web_pages import HOST, TOKEN, AskedPage, served, under_way
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
@@ -160,30 +160,10 @@ def test_odd_filters_take_no_time(sandbox, query):
 
 def test_many_questions_leave_the_views_free(sandbox, monkeypatch):
     monkeypatch.setattr(application_module, "MOST_QUESTIONS", 3)
-    started, go_on = threading.Semaphore(0), threading.Event()
-
-    def slow(shown, asked):
-        started.release()
-        assert go_on.wait(20)
-        return {}
-
-    monkeypatch.setitem(ANSWERS, "order", slow)
     page = AskedPage(sandbox)
-    statuses: list[int] = []
-    with page.client:
-        threads = [
-            threading.Thread(target=lambda: statuses.append(page.ask("GET", "orders/default/w").status))
-            for _ in range(3)
-        ]
-        for thread in threads:
-            thread.start()
-        for _ in threads:
-            assert started.acquire(timeout=20)
+    with under_way(page, "order", "orders/default/w", 3) as statuses:
         assert page.ask("GET", "orders/default/w").status == 503
         assert page.ask("GET", "overview").status == 200
-        go_on.set()
-        for thread in threads:
-            thread.join(20)
     assert statuses == [200, 200, 200]
 
 
