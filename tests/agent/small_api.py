@@ -109,7 +109,10 @@ class SmallApi:
             return 404, {"message": "no such group", "reason": "NotFound"}
         if path == "/apis/resource.k8s.io/v1":
             verbs = ["list", "watch"]
-            return 200, {"resources": [{"name": "resourceslices", "kind": "ResourceSlice", "verbs": verbs}]}
+            found = {"name": "resourceslices", "kind": "ResourceSlice", "verbs": verbs}
+            return 200, {"kind": "APIResourceList", "resources": [found]}
+        if path == "/apis":
+            return 200, {"kind": "APIGroupList", "groups": []}
         if path.startswith(SLICES):
             return self._slice(method, path.removeprefix(SLICES).strip("/"), query, body)
         if "/resourceclaims/" in path:

@@ -37,6 +37,18 @@ ANSWERS = {
     "no-streaming": (400, {}, "BadRequest"),
 }
 """Faults that are an answer of the proxy's own: nothing was done."""
+OTHER_CONTENT = {
+    "not-found": (404, "text/plain", "404 page not found\n"),
+    "page": (200, "text/html", "<html>You are logged out</html>"),
+    "empty-object": (200, "application/json", "{}"),
+    "status-object": (
+        200,
+        "application/json",
+        '{"kind":"Status","metadata":{"resourceVersion":"9"},"status":"Success"}',
+    ),
+    "other-list": (200, "application/json", '{"kind":"LeaseList","metadata":{"resourceVersion":"9"},"items":[]}'),
+}
+"""What a gateway may say in the server's place."""
 WRITE_FAULTS = (
     "reset",
     "lost",
@@ -238,12 +250,17 @@ class FaultProxy:
         fault = self.choose(asked)
         if fault == "conflict" and self._held[asked.path]:
             fault = ""  # a server that refuses a write for good does not make it later
-        if fault and (not asked.is_watch or fault in ANSWERS or fault == "reset"):
+        if fault and (not asked.is_watch or fault in {*ANSWERS, *OTHER_CONTENT, "reset", "no-head", "drip"}):
             self.injected[fault] += 1  # what is done to a watch that runs is counted when it is done
         if fault == "reset":
             return self._abort(request)
         if fault in ANSWERS:
             return _status(*ANSWERS[fault])
+        if fault in OTHER_CONTENT:
+            status, kind, text = OTHER_CONTENT[fault]
+            return web.Response(status=status, text=text, content_type=kind)
+        if fault in ("no-head", "drip"):
+            return await self._drip(request, fault == "drip")
         try:
             if asked.is_watch:
                 return await self._watch(request, fault)
@@ -314,6 +331,16 @@ class FaultProxy:
         answer = web.StreamResponse(headers={"Content-Length": str(len(text)), "Content-Type": "application/json"})
         await answer.prepare(request)
         await answer.write(text[: len(text) // 2])
+        return self._abort(request)
+
+    async def _drip(self, request: web.Request, drips: bool) -> web.StreamResponse:
+        """The head of an answer that does not come to its end, one byte now and then."""
+        for byte in b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 100_000:
+            if request.transport is None or request.transport.is_closing():
+                break
+            if drips:
+                request.transport.write(bytes([byte]))
+            await asyncio.sleep(0.2)
         return self._abort(request)
 
     def _abort(self, request: web.Request) -> web.StreamResponse:

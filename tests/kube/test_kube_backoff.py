@@ -33,5 +33,6 @@ def test_any_wait_is_between_the_first_and_the_longest() -> None:
 def test_the_server_is_obeyed_and_success_begins_anew() -> None:
     backoff = Backoff(Random(1))
     assert backoff.next(at_least=90.0) == 90.0
+    assert backoff.next(at_least=999_999.0) == 300.0, "within reason"
     backoff.reset()
     assert 0.2 <= backoff.next() <= 0.4

@@ -70,6 +70,7 @@ def test_K2_an_object_with_a_field_of_the_wrong_type_is_left_out_and_named() -> 
 
 def test_K2_one_bad_object_in_a_page_leaves_the_others() -> None:
     body = {
+        "kind": "PodList",
         "metadata": {"resourceVersion": "9", "continue": "next"},
         "items": [pod_data("x"), {"spec": 3}, pod_data("y")],
     }
@@ -80,8 +81,26 @@ def test_K2_one_bad_object_in_a_page_leaves_the_others() -> None:
 
 
 def test_a_page_without_items_is_an_empty_list() -> None:
-    page = decoder("Pod", "v1").page(b'{"metadata": {"resourceVersion": "9"}, "items": null}')
+    page = decoder("Pod", "v1").page(b'{"kind": "PodList", "metadata": {"resourceVersion": "9"}, "items": null}')
     assert (page.things, page.more) == ([], "")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{}",
+        b"null",
+        b"<html>hello</html>",
+        b'{"metadata": {"resourceVersion": "9"}, "items": []}',
+        b'{"kind": "PodList", "metadata": {}, "items": []}',
+        b'{"kind": "NodeList", "metadata": {"resourceVersion": "9"}, "items": []}',
+        b'{"kind": "Status", "metadata": {"resourceVersion": "9"}, "status": "Success"}',
+    ],
+)
+def test_an_answer_that_is_no_list_of_the_kind_is_not_an_empty_list(body: bytes) -> None:
+    """All objects of the kind would count as gone."""
+    with pytest.raises(ApiError):
+        decoder("Pod", "v1").page(body)
 
 
 def test_numbers_that_mean_quantities_are_read_as_kubernetes_reads_them() -> None:
@@ -111,7 +130,8 @@ def test_pod_groups_of_three_apis_are_one_kind(version: str, spec: dict[str, Any
     data = {"metadata": {"name": "g", "namespace": "a"}, "spec": spec}
     reader = decoder("PodGroup", version)
     watched = reader.event(line("ADDED", data)).thing
-    listed = reader.page(json.dumps({"metadata": {}, "items": [data]}).encode()).things[0]
+    body = {"kind": "PodGroupList", "metadata": {"resourceVersion": "9"}, "items": [data]}
+    listed = reader.page(json.dumps(body).encode()).things[0]
     assert isinstance(watched, PodGroup)
     assert watched == listed
     assert watched.spec.min_member == 3

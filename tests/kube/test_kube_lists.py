@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 import msgspec
+import pytest
 
 from fairway.api import kinds
 from fairway.errors import ApiError
@@ -47,7 +48,7 @@ class Server:
 
     async def read(self, path: str, form: Any, query: Any = None) -> Any:
         found = [{"name": "nodes", "kind": "Node", "verbs": ["list", "watch"]}]
-        return msgspec.convert({"resources": found}, form)
+        return msgspec.convert({"kind": "APIResourceList", "resources": found}, form)
 
     @asynccontextmanager
     async def stream(self, path: str, query: Any, *, silence: float) -> AsyncIterator[Body]:
@@ -62,7 +63,7 @@ class Server:
     async def request(self, method: str, path: str, *, query: Any = None) -> bytes:
         """A list by pages, which has the node `paged`."""
         one = {"metadata": {"name": "paged", "resourceVersion": "3"}}
-        return json.dumps({"metadata": {"resourceVersion": "5"}, "items": [one]}).encode()
+        return json.dumps({"kind": "NodeList", "metadata": {"resourceVersion": "5"}, "items": [one]}).encode()
 
 
 class Silent:
@@ -125,3 +126,50 @@ def test_a_server_that_still_fills_its_cache_is_listed_by_pages_at_once() -> Non
     assert deliveries(filling, [line("ADDED", "c", 10)]) == [(True, ["paged"]), (False, ["c"])]
     busy = ApiError(429, "TooManyRequests", "too many requests, please try again later", retry_after=0.01)
     assert deliveries(busy, [line("ADDED", "a"), END]) == [(True, ["a"])]
+
+
+class NothingThere:
+    """A gateway without a server behind it: 404 to everything, or, with `apis`, to all but the list of APIs."""
+
+    def __init__(self, apis: list[str] | None) -> None:
+        self._apis = apis
+        self.asked = 0
+
+    async def read(self, path: str, form: Any, query: Any = None) -> Any:
+        self.asked += 1
+        if path != "/apis" or self._apis is None:
+            raise ApiError(404, "NotFound", "404 page not found")
+        versions = [{"groupVersion": name} for name in self._apis]
+        return msgspec.convert({"kind": "APIGroupList", "groups": [{"versions": versions}]}, form)
+
+
+@pytest.mark.parametrize(
+    ("kind", "apis", "is_absent"),
+    [
+        ("Node", None, False),
+        ("Node", [], False),
+        ("Queue", None, False),
+        ("Queue", [], True),
+        ("Queue", ["scheduling.volcano.sh/v1alpha1"], True),
+        ("Queue", ["scheduling.volcano.sh/v1beta1"], False),
+    ],
+)
+def test_an_api_is_absent_only_where_the_server_says_so(kind: str, apis: list[str] | None, is_absent: bool) -> None:
+    """What is absent has no objects any more. And nothing is asked in a hurry, whatever is answered."""
+    found: list[Delivery] = []
+    server: Any = NothingThere(apis)
+    wanted = next(one for one in kinds.KINDS if one.name == kind)
+
+    async def story() -> None:
+        reflector = Reflector(
+            server, wanted, found.append, Silent(), scheduler_names=(), sharing=Sharing(), random=Random(0)
+        )
+        task = asyncio.create_task(reflector.run())
+        await asyncio.sleep(0.7)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    asyncio.run(story())
+    assert [(one.is_list, list(one.items)) for one in found] == ([(True, [])] if is_absent else [])
+    assert server.asked <= 8

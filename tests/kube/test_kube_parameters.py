@@ -35,7 +35,9 @@ def claim(name: str, levels: int, *, allocated: bool = False, broken: bool = Fal
 @pytest.mark.parametrize("broken", [False, True])
 def test_one_claim_of_a_page_is_left_out_by_its_name_and_the_others_are_read(levels: int, broken: bool) -> None:
     items = b",".join([claim("one", 2), claim("deep", levels, broken=broken), claim("two", DEEPEST)])
-    page = decoder().page(b'{"metadata":{"resourceVersion":"9","continue":"more"},"items":[' + items + b"]}")
+    page = decoder().page(
+        b'{"kind":"ResourceClaimList","metadata":{"resourceVersion":"9","continue":"more"},"items":[' + items + b"]}"
+    )
     assert [thing.metadata.name for thing in page.things] == ["one", "two"]
     assert [left.key for left in page.unreadable] == [("ResourceClaim", "a", "deep")]
     assert (page.version, page.more) == ("9", "more")

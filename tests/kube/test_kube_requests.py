@@ -75,11 +75,14 @@ def body(request: ApiRequest) -> Any:
     return msgspec.json.decode(request.body)
 
 
+SUCCESS = ApiAnswer(201, b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":201}')
+
+
 # -- binding -----------------------------------------------------------------------------------------------------
 
 
 def test_a_binding_names_the_uid_and_carries_the_annotations() -> None:
-    (request,), ending = run(BIND, answer(201))
+    (request,), ending = run(BIND, SUCCESS)
     assert (request.method, request.path, request.content_type) == ("POST", f"{PATH}/binding", "application/json")
     assert body(request) == {
         "apiVersion": "v1",
@@ -110,6 +113,8 @@ def test_a_binding_names_the_uid_and_carries_the_annotations() -> None:
         ([error(403, "quota policy")], "refused", "quota policy"),
         ([error(422, "is invalid")], "refused", "is invalid"),
         ([NO_ANSWER, ApiAnswer(200, b'{"metadata": {"uid"')], "again", ""),
+        ([ApiAnswer(200, b"<html>hello</html>"), pod()], "again", "200"),
+        ([ApiAnswer(200), pod(node="n1")], "done", ""),
     ],
 )
 def test_answers_to_a_binding(answers: list[ApiAnswer], result: str, why: str) -> None:
@@ -128,13 +133,15 @@ def test_the_server_says_how_long_to_wait() -> None:
     assert run(BIND, answer(429, {}, 7.0))[1].wait == 7.0
     assert run(BIND, answer(429, {"details": {"retryAfterSeconds": 3}}))[1].wait == 3.0
     assert run(BIND, ApiAnswer(429, b"<html>busy</html>"))[1].wait > 0
+    assert run(BIND, answer(429, {}, 999_999.0))[1].wait == 300.0, "within reason"
+    assert run(BIND, answer(429, {"details": {"retryAfterSeconds": 999_999}}))[1].wait == 300.0
 
 
 # -- eviction ----------------------------------------------------------------------------------------------------
 
 
 def test_an_eviction_names_the_uid_and_then_says_why() -> None:
-    (first, second), ending = run(EVICT, answer(201), answer(200))
+    (first, second), ending = run(EVICT, SUCCESS, answer(200))
     assert (first.method, first.path) == ("POST", f"{PATH}/eviction")
     assert body(first)["deleteOptions"] == {"preconditions": {"uid": "u1"}}
     assert body(first)["apiVersion"] == "policy/v1"
@@ -149,7 +156,7 @@ def test_an_eviction_names_the_uid_and_then_says_why() -> None:
 
 @pytest.mark.parametrize("last", [answer(404), answer(409), NO_ANSWER, answer(500)])
 def test_the_condition_of_a_victim_may_come_too_late(last: ApiAnswer) -> None:
-    assert run(EVICT, answer(201), last)[1].result == WriteResult.DONE
+    assert run(EVICT, SUCCESS, last)[1].result == WriteResult.DONE
 
 
 @pytest.mark.parametrize(
@@ -162,6 +169,8 @@ def test_the_condition_of_a_victim_may_come_too_late(last: ApiAnswer) -> None:
         ([NO_ANSWER, pod()], "again", "no answer"),
         ([NO_ANSWER, pod(deleted=True), answer(200)], "done", ""),
         ([NO_ANSWER, pod(uid="u2")], "refused", "another"),
+        ([ApiAnswer(200, b"<html>hello</html>"), pod()], "again", "200"),
+        ([answer(200), pod(deleted=True), answer(200)], "done", ""),
         ([error(500, "This pod has more than one PodDisruptionBudget, which"), pod()], "refused", "more than one"),
     ],
 )

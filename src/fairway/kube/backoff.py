@@ -6,6 +6,8 @@ from random import Random
 
 FIRST, LONGEST = 0.2, 30.0
 """Seconds."""
+MOST_OBEYED = 300.0
+"""Seconds that a server is given at its request. A gateway that asks for days must not stop a scheduler for days."""
 
 
 class Backoff:
@@ -26,4 +28,4 @@ class Backoff:
         """
         step: float = min(self._longest / 2, self._first * 2 ** min(self._failures, 30))
         self._failures += 1
-        return max(at_least or 0.0, step * (1 + self._random.random()))
+        return max(min(at_least or 0.0, MOST_OBEYED), step * (1 + self._random.random()))

@@ -66,6 +66,7 @@ class _ListMeta(ApiStruct, frozen=True):
 
 
 class _ListBody(msgspec.Struct, Generic[T]):
+    kind: str
     metadata: _ListMeta
     items: list[T] | None = None
 
@@ -167,6 +168,10 @@ class ObjectDecoder:
             except _CANNOT_READ as error:
                 raise ApiError(200, "Unreadable", f"not a list: {error}") from None
             found = [self._fitted(raw) for raw in read.items or ()]
+        if read.kind != f"{self._kind.name}List" or not read.metadata.resource_version:
+            raise ApiError(
+                200, "Unreadable", f"not a list of {self._kind.name} objects: its kind is {read.kind[:40]!r}"
+            )
         things = [thing for thing in found if not isinstance(thing, UnreadableObject)]
         unreadable = [thing for thing in found if isinstance(thing, UnreadableObject)]
         return Page(things, unreadable, read.metadata.resource_version, read.metadata.continue_)

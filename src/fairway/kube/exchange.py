@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from fairway.api.meta import ApiStruct, ObjectMeta
+from fairway.kube.backoff import MOST_OBEYED
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -113,12 +114,12 @@ def again(answer: ApiAnswer) -> Ending:
 
 
 def pause_of(answer: ApiAnswer) -> float:
-    """How long the server asks to wait."""
+    """How long the server asks to wait, within reason."""
     if answer.retry_after is not None:
-        return answer.retry_after
+        return min(MOST_OBEYED, answer.retry_after)
     details = status_of(answer).details
     asked = 0 if details is None else details.retry_after_seconds
-    return float(asked) if asked > 0 else PAUSE
+    return float(min(MOST_OBEYED, asked)) if asked > 0 else PAUSE
 
 
 class ReadMetadata(ApiStruct, frozen=True):

@@ -74,10 +74,10 @@ class LinePool:
 
     @asynccontextmanager
     async def stream(self, request: bytes, silence: float) -> AsyncIterator[LineBody]:
-        """An answer whose body goes on; `silence` is how many seconds may pass without a byte. NoAnswerError where no
-        connection comes about.
+        """An answer whose body goes on; `silence` is how many seconds may pass without a byte. Its head has to come
+        within the time limit of any answer. NoAnswerError where no connection comes about.
         """
-        line = await self._line(silence)
+        line = await self._line(min(silence, self._time_limit))
         line.streams = True
 
         def came() -> None:

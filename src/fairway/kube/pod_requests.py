@@ -51,14 +51,19 @@ class PodRead(ApiStruct, frozen=True):
 def bind(change: Bind) -> Script:
     path = pod_path(change.key)
     answer = yield ApiRequest("POST", f"{path}/binding", _binding_body(change))
-    if answer.ok:
+    if _is_success(answer):
         return DONE
     if answer.status == 404:
         return refused(GONE)
-    if answer.status != 409 and not is_unsure(answer):
+    if answer.status != 409 and not answer.ok and not is_unsure(answer):
         return plain_ending(answer)
     look = yield ApiRequest("GET", path)
     return _bound_as_seen(change, answer, look)
+
+
+def _is_success(answer: ApiAnswer) -> bool:
+    """Whether the API server itself says so. What a gateway answers with 200 says nothing: the pod is looked at."""
+    return answer.ok and b'"Success"' in answer.body
 
 
 def _binding_body(change: Bind) -> bytes:
@@ -107,7 +112,7 @@ def evict(change: Evict) -> Script:
     if is_budget_refusal(answer):
         why = f"a PodDisruptionBudget forbids the eviction: {explained(answer)}"
         return Ending(WriteResult.REFUSED, why, by_budget=True)
-    if is_unsure(answer):
+    if is_unsure(answer) or (answer.ok and not _is_success(answer)):
         look = yield ApiRequest("GET", path)
         ending = _evicted_as_seen(change, answer, look)
     else:

@@ -81,7 +81,8 @@ class ProxiedClient:
         """An answer whose body goes on; `silence` is how many seconds may pass without a byte."""
         limit = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_LIMIT, sock_read=silence)
         try:
-            answer = await self._open(request, identity, limit)
+            async with asyncio.timeout(self._limit.total):
+                answer = await self._open(request, identity, limit)
             try:
                 yield ProxiedAnswer(answer, self._most, self._most_error)
             finally:

@@ -31,8 +31,10 @@ LOOK_AGAIN = 60.0
 """Seconds until a kind that is not installed is looked for again."""
 SHORTEST_WATCH, LONGEST_WATCH = 300, 600
 """Seconds after which the server is asked to end a watch."""
-SILENCE = 30.0
-"""Seconds that the server may take longer than that."""
+SILENCE = 150.0
+"""Seconds without a byte after which a watch is begun again from where it was: a server sends bookmarks every minute,
+so what is silent for longer is a path that something in between has forgotten.
+"""
 MAX_LINE = 64 << 20
 """Bytes of one event."""
 _QUICK = 1.0
@@ -124,6 +126,7 @@ class Reflector:
             except ApiError as error:
                 if error.status == _NOT_FOUND:
                     self._uninstalled()
+                    await asyncio.sleep(self._backoff.next())  # the list of APIs may still have it
                     continue
                 wait = self._backoff.next(error.retry_after)
                 self._observer.failed(self._kind, error, wait)
@@ -210,7 +213,7 @@ class Reflector:
         else:
             query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "resourceVersion": ""}
         try:
-            async with self._client.stream(self._served.path, query, silence=limit + SILENCE) as body:
+            async with self._client.stream(self._served.path, query, silence=SILENCE) as body:
                 await self._read(_lines(body))
         except ApiError as error:
             if error.status == _GONE:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from fairway.api.kinds import KINDS, OTHER_FORMS, Kind
 from fairway.api.meta import ApiStruct
@@ -54,7 +55,26 @@ class _ServedResource(ApiStruct, frozen=True):
 
 
 class _ServedResources(ApiStruct, frozen=True):
+    """Of one version of an API. Its kind is required: what else is answered with 200 says nothing of what there is."""
+
+    kind: Literal["APIResourceList"]
     resources: tuple[_ServedResource, ...] = ()
+
+
+class _ServedVersion(ApiStruct, frozen=True):
+    group_version: str = ""
+
+
+class _ServedGroup(ApiStruct, frozen=True):
+    versions: tuple[_ServedVersion, ...] = ()
+
+
+class _ServedGroups(ApiStruct, frozen=True):
+    kind: Literal["APIGroupList"]
+    groups: tuple[_ServedGroup, ...] = ()
+
+
+_NONE = _ServedResources("APIResourceList")
 
 
 def version_path(api_version: str) -> str:
@@ -81,9 +101,24 @@ async def _resources(client: ApiClient, api_version: str) -> _ServedResources:
     try:
         return await client.read(version_path(api_version), _ServedResources)
     except ApiError as error:
-        if error.status == _NOT_FOUND:
-            return _ServedResources()
+        if error.status == _NOT_FOUND and await _is_absent(client, api_version):
+            return _NONE
         raise
+
+
+async def _is_absent(client: ApiClient, api_version: str) -> bool:
+    """Whether the server itself says that it does not have an API. A gateway without a server behind it answers 404 to
+    everything: taken for the truth, that would be the end of all objects of a kind.
+    """
+    try:
+        groups = await client.read("/apis", _ServedGroups)
+    except ApiError as error:
+        if error.status == _NOT_FOUND:
+            raise ApiError(0, "NotFound", "this is no API server: it has no list of its APIs") from None
+        raise
+    return "/" in api_version and all(
+        version.group_version != api_version for group in groups.groups for version in group.versions
+    )
 
 
 def _plural(served: _ServedResources, name: str) -> str:
