@@ -155,6 +155,19 @@ def test_K8_a_refused_bind_starts_the_time_of_its_gang(created: int) -> None:
     assert guarded.evicted == ["a"]
 
 
+@pytest.mark.parametrize("ahead", [-300, -30, 30])
+def test_K8_its_time_is_that_of_this_machine_though_the_server_has_another(ahead: int) -> None:
+    """The clock of the scheduler is so many seconds ahead of the one that wrote when the pod got its node."""
+    guarded = Guarded(NODE, group(2), bound("a", 400 - ahead), waiting("b", created=390 - ahead))
+    guarded.guard.leads = True
+    guarded.clock.advance(400)
+    refuse_bind(guarded, at=400)
+    guarded.clock.advance(459)
+    assert guarded.evicted == []
+    guarded.clock.advance(460)
+    assert guarded.evicted == ["a"]
+
+
 def test_K8_a_refused_bind_of_a_pod_that_replaces_another_starts_nothing() -> None:
     guarded = Guarded(NODE, group(2), bound("a", 100), waiting("b", created=4000))
     guarded.guard.leads = True

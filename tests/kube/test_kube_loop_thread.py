@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from fairway.kube.loop_thread import LoopThread
+from fairway.clock import SECOND
+from fairway.kube.loop_thread import LoopThread, SteadyClock
 
 
 def ending(thread: LoopThread, done: list[str], name: str) -> Callable[[], None]:
@@ -85,3 +86,21 @@ def test_an_error_ends_the_thread() -> None:
     thread.hand_over(lambda: 1 // 0)  # type: ignore[arg-type]
     with pytest.raises(ZeroDivisionError):
         thread.run()
+
+
+def test_a_clock_that_is_set_back_is_caught_up_at_half_speed_and_never_goes_back() -> None:
+    wall, monotonic = [1_000 * SECOND], [5.0]
+    clock = SteadyClock(lambda: wall[0], lambda: monotonic[0])
+
+    def after(seconds: float, wall_seconds: float) -> float:
+        monotonic[0] += seconds
+        wall[0] += int(wall_seconds * SECOND)
+        return clock() / SECOND
+
+    assert after(0, 0) == 1_000
+    assert after(10, 10) == 1_010
+    assert after(2, -58) == 1_011, "a minute was taken back: half speed"
+    assert after(100, 100) == 1_061
+    assert after(18, 18) == 1_070, "caught up"
+    assert after(1, 1) == 1_071
+    assert after(1, 3_600) == 4_671, "forward at once"

@@ -69,6 +69,10 @@ class GangGuard:
         self._dry_run = dry_run
         self._watched: dict[str, bool] = {}
         """Jobs that are looked at again, by their identity, and whether it is known that they are half-bound."""
+        self._since: dict[str, Micros] = {}
+        """For those of which a bind was refused: when that was decided, by the clock of this machine. That of the
+        server, by which pods got their nodes, may be another.
+        """
         self._bound: deque[tuple[Micros, str]] = deque()
         """Gangs that were bound, by key, and when their time is over."""
         self._soon: Micros = 0
@@ -107,6 +111,7 @@ class GangGuard:
         if job is not None and job.minimum > 1 and isinstance(change, Bind):
             times = self._bound_times(job)
             if times and change.at - min(times) < self._timeout:
+                self._since.setdefault(job.identity, change.at)
                 self._watch(job, is_half=True)
 
     # -- looks -------------------------------------------------------------------------------------------------
@@ -137,7 +142,7 @@ class GangGuard:
         kind, _, key = identity.partition(" ")
         job = self._state.job_of(kind, key)
         if job is None or not self.leads:
-            del self._watched[identity]
+            self._forget(identity)
             return
         due, under_way = self._due(job, is_half=is_half), self._under_way(job)
         if due is not None and due <= now and now >= self._soon:
@@ -146,9 +151,13 @@ class GangGuard:
         if under_way:  # what becomes of them is not known yet
             due = now + LOOK_AGAIN
         if due is None:
-            del self._watched[identity]
+            self._forget(identity)
         else:
             self._look_at(identity, due)
+
+    def _forget(self, identity: str) -> None:
+        del self._watched[identity]
+        self._since.pop(identity, None)
 
     def _due(self, job: Job, *, is_half: bool) -> Micros | None:
         """When the time of a half-bound gang is over; None if it is not one. Binds that are not seen yet do not count
@@ -165,7 +174,7 @@ class GangGuard:
         are_together = bool(sent) and min(sent) - first < self._timeout
         if not is_half and not left_behind and not are_together:
             return None
-        return (max([*times, *sent]) if sent else first) + self._timeout
+        return (max([*times, *sent]) if sent else self._since.get(job.identity, first)) + self._timeout
 
     def _bound_times(self, job: Job, but: Collection[str] = ()) -> list[Micros]:
         """When its pods got their nodes, as far as they say so."""

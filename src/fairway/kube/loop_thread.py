@@ -24,6 +24,24 @@ TOGETHER = 0.02
 """Seconds in which an event loop hands calls over once at most, while it has many. Decisions are further apart."""
 
 
+class SteadyClock:
+    """The wall clock, but for its steps back: until it is caught up, time goes on at half speed. All that is counted
+    from the last time (the next cycle, the next status) would else wait for as long as the clock was set back.
+    """
+
+    def __init__(self, wall: Clock = wall_clock, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._wall = wall
+        self._monotonic = monotonic
+        self._last = wall()
+        self._asked = monotonic()
+
+    def __call__(self) -> Micros:
+        asked = self._monotonic()
+        self._last = max(self._wall(), self._last + int((asked - self._asked) * SECOND / 2))
+        self._asked = asked
+        return self._last
+
+
 class _LiveCall:
     """Times are kept on the monotonic clock: one that is set differently meanwhile moves nothing."""
 
@@ -44,10 +62,10 @@ class _LiveCall:
 class LoopThread:
     """See the module."""
 
-    def __init__(self, clock: Clock = wall_clock, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Clock | None = None, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.may_decide: Callable[[], bool] = lambda: True
         """While it says no, planned calls wait. Whoever changes the answer to yes hands a call over."""
-        self._clock = clock
+        self._clock = SteadyClock(monotonic=monotonic) if clock is None else clock
         self._monotonic = monotonic
         self._inbox: SimpleQueue[Call] = SimpleQueue()
         self._planned: list[_LiveCall] = []
