@@ -211,6 +211,34 @@ def test_reasons_come_at_their_own_rhythm_and_are_never_owed_for_long() -> None:
     assert len(given.world.cycles[-1].plan.pending) == 40
 
 
+@pytest.mark.parametrize(("took", "apart"), [(0.01, 1), (0.5, 2), (2, 8), (60, 10)])
+def test_reasons_that_take_long_are_worked_out_less_often(took: float, apart: int) -> None:
+    """A user with thousands of kinds of pods that wait: decisions about other pods come as often as before."""
+    spent = [0.0]
+
+    class Slow(Collecting):
+        def decided(self, cycle: Cycle) -> None:
+            super().decided(cycle)
+            spent[0] += took if cycle.has_reasons else 0.0
+
+    clock, world = Clock(), Slow()
+    loop = SchedulerLoop(
+        world,
+        clock,
+        policy(),
+        rhythm=Rhythm(min_interval=50_000, reasons_interval=SECOND, reasons_rest=4),
+        listeners=[world],
+        stopwatch=lambda: int(spent[0] * 1e9),
+    )
+    loop.seen(node("n1", cpu=1))
+    for step in range(400):
+        clock.advance(step * 100_000)
+        loop.seen(pod(f"p{step}", cpu=4))
+    with_reasons = [cycle.now for cycle in world.cycles if cycle.has_reasons]
+    assert {later - sooner for sooner, later in pairwise(with_reasons)} == {apart * SECOND}
+    assert len(world.cycles) >= 399
+
+
 def test_what_queues_have_is_said_although_no_pod_waits() -> None:
     """A pod that ends just after a plan with reasons, with no pod left to decide about: queues must not stay as they
     were until something else happens.

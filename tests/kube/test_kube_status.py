@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import count, pairwise
 from typing import Any
 
 import msgspec
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from fairway.api.meta import Condition
 from fairway.clock import SECOND, to_datetime
+from fairway.kube import event_requests
 from fairway.kube.event_requests import EventMaker, EventNote, EventWrite, Regarding
 from fairway.kube.events import EventWriter
 from fairway.kube.exchange import ApiAnswer
@@ -343,6 +344,20 @@ def test_a_series_whose_event_is_gone_begins_again() -> None:
     first = maker.write(note("3 nodes", 0))
     maker.forget(first.key)
     assert maker.write(note("3 nodes", 1)).request.method == "POST"
+
+
+def test_very_many_events_that_fail_cost_little_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A namespace with thousands of pods is deleted: each of their events is refused."""
+    monkeypatch.setattr(event_requests, "MAX_SERIES", 50)
+    numbers = count()
+    maker = EventMaker("me", lambda: str(next(numbers)))
+    written = [maker.write(note(chr(0x4E00 + number), number)) for number in range(200)]
+    written += [maker.write(note(chr(0x4E00 + number), 1000 + number)) for number in range(180, 200)]
+    assert len(maker._known) == len(maker._kinds) == 50
+    for write in written[:150] + written[190:]:
+        maker.forget(write.key)
+    assert len(maker._known) == len(maker._kinds) == 30
+    assert maker.write(note(chr(0x4E00 + 199), 1300)).request.method == "POST"
 
 
 def test_a_long_note_is_cut_as_the_api_wants_it() -> None:

@@ -32,6 +32,10 @@ Stopwatch = Callable[[], int]
 """Nanoseconds from an arbitrary start: how long deciding took. It decides nothing."""
 
 
+LONGEST_REST: Micros = 10 * SECOND
+"""Reasons are worked out again after this time, however long they take."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cycle:
     """One decision, as listeners get it."""
@@ -69,6 +73,10 @@ class Rhythm:
     """With `every`: after events too."""
     reasons_interval: Micros = SECOND
     """0: every cycle says why jobs wait; a negative number: none does."""
+    reasons_rest: int = 0
+    """So many times as long as a cycle with reasons took must pass until the next: a user with very many kinds of pods
+    that wait makes them dear, and others' bindings wait meanwhile. 0 where time is virtual.
+    """
 
     def after_event(self, now: Micros, start: Micros, last: Micros | None) -> Micros:
         """When to decide about something that happened now."""
@@ -150,6 +158,8 @@ class SchedulerLoop:
         """When a cycle that something had started was last. One that only worked out reasons delays no other."""
         self._explained: Micros | None = None
         """When a plan had reasons last."""
+        self._took: Micros = 0
+        """How long the last cycle with reasons took, with what listeners made of them."""
         self._reservations = ReservationWriter()
 
     # -- the sink --------------------------------------------------------------------------------------------
@@ -256,7 +266,11 @@ class SchedulerLoop:
             self._answered = now
         self._must_decide = False
         if self._reasons_due(now) or self._has_work():
-            self._carry_out(self._decide(now))
+            begin = self._stopwatch()
+            cycle = self._decide(now)
+            self._carry_out(cycle)
+            if cycle.has_reasons:
+                self._took = (self._stopwatch() - begin) // 1000
         elif self._last is not None:
             self._last = self._last._replace(has_reasons=False)  # what queues and classes have is still to be said
         self._plan_next(now)
@@ -321,11 +335,16 @@ class SchedulerLoop:
         interval = self._rhythm.reasons_interval
         if interval <= 0:
             return interval == 0
-        return self._explained is None or now >= self._explained + interval
+        return self._explained is None or now >= self._explained + self._reasons_interval
 
     def _next_reasons(self, now: Micros) -> Micros:
         assert self._explained is not None
-        return max(now, self._explained + self._rhythm.reasons_interval)
+        return max(now, self._explained + self._reasons_interval)
+
+    @property
+    def _reasons_interval(self) -> Micros:
+        rest = min(LONGEST_REST, self._rhythm.reasons_rest * self._took)
+        return max(self._rhythm.reasons_interval, rest)
 
     def _owes_reasons(self, now: Micros) -> bool:
         return self._last is not None and not self._last.has_reasons and self._reasons_due(now)

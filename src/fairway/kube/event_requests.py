@@ -72,6 +72,8 @@ class EventMaker:
         self._controller = controller
         self._token = token
         self._known: OrderedDict[tuple[str, str, str], _EventSeries] = OrderedDict()
+        self._kinds: dict[str, tuple[str, str, str]] = {}
+        """By the name of the event: many may fail at once, in a namespace that is being deleted."""
 
     def write(self, note: EventNote) -> EventWrite:
         kind = (note.about.uid, note.reason, note.same_as or substance(note.note))
@@ -82,16 +84,20 @@ class EventMaker:
             self._known.move_to_end(kind)
             return self._again(note, series)
         name = f"{note.about.name[:200]}.{self._token()}"
+        if series is not None:
+            self._kinds.pop(series.name, None)
         self._known[kind] = _EventSeries(name, 1, note.at)
+        self._kinds[name] = kind
         self._known.move_to_end(kind)
         while len(self._known) > MAX_SERIES:
-            self._known.popitem(last=False)
+            self._kinds.pop(self._known.popitem(last=False)[1].name, None)
         return self._first(note, name)
 
     def forget(self, key: ObjectKey) -> None:
         """An event was not written, or is gone: the next one is a new one."""
-        for kind in [kind for kind, series in self._known.items() if series.name == key[2]]:
-            del self._known[kind]
+        kind = self._kinds.pop(key[2], None)
+        if kind is not None:
+            self._known.pop(kind, None)
 
     def _first(self, note: EventNote, name: str) -> EventWrite:
         namespace = note.about.namespace

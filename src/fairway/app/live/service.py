@@ -56,6 +56,9 @@ from fairway.scheduler.plugins.installed import default_registry
 from fairway.state.cluster import ClusterState
 from fairway.state.jobs import Job
 
+REASONS_REST = 4
+"""Up to a quarter of the time is spent on what people read, not more."""
+
 
 class LiveScheduler(KubeProgram):
     """The scheduler of one cluster."""
@@ -143,7 +146,7 @@ class LiveScheduler(KubeProgram):
             self._thread,
             policy,
             state=state,
-            rhythm=Rhythm(min_interval=int(settings.min_interval * SECOND)),
+            rhythm=Rhythm(min_interval=int(settings.min_interval * SECOND), reasons_rest=REASONS_REST),
             listeners=[self._observer],
             makes_claims=False,
             writes_first=True,
