@@ -77,3 +77,41 @@ def test_a_pod_is_charged_to_the_queue_that_it_or_its_namespace_names(
         cluster.pod("p", cpu="1500m", metadata=meta)
         path = f"/apis/{VOLCANO}/queues/{queue}"
         eventually(lambda: cluster.get(path).get("status", {}).get("allocated", {}).get("cpu") in ("1500m", "1.5"))
+
+
+def test_of_several_ways_to_join_a_group_the_first_counts(installed: ControlPlane, cluster: Cluster) -> None:
+    """Kubernetes' own field, Volcano's annotation, the label of scheduler-plugins, the controller. A pod that joins a
+    group of nine waits.
+    """
+    apply(installed, [crd("scheduling.x-k8s.io", "v1alpha1", "PodGroup", "podgroups")])
+    for version in (KUBE, VOLCANO, SIGS):
+        eventually(lambda: installed.call("GET", f"/apis/{version}"))  # noqa: B023 - looked at before the next one
+    for name, version in (("kube", KUBE), ("volcano", VOLCANO), ("sigs", SIGS)):
+        for minimum in (1, 9):
+            gang = {"schedulingPolicy": {"gang": {"minCount": minimum}}} if version == KUBE else {"minMember": minimum}
+            head = {"apiVersion": version, "kind": "PodGroup", "metadata": {"name": f"{name}-{minimum}"}}
+            cluster.make(f"/apis/{version}/namespaces/{cluster.namespace}/podgroups", {**head, "spec": gang})
+
+    def pod(name: str, kube: int, volcano: int, sigs: int) -> None:
+        """Each number is the size of the group that this way names; 0: it names none."""
+        meta: dict[str, Any] = {"ownerReferences": [{**JOB, "controller": True}], "annotations": {}, "labels": {}}
+        meta["annotations"]["fairway.dev/min-available"] = "9"
+        if volcano:
+            meta["annotations"]["scheduling.k8s.io/group-name"] = f"volcano-{volcano}"
+        if sigs:
+            meta["labels"]["pod-group.scheduling.sigs.k8s.io"] = f"sigs-{sigs}"
+        spec: dict[str, Any] = {"schedulingGroup": {"podGroupName": f"kube-{kube}"}} if kube else {}
+        cluster.pod(name, metadata=meta, **spec)
+
+    cluster.node("n", cpu=8)
+    with Live(cluster):
+        pod("by-controller", 0, 0, 0)
+        pod("kube-waits", 9, 1, 1)
+        pod("volcano-waits", 0, 9, 1)
+        pod("kube", 1, 9, 9)
+        pod("volcano", 0, 1, 9)
+        pod("sigs", 0, 0, 1)
+        eventually(lambda: all(cluster.places()[name] for name in ("kube", "volcano", "sigs")))
+        for name in ("by-controller", "kube-waits", "volcano-waits"):
+            eventually(lambda: _message(cluster, name))  # noqa: B023 - looked at before the next one
+            assert cluster.places()[name] == ""
