@@ -4,6 +4,7 @@ import asyncio
 import http.client
 import socket
 import sqlite3
+import sys
 import threading
 import time
 
@@ -14,12 +15,14 @@ from fairway.app.view.history_ring import HistoryRing
 from fairway.app.view.models.what_if import WhatIfRequest
 from fairway.errors import InputError, StoreError
 from fairway.web import application as application_module
+from fairway.web import look_aheads
 from fairway.web import server as server_module
 from fairway.web import stream as stream_module
 from fairway.web.answers import ANSWERS
 from fairway.web.asking import RequestRefusedError, Viewer
 from fairway.web.stream import EventHub
 from fairway.web.worker import WhatIfWorker
+from support.browsing import eventually
 from support.objects import node, pod, queue
 from support.sandboxes import after, made
 from support.web_pages import HOST, TOKEN, AskedPage, served, under_way
@@ -179,7 +182,7 @@ class Ended(WhatIfWorker):
         super().__init__()
         self._done = code, stderr, stdout
 
-    def _put(self, situation, question):
+    def _put(self, situation, question, gone):
         import subprocess
 
         code, stderr, stdout = self._done
@@ -193,6 +196,25 @@ def test_a_worker_that_is_killed_or_has_no_memory_left(sandbox):
         assert refused.value.status == 507
     with pytest.raises(RuntimeError, match="KeyError"):  # an error of ours: logged, and 500
         Ended(1, b"KeyError: 'x'").ask(sandbox.situation(), QUESTION)
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "starts/default/w"), ("POST", "what-if")])
+def test_a_question_of_a_client_that_left_ends(sandbox, monkeypatch, tmp_path, method, path):
+    """Who goes from job to job would else wait for the answers of all jobs before."""
+    endless = tmp_path / "python"
+    endless.write_text("#!/bin/sh\nexec sleep 60\n")
+    endless.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(endless))
+    monkeypatch.setattr(look_aheads, "MOST_HERE", 0)
+    body = msgspec.json.encode(QUESTION) if method == "POST" else b""
+    with served(sandbox) as page:
+        port, worker = page.server.port, page.shown.what_if if body else page.shown.ahead._asked
+        headers = f"Host: 127.0.0.1:{port}\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\n"
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            length = f"Content-Length: {len(body)}\r\n\r\n"
+            client.sendall(f"{method} /api/v1/{path} HTTP/1.1\r\n{headers}{length}".encode() + body)
+            eventually(lambda: worker._turn._value == 0, "a worker")
+        eventually(lambda: worker._turn._value == 1, "its end", 10)
 
 
 def test_two_questions_at_once_wait_for_each_other(sandbox, monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from threading import Event
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -102,16 +103,16 @@ class _Site:
         viewer = await self._viewer(request)
         query = read_query(operation, request.query_params)
         body = None if operation.body is None else read_body(operation.body, await request.body())
-        asked = Asked(viewer, request.path_params, query, body)
+        asked = Asked(viewer, request.path_params, query, body, Event())
         self._shown.ahead.viewed()
         async with asyncio.timeout(ANSWERING):
             try:
-                found = await self._worked_out(operation, asked)
+                found = await self._worked_out(operation, asked, request)
             except InputError as error:
                 raise self._concealed(error, viewer) from None
         return Response(found, media_type="application/json", headers=NO_STORE)
 
-    async def _worked_out(self, operation: Operation, asked: Asked) -> bytes:
+    async def _worked_out(self, operation: Operation, asked: Asked, request: Request) -> bytes:
         """On a thread. Questions have threads of their own, so that any number of them leaves the others free."""
         if not (operation.is_slow or operation.is_long):
             answer: bytes = await run_in_threadpool(self._encoded, operation, asked)
@@ -119,8 +120,12 @@ class _Site:
         threads = self._long if operation.is_long else self._slow
         if threads.statistics().tasks_waiting + threads.borrowed_tokens >= MOST_QUESTIONS:
             raise RequestRefusedError(503, "busy with other questions, try again")
-        found: bytes = await to_thread.run_sync(self._encoded, operation, asked, limiter=threads)
-        return found
+        leaving = asyncio.ensure_future(_noted(request, asked.gone))
+        try:
+            found: bytes = await to_thread.run_sync(self._encoded, operation, asked, limiter=threads)
+            return found
+        finally:
+            leaving.cancel()
 
     def _encoded(self, operation: Operation, asked: Asked) -> bytes:
         found = msgspec.json.encode(ANSWERS[operation.name](self._shown, asked))
@@ -206,6 +211,13 @@ class _Site:
 
     async def unknown(self, request: Request) -> Response:
         return problem(404, f"{request.url.path}: there is nothing here, see {PREFIX}/openapi.json")
+
+
+async def _noted(request: Request, gone: Event) -> None:
+    """Say when the client has left: who goes on to the next job leaves a question behind that no one waits for."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    gone.set()
 
 
 async def not_routed(request: Request, error: HTTPException) -> Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import isfinite
+from threading import Event
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -22,6 +23,10 @@ class RequestRefusedError(InputError):
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
         self.status = status
+
+
+NEVER = Event()
+"""Of what is answered in any case."""
 
 
 class Viewer(NamedTuple):
@@ -45,6 +50,8 @@ class Asked(NamedTuple):
     path: Mapping[str, str]
     query: Mapping[str, Any]
     body: Any = None
+    gone: Event = NEVER
+    """Set when the client has left before it was answered."""
 
 
 def read_query(operation: Operation, given: QueryParams) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class Guard:
             if body is None:
                 await _refuse(send, 413, f"a body of more than {MOST_BYTES} bytes, or sent too slowly")
                 return
-            receive = _once(body)
+            receive = _once(body, receive)
         try:
             await self._app(scope, receive, _with_headers(send))
         except Exception as error:  # in the middle of an answer: all that can be done is to say so
@@ -108,14 +108,12 @@ async def _read(receive: Receive) -> bytes | None:
         return None
 
 
-def _once(body: bytes) -> Receive:
+def _once(body: bytes, rest: Receive) -> Receive:
+    """The body, and then what comes after it: that the client is gone."""
     messages = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive() -> Message:
-        if messages:
-            return messages.pop()
-        await asyncio.Event().wait()
-        raise AssertionError
+        return messages.pop() if messages else await rest()
 
     return receive
 

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from threading import Lock
+from threading import Event, Lock
 
 from fairway.app.explain.model import Forecast
 from fairway.app.explain.situation import Situation
 from fairway.app.view.estimates import NO_ESTIMATES, EstimatedStarts, estimates_of
 from fairway.app.view.interval import StartAnswer, start_of
 from fairway.clock import Micros
-from fairway.web.asking import RequestRefusedError
+from fairway.web.asking import NEVER, RequestRefusedError
 from fairway.web.worker import QuestionWorker, WorkerQuestion
 
 MOST_HERE = 2_000
@@ -43,7 +43,7 @@ class LookAheads:
         """A viewer has asked for something."""
         self._viewed = time.monotonic()
 
-    def start(self, situation: Situation, job: str, *, bounds: bool) -> StartAnswer:
+    def start(self, situation: Situation, job: str, *, bounds: bool, gone: Event = NEVER) -> StartAnswer:
         """InputError where there is no such job, RequestRefusedError where it cannot be answered now."""
         if len(situation.objects) <= MOST_HERE:
             with self._one_here:
@@ -53,7 +53,7 @@ class LookAheads:
         if known is not None and not bounds:
             return StartAnswer(known, None)
         question = WorkerQuestion(start=job, bounds=bounds, known=known)
-        found = self._asked.put(situation, question).start
+        found = self._asked.put(situation, question, gone).start
         assert found is not None
         if found.forecast is not None:
             self._known = {key: found.forecast}

@@ -11,7 +11,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from threading import Semaphore
+from threading import Event, Semaphore
 
 import msgspec
 
@@ -27,7 +27,7 @@ from fairway.clock import Micros
 from fairway.errors import FairwayError, InputError
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.sim.policies import policy_text
-from fairway.web.asking import RequestRefusedError
+from fairway.web.asking import NEVER, RequestRefusedError
 
 SECONDS = 60
 """Of real time and of processor time."""
@@ -38,6 +38,8 @@ LAST = 4_000
 """Bytes of what a worker wrote before it failed."""
 PATIENCE = 20.0
 """Seconds to wait for one's turn."""
+TURN = 0.25
+"""Seconds between two looks whether who asks is still there."""
 
 
 class WorkerQuestion(msgspec.Struct):
@@ -81,16 +83,20 @@ class QuestionWorker:
         self._nice = nice
         self._turn = Semaphore(AT_ONCE)
 
-    def put(self, situation: Situation, question: WorkerQuestion) -> WorkResult:
-        """RequestRefusedError where it takes too long or too much, InputError where the question is wrong."""
-        if not self._turn.acquire(timeout=PATIENCE):
-            raise RequestRefusedError(503, "busy with other questions, try again")
+    def put(self, situation: Situation, question: WorkerQuestion, gone: Event = NEVER) -> WorkResult:
+        """RequestRefusedError where it takes too long or too much, InputError where the question is wrong. Who asks may
+        be `gone` before it is answered: then it ends.
+        """
+        end = time.monotonic() + PATIENCE
+        while not self._turn.acquire(timeout=min(PATIENCE, TURN)):
+            if gone.is_set() or time.monotonic() > end:
+                raise RequestRefusedError(503, "busy with other questions, try again")
         try:
-            return self._put(situation, question)
+            return self._put(situation, question, gone)
         finally:
             self._turn.release()
 
-    def _put(self, situation: Situation, question: WorkerQuestion) -> WorkResult:
+    def _put(self, situation: Situation, question: WorkerQuestion, gone: Event) -> WorkResult:
         names = situation.scheduler_names
         order = WorkOrder(
             [bytes(written(thing)) for thing in situation.objects.values()],
@@ -102,16 +108,29 @@ class QuestionWorker:
         )
         limits = (int(self._seconds), self._megabytes, self._nice)
         command = [sys.executable, "-m", "fairway.web.worker", *map(str, limits)]
-        try:
-            done = subprocess.run(
-                command, input=msgspec.msgpack.encode(order), capture_output=True, timeout=self._seconds, check=False
-            )
-        except subprocess.TimeoutExpired:
-            raise RequestRefusedError(504, f"the answer takes more than {self._seconds:g} seconds") from None
-        result = self._result(done)
+        result = self._result(self._run(command, msgspec.msgpack.encode(order), gone))
         if result.error:
             raise InputError(result.error)
         return result
+
+    def _run(self, command: list[str], work: bytes, gone: Event) -> subprocess.CompletedProcess[bytes]:
+        end = time.monotonic() + self._seconds
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+            given: bytes | None = work
+            while True:
+                try:
+                    out, error = process.communicate(given, timeout=max(0.0, min(TURN, end - time.monotonic())))
+                    return subprocess.CompletedProcess(command, process.returncode, out, error)
+                except subprocess.TimeoutExpired:
+                    given = None
+                    if gone.is_set() or time.monotonic() >= end:
+                        process.kill()
+                        why = f"the answer takes more than {self._seconds:g} seconds"
+                        raise RequestRefusedError(504, why) from None
+                except BaseException:
+                    process.kill()
+                    raise
 
     def _result(self, done: subprocess.CompletedProcess[bytes]) -> WorkResult:
         """RequestRefusedError where it met a limit; RuntimeError where it failed by itself."""
@@ -128,9 +147,9 @@ class QuestionWorker:
 class WhatIfWorker(QuestionWorker):
     """See `answers.questions.what_if`."""
 
-    def ask(self, situation: Situation, request: WhatIfRequest) -> WhatIfAnswer:
+    def ask(self, situation: Situation, request: WhatIfRequest, gone: Event = NEVER) -> WhatIfAnswer:
         begin = time.perf_counter()
-        found = self.put(situation, WorkerQuestion(what_if=request)).answer
+        found = self.put(situation, WorkerQuestion(what_if=request), gone).answer
         assert found is not None
         return msgspec.structs.replace(found, seconds=round(time.perf_counter() - begin, 3))
 

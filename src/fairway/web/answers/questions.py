@@ -32,7 +32,7 @@ def explanation(shown: ShownCluster, asked: Asked) -> JobExplanation:
 def start(shown: ShownCluster, asked: Asked) -> JobStart:
     name = visible_job(asked)
     situation, revision = shown.situation(), shown.watch.picture.revision
-    found = shown.ahead.start(situation, name, bounds=asked.query["bounds"])
+    found = shown.ahead.start(situation, name, bounds=asked.query["bounds"], gone=asked.gone)
     return start_for(JobStart(revision, found.forecast, found.interval), asked.viewer)
 
 
@@ -58,7 +58,7 @@ def what_if(shown: ShownCluster, asked: Asked) -> WhatIfAnswer:
         raise RequestRefusedError(404, "questions are not answered here")
     if asked.viewer.namespaces is not None:
         raise RequestRefusedError(403, "only a user who may list the pods of all namespaces may ask this")
-    return shown.what_if.ask(shown.situation(), asked.body)
+    return shown.what_if.ask(shown.situation(), asked.body, asked.gone)
 
 
 ANSWERS: dict[str, Any] = {"explanation": explanation, "start": start, "order": order, "what_if": what_if}
