@@ -14,7 +14,8 @@ import msgspec
 import pytest
 
 from fairway.api import kinds
-from fairway.errors import ApiError
+from fairway.errors import ApiError, NoAnswerError
+from fairway.kube import reflector as reflector_module
 from fairway.kube.reflector import Delivery, Gone, Reflector
 from fairway.kube.slim import Sharing
 
@@ -42,7 +43,7 @@ class Body:
 class Server:
     """Answers each watch with the next of its bodies, or with an error, and then no more."""
 
-    def __init__(self, *bodies: list[bytes] | ApiError) -> None:
+    def __init__(self, *bodies: list[bytes] | ApiError | Body) -> None:
         self._bodies = list(bodies)
         self.done = asyncio.Event()
 
@@ -58,7 +59,7 @@ class Server:
         body = self._bodies.pop(0)
         if isinstance(body, ApiError):
             raise body
-        yield Body(body)
+        yield body if isinstance(body, Body) else Body(body)
 
     async def request(self, method: str, path: str, *, query: Any = None) -> bytes:
         """A list by pages, which has the node `paged`."""
@@ -126,6 +127,45 @@ def test_a_server_that_still_fills_its_cache_is_listed_by_pages_at_once() -> Non
     assert deliveries(filling, [line("ADDED", "c", 10)]) == [(True, ["paged"]), (False, ["c"])]
     busy = ApiError(429, "TooManyRequests", "too many requests, please try again later", retry_after=0.01)
     assert deliveries(busy, [line("ADDED", "a"), END]) == [(True, ["a"])]
+
+
+class FallsSilent(Body):
+    """After its chunks nothing comes any more."""
+
+    async def iter_any(self) -> AsyncIterator[bytes]:
+        async for chunk in super().iter_any():
+            yield chunk
+        raise NoAnswerError("no answer within the time limit")
+
+
+@pytest.mark.parametrize(("silence", "failures"), [(0.0, 0), (60.0, 1)])
+def test_a_watch_that_falls_silent_goes_on_and_only_a_sudden_end_is_a_failure(
+    silence: float, failures: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Servers before 1.36 send no bookmark of a kind that never changed."""
+    monkeypatch.setattr(reflector_module, "SILENCE", silence)
+    found: list[Delivery] = []
+    failed: list[Any] = []
+
+    class Noting(Silent):
+        def failed(self, *about: Any) -> None:
+            failed.append(about)
+
+    async def story() -> None:
+        server: Any = Server(FallsSilent([line("ADDED", "a"), END]), [line("ADDED", "b", 10)])
+        reflector = Reflector(
+            server, NODES, found.append, Noting(), scheduler_names=(), sharing=Sharing(), random=Random(0)
+        )
+        task = asyncio.create_task(reflector.run())
+        await asyncio.wait_for(server.done.wait(), 20)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    asyncio.run(story())
+    told = [(one.is_list, [_name(item) for item in one.items]) for one in found if not one.is_part]
+    assert told == [(True, ["a"]), (False, ["b"])]
+    assert len(failed) == failures
 
 
 class NothingThere:

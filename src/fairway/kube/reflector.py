@@ -19,7 +19,7 @@ from random import Random
 from typing import NamedTuple, Protocol
 
 from fairway.api.kinds import ApiObject, Kind, ObjectKey
-from fairway.errors import ApiError
+from fairway.errors import ApiError, NoAnswerError
 from fairway.kube.backoff import Backoff
 from fairway.kube.client import ApiClient, StreamedBody
 from fairway.kube.decoding import BOOKMARK, DELETED, ObjectDecoder, UnreadableObject, WatchEvent
@@ -112,6 +112,8 @@ class Reflector:
         self._can_stream = True
         self._version = ""
         """Where the watch goes on; "" where there has to be a list first."""
+        self._heard = 0.0
+        """When something came from the watch."""
         self._served: ServedKind | None = None
         self._decoder: ObjectDecoder | None = None
 
@@ -214,8 +216,11 @@ class Reflector:
             query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "resourceVersion": ""}
         try:
             async with self._client.stream(self._served.path, query, silence=SILENCE) as body:
+                self._heard = time.monotonic()
                 await self._read(_lines(body))
         except ApiError as error:
+            if self._version and isinstance(error, NoAnswerError) and time.monotonic() - self._heard >= SILENCE:
+                return  # no failure: servers before 1.36 send no bookmarks of a kind that never changed
             if error.status == _GONE:
                 raise _ListAgain(error.message) from None
             if error.status in _CANNOT_STREAM and not self._version and self._can_stream:
@@ -231,6 +236,7 @@ class Reflector:
         assert self._served is not None
         initial = _Initial(time.monotonic()) if not self._version else None
         async for lines in chunks:
+            self._heard = time.monotonic()
             items: list[ApiObject | Gone] = []
             in_list = initial is not None
             for line in lines:
