@@ -83,6 +83,15 @@ def test_a_worker_answers_as_a_thread_does(situation: Situation, monkeypatch: py
     assert (ahead.start(situation, "default/job-3", bounds=True), ahead.estimates(situation, JOBS)) == found
 
 
+def test_a_worker_reads_a_question_of_any_size(situation: Situation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than a pipe holds, for longer than a look whether the client is still there."""
+    monkeypatch.setattr(look_aheads, "MOST_HERE", 0)
+    many = [*JOBS, *(f"default/{number:0>60}" for number in range(50_000))]
+    found = LookAheads(lambda: 1).estimates(situation, many)
+    assert found is not None
+    assert sorted(found.starts) == JOBS
+
+
 def test_a_large_cluster_is_looked_ahead_of_only_while_a_page_is_open(
     situation: Situation, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from threading import Event, Semaphore
+from threading import Event, Semaphore, Thread
 
 import msgspec
 
@@ -114,23 +114,19 @@ class QuestionWorker:
         return result
 
     def _run(self, command: list[str], work: bytes, gone: Event) -> subprocess.CompletedProcess[bytes]:
-        end = time.monotonic() + self._seconds
-        pipe = subprocess.PIPE
+        pipe, ended = subprocess.PIPE, Event()
         with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe) as process:
-            given: bytes | None = work
-            while True:
-                try:
-                    out, error = process.communicate(given, timeout=max(0.0, min(TURN, end - time.monotonic())))
-                    return subprocess.CompletedProcess(command, process.returncode, out, error)
-                except subprocess.TimeoutExpired:
-                    given = None
-                    if gone.is_set() or time.monotonic() >= end:
-                        process.kill()
-                        why = f"the answer takes more than {self._seconds:g} seconds"
-                        raise RequestRefusedError(504, why) from None
-                except BaseException:
-                    process.kill()
-                    raise
+            Thread(target=_end_with, args=(process, gone, ended), daemon=True).start()
+            try:
+                out, error = process.communicate(work, timeout=self._seconds)
+            except subprocess.TimeoutExpired:
+                raise RequestRefusedError(504, f"the answer takes more than {self._seconds:g} seconds") from None
+            finally:
+                process.kill()
+                ended.set()
+        if gone.is_set():
+            raise RequestRefusedError(503, "the question was left")
+        return subprocess.CompletedProcess(command, process.returncode, out, error)
 
     def _result(self, done: subprocess.CompletedProcess[bytes]) -> WorkResult:
         """RequestRefusedError where it met a limit; RuntimeError where it failed by itself."""
@@ -152,6 +148,14 @@ class WhatIfWorker(QuestionWorker):
         found = self.put(situation, WorkerQuestion(what_if=request), gone).answer
         assert found is not None
         return msgspec.structs.replace(found, seconds=round(time.perf_counter() - begin, 3))
+
+
+def _end_with(process: subprocess.Popen[bytes], gone: Event, ended: Event) -> None:
+    """A worker that no one waits for any more is killed."""
+    while not ended.wait(TURN):
+        if gone.is_set():
+            process.kill()
+            return
 
 
 def _answered(situation: Situation, question: WorkerQuestion) -> WorkResult:
