@@ -151,3 +151,84 @@ def test_what_one_cluster_may_cost_is_little_for_there_are_many() -> None:
     forty = str(list(range(40)))
     outcome = decide(*FLEET, placement(predicates=expression(f"{forty}.all(a, {forty}.all(b, a + b >= 0))")))
     assert "more than 10000 steps" in condition(outcome, "PlacementMisconfigured")[2]
+
+
+def _noted(name: str, **notes: str) -> api.ManagedCluster:
+    made = cluster(name)
+    return msgspec.structs.replace(made, metadata=msgspec.structs.replace(made.metadata, annotations=notes))
+
+
+GOLD = 'managedCluster.metadata.annotations["tier"] == "gold"'
+
+
+def _golden(state: FleetState) -> tuple[str, ...]:
+    plan = place(state, 0)
+    state.apply(plan)
+    return tuple(sorted(item.cluster for outcome in plan.outcomes for item in outcome.decisions))
+
+
+def test_a_change_that_only_expressions_can_see_decides_again() -> None:
+    state = FleetState([_noted("a", tier="iron"), _noted("b", tier="gold"), *everywhere()])
+    steady = {"mode": "Exact", "configurations": [{"name": "Steady"}]}
+    state.upsert(placement(predicates=expression(GOLD), prioritizerPolicy=steady))
+    state.upsert(placement("other", prioritizerPolicy=steady))
+    assert _golden(state) == ("a", "b", "b")
+    state.upsert(_noted("a", tier="gold"))
+    assert state.affected(0) == [("ns", "p")]
+    assert _golden(state) == ("a", "b")
+    newer = _noted("a", tier="gold")
+    state.upsert(msgspec.structs.replace(newer, metadata=msgspec.structs.replace(newer.metadata, resource_version="7")))
+    assert state.affected(0) == []
+
+
+def test_a_change_after_which_expressions_say_the_same_leaves_the_decision_as_it_is() -> None:
+    """A cluster reports every ten seconds, and an expression may look at any of it."""
+    state = FleetState([_noted("a", tier="gold", at="1"), *everywhere(), placement(predicates=expression(GOLD))])
+    key = ("ns", "p")
+    assert _golden(state) == ("a",)
+    state.upsert(_noted("a", tier="gold", at="2"))
+    assert state.affected(0) == [key]
+    assert not state.is_answered(key)
+    state.upsert(_noted("a", tier="gold", at="3"))
+    assert 0 < state.answer(key, 10_000) < 10_000
+    assert state.is_answered(key)
+    assert state.stands(key, 0)
+    assert state.affected(0) == []
+    state.upsert(_noted("a", tier="iron", at="4"))
+    state.answer(key, 10_000)
+    assert not state.stands(key, 0)
+    assert state.affected(0) == [key]
+
+
+def test_expressions_are_worked_out_in_parts_and_then_give_what_deciding_gives() -> None:
+    clusters = [_noted(f"c{number:02}", tier="gold" if number % 3 else "iron") for number in range(40)]
+    groups = [{"groupName": "first", "groupClusterSelector": {"celSelector": {"celExpressions": [f"!({GOLD})"]}}}]
+    wants = placement(
+        predicates=[*expression(f"{GOLD} || true", "managedCluster.metadata.name != 'c07'"), *expression(GOLD)],
+        decisionStrategy={"groupStrategy": {"decisionGroups": groups}},
+    )
+    state, plain = (FleetState([*clusters, *everywhere(), wants]) for _ in range(2))
+    parts = 0
+    while not state.is_answered(("ns", "p")):
+        assert state.answer(("ns", "p"), 300) > 0
+        parts += 1
+    assert parts > 20
+    (one,), (other,) = place(state, 0).outcomes, place(plain, 0).outcomes
+    assert one.slices == other.slices
+    assert [len(piece.status.decisions) for piece in one.slices] == [14, 26]
+    assert state.is_answered(("ns", "p"))
+
+
+def test_one_placement_has_few_expressions() -> None:
+    """All of them are compiled when it is read."""
+    outcome = decide(*FLEET, placement(predicates=expression(*(f"{number} > 0" for number in range(1, 34)))))
+    assert condition(outcome, "PlacementMisconfigured")[2] == "there are 33 CEL expressions, expected at most 32"
+
+
+def test_expressions_that_are_edited_again_and_again_are_not_all_kept() -> None:
+    state = FleetState([*FLEET, *everywhere()])
+    for number in range(300):
+        state.upsert(placement(predicates=expression(f"managedCluster.metadata.name != 'x{number}'")))
+        state.apply(place(state, 0))
+    assert len(state.pools._answers._columns) < 100
+    assert len(state.pools._pools) < 100

@@ -249,3 +249,57 @@ def test_a_binding_to_a_set_that_is_not_there_selects_nothing(hub: Hub) -> None:
             assert lone.chosen("p") == []
     finally:
         lone.clean()
+
+
+def test_expensive_expressions_of_one_tenant_do_not_keep_others_waiting(hub: Hub) -> None:
+    """Hundreds of evaluations of some milliseconds each: a placement of another namespace that comes after them, and
+    one with an expression of its own, are decided in between.
+    """
+    other = Hub(hub.plane, f"{hub.namespace}-dear")
+    thirty = str(list(range(30)))
+    dear, most = f"{thirty}.all(a, {thirty}.all(b, a + b >= 0))", 60
+    for number in range(30):
+        hub.managed(f"c{number:02}")
+    other.managed("x")
+    try:
+        for number in range(most):
+            text = f"managedCluster.metadata.name != 'n{number}' && {dear}"
+            other.placement(f"p{number:02}", predicates=[_selecting(text)], prioritizerPolicy=_STEADY)
+
+        def late() -> int:
+            return sum(not other.status(f"p{number:02}") for number in range(most))
+
+        with LiveFleet(hub) as live:
+            hub.placement("plain", prioritizerPolicy=_STEADY)
+            name = hub.full("c07")
+            cheap = [_selecting(f"managedCluster.metadata.name == '{name}'")]
+            hub.placement("cheap", predicates=cheap, prioritizerPolicy=_STEADY)
+            eventually(lambda: len(hub.chosen("plain")) == 30 and hub.chosen("cheap") == ["c07"])
+            assert late() > most // 2
+            eventually(lambda: late() == 0)
+            live.settle()
+            assert {tuple(other.chosen(f"p{number:02}")) for number in range(most)} == {("x",)}
+    finally:
+        other.clean()
+
+
+_STEADY = {"mode": "Exact", "configurations": [{"scoreCoordinate": {"type": "BuiltIn", "builtIn": "Steady"}}]}
+
+
+def _selecting(expression: str) -> dict[str, Any]:
+    return {"requiredClusterSelector": {"celSelector": {"celExpressions": [expression]}}}
+
+
+def test_what_only_an_expression_sees_of_a_cluster_decides_again(hub: Hub) -> None:
+    hub.managed("a", annotations={"tier": "iron"})
+    hub.managed("b", annotations={"tier": "gold"})
+    hub.placement("p", predicates=[_selecting('managedCluster.metadata.annotations["tier"] == "gold"')])
+    with LiveFleet(hub) as live:
+        eventually(lambda: hub.chosen("p") == ["b"])
+        hub.patch(hub.path("a"), {"metadata": {"annotations": {"tier": "gold"}}})
+        eventually(lambda: hub.chosen("p") == ["a", "b"])
+        live.settle()
+        count = len(live.requests)
+        hub.patch(hub.path("a"), {"metadata": {"annotations": {"note": "x"}}})
+        live.settle()
+        assert len(live.requests) == count

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from kube.cluster import eventually
 from kube.hub import Hub, LiveFleet
 
-SOON = 4
-"""Seconds from now: long enough to see what was before."""
+SOON = 2
+"""Seconds. Counted from when the test has seen what was before, however long that took."""
 
 
 def later(seconds: float) -> str:
@@ -35,7 +35,7 @@ def test_a_score_expires(hub: Hub) -> None:
     hub.managed("a")
     hub.managed("b")
     hub.score("a", "s", x=10)
-    hub.score("b", "s", until=later(SOON), x=90)
+    hub.score("b", "s", x=90)
     add_on = {"type": "AddOn", "addOn": {"resourceName": "s", "scoreName": "x"}}
     hub.placement(
         "p",
@@ -44,6 +44,7 @@ def test_a_score_expires(hub: Hub) -> None:
     )
     with LiveFleet(hub):
         eventually(lambda: hub.chosen("p") == ["b"])
+        hub.score("b", "s", until=later(SOON), x=90)
         eventually(lambda: hub.chosen("p") == ["a"])
 
 
@@ -62,10 +63,11 @@ def test_a_cooldown_ends(hub: Hub) -> None:
 
 
 def test_a_cluster_that_has_gone_silent_is_not_trusted(hub: Hub) -> None:
-    hub.managed("a", annotations={"fairway.dev/free": '{"cpu": "8"}', "fairway.dev/report-until": later(SOON)})
+    hub.managed("a", annotations={"fairway.dev/free": '{"cpu": "8"}', "fairway.dev/report-until": later(600)})
     with LiveFleet(hub):
         hub.placement("first", annotations={"fairway.dev/requirements": '{"cpu": "2"}'})
         eventually(lambda: hub.chosen("first") == ["a"])
+        hub.annotate("a", report_until=later(SOON))
 
         def overdrawn() -> bool:
             return (hub.condition("first", "PlacementOverdrawn") or ("",))[0] == "True"
@@ -78,3 +80,22 @@ def test_a_cluster_that_has_gone_silent_is_not_trusted(hub: Hub) -> None:
         hub.annotate("a", report_until=later(600))
         eventually(lambda: hub.chosen("second") == ["a"])
         eventually(lambda: not overdrawn())
+
+
+def test_a_cluster_whose_clock_is_ahead_is_trusted_for_as_long_as_any_other(hub: Hub) -> None:
+    """An hour ahead, and silent from now on: its report counts for the seconds that it said, not for the hour."""
+    hub.managed("a", annotations={"fairway.dev/free": '{"cpu": "8"}', "fairway.dev/report-until": later(600)})
+    with LiveFleet(hub):
+        hub.placement("first", annotations={"fairway.dev/requirements": '{"cpu": "2"}'})
+        eventually(lambda: hub.chosen("first") == ["a"])
+        hub.annotate("a", reported_at=later(3600), report_until=later(3600 + SOON))
+        eventually(lambda: (hub.condition("first", "PlacementOverdrawn") or ("",))[0] == "True")
+        found = eventually(lambda: hub.condition_of("a", "FairwayReportAccepted"))
+        assert (found["status"], found["reason"]) == ("False", "InvalidReport")
+        assert "clock is more than 60 s ahead" in found["message"]
+        hub.reports("a", {"cpu": "9"})  # another program writes the object: the report is no younger for that
+        hub.placement("second", annotations={"fairway.dev/requirements": '{"cpu": "2"}'})
+        assert "FreeUnknown" in eventually(lambda: hub.condition("second"))[2]
+        hub.annotate("a", reported_at=later(0), report_until=later(600))
+        eventually(lambda: hub.chosen("second") == ["a"])
+        eventually(lambda: (hub.condition_of("a", "FairwayReportAccepted") or {"status": ""})["status"] == "True")

@@ -45,6 +45,8 @@ class Evaluation(NamedTuple):
     error: str = ""
     failed: bool = False
     """Whether the evaluation was given up, because it cost too much."""
+    steps: int = 0
+    """What it cost."""
 
 
 class Environment:
@@ -116,8 +118,13 @@ class Program:
         self._most = most
 
     def run(self, variables: Mapping[str, Any], most: int | None = None) -> Evaluation:
+        units = most or self._most
+        budget = Budget(units)
+        return self._run(variables, budget)._replace(steps=units - max(0, budget.left))
+
+    def _run(self, variables: Mapping[str, Any], budget: Budget) -> Evaluation:
         try:
-            return Evaluation(run(self._step, variables, Budget(most or self._most)))
+            return Evaluation(run(self._step, variables, budget))
         except EvaluationError as error:
             return Evaluation(error=_line(str(error)))
         except (BudgetError, RecursionError, MemoryError) as error:

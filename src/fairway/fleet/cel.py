@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from fairway.api.fleet import ManagedCluster
-from fairway.cel import Environment, Program, shown
+from fairway.cel import Environment, Evaluation, Program, shown
 from fairway.cel.errors import Budget, EvaluationError
 from fairway.cel.functions import function
 from fairway.fleet.scores import ScoreOf
@@ -74,9 +74,13 @@ def document(cluster: ManagedCluster, scores: ScoreOf) -> ClusterDocument:
     return found
 
 
+def evaluate(expression: str, cluster: ClusterDocument) -> Evaluation:
+    return compiled(expression).run({VARIABLE: cluster})
+
+
 def unmet(expression: str, cluster: ClusterDocument) -> str:
     """Why the cluster does not satisfy the expression; "" where it does."""
-    answer = compiled(expression).run({VARIABLE: cluster})
+    answer = evaluate(expression, cluster)
     if answer.error:
         return f"CEL {shown(expression)} fails: {answer.error}"
     if answer.value is True:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,6 +15,9 @@ from fairway.fleet.ranking import Ranking, RankingBasis
 from fairway.fleet.rules import Key, Rules
 from fairway.fleet.scores import BEST, BoolColumn, IntColumn, ScoreOf, balance_table
 from fairway.resources import Resource
+
+AnswerOf = Callable[[str, int], bool | None]
+"""Whether the cluster in a slot satisfies a CEL expression; None where it was not worked out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,7 @@ class View:
     """How many events the fleet had seen."""
     amounts_at: int
     """Where the log of amounts ended."""
+    answers: AnswerOf
 
 
 @dataclass(eq=False)

@@ -10,7 +10,7 @@ import numpy as np
 from fairway.api.fleet import ClusterDecision, ClusterSelector, ManagedCluster
 from fairway.clock import format_rfc3339
 from fairway.fleet import slices, spread, taints
-from fairway.fleet.decided import DecidedPlacement
+from fairway.fleet.decided import DecidedPlacement, View
 from fairway.fleet.facts import ClusterFacts
 from fairway.fleet.names import (
     FILTER_AVAILABLE,
@@ -226,11 +226,14 @@ def _predicate_reason(outcome: DecidedPlacement, facts: ClusterFacts) -> str:
 
 def selector_unmet(selector: ClusterSelector, facts: ClusterFacts, cluster: ManagedCluster, scores: ScoreOf) -> str:
     """Why a cluster does not match; "" where it does."""
+    return _names_unmet(selector, facts) or next(_expressions_unmet(selector, cluster, scores), "")
+
+
+def _names_unmet(selector: ClusterSelector, facts: ClusterFacts) -> str:
+    """By labels and claims."""
     labels = selector.label_selector
-    return (
-        unmet("label", labels.match_labels, labels.match_expressions, facts.labels)
-        or unmet("claim", {}, selector.claim_selector.match_expressions, facts.claims)
-        or next(_expressions_unmet(selector, cluster, scores), "")
+    return unmet("label", labels.match_labels, labels.match_expressions, facts.labels) or unmet(
+        "claim", {}, selector.claim_selector.match_expressions, facts.claims
     )
 
 
@@ -276,12 +279,21 @@ def groups(outcome: DecidedPlacement) -> tuple[slices.ClusterGroup, ...]:
         for slot in outcome.chosen.tolist():
             facts = outcome.view.facts[slot]
             assert facts is not None
-            cluster = outcome.view.clusters[facts.name]
-            if not selector_unmet(group.group_cluster_selector, facts, cluster, outcome.view.scores):
+            if _is_in(group.group_cluster_selector, facts, outcome.view, slot):
                 matching.add(facts.name)
         named.append((group.group_name, frozenset(matching)))
     size = slices.group_size(strategy.clusters_per_decision_group, len(outcome.clusters))
     return slices.divide(outcome.clusters, named, size)
+
+
+def _is_in(selector: ClusterSelector, facts: ClusterFacts, view: View, slot: int) -> bool:
+    """What expressions say is known most often."""
+    known = [view.answers(expression, slot) for expression in selector.cel_selector.cel_expressions]
+    if False in known:
+        return False
+    if None in known:
+        return not selector_unmet(selector, facts, view.clusters[facts.name], view.scores)
+    return not _names_unmet(selector, facts)
 
 
 def warnings(outcome: DecidedPlacement) -> tuple[str, ...]:

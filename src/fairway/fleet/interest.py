@@ -58,9 +58,15 @@ class Interest:
         watched += [("claim", name) for name in change.claims]
         watched += [("resource", name) for name in change.resources]
         watched += [("usage", "")] if change.usage else []
-        watchers = [self._watchers[item] for item in (*watched, ("cel", "")) if item in self._watchers]
+        return self._watching_in(watched, namespaces)
+
+    def evaluating(self, namespaces: set[str]) -> set[Key]:
+        """Placements with expressions, which may look at anything, in these namespaces."""
+        return self._watching_in([("cel", "")], namespaces)
+
+    def _watching_in(self, watched: Iterable[tuple[str, str]], namespaces: set[str]) -> set[Key]:
         found: set[Key] = set()
-        for by_namespace in watchers:
+        for by_namespace in [self._watchers[item] for item in watched if item in self._watchers]:
             for namespace in by_namespace.keys() & namespaces:
                 found |= by_namespace[namespace]
         return found

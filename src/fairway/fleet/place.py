@@ -64,6 +64,7 @@ class _Run:
             table.available.copy(),
             fleet.events,
             table.amounts_log.end,
+            fleet.pools.known_answer,
         )
         self._ledger: Ledger | None = None
         self._changed: dict[tuple[int, int], frozenset[int] | None] = {}

@@ -6,17 +6,17 @@ columns that are relative to the clusters that passed. All columns in a pool are
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from fairway.api.fleet import ClusterPredicate, ClusterSelector, ManagedCluster, PlacementToleration
 from fairway.clock import Micros
 from fairway.fleet import taints
 from fairway.fleet.columns import ScoreColumn, ScoreSum
+from fairway.fleet.expressions import ExpressionAnswers, Question
 from fairway.fleet.rules import Rules
 from fairway.fleet.scores import WORST, BoolColumn, IntColumn, ScoreOf
 from fairway.fleet.selection import selector_mask
@@ -65,6 +65,8 @@ class ClusterPool:
         self.taint = taint
         self.mask = mask
         self.index: IntColumn = np.flatnonzero(mask)
+        self.era = 0
+        """Of the pools of equal rules: the same as long as the same clusters pass."""
         self.columns: dict[str, ScoreColumn] = {}
         self.sums: dict[str, ScoreSum] = {}
         self._ranks: tuple[IntColumn, IntColumn] | None = None
@@ -102,27 +104,51 @@ class ClusterPools:
         self, table: ClusterTable, sets: ClusterSets, clusters: dict[str, ManagedCluster], scores: ScoreOf
     ) -> None:
         self._table = table
-        self._scores = scores
         self._sets = sets
-        self._clusters = clusters
         self._cluster_events = 0
+        self._eras = 0
         self._pools: dict[bytes, tuple[tuple[int, ...], ClusterPool]] = {}
         self._candidates: dict[bytes, tuple[tuple[int, ...], BoolColumn]] = {}
         self._matched: dict[bytes, tuple[tuple[int, ...], BoolColumn]] = {}
         self._taints: dict[bytes, tuple[int, TaintColumns]] = {}
-        self._answers: dict[str, npt.NDArray[np.int8]] = {}
+        self._answers = ExpressionAnswers(table, clusters, scores)
 
     def cluster_changed(self, slot: int) -> None:
         """Any change at all: an expression may look at anything."""
         self._cluster_events += 1
-        for answers in self._answers.values():
-            if slot < answers.size:
-                answers[slot] = -1
+        self._answers.cluster_changed(slot)
 
-    def forget(self) -> None:
-        """Everything is worked out again when asked for."""
-        for known in (self._pools, self._candidates, self._matched, self._taints, self._answers):
+    def forget(self, expressions: Collection[str]) -> None:
+        """Everything is made again when asked for, but for what these expressions say: that may have cost much."""
+        for known in (self._pools, self._candidates, self._matched, self._taints):
             known.clear()
+        self._answers.keep(expressions)
+
+    # -- expressions -------------------------------------------------------------------------------------------
+
+    def is_answered(self, rules: Rules) -> bool:
+        """Whether deciding has no expression to evaluate."""
+        return not rules.expressions or next(self._questions(rules), None) is None
+
+    def answer(self, rules: Rules, most: int) -> int:
+        """Evaluate expressions of a placement, until about so many steps were spent; how many were."""
+        return self._answers.work_out(self._questions(rules), most)
+
+    def known_answer(self, expression: str, slot: int) -> bool | None:
+        return self._answers.known(expression, slot)
+
+    def _questions(self, rules: Rules) -> Iterator[Question]:
+        """What is not known yet, in the order in which it is needed: of clusters that an earlier expression excludes,
+        the later ones are not evaluated.
+        """
+        for selector in rules.selectors:
+            expressions = selector.cel_selector.cel_expressions
+            mask = self._named(selector) & self._table.exists if expressions else self._table.exists
+            for expression in expressions:
+                yield from self._answers.unknown(expression, mask)
+                mask = self._answers.satisfied(expression, mask)
+
+    # -- columns -----------------------------------------------------------------------------------------------
 
     def of(self, rules: Rules, now: Micros) -> ClusterPool:
         stamp = (
@@ -136,8 +162,18 @@ class ClusterPools:
         made = self._make(rules, stamp, now)
         if known is not None and np.array_equal(known[1].mask, made.mask):
             made.columns, made.sums = known[1].columns, known[1].sums
+        if known is not None and _are_alike(known[1], made):
+            made.era = known[1].era
+        else:
+            self._eras += 1
+            made.era = self._eras
         self._pools[rules.selection_key] = stamp, made
         return made
+
+    def last_era(self, rules: Rules) -> int:
+        """Of the pool that was made last; 0 where none was."""
+        known = self._pools.get(rules.selection_key)
+        return 0 if known is None else known[1].era
 
     def may_choose(self, rules: Rules, slot: int) -> bool:
         """Whether a cluster could be chosen as the pool last was; yes where that is not known."""
@@ -183,25 +219,18 @@ class ClusterPools:
         return matched
 
     def _term(self, selector: ClusterSelector) -> BoolColumn:
+        mask = self._named(selector)
+        for expression in selector.cel_selector.cel_expressions:
+            mask = self._answers.satisfying(expression, mask & self._table.exists)
+        return mask
+
+    def _named(self, selector: ClusterSelector) -> BoolColumn:
+        """By labels and claims."""
         labels = selector.label_selector
         mask = selector_mask(self._table, "label", labels.match_labels, labels.match_expressions)
         if selector.claim_selector.match_expressions:
             mask &= selector_mask(self._table, "claim", {}, selector.claim_selector.match_expressions)
-        for expression in selector.cel_selector.cel_expressions:
-            mask = self._satisfying(expression, mask & self._table.exists)
         return mask
-
-    def _satisfying(self, expression: str, among: BoolColumn) -> BoolColumn:
-        from fairway.fleet import cel
-
-        answers = self._answers.get(expression)
-        if answers is None or answers.size != self._table.size:
-            answers = self._answers[expression] = np.full(self._table.size, -1, np.int8)
-        for slot in np.flatnonzero(among & (answers < 0)).tolist():
-            document = cel.document(self._clusters[self._table.names[slot]], self._scores)
-            answers[slot] = not cel.unmet(expression, document)
-        satisfied: BoolColumn = answers == 1
-        return among & satisfied
 
     def _taint_columns(self, rules: Rules, now: Micros) -> TaintColumns:
         key = rules.tolerations_key
@@ -226,3 +255,8 @@ class ClusterPools:
                 made.ends[slot] = standing.until
         made.until = min(made.ends.values(), default=None)
         return made
+
+
+def _are_alike(one: ClusterPool, other: ClusterPool) -> bool:
+    columns = ((one.mask, other.mask), (one.matched, other.matched), (one.candidates, other.candidates))
+    return all(np.array_equal(before, after) for before, after in columns)

@@ -38,6 +38,8 @@ class Record:
     reserved: dict[int, Resource] = field(default_factory=dict)
     moved_at: Micros | None = None
     decided_at: int = -1
+    pool_era: int = 0
+    """Of the clusters among which it chose then."""
     footing: Footing | None = None
     slices: Mapping[str, PlacementDecision] = field(default_factory=dict)
     """The PlacementDecisions by name: as seen, or as the last plan applied has them."""

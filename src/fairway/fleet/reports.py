@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from fairway.api.fleet import ManagedCluster
 from fairway.clock import Micros, parse_rfc3339
 from fairway.errors import InputError
-from fairway.fleet.names import FREE, REPORTED_UNTIL
+from fairway.fleet.names import FREE, REPORTED_AT, REPORTED_UNTIL
 
 UNREADABLE: Micros = -1
 """The end of a report that does not say it in words that can be read: long ago."""
@@ -31,6 +31,15 @@ def ends_at(cluster: ManagedCluster) -> Micros | None:
         return UNREADABLE
 
 
+def made_at(cluster: ManagedCluster) -> Micros | None:
+    """By the clock of the cluster; None where it does not say so."""
+    text = cluster.metadata.annotations.get(REPORTED_AT)
+    try:
+        return None if text is None else parse_rfc3339(text)
+    except InputError:
+        return None
+
+
 def problems(cluster: ManagedCluster) -> list[str]:
     """What is wrong with when the report ends."""
     return [] if ends_at(cluster) != UNREADABLE else [f"annotation {REPORTED_UNTIL}: {_WANTED}"]
@@ -44,7 +53,10 @@ def as_trusted(objects: Iterable[object], now: Micros) -> list[object]:
 def trusted(cluster: ManagedCluster, now: Micros) -> ManagedCluster:
     """The cluster with what counts of its report."""
     until = ends_at(cluster)
-    if until is None or now < until:
-        return cluster
+    return cluster if until is None or now < until else untrusted(cluster)
+
+
+def untrusted(cluster: ManagedCluster) -> ManagedCluster:
+    """The cluster without what it reports as free."""
     kept = {name: text for name, text in cluster.metadata.annotations.items() if name != FREE}
     return replace(cluster, metadata=replace(cluster.metadata, annotations=kept))

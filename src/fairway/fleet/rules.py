@@ -34,6 +34,8 @@ _STRATEGIES = ("Duplicated", "Weighted", "Aggregated", "Free")
 _GROUP_SIZE = re.compile(r"(100|[1-9][0-9]?)%|[1-9][0-9]*")
 _LABEL_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+MOST_EXPRESSIONS = 32
+"""CEL expressions of one placement, with those of its decision groups."""
 LONGEST_NAME = 63
 """Characters of a label value."""
 _MOST_SECONDS = 100 * 365 * 86_400
@@ -77,6 +79,8 @@ class Rules:
     tolerations_key: bytes
     watched: frozenset[tuple[str, str]]
     expressions: tuple[str, ...]
+    selectors: tuple[ClusterSelector, ...]
+    """Of predicates and of decision groups."""
 
     @property
     def name(self) -> str:
@@ -97,6 +101,12 @@ class Rules:
         )
 
     @property
+    def groups_by_expression(self) -> bool:
+        """Whether expressions say in which decision group a cluster is."""
+        groups = self.placement.spec.decision_strategy.group_strategy.decision_groups
+        return any(group.group_cluster_selector.cel_selector.cel_expressions for group in groups)
+
+    @property
     def constraints(self) -> tuple[SpreadConstraint, ...]:
         return self.placement.spec.spread_policy.spread_constraints
 
@@ -115,10 +125,11 @@ def read(placement: Placement) -> Rules:
     problems += taints.problems_of(spec.tolerations)
     watched: set[tuple[str, str]] = set()
     expressions: list[str] = []
-    for where, selector in _selectors(placement):
-        problems += _selector_problems(where, selector)
+    selectors = _selectors(placement)
+    for _, selector in selectors:
         watched |= _selector_keys(selector)
         expressions += selector.cel_selector.cel_expressions
+    problems += _selectors_problems(selectors, len(expressions))
     problems += _spread_problems(spec.spread_policy.spread_constraints)
     watched |= {(_source(c), c.topology_key) for c in spec.spread_policy.spread_constraints}
     size = spec.decision_strategy.group_strategy.clusters_per_decision_group
@@ -165,6 +176,7 @@ def read(placement: Placement) -> Rules:
         tolerations_key=msgspec.msgpack.encode(spec.tolerations),
         watched=frozenset(watched),
         expressions=tuple(expressions),
+        selectors=tuple(selector for _, selector in selectors),
         problems=tuple(problems),
         warnings=tuple(warnings),
     )
@@ -180,12 +192,24 @@ def _name_problems(placement: Placement) -> Iterable[str]:
             yield f"decisionGroups[{index}].groupName {group.group_name!r} is not a label value"
 
 
-def _selectors(placement: Placement) -> Iterable[tuple[str, ClusterSelector]]:
-    for index, predicate in enumerate(placement.spec.predicates):
-        yield f"predicates[{index}].requiredClusterSelector", predicate.required_cluster_selector
-    groups = placement.spec.decision_strategy.group_strategy.decision_groups
-    for index, group in enumerate(groups):
-        yield f"decisionGroups[{index}].groupClusterSelector", group.group_cluster_selector
+def _selectors(placement: Placement) -> list[tuple[str, ClusterSelector]]:
+    predicates, groups = placement.spec.predicates, placement.spec.decision_strategy.group_strategy.decision_groups
+    return [
+        *(
+            (f"predicates[{i}].requiredClusterSelector", one.required_cluster_selector)
+            for i, one in enumerate(predicates)
+        ),
+        *((f"decisionGroups[{i}].groupClusterSelector", one.group_cluster_selector) for i, one in enumerate(groups)),
+    ]
+
+
+def _selectors_problems(selectors: Iterable[tuple[str, ClusterSelector]], expressions: int) -> Iterable[str]:
+    """To compile thousands of expressions is work, too."""
+    if expressions > MOST_EXPRESSIONS:
+        yield f"there are {expressions} CEL expressions, expected at most {MOST_EXPRESSIONS}"
+        return
+    for where, selector in selectors:
+        yield from _selector_problems(where, selector)
 
 
 def _selector_keys(selector: ClusterSelector) -> set[tuple[str, str]]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, get_args
 
 import numpy as np
+from msgspec.structs import replace
 
 from fairway.api import kinds
 from fairway.api.fleet import (
@@ -73,10 +74,12 @@ class FleetState:
         """How many objects and plans have been taken in."""
         self._interest = Interest()
         self._affected: set[Key] = set()
+        self._suspects: set[Key] = set()
+        """Placements with expressions that may say something else of a cluster that has changed."""
         self._rechecks: dict[Key, Micros] = {}
         self._changes = 0
         self._gone = 0
-        self._overtaken: tuple[int, list[Key]] = (0, [])
+        self._overtaken: tuple[int, set[Key]] = (0, set())
         self._max_uses_at = 0
         self._counted_in: dict[bytes, tuple[ClusterPool, int, int]] = {}
         self._counted_at: IntColumn = np.zeros(self.table.size, np.int64)
@@ -138,12 +141,38 @@ class FleetState:
 
     def affected(self, now: Micros) -> list[Key]:
         """The placements to decide, in the order of deciding."""
-        found = set(self._affected)
+        found = self._affected | self._suspects
         found.update(key for key, instant in self._rechecks.items() if instant <= now)
         if self._overtaken[0] != self._changes:
             self._overtaken = self._changes, self._find_overtaken(now)
         found.update(self._overtaken[1])
         return sorted(key for key in found if self.records[key].active)
+
+    # -- expressions -------------------------------------------------------------------------------------------
+
+    def is_answered(self, key: Key) -> bool:
+        """Whether deciding a placement has no expression to evaluate."""
+        known = self.records[key].rules
+        return known is None or known.kept or self.pools.is_answered(known)
+
+    def answer(self, key: Key, most: int) -> int:
+        """Evaluate expressions of a placement, until about so many steps were spent; how many were. Fewer: all are."""
+        known = self.records[key].rules
+        return 0 if known is None or known.kept else self.pools.answer(known, most)
+
+    def stands(self, key: Key, now: Micros) -> bool:
+        """Whether a placement is affected for the sake of its expressions alone, and they say what they said before.
+        For one that is answered.
+        """
+        record = self.records[key]
+        if key not in self._suspects or record.rules is None:
+            return False
+        if key in self._affected or key in self._overtaken[1] or self._rechecks.get(key, now + 1) <= now:
+            return False
+        if record.rules.groups_by_expression or self.pools.of(record.rules, now).era != record.pool_era:
+            return False
+        self._suspects.discard(key)
+        return True
 
     def rechecks(self) -> Iterable[tuple[Key, Micros]]:
         """When time alone will affect which placements."""
@@ -160,7 +189,9 @@ class FleetState:
             self._settle(record, outcome)
             record.footing = self._footing(outcome)
             record.decided_at = self._changes
+            record.pool_era = self.pools.last_era(outcome.rules)
             self._affected.discard(record.key)
+            self._suspects.discard(record.key)
             self._rechecks.pop(record.key, None)
             if outcome.recheck_at is not None:
                 self._rechecks[record.key] = outcome.recheck_at
@@ -192,8 +223,9 @@ class FleetState:
         change = self.table.put(after)
         slot = self.table.slots[name]
         self._fit()
-        if cluster != self.clusters.get(name):
+        if not _looks_the_same(cluster, self.clusters.get(name)):
             self.pools.cluster_changed(slot)
+            self._suspect(seen)
         self.clusters[name] = cluster
         self._report(slot, after.usage, change)
         if before is not None and self.sets.of_cluster(before) != self.sets.of_cluster(after):
@@ -234,6 +266,15 @@ class FleetState:
             if verdict:
                 self._affected.add(key)
 
+    def _suspect(self, seen: set[str]) -> None:
+        """Expressions may look at anything: placements that have some choose among other clusters now, or do not."""
+        for key in self._interest.evaluating(self.sets.namespaces(seen)):
+            known = self.records[key].rules
+            assert known is not None
+            wanted = known.placement.spec.cluster_sets
+            if not wanted or seen.intersection(wanted):
+                self._suspects.add(key)
+
     def _concerns(self, known: Rules, slot: int, seen: set[str], selecting: bool) -> bool:
         """Whether a change of a cluster can matter to placements that select as these rules do."""
         wanted = known.placement.spec.cluster_sets
@@ -264,6 +305,8 @@ class FleetState:
         record = self.records.setdefault(key, Record(key))
         if record.rules is not None:
             self._interest.remove(record.rules)
+            if record.rules.selection_key != read.selection_key:
+                self._forget_columns()
         record.rules = read
         record.footing = None
         self._interest.add(read)
@@ -280,17 +323,19 @@ class FleetState:
         if record.rules is not None:
             self._interest.remove(record.rules)
         self._affected.discard(key)
+        self._suspects.discard(key)
         self._rechecks.pop(key, None)
         self._forget_columns()
 
     def _forget_columns(self) -> None:
-        """Columns do not say for what they were made: after as many placements have gone as there are, all are made
-        again.
+        """Columns do not say for what they were made: after as many placements have gone, or select something else, as
+        there are, all are made again.
         """
         self._gone += 1
         if self._gone >= FEW_GONE + len(self.records):
             self._gone = 0
-            self.pools.forget()
+            used = (record.rules.expressions for record in self.records.values() if record.rules is not None)
+            self.pools.forget(frozenset(text for expressions in used for text in expressions))
             self._counted_in.clear()
             self.table.forget_codes()
             self.addons.forget_columns()
@@ -348,23 +393,26 @@ class FleetState:
         for slot in before - after:
             self._forget(slot)
 
-    def _find_overtaken(self, now: Micros) -> list[Key]:
+    def _find_overtaken(self, now: Micros) -> set[Key]:
         """Placements that weigh Balance, or have requirements, and were decided before others changed what they saw."""
-        found = []
+        found: set[Key] = set()
         ever_reserved = bool(self._reserved_at.any())
         for group in self._interest.by_selection():
             some = self.records[next(iter(group))].rules
             assert some is not None
-            pool = self.pools.of(some, now)
-            counted = self._last_counted(some.selection_key, pool)
-            reserved = _latest(self._reserved_at, pool) if ever_reserved else 0
+            if self.pools.is_answered(some):
+                pool = self.pools.of(some, now)
+                counted = self._last_counted(some.selection_key, pool)
+                reserved = _latest(self._reserved_at, pool) if ever_reserved else 0
+            else:  # which clusters they are is not known yet: as if it were all
+                counted, reserved = int(self._counted_at.max()), int(self._reserved_at.max())
             for key in group:
                 record = self.records[key]
                 known, decided_at = record.rules, record.decided_at
                 assert known is not None
                 crowded = known.balance and max(counted, self._max_uses_at) > decided_at
                 if crowded or (known.requires and reserved > decided_at):
-                    found.append(key)
+                    found.add(key)
         return found
 
     def _last_counted(self, selection: bytes, pool: ClusterPool) -> int:
@@ -408,6 +456,14 @@ class FleetState:
         entries = sum(1 for slot in self.ledger.slots() for _ in self.ledger.entries(slot))
         if entries != sum(len(record.reserved) for record in self.records.values()):
             raise InvariantError(f"the ledger has {entries} entries, not those of the decisions")
+
+
+def _looks_the_same(cluster: ManagedCluster, before: ManagedCluster | None) -> bool:
+    """To expressions; the number of its version is nothing that they look at."""
+    if before is None:
+        return False
+    version = cluster.metadata.resource_version
+    return cluster == replace(before, metadata=replace(before.metadata, resource_version=version))
 
 
 def _latest(column: IntColumn, pool: ClusterPool) -> int:

@@ -19,6 +19,7 @@ from fairway.kube.exchange import Ending
 from fairway.kube.feed import Feed
 from fairway.kube.hub.decisions import Publication
 from fairway.kube.hub.loop import FleetLoop
+from fairway.kube.hub.turns import FairTurns
 from fairway.kube.outbox import Outbox
 from fairway.kube.ready_writes import QueuedWrite, WriteRank
 from fairway.kube.reflector import Delivery
@@ -58,6 +59,7 @@ class FleetController(KubeProgram):
             FleetWatcher(self._log, self.metrics, dry_run=self._settings.dry_run),
             versions=self._versions,
             min_interval=int(self._settings.min_interval * SECOND),
+            turns=FairTurns(sys.maxsize) if self._settings.dry_run else FairTurns(),  # in a dry run no write ever ends
         )
         self._feed = Feed(FLEET_KINDS, self.loop, self.loop.store, self._listed)
 

@@ -11,11 +11,19 @@ from typing import Protocol
 
 from fairway.api.fleet import ManagedCluster
 from fairway.api.kinds import ApiObject, ObjectKey
-from fairway.clock import Micros
+from fairway.clock import SECOND, Micros
 from fairway.fleet import FleetState, reports
+from fairway.fleet.names import REPORTED_AT
 from fairway.kube.hub.status import cluster_write, condition_facts, report_condition, shown_report
 from fairway.kube.status_requests import StatusWrite
 from fairway.kube.throttle import StatusThrottle
+
+MOST_AHEAD = 60 * SECOND
+"""That the clock of a cluster may be ahead of ours before its ManagedCluster says so."""
+_AHEAD = (
+    f"annotation {REPORTED_AT}: the cluster's clock is more than {MOST_AHEAD // SECOND} s ahead of the hub's;"
+    " its reports count from when they come"
+)
 
 
 class KnownClusters(Protocol):
@@ -28,6 +36,8 @@ class ClusterReports:
     def __init__(self, throttle: StatusThrottle[ObjectKey]) -> None:
         self._throttle = throttle
         self._ends: dict[str, tuple[Micros, ManagedCluster]] = {}
+        self._came: dict[str, tuple[Micros, Micros]] = {}
+        """By cluster when its report was made, by its own clock, and when it came, by ours."""
         self._look: set[str] = set()
         """Clusters whose condition may have to be written."""
         self._refused: set[str] = set()
@@ -41,15 +51,41 @@ class ClusterReports:
     def next_end(self) -> Micros | None:
         return min((end for end, _ in self._ends.values()), default=None)
 
+    def trusted(self, cluster: ManagedCluster, now: Micros) -> ManagedCluster:
+        """The cluster with what counts of its report."""
+        end = self._end_of(cluster, now)
+        return cluster if end is None or now < end else reports.untrusted(cluster)
+
+    def _end_of(self, cluster: ManagedCluster, now: Micros) -> Micros | None:
+        """No report counts for longer than its cluster said, from when it came: a silent cluster whose clock is an hour
+        ahead would be trusted for that hour.
+        """
+        name, until, made = cluster.metadata.name, reports.ends_at(cluster), reports.made_at(cluster)
+        if until is None or made is None:
+            self._came.pop(name, None)
+            return until
+        came = self._came.get(name)
+        if came is None or came[0] != made:
+            came = self._came[name] = made, now
+        return min(until, came[1] + max(0, until - made))
+
+    def _is_ahead(self, name: str) -> bool:
+        made, came = self._came.get(name, (0, 0))
+        return made > came + MOST_AHEAD
+
+    def _problems(self, cluster: ManagedCluster, state: FleetState) -> tuple[str, ...]:
+        found = problems_of(state, cluster)
+        return (*found, _AHEAD) if self._is_ahead(cluster.metadata.name) else found
+
     def seen(self, cluster: ManagedCluster, state: FleetState, now: Micros) -> None:
         """A cluster was taken in."""
         name = cluster.metadata.name
-        end = reports.ends_at(cluster)
+        end = self._end_of(cluster, now)
         if end is not None and end > now:
             self._ends[name] = end, cluster
         else:
             self._ends.pop(name, None)
-        problems = problems_of(state, cluster)
+        problems = self._problems(cluster, state)
         if problems:
             self._refused.add(name)
         else:
@@ -60,6 +96,7 @@ class ClusterReports:
     def gone(self, cluster: ManagedCluster) -> None:
         name = cluster.metadata.name
         self._ends.pop(name, None)
+        self._came.pop(name, None)
         self._look.discard(name)
         self._refused.discard(name)
         self._throttle.forget(_key(name))
@@ -87,7 +124,7 @@ class ClusterReports:
             if not isinstance(cluster, ManagedCluster):
                 self._look.discard(name)
                 continue
-            condition = report_condition(cluster, problems_of(state, cluster))
+            condition = report_condition(cluster, self._problems(cluster, state))
             if condition is None:
                 self._look.discard(name)
                 continue

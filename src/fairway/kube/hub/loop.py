@@ -29,6 +29,7 @@ from fairway.kube.hub.cluster_reports import ClusterReports
 from fairway.kube.hub.decisions import Publication, Slices, are_same, as_published, in_order, owner_of
 from fairway.kube.hub.moves import Points, notes_of, points_of, stands
 from fairway.kube.hub.status import facts_of, placement_status, placement_write
+from fairway.kube.hub.turns import FairTurns
 from fairway.kube.status_requests import StatusWrite
 from fairway.kube.throttle import INTERVAL, StatusThrottle
 from fairway.state.events import Deleted, Event
@@ -88,6 +89,7 @@ class FleetLoop:
         *,
         versions: Mapping[str, str],
         min_interval: Micros = 50_000,
+        turns: FairTurns | None = None,
     ) -> None:
         """`versions` says in which API version the server has a kind, by name."""
         self.store = ObjectStore()
@@ -112,6 +114,7 @@ class FleetLoop:
         """Events that leave with the next writes."""
         self._throttle: StatusThrottle[ObjectKey] = StatusThrottle()
         self._reports = ClusterReports(self._throttle)
+        self._turns = turns or FairTurns()
 
     # -- what is read ----------------------------------------------------------------------------------------
 
@@ -170,13 +173,15 @@ class FleetLoop:
         for event in self.store.drain().events:
             self._take(event, now)
         for cluster in self._reports.ended(now):
-            self.state.upsert(reports.trusted(cluster, now))
+            self.state.upsert(reports.untrusted(cluster))
         if self._leads:
             self._decide(now)
             self._write(now)
         self._plan_next(now)
 
     def _plan_next(self, now: Micros) -> None:
+        if self._leads and self._turns.waiting:  # the rest of the expressions
+            self._last = 0
         if self._leads and self.state.affected(now):
             self._wake()
             return
@@ -207,7 +212,7 @@ class FleetLoop:
                 self._foreign.add(key)
                 return
         if isinstance(thing, ManagedCluster):
-            self.state.upsert(reports.trusted(thing, now))
+            self.state.upsert(self._reports.trusted(thing, now))
             self._reports.seen(thing, self.state, now)
         else:
             if isinstance(thing, Placement):
@@ -257,8 +262,8 @@ class FleetLoop:
     # -- decisions ---------------------------------------------------------------------------------------------
 
     def _decide(self, now: Micros) -> None:
-        """In parts, so that the first decisions are on their way while others are made."""
-        keys = self.state.affected(now)
+        """Those whose turn it is, in parts, so that the first decisions are on their way while others are made."""
+        keys = self._turns.pick(self.state, self.state.affected(now), now)
         for start in range(0, len(keys), TOGETHER):
             begin = time.perf_counter()
             plan = place(self.state, now, keys[start : start + TOGETHER])
@@ -305,6 +310,7 @@ class FleetLoop:
                 self._repairs(placement, now)
             desk.under_way = Publication(self._version_of("PlacementDecision"), placement, dict(seen), desk.wanted)
             publications.append(desk.under_way)
+            self._turns.leaves(key)
         if publications:
             self._world.publish(publications)
         version = self._versions.get("ManagedCluster", CLUSTERS)
@@ -341,6 +347,7 @@ class FleetLoop:
     def ended(self, publication: Publication, ending: Ending) -> None:
         """What became of a publication. What the server answered is newer than what was read."""
         key = publication.key
+        self._turns.ended(key)
         for name, thing in publication.results.items():
             last = self.store.get(("PlacementDecision", key[0], name))
             if thing is not None:

@@ -1,0 +1,87 @@
+"""What CEL expressions say of clusters: kept until the cluster changes, and worked out in parts where that is wanted.
+
+An expression may cost thousands of steps for a cluster, and there may be a thousand of each. A hub works them out in
+turns (`work_out`), so that a placement of one namespace does not make those of all others wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from fairway.api.fleet import ManagedCluster
+from fairway.fleet.scores import BoolColumn, ScoreOf
+from fairway.fleet.table import ClusterTable
+
+_UNKNOWN = -1
+ONE_CLUSTER = 100
+"""Steps that the document of a cluster costs, whatever an expression does with it."""
+
+Question = tuple[str, int]
+"""An expression, and the slot of the cluster about which it is evaluated."""
+
+
+class ExpressionAnswers:
+    """By expression a column: 1 where a cluster satisfies it, 0 where it does not."""
+
+    def __init__(self, table: ClusterTable, clusters: Mapping[str, ManagedCluster], scores: ScoreOf) -> None:
+        self._table = table
+        self._clusters = clusters
+        self._scores = scores
+        self._columns: dict[str, npt.NDArray[np.int8]] = {}
+
+    def cluster_changed(self, slot: int) -> None:
+        """Any change at all: an expression may look at anything."""
+        for column in self._columns.values():
+            if slot < column.size:
+                column[slot] = _UNKNOWN
+
+    def keep(self, expressions: Collection[str]) -> None:
+        """Forget all others."""
+        self._columns = {text: column for text, column in self._columns.items() if text in expressions}
+
+    def known(self, expression: str, slot: int) -> bool | None:
+        """None where it was not worked out, or no longer holds."""
+        column = self._columns.get(expression)
+        answer = _UNKNOWN if column is None or slot >= column.size else int(column[slot])
+        return None if answer == _UNKNOWN else answer == 1
+
+    def unknown(self, expression: str, among: BoolColumn) -> Iterator[Question]:
+        for slot in np.flatnonzero(among & (self._column(expression) < 0)).tolist():
+            yield expression, slot
+
+    def satisfying(self, expression: str, among: BoolColumn) -> BoolColumn:
+        """Everything that is not known is worked out first."""
+        self.work_out(self.unknown(expression, among))
+        return self.satisfied(expression, among)
+
+    def satisfied(self, expression: str, among: BoolColumn) -> BoolColumn:
+        """As far as it is known."""
+        found: BoolColumn = among & (self._column(expression) == 1)
+        return found
+
+    def work_out(self, questions: Iterable[Question], most: int | None = None) -> int:
+        """Until about so many steps were spent; how many were. Fewer than `most`: there is nothing left."""
+        from fairway.fleet import cel
+
+        spent = 0
+        for expression, slot in questions:
+            document = cel.document(self._clusters[self._table.names[slot]], self._scores)
+            answer = cel.evaluate(expression, document)
+            self._column(expression)[slot] = answer.value is True and not answer.error
+            spent += ONE_CLUSTER + answer.steps
+            if most is not None and spent >= most:
+                break
+        return spent
+
+    def _column(self, expression: str) -> npt.NDArray[np.int8]:
+        """As long as the table."""
+        column, size = self._columns.get(expression), self._table.size
+        if column is None or column.size != size:
+            longer = np.full(size, _UNKNOWN, np.int8)
+            if column is not None:
+                longer[: column.size] = column
+            column = self._columns[expression] = longer
+        return column
