@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import process_time
 from typing import Any
 
 import msgspec
@@ -310,3 +311,32 @@ def test_the_most_used_cluster_concerns_all_that_weigh_balance() -> None:
     state.upsert(decision("y", ["far"]))
     state.upsert(decision("z", ["far"]))
     assert scores(run(state).outcomes[0]) == {"a": 0, "b": 100}
+
+
+def test_ten_thousand_decisions_of_another_program_are_read_in_one_go() -> None:
+    """Each of them used to be read again for each that came; and names of no cluster to make all columns longer."""
+    state = fleet(cluster("a"), cluster("b"), placement("p", numberOfClusters=1))
+    run(state)
+    begin = process_time()
+    for number in range(10_000):
+        state.upsert(decision("foreign", [f"x{number}-{index}" for index in range(3)] + ["b"], number=number))
+    state.affected(0)
+    assert process_time() - begin < 20  # some hundreds of seconds before
+    assert state.table.size == 64
+    slot = state.table.slots["b"]
+    assert state.counts[slot] == 1
+    state.check()
+    state.upsert(cluster("x77-0"))  # which then is one that others use
+    state.affected(0)
+    assert state.counts[state.table.slots["x77-0"]] == 1
+    for number in range(10_000):
+        state.delete(decision("foreign", [], number=number))
+    state.check()
+    assert state.counts[slot] == 0
+    assert set(state.records) == {("ns", "p")}
+
+
+def test_a_list_of_a_placement_has_at_most_256_entries() -> None:
+    many = [{"key": f"k{number}", "operator": "Exists"} for number in range(257)]
+    (outcome,) = run(fleet(cluster("a"), placement("p", tolerations=many))).outcomes
+    assert outcome.rules.problems == ("there are 257 tolerations, expected at most 256",)

@@ -112,3 +112,13 @@ def test_no_namespace_waits_for_more_than_a_turn_of_each_other(others: int, cost
     while ("z", "p") not in turns.pick(state, sorted(state.left), 0):
         runs += 1
         assert runs <= 1 + cost // 200 + 5  # a share is a fifth of 1000, but for what an evaluation is longer
+
+
+def test_after_a_run_that_was_cut_the_next_begins_where_it_ended() -> None:
+    turns, affected = FairTurns(), [*keys("a", 2), *keys("b", 2)]
+    assert turns.pick(Expressions(), affected, 0) == affected
+    assert not turns.is_halfway
+    turns.cut(affected[2])
+    assert turns.is_halfway
+    assert turns.pick(Expressions(), affected, 0) == [*affected[2:], *affected[:2]]
+    assert turns.pick(Expressions(), affected, 0) == affected

@@ -36,8 +36,9 @@ def place(fleet: FleetState, now: Micros, keys: Sequence[Key] | None = None) -> 
 
     `keys` are the first of those that are left: decided and applied in several plans they get what one plan gives them.
     """
-    run = _Run(fleet, now)
     keys = fleet.affected(now) if keys is None else keys
+    fleet.read_decisions()
+    run = _Run(fleet, now)
     outcomes = tuple(run.decide(fleet.records[key]) for key in keys)
     decided = frozenset(keys)
     instants = [outcome.recheck_at for outcome in outcomes if outcome.recheck_at is not None]

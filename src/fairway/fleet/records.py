@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
-from fairway.api.fleet import PlacementDecision
+from fairway.api.fleet import ManagedCluster, Placement, PlacementDecision
 from fairway.clock import Micros, parse_rfc3339
-from fairway.errors import InputError
+from fairway.errors import InputError, InvariantError
 from fairway.fleet.facts import read_resources
 from fairway.fleet.footing import Footing
-from fairway.fleet.ledger import MAX_RESERVED
+from fairway.fleet.ledger import MAX_RESERVED, Ledger
 from fairway.fleet.names import LEDGER, MOVED_AT, PLACEMENT_LABEL
 from fairway.fleet.rules import Key, Rules
 from fairway.fleet.scores import IntColumn
@@ -41,7 +43,7 @@ class Record:
     pool_era: int = 0
     """Of the clusters among which it chose then."""
     footing: Footing | None = None
-    slices: Mapping[str, PlacementDecision] = field(default_factory=dict)
+    slices: dict[str, PlacementDecision] = field(default_factory=dict)
     """The PlacementDecisions by name: as seen, or as the last plan applied has them."""
 
     @property
@@ -79,3 +81,38 @@ def recorded(slices: Mapping[str, PlacementDecision]) -> tuple[list[str], dict[s
         except (KeyError, InputError):
             continue
     return list(clusters), reserved, max(moved, default=None)
+
+
+def looks_the_same(cluster: ManagedCluster, before: ManagedCluster | None) -> bool:
+    """To expressions; the number of its version is nothing that they look at."""
+    if before is None:
+        return False
+    version = cluster.metadata.resource_version
+    return cluster == replace(before, metadata=replace(before.metadata, resource_version=version))
+
+
+def requests_the_same(before: Placement, after: Placement) -> bool:
+    def asked(placement: Placement) -> tuple[Any, ...]:
+        metadata = placement.metadata
+        deleted = metadata.deletion_timestamp is not None
+        return placement.spec, metadata.annotations, deleted, placement.api_version, metadata.uid
+
+    return asked(before) == asked(after)
+
+
+def check(known: Iterable[Record], ledger: Ledger, counts: IntColumn) -> None:
+    """InvariantError unless counts, ledger and decisions agree."""
+    ledger.check()
+    expected, number = np.zeros(counts.size, np.int64), 0
+    for record in known:
+        expected[record.chosen] += 1
+        number += len(record.reserved)
+        for slot, amounts in record.reserved.items():
+            entry = ledger.entry(slot, "/".join(record.key))
+            if entry is None or entry.reserved != amounts:
+                raise InvariantError(f"{record.key} holds {amounts} in slot {slot}, the ledger has {entry}")
+    if not np.array_equal(expected, counts):
+        raise InvariantError(f"counts are {counts.tolist()}, decisions give {expected.tolist()}")
+    entries = sum(1 for slot in ledger.slots() for _ in ledger.entries(slot))
+    if entries != number:
+        raise InvariantError(f"the ledger has {entries} entries, not those of the decisions")

@@ -34,6 +34,8 @@ _STRATEGIES = ("Duplicated", "Weighted", "Aggregated", "Free")
 _GROUP_SIZE = re.compile(r"(100|[1-9][0-9]?)%|[1-9][0-9]*")
 _LABEL_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+MOST_ENTRIES = 256
+"""Of each list in one placement."""
 MOST_EXPRESSIONS = 32
 """CEL expressions of one placement, with those of its decision groups."""
 LONGEST_NAME = 63
@@ -121,6 +123,7 @@ def read(placement: Placement) -> Rules:
     if spec.number_of_clusters is not None and spec.number_of_clusters < 0:
         problems.append(f"numberOfClusters is {spec.number_of_clusters}, expected 0 or more")
     problems += _name_problems(placement)
+    problems += _count_problems(placement)
     problems += additions.problems(placement)
     problems += taints.problems_of(spec.tolerations)
     watched: set[tuple[str, str]] = set()
@@ -180,6 +183,20 @@ def read(placement: Placement) -> Rules:
         problems=tuple(problems),
         warnings=tuple(warnings),
     )
+
+
+def _count_problems(placement: Placement) -> Iterable[str]:
+    """A server takes tens of thousands, and each is looked at for each of a thousand clusters."""
+    spec = placement.spec
+    for what, there in (
+        ("predicates", spec.predicates),
+        ("tolerations", spec.tolerations),
+        ("prioritizers", spec.prioritizer_policy.configurations),
+        ("decision groups", spec.decision_strategy.group_strategy.decision_groups),
+        ("spread constraints", spec.spread_policy.spread_constraints),
+    ):
+        if len(there) > MOST_ENTRIES:
+            yield f"there are {len(there)} {what}, expected at most {MOST_ENTRIES}"
 
 
 def _name_problems(placement: Placement) -> Iterable[str]:

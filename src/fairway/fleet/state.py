@@ -8,10 +8,9 @@ for which anything may have changed since they were last decided; `place` looks 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
-from msgspec.structs import replace
 
 from fairway.api import kinds
 from fairway.api.fleet import (
@@ -23,7 +22,6 @@ from fairway.api.fleet import (
     PlacementDecision,
 )
 from fairway.clock import Micros
-from fairway.errors import InvariantError
 from fairway.fleet import additions, facts, records, rules
 from fairway.fleet.addons import AddOns
 from fairway.fleet.footing import Footing
@@ -46,6 +44,8 @@ FleetObject = (
     ManagedCluster | ManagedClusterSet | ManagedClusterSetBinding | Placement | PlacementDecision | AddOnPlacementScore
 )
 FLEET_KINDS = get_args(FleetObject)
+MOST_GONE = 1000
+"""Clusters in the decisions of one placement that are not there, and are named all the same when they leave."""
 FEW_GONE = 64
 """So many placements, and as many as there are, may go before the columns that they asked for are forgotten."""
 
@@ -65,7 +65,7 @@ class FleetState:
         self.addons = AddOns()
         self.clusters: dict[str, ManagedCluster] = {}
         self.records: dict[Key, Record] = {}
-        self.ledger = Ledger(self.table.size)
+        self._ledger = Ledger(self.table.size)
         self.counts: IntColumn = np.zeros(self.table.size, np.int64)
         self.pools = ClusterPools(self.table, self.sets, self.clusters, self.addons.score)
         self.scorer = Scorer(self.table, self.addons)
@@ -77,6 +77,10 @@ class FleetState:
         self._suspects: set[Key] = set()
         """Placements with expressions that may say something else of a cluster that has changed."""
         self._rechecks: dict[Key, Micros] = {}
+        self._unread: set[Key] = set()
+        """Placements whose decisions were seen to change, and not yet read."""
+        self._unknown: dict[Key, frozenset[str]] = {}
+        """Names in decisions that are of no cluster and have no slot."""
         self._changes = 0
         self._gone = 0
         self._overtaken: tuple[int, set[Key]] = (0, set())
@@ -86,6 +90,12 @@ class FleetState:
         self._reserved_at: IntColumn = np.zeros(self.table.size, np.int64)
         for item in objects:
             self.upsert(item)
+
+    @property
+    def ledger(self) -> Ledger:
+        """With all decisions that were seen."""
+        self.read_decisions()
+        return self._ledger
 
     def upsert(self, item: object) -> None:
         """An object was added or modified. Objects of other kinds are not ours and change nothing.
@@ -141,6 +151,7 @@ class FleetState:
 
     def affected(self, now: Micros) -> list[Key]:
         """The placements to decide, in the order of deciding."""
+        self.read_decisions()
         found = self._affected | self._suspects
         found.update(key for key, instant in self._rechecks.items() if instant <= now)
         if self._overtaken[0] != self._changes:
@@ -181,6 +192,7 @@ class FleetState:
     def apply(self, plan: FleetPlan) -> None:
         """The plan is being carried out: from now on its decisions are the ones that stand."""
         self.events += 1
+        self.read_decisions()
         for outcome in plan.outcomes:
             record = self.records.get(outcome.key)
             if record is None:
@@ -220,10 +232,12 @@ class FleetState:
         before = self.table.facts[self.table.slots[name]] if name in self.table.slots else None
         after = facts.read(cluster)
         seen = self.sets.of_cluster(after) | (self.sets.of_cluster(before) if before else set())
+        if name not in self.table.slots:
+            self._unread.update(key for key, names in self._unknown.items() if name in names)
         change = self.table.put(after)
         slot = self.table.slots[name]
         self._fit()
-        if not _looks_the_same(cluster, self.clusters.get(name)):
+        if not records.looks_the_same(cluster, self.clusters.get(name)):
             self.pools.cluster_changed(slot)
             self._suspect(seen)
         self.clusters[name] = cluster
@@ -247,7 +261,7 @@ class FleetState:
 
     def _report(self, slot: int, usage: Mapping[str, Resource], change: ClusterUpdate) -> None:
         if change.usage:
-            self.ledger.report(slot, usage)
+            self._ledger.report(slot, usage)
             self._changes += 1
             self._reserved_at[slot] = self._changes
 
@@ -299,7 +313,11 @@ class FleetState:
         placement = additions.merged(placement)
         key = (placement.metadata.namespace, placement.metadata.name)
         record = self.records.get(key)
-        if record is not None and record.rules is not None and _requests_the_same(record.rules.placement, placement):
+        if (
+            record is not None
+            and record.rules is not None
+            and records.requests_the_same(record.rules.placement, placement)
+        ):
             return  # most often its status was written
         read = rules.read(placement)
         record = self.records.setdefault(key, Record(key))
@@ -307,6 +325,8 @@ class FleetState:
             self._interest.remove(record.rules)
             if record.rules.selection_key != read.selection_key:
                 self._forget_columns()
+        elif record.slices:
+            self._unread.add(key)
         record.rules = read
         record.footing = None
         self._interest.add(read)
@@ -315,16 +335,14 @@ class FleetState:
 
     def _remove_placement(self, key: Key) -> None:
         """Its decisions end with it, and what is left of its capacity is returned."""
-        record = self.records.pop(key, None)
+        record = self.records.get(key)
         if record is None:
             return
+        self._drop_record(key)
         self._changes += 1
         self._choose(record, NO_SLOTS, {})
         if record.rules is not None:
             self._interest.remove(record.rules)
-        self._affected.discard(key)
-        self._suspects.discard(key)
-        self._rechecks.pop(key, None)
         self._forget_columns()
 
     def _forget_columns(self) -> None:
@@ -343,31 +361,62 @@ class FleetState:
     def _put_decision(self, decision: PlacementDecision) -> None:
         key, name = records.owner(decision), decision.metadata.name
         record = self.records.setdefault(key, Record(key))
-        known = record.slices
-        if name not in known or not same(known[name], decision):
-            self._see(record, {**known, name: decision})
+        if name not in record.slices or not same(record.slices[name], decision):
+            self._see(record, {name: decision})
 
     def _remove_decision(self, decision: PlacementDecision) -> None:
         record = self.records.get(records.owner(decision))
-        if record is None or decision.metadata.name not in record.slices:
-            return
-        left = {name: item for name, item in record.slices.items() if name != decision.metadata.name}
-        self._see(record, left)
-        if record.rules is None and not left:
-            del self.records[record.key]
-            self._affected.discard(record.key)
+        if record is not None and decision.metadata.name in record.slices:
+            self._see(record, {decision.metadata.name: None})
 
-    def _see(self, record: Record, slices: Mapping[str, PlacementDecision]) -> None:
-        """Decisions were written by another program: they stand until the placement is decided again."""
-        record.slices = slices
-        record.footing = None
-        clusters, reserved, record.moved_at = records.recorded(slices)
-        slots = {name: self.table.slot(name) for name in clusters}
-        self._fit()
-        self._changes += 1
-        chosen = np.array(list(slots.values()), np.int64)
-        self._choose(record, chosen, {slots[name]: amounts for name, amounts in reserved.items()})
-        self._affected.add(record.key)
+    def _see(self, record: Record, changed: Mapping[str, PlacementDecision | None]) -> None:
+        """Decisions were written by another program: they stand until the placement is decided again. What follows from
+        them is worked out once for all that come together, of which there may be thousands.
+        """
+        if record.key not in self._unread:
+            self._unread.add(record.key)
+            record.slices = dict(record.slices)  # plans have the one that was
+            record.footing = None
+        for name, decision in changed.items():
+            if decision is None:
+                del record.slices[name]
+            else:
+                record.slices[name] = decision
+
+    def read_decisions(self) -> None:
+        """Work out what decisions that were seen mean: for all that looks at records, counts or the ledger."""
+        unread, self._unread = sorted(self._unread), set()
+        for key in unread:
+            record = self.records[key]
+            clusters, reserved, record.moved_at = records.recorded(record.slices)
+            slots = self._slots_of(record, clusters)
+            self._fit()
+            self._changes += 1
+            chosen = np.array(list(slots.values()), np.int64)
+            self._choose(record, chosen, {slots[name]: amounts for name, amounts in reserved.items() if name in slots})
+            self._affected.add(key)
+            if record.rules is None and not record.slices:
+                self._drop_record(key)
+
+    def _slots_of(self, record: Record, clusters: Iterable[str]) -> dict[str, int]:
+        """Of chosen clusters. One that is not there has a slot, too, so that it can be said that it is gone; but any
+        program can write any names: few of them have, and none of a decision without a placement.
+        """
+        known = self.table.slots
+        unknown = [name for name in clusters if name not in known]
+        given = frozenset(unknown[:MOST_GONE]) if record.rules is not None else frozenset()
+        self._unknown.pop(record.key, None)
+        if len(given) < len(unknown):
+            self._unknown[record.key] = frozenset(unknown) - given
+        return {name: self.table.slot(name) for name in clusters if name in known or name in given}
+
+    def _drop_record(self, key: Key) -> None:
+        del self.records[key]
+        self._unknown.pop(key, None)
+        self._unread.discard(key)
+        self._affected.discard(key)
+        self._suspects.discard(key)
+        self._rechecks.pop(key, None)
 
     def _choose(self, record: Record, chosen: IntColumn, reserved: dict[int, Resource]) -> None:
         """The one place where decisions change: counts, ledger and the numbers of the changes follow."""
@@ -383,11 +432,11 @@ class FleetState:
                 self._max_uses_at = self._changes
         name = "/".join(record.key)
         for slot in record.reserved.keys() - reserved.keys():
-            self.ledger.release(slot, name)
+            self._ledger.release(slot, name)
             self._reserved_at[slot] = self._changes
         for slot, amounts in reserved.items():
             if record.reserved.get(slot) != amounts:
-                self.ledger.reserve(slot, name, amounts)
+                self._ledger.reserve(slot, name, amounts)
                 self._reserved_at[slot] = self._changes
         record.reserved = reserved
         for slot in before - after:
@@ -431,7 +480,7 @@ class FleetState:
         size = self.table.size
         if self.counts.size == size:
             return
-        self.ledger.resize(size)
+        self._ledger.resize(size)
         self.counts, self._counted_at, self._reserved_at = (
             np.concatenate([column, np.zeros(size - column.size, np.int64)])
             for column in (self.counts, self._counted_at, self._reserved_at)
@@ -443,37 +492,9 @@ class FleetState:
 
     def check(self) -> None:
         """InvariantError unless counts, ledger and decisions agree."""
-        self.ledger.check()
-        expected = np.zeros(self.table.size, np.int64)
-        for record in self.records.values():
-            expected[record.chosen] += 1
-            for slot, amounts in record.reserved.items():
-                entry = self.ledger.entry(slot, "/".join(record.key))
-                if entry is None or entry.reserved != amounts:
-                    raise InvariantError(f"{record.key} holds {amounts} in slot {slot}, the ledger has {entry}")
-        if not np.array_equal(expected, self.counts):
-            raise InvariantError(f"counts are {self.counts.tolist()}, decisions give {expected.tolist()}")
-        entries = sum(1 for slot in self.ledger.slots() for _ in self.ledger.entries(slot))
-        if entries != sum(len(record.reserved) for record in self.records.values()):
-            raise InvariantError(f"the ledger has {entries} entries, not those of the decisions")
-
-
-def _looks_the_same(cluster: ManagedCluster, before: ManagedCluster | None) -> bool:
-    """To expressions; the number of its version is nothing that they look at."""
-    if before is None:
-        return False
-    version = cluster.metadata.resource_version
-    return cluster == replace(before, metadata=replace(before.metadata, resource_version=version))
+        self.read_decisions()
+        records.check(self.records.values(), self._ledger, self.counts)
 
 
 def _latest(column: IntColumn, pool: ClusterPool) -> int:
     return int(column[pool.index].max()) if pool.index.size else 0
-
-
-def _requests_the_same(before: Placement, after: Placement) -> bool:
-    def asked(placement: Placement) -> tuple[Any, ...]:
-        metadata = placement.metadata
-        deleted = metadata.deletion_timestamp is not None
-        return placement.spec, metadata.annotations, deleted, placement.api_version, metadata.uid
-
-    return asked(before) == asked(after)

@@ -38,6 +38,8 @@ PLACEMENTS = "cluster.open-cluster-management.io/v1beta1"
 CLUSTERS = "cluster.open-cluster-management.io/v1"
 TOGETHER = 64
 """Placements that are decided before their decisions are sent."""
+LONGEST_RUN = 1.0
+"""Seconds of deciding after which what happened meanwhile is looked at, and other namespaces have their turn."""
 _NO_SLICES: Slices = {}
 
 
@@ -180,7 +182,7 @@ class FleetLoop:
         self._plan_next(now)
 
     def _plan_next(self, now: Micros) -> None:
-        if self._leads and self._turns.waiting:  # the rest of the expressions
+        if self._leads and self._turns.is_halfway:
             self._last = 0
         if self._leads and self.state.affected(now):
             self._wake()
@@ -264,13 +266,21 @@ class FleetLoop:
     def _decide(self, now: Micros) -> None:
         """Those whose turn it is, in parts, so that the first decisions are on their way while others are made."""
         keys = self._turns.pick(self.state, self.state.affected(now), now)
-        for start in range(0, len(keys), TOGETHER):
+        first, together = time.perf_counter(), TOGETHER
+        while keys:
             begin = time.perf_counter()
-            plan = place(self.state, now, keys[start : start + TOGETHER])
+            if begin - first > LONGEST_RUN:
+                self._turns.cut(keys[0])
+                return
+            part, keys = keys[:together], keys[together:]
+            plan = place(self.state, now, part)
             self.state.apply(plan)
             for outcome in plan.outcomes:
                 self._decided(outcome, now)
-            self._observer.decided(plan, time.perf_counter() - begin)
+            seconds = time.perf_counter() - begin
+            if seconds > LONGEST_RUN / 4:
+                together = max(1, together // 8)
+            self._observer.decided(plan, seconds)
             self._write(now)
 
     def _decided(self, outcome: Outcome, now: Micros) -> None:

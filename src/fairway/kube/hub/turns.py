@@ -45,6 +45,17 @@ class FairTurns:
         self._last: dict[str, Key] = {}
         self.waiting = 0
         """Placements that were found to wait for expressions in the last run; there may be more."""
+        self._cut: Key | None = None
+        """The first that the last run did not come to."""
+
+    @property
+    def is_halfway(self) -> bool:
+        """Whether there is more to do now."""
+        return self.waiting > 0 or self._cut is not None
+
+    def cut(self, key: Key) -> None:
+        """The run took too long, and this one was not decided any more: the next run begins with its namespace."""
+        self._cut = key
 
     def leaves(self, key: Key) -> None:
         """A decision is on its way to be written."""
@@ -56,7 +67,7 @@ class FairTurns:
             del self._under_way[key[0]]
 
     def pick(self, state: Expressions, affected: Iterable[Key], now: Micros) -> list[Key]:
-        """In the order of deciding. `affected` is in that order, too."""
+        """In the order of deciding, that of `affected`; after a run that was cut it begins where that ended."""
         by_namespace: dict[str, list[Key]] = {}
         for key in affected:
             by_namespace.setdefault(key[0], []).append(key)
@@ -70,8 +81,11 @@ class FairTurns:
             picked += ready
             if waits:
                 waiting[namespace] = waits
-        picked += self._evaluate(state, waiting, now)
-        return sorted(picked)
+        picked = sorted([*picked, *self._evaluate(state, waiting, now)])
+        cut, self._cut = self._cut, None
+        if cut is None:
+            return picked
+        return [key for key in picked if key >= cut] + [key for key in picked if key < cut]
 
     def _split(self, state: Expressions, keys: list[Key], now: Micros, room: int) -> tuple[list[Key], list[Key]]:
         """Those that can be decided, and those with expressions that are left to evaluate."""
