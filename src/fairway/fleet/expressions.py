@@ -16,7 +16,7 @@ from fairway.fleet.scores import BoolColumn, ScoreOf
 from fairway.fleet.table import ClusterTable
 
 _UNKNOWN = -1
-ONE_CLUSTER = 100
+ONE_CLUSTER = 20
 """Steps that the document of a cluster costs, whatever an expression does with it."""
 
 Question = tuple[str, int]

@@ -36,6 +36,7 @@ class Outbox:
         status_failed: Failed,
         event_failed: Failed,
         most_events: int = MOST_EVENTS,
+        status_rank: WriteRank = WriteRank.STATUS,
     ) -> None:
         self._loop = loop
         self._queue = queue
@@ -43,6 +44,7 @@ class Outbox:
         self._status_failed = status_failed
         self._event_failed = event_failed
         self._most_events = most_events
+        self._status_rank = status_rank
         self._statuses: dict[ObjectKey, StatusWrite] = {}
         """The newest of each object that has not left yet; on the asyncio thread."""
         self._events = 0
@@ -70,7 +72,7 @@ class Outbox:
             self._statuses[key] = write
             if not waits:
                 ended = partial(self._status_ended, key)
-                self._queue.add(QueuedWrite(key, WriteRank.STATUS, partial(self._newest, key, [write]), ended))
+                self._queue.add(QueuedWrite(key, self._status_rank, partial(self._newest, key, [write]), ended))
 
     def _newest(self, key: ObjectKey, last: list[StatusWrite]) -> Script:
         """What leaves now: the newest that there is, or what left the last time where this is another try."""

@@ -52,6 +52,7 @@ class FleetController(KubeProgram):
             self._courier.send,
             status_failed=lambda key: self.loop.status_failed(key),
             event_failed=self._maker.forget,
+            status_rank=WriteRank.RESERVATION,  # in line with decisions: those of others would keep it waiting
         )
         self.loop = FleetLoop(
             self._thread,

@@ -16,7 +16,7 @@ from fairway.fleet import FleetState, reports
 from fairway.fleet.names import REPORTED_AT
 from fairway.kube.hub.status import cluster_write, condition_facts, report_condition, shown_report
 from fairway.kube.status_requests import StatusWrite
-from fairway.kube.throttle import StatusThrottle
+from fairway.kube.throttle import INTERVAL, StatusThrottle
 
 MOST_AHEAD = 60 * SECOND
 """That the clock of a cluster may be ahead of ours before its ManagedCluster says so."""
@@ -92,6 +92,14 @@ class ClusterReports:
             self._refused.discard(name)
         if problems or shown_report(cluster) is not None:
             self._look.add(name)
+            self._check_shown(cluster, now)
+
+    def _check_shown(self, cluster: ManagedCluster, now: Micros) -> None:
+        """Another program that writes all conditions takes ours away. What was written last may be on its way to us."""
+        key = _key(cluster.metadata.name)
+        last = self._throttle.last(key)
+        if last is not None and last[1] + INTERVAL <= now and last[0] != condition_facts(shown_report(cluster)):
+            self._throttle.forget(key)
 
     def gone(self, cluster: ManagedCluster) -> None:
         name = cluster.metadata.name
