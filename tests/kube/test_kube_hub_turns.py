@@ -12,14 +12,18 @@ from fairway.kube.hub.turns import MOST_WAITING, FairTurns
 
 
 @dataclass
-class Expressions:
-    """By placement the steps that are left to evaluate."""
+class Affected:
+    """`left` has by placement the steps that are left to evaluate."""
 
     left: dict[Key, int] = field(default_factory=dict)
     standing: set[Key] = field(default_factory=set)
+    overtaken: set[Key] = field(default_factory=set)
     spent: dict[str, int] = field(default_factory=dict)
     one: int = 10
     """Steps of one evaluation, which is not broken off."""
+
+    def is_overtaken(self, key: Key) -> bool:
+        return key in self.overtaken
 
     def is_answered(self, key: Key) -> bool:
         return not self.left.get(key)
@@ -42,26 +46,33 @@ def keys(namespace: str, count: int) -> list[Key]:
 
 def test_few_placements_are_decided_at_once_in_their_order() -> None:
     affected = sorted([*keys("b", 100), *keys("a", 100)])
-    assert FairTurns(100).pick(Expressions(), affected, 0) == affected
+    assert FairTurns(100).pick(Affected(), affected, 0) == affected
 
 
 def test_of_very_many_a_turn_is_decided_and_the_next_when_half_of_it_is_written() -> None:
     turns, many, few = FairTurns(10), keys("a", 100), keys("b", 3)
-    picked = turns.pick(Expressions(), [*many, *few], 0)
+    picked = turns.pick(Affected(), [*many, *few], 0)
     assert picked == [*many[:10], *few]
     for key in picked:
         turns.leaves(key)
     late = keys("c", 1)
-    assert turns.pick(Expressions(), [*many[10:], *late], 0) == late
+    assert turns.pick(Affected(), [*many[10:], *late], 0) == late
     for key in picked[:5]:
         turns.ended(key)
-    assert turns.pick(Expressions(), many[10:], 0) == many[10:15]
-    assert turns.pick(Expressions(), keys("b", 4), 0) == keys("b", 4)  # there is room for all of them
+    assert turns.pick(Affected(), many[10:], 0) == many[10:15]
+    assert turns.pick(Affected(), keys("b", 4), 0) == keys("b", 4)  # there is room for all of them
+
+
+def test_what_others_decisions_affect_is_decided_when_the_rest_is() -> None:
+    many = keys("a", 20)
+    state, turns = Affected(overtaken=set(many[:12])), FairTurns(10)
+    assert turns.pick(state, many, 0) == many[12:]
+    assert turns.pick(state, many[:12], 0) == many[:10]
 
 
 def test_expensive_expressions_of_one_namespace_are_evaluated_beside_those_of_others() -> None:
     costly, cheap, plain = keys("a", 50), keys("b", 1), keys("c", 5)
-    state = Expressions({**dict.fromkeys(costly, 100_000), **dict.fromkeys(cheap, 400)})
+    state = Affected({**dict.fromkeys(costly, 100_000), **dict.fromkeys(cheap, 400)})
     turns = FairTurns(steps=1000)
     assert turns.pick(state, [*costly, *cheap, *plain], 0) == [*cheap, *plain]
     assert 0 < state.spent["a"] <= 1010
@@ -73,7 +84,7 @@ def test_expensive_expressions_of_one_namespace_are_evaluated_beside_those_of_ot
 
 def test_what_a_change_left_as_it_was_is_not_decided_again() -> None:
     first, second = keys("a", 2)
-    state = Expressions({first: 10, second: 0}, {first, second})
+    state = Affected({first: 10, second: 0}, {first, second})
     assert FairTurns().pick(state, [first, second], 0) == []
 
 
@@ -84,7 +95,7 @@ def test_what_a_change_left_as_it_was_is_not_decided_again() -> None:
     st.integers(1, 300),
 )
 def test_everything_is_decided_once_in_the_end(costs: dict[Key, int], turn: int, steps: int) -> None:
-    state, turns = Expressions(dict(costs)), FairTurns(turn, steps)
+    state, turns = Affected(dict(costs)), FairTurns(turn, steps)
     left, decided = set(costs), []
     for _ in range(5000):
         if not left:
@@ -107,7 +118,7 @@ def test_no_namespace_waits_for_more_than_a_turn_of_each_other(others: int, cost
     costs = {("a", f"p{number}"): 10**9 for number in range(others)} | {
         (f"n{number}", "p"): 10**9 for number in range(3)
     }
-    state, turns = Expressions({**costs, ("z", "p"): cost}), FairTurns(steps=1000)
+    state, turns = Affected({**costs, ("z", "p"): cost}), FairTurns(steps=1000)
     runs = 0
     while ("z", "p") not in turns.pick(state, sorted(state.left), 0):
         runs += 1
@@ -116,9 +127,9 @@ def test_no_namespace_waits_for_more_than_a_turn_of_each_other(others: int, cost
 
 def test_after_a_run_that_was_cut_the_next_begins_where_it_ended() -> None:
     turns, affected = FairTurns(), [*keys("a", 2), *keys("b", 2)]
-    assert turns.pick(Expressions(), affected, 0) == affected
+    assert turns.pick(Affected(), affected, 0) == affected
     assert not turns.is_halfway
     turns.cut(affected[2])
     assert turns.is_halfway
-    assert turns.pick(Expressions(), affected, 0) == [*affected[2:], *affected[:2]]
-    assert turns.pick(Expressions(), affected, 0) == affected
+    assert turns.pick(Affected(), affected, 0) == [*affected[2:], *affected[:2]]
+    assert turns.pick(Affected(), affected, 0) == affected

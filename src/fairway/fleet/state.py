@@ -159,7 +159,9 @@ class FleetState:
         found.update(self._overtaken[1])
         return sorted(key for key in found if self.records[key].active)
 
-    # -- expressions -------------------------------------------------------------------------------------------
+    def is_overtaken(self, key: Key) -> bool:
+        """Whether an affected placement is affected by the decisions of others alone."""
+        return key in self._overtaken[1] and key not in self._affected and key not in self._suspects
 
     def is_answered(self, key: Key) -> bool:
         """Whether deciding a placement has no expression to evaluate."""
@@ -172,9 +174,7 @@ class FleetState:
         return 0 if known is None or known.kept else self.pools.answer(known, most)
 
     def stands(self, key: Key, now: Micros) -> bool:
-        """Whether a placement is affected for the sake of its expressions alone, and they say what they said before.
-        For one that is answered.
-        """
+        """Whether an answered placement is affected by its expressions alone, and they say what they said before."""
         record = self.records[key]
         if key not in self._suspects or record.rules is None:
             return False
@@ -413,10 +413,9 @@ class FleetState:
     def _drop_record(self, key: Key) -> None:
         del self.records[key]
         self._unknown.pop(key, None)
-        self._unread.discard(key)
-        self._affected.discard(key)
-        self._suspects.discard(key)
         self._rechecks.pop(key, None)
+        for keys in (self._unread, self._affected, self._suspects):
+            keys.discard(key)
 
     def _choose(self, record: Record, chosen: IntColumn, reserved: dict[int, Resource]) -> None:
         """The one place where decisions change: counts, ledger and the numbers of the changes follow."""

@@ -294,7 +294,8 @@ class FleetLoop:
             desk.wanted = as_published(outcome.slices, desk.wanted.values())
             desk.decided_by = outcome.rules
         desk.conditions = outcome.conditions
-        desk.points = points_of(outcome)
+        if not outcome.stands or not desk.points:  # points are worked out when they are read
+            desk.points = points_of(outcome)
         self._unwritten.add(outcome.key)
 
     # -- writes ------------------------------------------------------------------------------------------------

@@ -23,8 +23,10 @@ MOST_WAITING = 16
 """Placements of one namespace that are looked at in one run and find that expressions are left to evaluate."""
 
 
-class Expressions(Protocol):
-    """What a fleet's state gives."""
+class AffectedPlacements(Protocol):
+    """What a fleet's state says of them."""
+
+    def is_overtaken(self, key: Key) -> bool: ...
 
     def is_answered(self, key: Key) -> bool: ...
 
@@ -66,7 +68,7 @@ class FairTurns:
         if self._under_way[key[0]] <= 0:
             del self._under_way[key[0]]
 
-    def pick(self, state: Expressions, affected: Iterable[Key], now: Micros) -> list[Key]:
+    def pick(self, state: AffectedPlacements, affected: Iterable[Key], now: Micros) -> list[Key]:
         """In the order of deciding, that of `affected`; after a run that was cut it begins where that ended."""
         by_namespace: dict[str, list[Key]] = {}
         for key in affected:
@@ -77,6 +79,8 @@ class FairTurns:
             room = self._turn - self._under_way[namespace]
             if room < min(len(keys), self._turn // 2):
                 continue
+            if len(keys) > room:  # what others' decisions affect would be decided once for each turn of them
+                keys = [key for key in keys if not state.is_overtaken(key)] or keys
             ready, waits = self._split(state, keys, now, room)
             picked += ready
             if waits:
@@ -87,7 +91,7 @@ class FairTurns:
             return picked
         return [key for key in picked if key >= cut] + [key for key in picked if key < cut]
 
-    def _split(self, state: Expressions, keys: list[Key], now: Micros, room: int) -> tuple[list[Key], list[Key]]:
+    def _split(self, state: AffectedPlacements, keys: list[Key], now: Micros, room: int) -> tuple[list[Key], list[Key]]:
         """Those that can be decided, and those with expressions that are left to evaluate."""
         ready: list[Key] = []
         waits: list[Key] = []
@@ -107,7 +111,7 @@ class FairTurns:
             return iter(keys)
         return iter([key for key in keys if key > last] + [key for key in keys if key <= last])
 
-    def _evaluate(self, state: Expressions, waiting: dict[str, list[Key]], now: Micros) -> Iterator[Key]:
+    def _evaluate(self, state: AffectedPlacements, waiting: dict[str, list[Key]], now: Micros) -> Iterator[Key]:
         """Each namespace has its share of the steps; what one leaves is for the next ones. Yields what is ready."""
         self.waiting = sum(len(keys) for keys in waiting.values())
         self._last = {namespace: key for namespace, key in self._last.items() if namespace in waiting}
