@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from fairway.api import fleet as api
-from fairway.fleet import FleetState, place
+from fairway.fleet import FleetState, cel, place
 from fleet.fleet_objects import cluster, condition, decide, everywhere, placement, reasons
 
 
@@ -232,3 +232,24 @@ def test_expressions_that_are_edited_again_and_again_are_not_all_kept() -> None:
         state.apply(place(state, 0))
     assert len(state.pools._answers._columns) < 100
     assert len(state.pools._pools) < 100
+
+
+def test_reasons_are_those_that_deciding_found_and_cost_no_second_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A condition says why no cluster matched: a thousand evaluations more, outside of all turns."""
+    spent: list[str] = []
+    evaluate = cel.evaluate
+
+    def counted(text: str, document: cel.ClusterDocument) -> Any:
+        spent.append(text)
+        return evaluate(text, document)
+
+    monkeypatch.setattr(cel, "evaluate", counted)
+    named = 'managedCluster.metadata.annotations["at"] == "x" && managedCluster.metadata.annotations["none"] == "y"'
+    clusters = [_noted(f"c{number:03}", at="x") for number in range(150)]
+    outcome = decide(*clusters, placement(predicates=expression(named)))
+    assert "150 by Predicate (c000: CEL" in condition(outcome, "PlacementSatisfied")[2]
+    assert "fails" in reasons(outcome)["c149"][1]
+    assert len(spent) == 150
+    each = "managedCluster.metadata.name.parseJSON() == managedCluster.metadata.name.substring(100)"
+    odd = decide(*clusters, placement(predicates=expression(each)))
+    assert all("CEL" in reasons(odd)[f"c{number:03}"][1] for number in range(150))

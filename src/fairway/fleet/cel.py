@@ -80,7 +80,10 @@ def evaluate(expression: str, cluster: ClusterDocument) -> Evaluation:
 
 def unmet(expression: str, cluster: ClusterDocument) -> str:
     """Why the cluster does not satisfy the expression; "" where it does."""
-    answer = evaluate(expression, cluster)
+    return why_unmet(expression, evaluate(expression, cluster))
+
+
+def why_unmet(expression: str, answer: Evaluation) -> str:
     if answer.error:
         return f"CEL {shown(expression)} fails: {answer.error}"
     if answer.value is True:

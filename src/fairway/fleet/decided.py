@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from fairway.api.fleet import ManagedCluster, PlacementDecision
 from fairway.clock import Micros
+from fairway.fleet.expressions import AnswerOf
 from fairway.fleet.facts import ClusterFacts
 from fairway.fleet.footing import Footing
 from fairway.fleet.names import BALANCE, PREFER_NO_SELECT, STEADY
@@ -15,9 +16,6 @@ from fairway.fleet.ranking import Ranking, RankingBasis
 from fairway.fleet.rules import Key, Rules
 from fairway.fleet.scores import BEST, BoolColumn, IntColumn, ScoreOf, balance_table
 from fairway.resources import Resource
-
-AnswerOf = Callable[[str, int], bool | None]
-"""Whether the cluster in a slot satisfies a CEL expression; None where it was not worked out."""
 
 
 @dataclass(frozen=True, slots=True)

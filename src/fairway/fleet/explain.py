@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fairway.api.fleet import ClusterDecision, ClusterSelector, ManagedCluster
+from fairway.api.fleet import ClusterDecision, ClusterSelector
 from fairway.clock import format_rfc3339
 from fairway.fleet import slices, spread, taints
 from fairway.fleet.decided import DecidedPlacement, View
@@ -26,7 +26,7 @@ from fairway.fleet.names import (
 )
 from fairway.fleet.pool import ClusterPool
 from fairway.fleet.ranking import Ranking
-from fairway.fleet.scores import ScoreOf, preference, ranked
+from fairway.fleet.scores import preference, ranked
 from fairway.fleet.selection import unmet
 
 
@@ -189,7 +189,7 @@ def _stopped(outcome: DecidedPlacement, ranking: Ranking, slot: int) -> tuple[st
     if not pool.candidates[slot]:
         return FILTER_SETS, _set_reason(outcome)
     if not pool.matched[slot]:
-        return FILTER_PREDICATE, _predicate_reason(outcome, facts)
+        return FILTER_PREDICATE, _predicate_reason(outcome, facts, slot)
     chosen = slot in outcome.before_set
     tolerations = outcome.rules.placement.spec.tolerations
     standing = taints.standing(facts.taints, tolerations, chosen, outcome.now)
@@ -216,34 +216,31 @@ def _pool(outcome: DecidedPlacement) -> ClusterPool:
     return outcome.ranking.pool
 
 
-def _predicate_reason(outcome: DecidedPlacement, facts: ClusterFacts) -> str:
-    cluster = outcome.view.clusters[facts.name]
+def _predicate_reason(outcome: DecidedPlacement, facts: ClusterFacts, slot: int) -> str:
     predicates = outcome.rules.placement.spec.predicates
-    scores = outcome.view.scores
-    reasons = [selector_unmet(p.required_cluster_selector, facts, cluster, scores) for p in predicates]
+    reasons = [selector_unmet(p.required_cluster_selector, facts, outcome.view, slot) for p in predicates]
     return "; ".join(dict.fromkeys(reasons))
 
 
-def selector_unmet(selector: ClusterSelector, facts: ClusterFacts, cluster: ManagedCluster, scores: ScoreOf) -> str:
+def selector_unmet(selector: ClusterSelector, facts: ClusterFacts, view: View, slot: int) -> str:
     """Why a cluster does not match; "" where it does."""
-    return _names_unmet(selector, facts) or next(_expressions_unmet(selector, cluster, scores), "")
-
-
-def _names_unmet(selector: ClusterSelector, facts: ClusterFacts) -> str:
-    """By labels and claims."""
     labels = selector.label_selector
-    return unmet("label", labels.match_labels, labels.match_expressions, facts.labels) or unmet(
-        "claim", {}, selector.claim_selector.match_expressions, facts.claims
+    return (
+        unmet("label", labels.match_labels, labels.match_expressions, facts.labels)
+        or unmet("claim", {}, selector.claim_selector.match_expressions, facts.claims)
+        or next(_expressions_unmet(selector, facts, view, slot), "")
     )
 
 
-def _expressions_unmet(selector: ClusterSelector, cluster: ManagedCluster, scores: ScoreOf) -> Iterator[str]:
-    if not selector.cel_selector.cel_expressions:
-        return
-    from fairway.fleet import cel
-
+def _expressions_unmet(selector: ClusterSelector, facts: ClusterFacts, view: View, slot: int) -> Iterator[str]:
+    """Deciding has evaluated them; where the clusters have changed since, they are evaluated again as they were."""
     for expression in selector.cel_selector.cel_expressions:
-        if reason := cel.unmet(expression, cel.document(cluster, scores)):
+        reason = view.answers(expression, slot)
+        if reason is None:
+            from fairway.fleet import cel
+
+            reason = cel.unmet(expression, cel.document(view.clusters[facts.name], view.scores))
+        if reason:
             yield reason
 
 
@@ -279,21 +276,11 @@ def groups(outcome: DecidedPlacement) -> tuple[slices.ClusterGroup, ...]:
         for slot in outcome.chosen.tolist():
             facts = outcome.view.facts[slot]
             assert facts is not None
-            if _is_in(group.group_cluster_selector, facts, outcome.view, slot):
+            if not selector_unmet(group.group_cluster_selector, facts, outcome.view, slot):
                 matching.add(facts.name)
         named.append((group.group_name, frozenset(matching)))
     size = slices.group_size(strategy.clusters_per_decision_group, len(outcome.clusters))
     return slices.divide(outcome.clusters, named, size)
-
-
-def _is_in(selector: ClusterSelector, facts: ClusterFacts, view: View, slot: int) -> bool:
-    """What expressions say is known most often."""
-    known = [view.answers(expression, slot) for expression in selector.cel_selector.cel_expressions]
-    if False in known:
-        return False
-    if None in known:
-        return not selector_unmet(selector, facts, view.clusters[facts.name], view.scores)
-    return not _names_unmet(selector, facts)
 
 
 def warnings(outcome: DecidedPlacement) -> tuple[str, ...]:

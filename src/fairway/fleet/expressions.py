@@ -6,7 +6,7 @@ turns (`work_out`), so that a placement of one namespace does not make those of 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -15,22 +15,27 @@ from fairway.api.fleet import ManagedCluster
 from fairway.fleet.scores import BoolColumn, ScoreOf
 from fairway.fleet.table import ClusterTable
 
-_UNKNOWN = -1
+_UNKNOWN, _SATISFIED = -1, 0
+MOST_REASONS = 100
+"""Different ones of an expression: most often it just gives false, and an error may name what it met."""
 ONE_CLUSTER = 20
 """Steps that the document of a cluster costs, whatever an expression does with it."""
 
+AnswerOf = Callable[[str, int], str | None]
+"""Why the cluster in a slot does not satisfy an expression, "" where it does; None where that is not known."""
 Question = tuple[str, int]
 """An expression, and the slot of the cluster about which it is evaluated."""
 
 
 class ExpressionAnswers:
-    """By expression a column: 1 where a cluster satisfies it, 0 where it does not."""
+    """By expression a column: 0 where a cluster satisfies it, else the number of the reason why it does not."""
 
     def __init__(self, table: ClusterTable, clusters: Mapping[str, ManagedCluster], scores: ScoreOf) -> None:
         self._table = table
         self._clusters = clusters
         self._scores = scores
         self._columns: dict[str, npt.NDArray[np.int8]] = {}
+        self._reasons: dict[str, list[str]] = {}
 
     def cluster_changed(self, slot: int) -> None:
         """Any change at all: an expression may look at anything."""
@@ -41,12 +46,15 @@ class ExpressionAnswers:
     def keep(self, expressions: Collection[str]) -> None:
         """Forget all others."""
         self._columns = {text: column for text, column in self._columns.items() if text in expressions}
+        self._reasons = {text: reasons for text, reasons in self._reasons.items() if text in expressions}
 
-    def known(self, expression: str, slot: int) -> bool | None:
-        """None where it was not worked out, or no longer holds."""
+    def known(self, expression: str, slot: int) -> str | None:
+        """As `AnswerOf` has it."""
         column = self._columns.get(expression)
         answer = _UNKNOWN if column is None or slot >= column.size else int(column[slot])
-        return None if answer == _UNKNOWN else answer == 1
+        if answer == _UNKNOWN:
+            return None
+        return "" if answer == _SATISFIED else self._reasons[expression][answer - 1]
 
     def unknown(self, expression: str, among: BoolColumn) -> Iterator[Question]:
         for slot in np.flatnonzero(among & (self._column(expression) < 0)).tolist():
@@ -59,7 +67,7 @@ class ExpressionAnswers:
 
     def satisfied(self, expression: str, among: BoolColumn) -> BoolColumn:
         """As far as it is known."""
-        found: BoolColumn = among & (self._column(expression) == 1)
+        found: BoolColumn = among & (self._column(expression) == _SATISFIED)
         return found
 
     def work_out(self, questions: Iterable[Question], most: int | None = None) -> int:
@@ -70,11 +78,21 @@ class ExpressionAnswers:
         for expression, slot in questions:
             document = cel.document(self._clusters[self._table.names[slot]], self._scores)
             answer = cel.evaluate(expression, document)
-            self._column(expression)[slot] = answer.value is True and not answer.error
+            self._column(expression)[slot] = self._number_of(expression, cel.why_unmet(expression, answer))
             spent += ONE_CLUSTER + answer.steps
             if most is not None and spent >= most:
                 break
         return spent
+
+    def _number_of(self, expression: str, reason: str) -> int:
+        if not reason:
+            return _SATISFIED
+        known = self._reasons.setdefault(expression, [])
+        if reason not in known and len(known) >= MOST_REASONS:
+            reason = "a CEL expression is not satisfied"
+        if reason not in known:
+            known.append(reason)
+        return known.index(reason) + 1
 
     def _column(self, expression: str) -> npt.NDArray[np.int8]:
         """As long as the table."""

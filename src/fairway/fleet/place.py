@@ -65,7 +65,7 @@ class _Run:
             table.available.copy(),
             fleet.events,
             table.amounts_log.end,
-            fleet.pools.known_answer,
+            fleet.pools.answers_now(),
         )
         self._ledger: Ledger | None = None
         self._changed: dict[tuple[int, int], frozenset[int] | None] = {}

@@ -16,7 +16,7 @@ from fairway.api.fleet import ClusterPredicate, ClusterSelector, ManagedCluster,
 from fairway.clock import Micros
 from fairway.fleet import taints
 from fairway.fleet.columns import ScoreColumn, ScoreSum
-from fairway.fleet.expressions import ExpressionAnswers, Question
+from fairway.fleet.expressions import AnswerOf, ExpressionAnswers, Question
 from fairway.fleet.rules import Rules
 from fairway.fleet.scores import WORST, BoolColumn, IntColumn, ScoreOf
 from fairway.fleet.selection import selector_mask
@@ -134,8 +134,12 @@ class ClusterPools:
         """Evaluate expressions of a placement, until about so many steps were spent; how many were."""
         return self._answers.work_out(self._questions(rules), most)
 
-    def known_answer(self, expression: str, slot: int) -> bool | None:
-        return self._answers.known(expression, slot)
+    def answers_now(self) -> AnswerOf:
+        """What is known, for as long as no cluster changes."""
+        events = self._cluster_events
+        return lambda expression, slot: (
+            self._answers.known(expression, slot) if events == self._cluster_events else None
+        )
 
     def _questions(self, rules: Rules) -> Iterator[Question]:
         """What is not known yet, in the order in which it is needed: of clusters that an earlier expression excludes,
