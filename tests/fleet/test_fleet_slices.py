@@ -194,3 +194,10 @@ def test_room_stays_on_record_while_slices_change_places() -> None:
             now[step.name] = step.decision
         _, reserved, _ = recorded(now)
         assert set(reserved) == set("abcd")
+
+
+def test_a_group_size_of_thousands_of_digits_is_a_problem_of_the_placement() -> None:
+    strategy = {"groupStrategy": {"clustersPerDecisionGroup": "1" + "0" * 5000}}
+    outcome = decide(cluster("a"), placement(decisionStrategy=strategy))
+    assert "clustersPerDecisionGroup is '1000" in condition(outcome, "PlacementMisconfigured")[2]
+    assert len(outcome.slices) == 0

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from fairway.fleet import place
+from fairway.kube.hub import loop
 from kube.cluster import eventually
 from kube.history import DirectClient, History
 from kube.hub import LABEL, Hub, LiveFleet
@@ -303,3 +305,42 @@ def test_what_only_an_expression_sees_of_a_cluster_decides_again(hub: Hub) -> No
         hub.patch(hub.path("a"), {"metadata": {"annotations": {"note": "x"}}})
         live.settle()
         assert len(live.requests) == count
+
+
+def test_a_group_size_of_thousands_of_digits_is_misconfigured(hub: Hub) -> None:
+    """OCM's definition takes it; it ended the placer, and the next one, and the next."""
+    hub.managed("a")
+    for name, size in (("text", "1" + "0" * 5000), ("number", 10**18)):
+        hub.placement(name, decisionStrategy={"groupStrategy": {"clustersPerDecisionGroup": size}})
+    hub.placement("good")
+    with LiveFleet(hub) as live:
+        eventually(lambda: hub.chosen("good") == ["a"])
+        for name in ("text", "number"):
+            found = eventually(partial(hub.condition, name, "PlacementMisconfigured"))
+            assert found[0] == "True", found
+            assert "clustersPerDecisionGroup is" in found[2]
+            assert len(found[2]) < 200
+        live.settle()
+
+
+def test_an_error_of_ours_costs_one_placement_and_not_the_hub(hub: Hub, monkeypatch: Any) -> None:
+    def breaks(state: Any, now: int, keys: Any) -> Any:
+        if any(name == "broken" for _, name in keys):
+            raise ZeroDivisionError("of this test")
+        return place(state, now, keys)
+
+    monkeypatch.setattr(loop, "place", breaks)
+    hub.managed("a")
+    for name in ("a", "broken", "z"):
+        hub.placement(name)
+    with LiveFleet(hub) as live:
+        eventually(lambda: hub.chosen("a") == ["a"] and hub.chosen("z") == ["a"])
+        said = eventually(lambda: hub.notes("broken"))
+        assert said[0][0] == "DecisionFailed"
+        assert "ZeroDivisionError: of this test" in said[0][1]
+        hub.managed("b")
+        eventually(lambda: hub.chosen("z") == ["a", "b"])
+        assert len(live.logged("placement not decided: an error in Fairway")) == 1  # and not again and again
+        monkeypatch.undo()
+        hub.patch(hub.placement_path("broken"), {"spec": {"numberOfClusters": 1}})
+        eventually(lambda: len(hub.chosen("broken")) == 1)

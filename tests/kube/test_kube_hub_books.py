@@ -114,6 +114,9 @@ class HubStage:
 
     def repairs(self, key: Key) -> None: ...
 
+    def failed(self, key: Key, error: Exception) -> None:
+        raise error
+
     def set_aside(self, clusters: int) -> None: ...
 
     # -- time ------------------------------------------------------------------------------------------------

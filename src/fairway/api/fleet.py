@@ -155,7 +155,7 @@ class GroupStrategy(ApiStruct, frozen=True):
     """`clusters_per_decision_group` is a number or a percentage such as `25%`."""
 
     decision_groups: tuple[DecisionGroup, ...] = ()
-    clusters_per_decision_group: Int32 | str | None = None
+    clusters_per_decision_group: int | str | None = None
 
 
 class DecisionStrategy(ApiStruct, frozen=True):

@@ -31,7 +31,7 @@ SCORES = ("scores", "")
 """Watched by placements whose expressions may ask for any score."""
 
 _STRATEGIES = ("Duplicated", "Weighted", "Aggregated", "Free")
-_GROUP_SIZE = re.compile(r"(100|[1-9][0-9]?)%|[1-9][0-9]*")
+_GROUP_SIZE = re.compile(r"(100|[1-9][0-9]?)%|[1-9][0-9]{0,8}")
 _LABEL_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 MOST_ENTRIES = 256
@@ -137,7 +137,7 @@ def read(placement: Placement) -> Rules:
     watched |= {(_source(c), c.topology_key) for c in spec.spread_policy.spread_constraints}
     size = spec.decision_strategy.group_strategy.clusters_per_decision_group
     if size is not None and not _GROUP_SIZE.fullmatch(str(size)):
-        problems.append(f"clustersPerDecisionGroup is {size!r}, expected a number from 1 or a percentage to 100%")
+        problems.append(f"clustersPerDecisionGroup is {size!r:.40}, expected 1 to 999999999 or a percentage to 100%")
     requirements = _amounts("requirements", spec.requirements, problems)
     problems += _replica_problems(placement)
     per_replica = _amounts("replicaStrategy.perReplica", spec.replica_strategy.per_replica, problems)

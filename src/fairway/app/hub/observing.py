@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+
 from fairway.app.live.logs import RunLog
 from fairway.app.live.metrics import ProgramMetrics
 from fairway.fleet import FleetPlan
@@ -27,6 +29,7 @@ class FleetMetrics(ProgramMetrics):
         self.publications = counter("fairway_fleet_publications", "Decisions written, by result.", "result")
         self.repairs = counter("fairway_fleet_repairs", "Decisions written again because another program changed them.")
         self.misconfigured = counter("fairway_fleet_misconfigured", "Decisions about misconfigured placements.")
+        self.failed = counter("fairway_fleet_failed", "Decisions that ended in an error of the program.")
         self.set_aside = gauge("fairway_fleet_clusters_set_aside", "Clusters that report something unusable.")
 
 
@@ -62,6 +65,11 @@ class FleetWatcher:
     def repairs(self, key: Key) -> None:
         self._metrics.repairs.inc()
         self._log.warning("decision was changed by another program, written again", placement="/".join(key))
+
+    def failed(self, key: Key, error: Exception) -> None:
+        self._metrics.failed.inc()
+        trace = "".join(traceback.format_exception(error))
+        self._log.error("placement not decided: an error in Fairway", placement="/".join(key), why=trace)
 
     def set_aside(self, clusters: int) -> None:
         self._metrics.set_aside.set(clusters)

@@ -17,13 +17,13 @@ from typing import Protocol
 from fairway.api.fleet import ManagedCluster, Placement, PlacementDecision
 from fairway.api.kinds import ApiObject, ObjectKey
 from fairway.api.meta import Condition
-from fairway.clock import Micros
+from fairway.clock import SECOND, Micros
 from fairway.drive.store import ObjectStore
 from fairway.drive.world import Handle, Timer
 from fairway.fleet import FleetPlan, FleetState, place, reports
 from fairway.fleet.plan import Outcome
 from fairway.fleet.rules import Key, Rules
-from fairway.kube.event_requests import EventNote, Regarding
+from fairway.kube.event_requests import LONGEST_NOTE, EventNote, Regarding
 from fairway.kube.exchange import Ending, WriteResult
 from fairway.kube.hub.cluster_reports import ClusterReports
 from fairway.kube.hub.decisions import Publication, Slices, are_same, as_published, in_order, owner_of
@@ -38,6 +38,8 @@ PLACEMENTS = "cluster.open-cluster-management.io/v1beta1"
 CLUSTERS = "cluster.open-cluster-management.io/v1"
 TOGETHER = 64
 """Placements that are decided before their decisions are sent."""
+RETRY: Micros = 60 * SECOND
+"""After which a placement whose deciding ended in an error is tried again."""
 LONGEST_RUN = 1.0
 """Seconds of deciding after which what happened meanwhile is looked at, and other namespaces have their turn."""
 _NO_SLICES: Slices = {}
@@ -61,6 +63,8 @@ class FleetObserver(Protocol):
     def published(self, key: Key, ending: Ending) -> None: ...
 
     def repairs(self, key: Key) -> None: ...
+
+    def failed(self, key: Key, error: Exception) -> None: ...
 
     def set_aside(self, clusters: int) -> None: ...
 
@@ -117,6 +121,8 @@ class FleetLoop:
         self._throttle: StatusThrottle[ObjectKey] = StatusThrottle()
         self._reports = ClusterReports(self._throttle)
         self._turns = turns or FairTurns()
+        self._failed: dict[Key, tuple[Rules, Micros]] = {}
+        """Placements that could not be decided: by which rules, and until when they are left alone."""
 
     # -- what is read ----------------------------------------------------------------------------------------
 
@@ -184,10 +190,11 @@ class FleetLoop:
     def _plan_next(self, now: Micros) -> None:
         if self._leads and self._turns.is_halfway:
             self._last = 0
-        if self._leads and self.state.affected(now):
+        if self._leads and self._affected(now):
             self._wake()
             return
         times = [instant for _, instant in self.state.rechecks()] if self._leads else []
+        times += [end for _, end in self._failed.values()]
         times += [instant for instant in (self._reports.next_end, self._next_status()) if instant is not None]
         if times:
             self._wake(min(times))
@@ -265,7 +272,7 @@ class FleetLoop:
 
     def _decide(self, now: Micros) -> None:
         """Those whose turn it is, in parts, so that the first decisions are on their way while others are made."""
-        keys = self._turns.pick(self.state, self.state.affected(now), now)
+        keys = self._turns.pick(self.state, self._affected(now), now)
         first, together = time.perf_counter(), TOGETHER
         while keys:
             begin = time.perf_counter()
@@ -273,15 +280,48 @@ class FleetLoop:
                 self._turns.cut(keys[0])
                 return
             part, keys = keys[:together], keys[together:]
-            plan = place(self.state, now, part)
-            self.state.apply(plan)
-            for outcome in plan.outcomes:
-                self._decided(outcome, now)
+            try:
+                plan = self._decide_part(part, now)
+            except Exception as error:  # a mistake of ours must cost one placement, and not all of a hub
+                if len(part) > 1:
+                    keys, together = part + keys, 1
+                else:
+                    self._fail(part[0], error, now)
+                continue
             seconds = time.perf_counter() - begin
             if seconds > LONGEST_RUN / 4:
                 together = max(1, together // 8)
             self._observer.decided(plan, seconds)
             self._write(now)
+
+    def _decide_part(self, keys: Sequence[Key], now: Micros) -> FleetPlan:
+        plan = place(self.state, now, keys)
+        self.state.apply(plan)
+        for outcome in plan.outcomes:
+            self._decided(outcome, now)
+        return plan
+
+    def _fail(self, key: Key, error: Exception, now: Micros) -> None:
+        """Its last good decisions stay; it is tried again when it has changed, and now and then."""
+        rules = self.state.records[key].rules
+        assert rules is not None
+        self._failed[key] = rules, now + RETRY
+        self._observer.failed(key, error)
+        why = f"this is an error in Fairway, please report it: {type(error).__name__}: {error}"
+        self._say(rules.placement, "DecisionFailed", why[:LONGEST_NOTE], now)
+
+    def _affected(self, now: Micros) -> list[Key]:
+        """Without those that could not be decided."""
+        found = self.state.affected(now)
+        if not self._failed:
+            return found
+        known = self.state.records
+        self._failed = {
+            key: (rules, end)
+            for key, (rules, end) in self._failed.items()
+            if now < end and key in known and known[key].rules is rules
+        }
+        return [key for key in found if key not in self._failed]
 
     def _decided(self, outcome: Outcome, now: Micros) -> None:
         placement = outcome.rules.placement
