@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from kube.hub import Hub
@@ -19,10 +20,17 @@ class FleetProcess:
         self._command = [sys.executable, "-m", "fairway.cli.main", "fleet", "--no-leader-elect", "--http-address", ""]
         self._command += ["--kubeconfig", str(kubeconfig or hub.plane.kubeconfig("fleet")), "--min-interval", "0.01"]
         self._process: subprocess.Popen[bytes] | None = None
+        self._log, path = tempfile.mkstemp()
+        Path(path).unlink()
 
     def start(self) -> None:
-        quiet = subprocess.DEVNULL
-        self._process = subprocess.Popen(self._command, stdin=quiet, stdout=quiet, stderr=quiet)
+        self._process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log)
+
+    def last_words(self) -> str:
+        """What it said last, for a test that fails; with the status of one that ended by itself."""
+        said = os.pread(self._log, 4000, max(0, os.lseek(self._log, 0, os.SEEK_END) - 4000))
+        ended = None if self._process is None else self._process.poll()
+        return f"ended with {ended}: " + said.decode("utf-8", "replace")
 
     def kill(self) -> None:
         """kill -9."""

@@ -135,6 +135,15 @@ class TwoSides:
         told = {key.rpartition("/")[2]: int(one["cpu"]) for key, one in (report["placement-usage"] or {}).items()}
         return told == used and self.decided()
 
+    def await_balance(self) -> None:
+        try:
+            eventually(self.balances, "the books balance")
+        except AssertionError as error:
+            conditions = {name: self.hub.condition(name) for name in self.placements}
+            chosen = {name: self.hub.chosen(name) for name in self.placements}
+            facts = f"{self.report()}, used {self.used()}, requested {self.placements}, {chosen}, {conditions}"
+            raise AssertionError(f"{error}; {facts}; the placer {self.placer.last_words()}") from None
+
     def decided(self) -> bool:
         """Whether the ledger made anew from the hub's objects is what the decisions record, with nothing negative."""
         kinds = (
@@ -173,7 +182,7 @@ def test_the_books_balance_on_two_servers_after_kills(hub: Hub, member: Cluster,
                 for _ in range(8):
                     sides.act()
                 sides.heal()
-                eventually(sides.balances, "the books balance")
+                sides.await_balance()
             assert sides.scheduler.problems() == []
         finally:
             sides.kill()
