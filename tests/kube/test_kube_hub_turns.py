@@ -22,6 +22,9 @@ class Affected:
     one: int = 10
     """Steps of one evaluation, which is not broken off."""
 
+    def is_active(self, key: Key) -> bool:
+        return True
+
     def is_overtaken(self, key: Key) -> bool:
         return key in self.overtaken
 

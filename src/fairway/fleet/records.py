@@ -5,12 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from msgspec.structs import replace
 
-from fairway.api.fleet import ManagedCluster, Placement, PlacementDecision
+from fairway.api.fleet import (
+    AddOnPlacementScore,
+    ManagedCluster,
+    ManagedClusterSet,
+    ManagedClusterSetBinding,
+    Placement,
+    PlacementDecision,
+)
 from fairway.clock import Micros, parse_rfc3339
 from fairway.errors import InputError, InvariantError
 from fairway.fleet.facts import read_resources
@@ -21,6 +28,10 @@ from fairway.fleet.rules import Key, Rules
 from fairway.fleet.scores import IntColumn
 from fairway.resources import Resource
 
+FleetObject = (
+    ManagedCluster | ManagedClusterSet | ManagedClusterSetBinding | Placement | PlacementDecision | AddOnPlacementScore
+)
+FLEET_KINDS = get_args(FleetObject)
 NO_SLOTS: IntColumn = np.zeros(0, np.int64)
 _NUMBERED = re.compile(r"(.+)-decision-\d+")
 

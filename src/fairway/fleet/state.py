@@ -8,7 +8,6 @@ for which anything may have changed since they were last decided; `place` looks 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import get_args
 
 import numpy as np
 
@@ -29,7 +28,7 @@ from fairway.fleet.interest import Interest
 from fairway.fleet.ledger import Ledger
 from fairway.fleet.plan import FleetPlan, Outcome
 from fairway.fleet.pool import ClusterPool, ClusterPools
-from fairway.fleet.records import NO_SLOTS, Record
+from fairway.fleet.records import FLEET_KINDS, NO_SLOTS, FleetObject, Record
 from fairway.fleet.rules import Key, Rules
 from fairway.fleet.scores import IntColumn
 from fairway.fleet.scoring import Scorer
@@ -40,10 +39,6 @@ from fairway.fleet.table import ClusterTable, ClusterUpdate
 from fairway.resources import Resource
 from fairway.state.aside import SetAside
 
-FleetObject = (
-    ManagedCluster | ManagedClusterSet | ManagedClusterSetBinding | Placement | PlacementDecision | AddOnPlacementScore
-)
-FLEET_KINDS = get_args(FleetObject)
 MOST_GONE = 1000
 """Clusters in the decisions of one placement that are not there, and are named all the same when they leave."""
 FEW_GONE = 64
@@ -151,13 +146,20 @@ class FleetState:
 
     def affected(self, now: Micros) -> list[Key]:
         """The placements to decide, in the order of deciding."""
+        return sorted(filter(self.is_active, self.affected_keys(now)))
+
+    def is_active(self, key: Key) -> bool:
+        return self.records[key].active
+
+    def affected_keys(self, now: Micros) -> set[Key]:
+        """The same in no order, with some that are not active."""
         self.read_decisions()
         found = self._affected | self._suspects
         found.update(key for key, instant in self._rechecks.items() if instant <= now)
         if self._overtaken[0] != self._changes:
             self._overtaken = self._changes, self._find_overtaken(now)
         found.update(self._overtaken[1])
-        return sorted(key for key in found if self.records[key].active)
+        return found
 
     def is_overtaken(self, key: Key) -> bool:
         """Whether an affected placement is affected by the decisions of others alone."""

@@ -190,7 +190,7 @@ class FleetLoop:
     def _plan_next(self, now: Micros) -> None:
         if self._leads and self._turns.is_halfway:
             self._last = 0
-        if self._leads and self._affected(now):
+        if self._leads and any(map(self.state.is_active, self._affected(now))):
             self._wake()
             return
         times = [instant for _, instant in self.state.rechecks()] if self._leads else []
@@ -310,9 +310,9 @@ class FleetLoop:
         why = f"this is an error in Fairway, please report it: {type(error).__name__}: {error}"
         self._say(rules.placement, "DecisionFailed", why[:LONGEST_NOTE], now)
 
-    def _affected(self, now: Micros) -> list[Key]:
+    def _affected(self, now: Micros) -> set[Key]:
         """Without those that could not be decided."""
-        found = self.state.affected(now)
+        found = self.state.affected_keys(now)
         if not self._failed:
             return found
         known = self.state.records
@@ -321,7 +321,7 @@ class FleetLoop:
             for key, (rules, end) in self._failed.items()
             if now < end and key in known and known[key].rules is rules
         }
-        return [key for key in found if key not in self._failed]
+        return found - self._failed.keys()
 
     def _decided(self, outcome: Outcome, now: Micros) -> None:
         placement = outcome.rules.placement

@@ -26,6 +26,8 @@ MOST_WAITING = 16
 class AffectedPlacements(Protocol):
     """What a fleet's state says of them."""
 
+    def is_active(self, key: Key) -> bool: ...
+
     def is_overtaken(self, key: Key) -> bool: ...
 
     def is_answered(self, key: Key) -> bool: ...
@@ -69,7 +71,7 @@ class FairTurns:
             del self._under_way[key[0]]
 
     def pick(self, state: AffectedPlacements, affected: Iterable[Key], now: Micros) -> list[Key]:
-        """In the order of deciding, that of `affected`; after a run that was cut it begins where that ended."""
+        """In the order of deciding; after a run that was cut it begins where that ended."""
         by_namespace: dict[str, list[Key]] = {}
         for key in affected:
             by_namespace.setdefault(key[0], []).append(key)
@@ -78,6 +80,9 @@ class FairTurns:
         for namespace, keys in by_namespace.items():
             room = self._turn - self._under_way[namespace]
             if room < min(len(keys), self._turn // 2):
+                continue
+            keys = sorted(filter(state.is_active, keys))
+            if not keys:
                 continue
             if len(keys) > room:  # what others' decisions affect would be decided once for each turn of them
                 keys = [key for key in keys if not state.is_overtaken(key)] or keys
