@@ -348,9 +348,7 @@ class FleetState:
         self._forget_columns()
 
     def _forget_columns(self) -> None:
-        """Columns do not say for what they were made: after as many placements have gone, or select something else, as
-        there are, all are made again.
-        """
+        """Columns do not say for what they were made: when as many have gone as there are, all are made anew."""
         self._gone += 1
         if self._gone >= FEW_GONE + len(self.records):
             self._gone = 0
