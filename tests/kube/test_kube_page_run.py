@@ -133,7 +133,8 @@ def test_users_act_with_their_own_rights(page: LivePageOf, cluster: Cluster, ten
     assert act(writer, f"{other}/{MARK}-pod", "cancel").status == 404
 
     def held(job: str, pod: str) -> None:
-        assert act(writer, job, "hold").document["text"] == f"{job}: held"
+        what = "held" if job == lone else "1 pod that waits is held; pods that its controller makes later are not"
+        assert act(writer, job, "hold").document["text"] == f"{job}: {what}"
         eventually(lambda: page.job(job, writer).get("allowed") == ["cancel", "release"], "it is held")
         assert act(reader, job, "release").status == 403
         eventually(lambda: condition(cluster, pod).get("reason") == "SchedulingGated", "its status says so")
