@@ -5,6 +5,7 @@ at all: nothing is believed that the API server did not say.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from fairway.kube import reflector
 from fairway.kube.exchange import ApiAnswer, ApiRequest
+from fairway.kube.served import SCHEDULER_KINDS
 from kube.cluster import Cluster, eventually
 from kube.intercepted import Faults, Send, is_settled
 from kube.live import Live
@@ -71,15 +73,19 @@ class Gateway:
 
     def __init__(self, proxy: FaultProxy, fault: str, matches: Callable[[Asked], bool]) -> None:
         self.is_on = False
-        self.answered = 0
+        self.asked = Counter[str]()
         self._fault, self._matches = fault, matches
         proxy.choose = self._choose
 
     def _choose(self, asked: Asked) -> str:
         if self.is_on and self._matches(asked):
-            self.answered += 1
+            self.asked[asked.path] += 1
             return self._fault
         return ""
+
+    @property
+    def answered(self) -> int:
+        return self.asked.total()
 
 
 @pytest.mark.parametrize("fault", ["not-found", "empty-object", "status-object", "other-list", "page"])
@@ -94,7 +100,10 @@ def test_what_a_gateway_says_is_not_the_end_of_all_objects(cluster: Cluster, tmp
             known = live.on_loop(live.store.counts)
             gateway.is_on = True
             proxy.cut_watches()
-            eventually(lambda: gateway.answered > 3 * len(known), "all kinds were asked for again and again")
+            # After a 404 the APIs themselves are looked for: three requests in each round, else one.
+            core, each = ("/api/v1", 6) if fault == "not-found" else ("/api/v1/pods", 2)
+            eventually(lambda: gateway.answered > each * len(SCHEDULER_KINDS), "all kinds were asked for again")
+            eventually(lambda: gateway.asked[core] > 2)
             assert live.on_loop(live.store.counts) == known
             cluster.pod("waits", cpu="2")
             gateway.is_on = False

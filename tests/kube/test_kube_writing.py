@@ -48,6 +48,7 @@ def test_K7_a_bind_without_an_answer_ends_by_what_the_pod_shows(cluster: Cluster
 
 
 def test_K7_a_pod_is_assumed_from_the_plan_on_though_its_bind_takes_long(cluster: Cluster) -> None:
+    """The second pod would come first, were the first not on the node already as far as is decided."""
     go_on = asyncio.Event()
     held: list[str] = []
 
@@ -58,12 +59,17 @@ def test_K7_a_pod_is_assumed_from_the_plan_on_though_its_bind_takes_long(cluster
         return None
 
     cluster.node("n", cpu=1)
-    with Live(cluster, prepare=Faults(fault).install) as live:
+    urgent = priority(cluster, 1000)
+    faults = Faults(fault)
+    with Live(cluster, prepare=faults.install) as live:
         cluster.pod("first")
         eventually(lambda: held)
-        cluster.pod("second")
         cycles = live.cycles
+        cluster.pod("second", priorityClassName=urgent)
+        key = ("Pod", cluster.namespace, "second")
+        eventually(lambda: live.on_loop(lambda: live.store.get(key)))
         eventually(lambda: live.cycles > cycles)
+        assert faults.count("/binding") == 1
         assert cluster.places() == {"first": "", "second": ""}
         live.scheduler._sockets.call_soon_threadsafe(go_on.set)
         eventually(lambda: cluster.places() == {"first": "n", "second": ""})
