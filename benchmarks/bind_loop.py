@@ -13,9 +13,9 @@ import json
 import sys
 import time
 
-from fairway.kube.client import ApiClient
-from fairway.kube.configuration import find_connection
-from fairway.kube.exchange import ApiRequest
+from fairway.kube.http.client import ApiClient
+from fairway.kube.http.exchange import ApiRequest
+from fairway.kube.server.configuration import find_connection
 
 WORKERS = 32
 

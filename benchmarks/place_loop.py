@@ -14,10 +14,10 @@ import json
 import re
 import sys
 
-from fairway.kube.client import ApiClient
-from fairway.kube.configuration import find_connection
-from fairway.kube.exchange import ApiRequest
-from fairway.kube.paths import UNCHECKED
+from fairway.kube.http.client import ApiClient
+from fairway.kube.http.exchange import ApiRequest
+from fairway.kube.requests.paths import UNCHECKED
+from fairway.kube.server.configuration import find_connection
 
 WORKERS = 32
 _VERSION = re.compile(rb'"resourceVersion":("\d+")')

@@ -17,8 +17,8 @@ from typing import Any
 from uuid import uuid4
 
 from fairway.errors import ApiError
-from fairway.kube.client import ApiClient
-from fairway.kube.configuration import find_connection
+from fairway.kube.http.client import ApiClient
+from fairway.kube.server.configuration import find_connection
 from kube.controlplane.plane import ControlPlane
 
 NAMESPACE = "bench"

@@ -21,7 +21,7 @@ import msgspec
 from benchmarks.on_server import programs
 from benchmarks.on_server.cluster import NAMESPACE, BenchCluster
 from benchmarks.on_server.programs import Program
-from fairway.kube.client import ApiClient
+from fairway.kube.http.client import ApiClient
 from kube.controlplane import ocm_build
 from kube.controlplane.plane import ControlPlane
 from kube.hub import install

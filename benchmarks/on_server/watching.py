@@ -10,7 +10,7 @@ from contextlib import suppress
 import msgspec
 
 from fairway.errors import ApiError
-from fairway.kube.client import ApiClient
+from fairway.kube.http.client import ApiClient
 
 
 class _Meta(msgspec.Struct):

@@ -31,7 +31,7 @@ from fairway.agent.service import NodeAgent
 from fairway.agent.settings import AgentSettings
 from fairway.agent.sockets import dial
 from fairway.app.live.logs import RunLog
-from fairway.kube.connection import Connection
+from fairway.kube.server.connection import Connection
 
 PATIENCE = 120.0
 

@@ -14,7 +14,7 @@ from fairway.agent.settings import AgentSettings
 from fairway.app.live.logs import RunLog
 from fairway.devices.model.sources import ANNOTATION, from_annotation
 from fairway.errors import InputError
-from fairway.kube.connection import Connection
+from fairway.kube.server.connection import Connection
 
 GPU, NIC = "example.com/gpu", "example.com/nic"
 

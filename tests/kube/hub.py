@@ -16,10 +16,10 @@ from fairway.app.hub.service import FleetController
 from fairway.app.hub.settings import FleetSettings
 from fairway.app.live.election import LeaderElection
 from fairway.app.live.logs import RunLog
-from fairway.kube.configuration import find_connection
-from fairway.kube.exchange import ApiAnswer, ApiRequest, MayLeave
+from fairway.kube.http.exchange import ApiAnswer, ApiRequest, MayLeave
 from fairway.kube.install.bundle import objects
 from fairway.kube.install.options import InstallOptions
+from fairway.kube.server.configuration import find_connection
 from kube.cluster import Cluster, eventually
 from kube.controlplane.plane import ControlPlane
 from kube.ocm import GROUP, SCORES, V1, V1BETA1, V1BETA2, definitions

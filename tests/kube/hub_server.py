@@ -9,7 +9,7 @@ import msgspec
 
 from fairway.api.fleet import PlacementDecision
 from fairway.fleet.slices import members
-from fairway.kube.exchange import ApiAnswer, ApiRequest, Ending
+from fairway.kube.http.exchange import ApiAnswer, ApiRequest, Ending
 from fairway.kube.hub.decisions import Publication, Slices
 
 VERSION = "cluster.open-cluster-management.io/v1beta1"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from fairway.kube.exchange import ApiAnswer, ApiRequest, MayLeave
+from fairway.kube.http.exchange import ApiAnswer, ApiRequest, MayLeave
 from kube.live import Live
 
 Send = Callable[[ApiRequest], Awaitable[ApiAnswer]]

@@ -31,16 +31,16 @@ from fairway.drive.change import Bind, Change
 from fairway.drive.loop import SchedulerLoop
 from fairway.drive.world import World
 from fairway.errors import ApiError
-from fairway.kube.client import ApiClient
-from fairway.kube.configuration import find_connection
-from fairway.kube.decoding import ObjectDecoder
-from fairway.kube.exchange import Ending, WriteResult
-from fairway.kube.feed import Feed
-from fairway.kube.reflector import Delivery, Gone, Reflector
-from fairway.kube.served import SCHEDULER_KINDS, ServedKind, find_served
-from fairway.kube.slim import Sharing, is_kept
-from fairway.kube.world import KubeWorld, Versions
-from fairway.kube.write_queue import WriteQueue
+from fairway.kube.http.client import ApiClient
+from fairway.kube.http.exchange import Ending, WriteResult
+from fairway.kube.reading.decoding import ObjectDecoder
+from fairway.kube.reading.feed import Feed
+from fairway.kube.reading.reflector import Delivery, Gone, Reflector
+from fairway.kube.reading.served import SCHEDULER_KINDS, ServedKind, find_served
+from fairway.kube.reading.slim import Sharing, is_kept
+from fairway.kube.server.configuration import find_connection
+from fairway.kube.writing.world import KubeWorld, Versions
+from fairway.kube.writing.write_queue import WriteQueue
 from fairway.sim.scheduling import rhythm_of
 from kube.cluster import eventually
 from kube.controlplane.plane import ControlPlane

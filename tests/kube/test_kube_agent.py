@@ -17,10 +17,10 @@ import pytest
 
 from agent.players import PlayedAgent, PlayedKubelet, PlayedPlugin, eventually, looped
 from fairway.agent.mapping import fits_text
-from fairway.kube.client import ApiClient
-from fairway.kube.configuration import find_connection
+from fairway.kube.http.client import ApiClient
 from fairway.kube.install.agent import NAME, agent, agent_rules
 from fairway.kube.install.options import InstallOptions
+from fairway.kube.server.configuration import find_connection
 from kube.cluster import Cluster
 from kube.controlplane.plane import ControlPlane
 from kube.servers import Refused, apply, ask

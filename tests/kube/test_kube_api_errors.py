@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from fairway.kube import reflector
 from fairway.kube.install.bundle import objects
 from fairway.kube.install.options import InstallOptions
+from fairway.kube.reading import reflector
 from kube.cluster import Cluster, crd, eventually
 from kube.controlplane.plane import SCHEDULER, ControlPlane
 from kube.live import Live

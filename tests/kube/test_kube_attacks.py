@@ -14,8 +14,8 @@ import pytest
 
 from fairway.app.live.election import LeaderElection
 from fairway.clock import SECOND, wall_clock
-from fairway.kube.exchange import ApiAnswer, ApiRequest
-from fairway.kube.loop_thread import SteadyClock
+from fairway.kube.http.exchange import ApiAnswer, ApiRequest
+from fairway.kube.writing.loop_thread import SteadyClock
 from kube.cluster import Cluster, eventually
 from kube.controlplane.plane import ControlPlane
 from kube.intercepted import Faults, Send, is_settled

@@ -11,8 +11,8 @@ from fairway.api.devices import ResourceClaim
 from fairway.drive.change import Bind, MakeClassClaim
 from fairway.drive.changes import changes_of
 from fairway.drive.store import ObjectStore
-from fairway.kube.claim_requests import devices_ready
-from fairway.kube.exchange import ApiAnswer, Ending, WriteResult
+from fairway.kube.http.exchange import ApiAnswer, Ending, WriteResult
+from fairway.kube.requests.claims import devices_ready
 from fairway.scheduler.plan import Binding
 from support.claims import claim, claiming, device_class, exactly
 from support.devices import DRIVER, asking, device_node, kind_class, published, resource_slice

@@ -11,10 +11,10 @@ import pytest
 from aiohttp import web
 
 from fairway.errors import ApiError, NoAnswerError
-from fairway.kube import client as client_module
-from fairway.kube.client import ApiClient
-from fairway.kube.connection import Connection, FixedCredentials, Identity, Trust, ssl_context
-from fairway.kube.exchange import MERGE_PATCH, ApiRequest
+from fairway.kube.http import client as client_module
+from fairway.kube.http.client import ApiClient
+from fairway.kube.http.exchange import MERGE_PATCH, ApiRequest
+from fairway.kube.server.connection import Connection, FixedCredentials, Identity, Trust, ssl_context
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Story = Callable[[ApiClient], Awaitable[None]]
@@ -214,7 +214,7 @@ def test_a_server_that_is_not_there_is_no_answer_and_no_secret_is_told() -> None
 
 def test_certificates_that_are_none_are_said_to_be() -> None:
     from fairway.errors import InputError
-    from fairway.kube.connection import Certificate
+    from fairway.kube.server.connection import Certificate
 
     with pytest.raises(InputError, match="certificate-authority: not a certificate in PEM"):
         ssl_context(Trust(b"nonsense"), None)

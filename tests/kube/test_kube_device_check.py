@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from fairway.api.devices import ClaimConsumer, ResourceClaim
 from fairway.drive.change import AllocateClaim, Bind, Change
-from fairway.kube import world
-from fairway.kube.exchange import ApiAnswer, Ending, WriteResult
-from fairway.kube.ready_writes import QueuedWrite
-from fairway.kube.world import KubeWorld, Versions
+from fairway.kube.http.exchange import ApiAnswer, Ending, WriteResult
+from fairway.kube.writing import world
+from fairway.kube.writing.ready_writes import QueuedWrite
+from fairway.kube.writing.world import KubeWorld, Versions
 from fairway.scheduler.plan import Binding
 from support.claims import claim, exactly
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fairway.kube import world
+from fairway.kube.writing import world
 from kube.cluster import Cluster, eventually
 from kube.controlplane.plane import ControlPlane
 from kube.live import Live

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from fairway.kube.exchange import ApiAnswer, ApiRequest
+from fairway.kube.http.exchange import ApiAnswer, ApiRequest
 from kube.cluster import Cluster, eventually
 from kube.intercepted import Faults, Send
 from kube.live import Live

@@ -15,11 +15,11 @@ from fairway.api.fleet import Placement
 from fairway.fleet import FleetPlan, FleetState
 from fairway.fleet.names import LEDGER, OVERDRAWN
 from fairway.fleet.rules import Key
-from fairway.kube.event_requests import EventNote
-from fairway.kube.exchange import NO_ANSWER, ApiAnswer, ApiRequest, Ending, WriteResult
+from fairway.kube.http.exchange import NO_ANSWER, ApiAnswer, ApiRequest, Ending, WriteResult
 from fairway.kube.hub.decisions import Publication, are_same
 from fairway.kube.hub.loop import FleetLoop
-from fairway.kube.status_requests import StatusWrite
+from fairway.kube.requests.events import EventNote
+from fairway.kube.requests.statuses import StatusWrite
 from fleet.fleet_objects import cluster, everywhere, placement
 from kube.hub_server import FakeServer, run
 from kube.stage import HandClock

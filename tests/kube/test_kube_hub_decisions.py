@@ -18,13 +18,13 @@ from fairway.app.hub.service import FleetController
 from fairway.app.hub.settings import FleetSettings
 from fairway.app.live.logs import RunLog
 from fairway.fleet.names import GROUP_INDEX_LABEL, GROUP_NAME_LABEL, PLACEMENT_LABEL
-from fairway.kube.connection import Connection
-from fairway.kube.exchange import NO_ANSWER, ApiAnswer, ApiRequest, WriteResult
+from fairway.kube.http.exchange import NO_ANSWER, ApiAnswer, ApiRequest, WriteResult
 from fairway.kube.hub.decisions import Publication, Slices, are_same, as_published, in_order, owner_of
 from fairway.kube.hub.loop import FleetLoop
-from fairway.kube.loop_thread import Courier
-from fairway.kube.ready_writes import WriteRank
-from fairway.kube.write_queue import WriteQueue
+from fairway.kube.server.connection import Connection
+from fairway.kube.writing.loop_thread import Courier
+from fairway.kube.writing.ready_writes import WriteRank
+from fairway.kube.writing.write_queue import WriteQueue
 from kube.hub_server import VERSION, FakeServer, run
 
 PLACEMENT = Placement(ObjectMeta("p", "ns", "uid-p"))

@@ -18,7 +18,7 @@ from fairway.kube.install import bundle, output
 from fairway.kube.install.access import cluster_rules, plural
 from fairway.kube.install.crds import fairway_crds, volcano_crds
 from fairway.kube.install.options import DEFAULT_POLICY, InstallOptions
-from fairway.kube.served import SCHEDULER_KINDS
+from fairway.kube.reading.served import SCHEDULER_KINDS
 from fairway.scheduler.plugins.installed import default_registry
 from support.cli import invoke
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from fairway.errors import InputError, NoAnswerError
-from fairway.kube.configuration import find_connection
-from fairway.kube.connection import Certificate, Identity
-from fairway.kube.credentials import REREAD, Plugin, PluginCredentials, TokenFile
+from fairway.kube.server.configuration import find_connection
+from fairway.kube.server.connection import Certificate, Identity
+from fairway.kube.server.credentials import REREAD, Plugin, PluginCredentials, TokenFile
 
 
 def written(path: Path, **parts: object) -> Path:

@@ -8,11 +8,11 @@ from random import Random
 
 import pytest
 
-from fairway.kube.client import ApiClient
-from fairway.kube.connection import Connection, Identity
-from fairway.kube.exchange import DONE, NO_ANSWER, ApiAnswer, ApiRequest, Ending, Script, WriteResult, again
-from fairway.kube.ready_writes import QueuedWrite, WriteRank
-from fairway.kube.write_queue import WriteQueue
+from fairway.kube.http.client import ApiClient
+from fairway.kube.http.exchange import DONE, NO_ANSWER, ApiAnswer, ApiRequest, Ending, Script, WriteResult, again
+from fairway.kube.server.connection import Connection, Identity
+from fairway.kube.writing.ready_writes import QueuedWrite, WriteRank
+from fairway.kube.writing.write_queue import WriteQueue
 from kube.test_kube_lean import PlayedServer, plain, play
 
 POST = ApiRequest("POST", "/w", b"{}")
@@ -138,7 +138,7 @@ def _binding() -> Script:
 def test_K13_what_was_decided_before_another_led_is_not_sent_when_this_replica_leads_again(
     was_sent: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairway.kube.write_queue.FORGOTTEN", 0.2)
+    monkeypatch.setattr("fairway.kube.writing.write_queue.FORGOTTEN", 0.2)
     term, asked, ended = [1], [], list[Ending]()
 
     async def send(request: ApiRequest, may_leave: object = None) -> ApiAnswer:

@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from fairway.errors import ApiError, NoAnswerError
-from fairway.kube import line_body
-from fairway.kube.client import ApiClient
-from fairway.kube.connection import Connection, Credentials, FixedCredentials, Identity
-from fairway.kube.exchange import ApiRequest
-from fairway.kube.line import Line
+from fairway.kube.http import line_body
+from fairway.kube.http.client import ApiClient
+from fairway.kube.http.exchange import ApiRequest
+from fairway.kube.http.line import Line
+from fairway.kube.server.connection import Connection, Credentials, FixedCredentials, Identity
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 

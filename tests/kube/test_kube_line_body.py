@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairway.kube.line_body import BUSY, BUSY_TOGETHER, MUCH, TOGETHER, LineBody
+from fairway.kube.http.line_body import BUSY, BUSY_TOGETHER, MUCH, TOGETHER, LineBody
 
 
 class Handle:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from fairway.clock import SECOND
-from fairway.kube.loop_thread import LoopThread, SteadyClock
+from fairway.kube.writing.loop_thread import LoopThread, SteadyClock
 
 
 def ending(thread: LoopThread, done: list[str], name: str) -> Callable[[], None]:

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from fairway.api.kinds import ObjectKey
 from fairway.drive.change import Bind, Change, Evict
-from fairway.kube.exchange import NO_ANSWER, ApiAnswer, ApiRequest, Ending, WriteResult, perform
-from fairway.kube.requests import script_of
+from fairway.kube.http.exchange import NO_ANSWER, ApiAnswer, ApiRequest, Ending, WriteResult, perform
+from fairway.kube.requests.changes import script_of
 from fairway.scheduler.plan import Binding, Eviction
 from support.effort import examples
 from support.objects import BEGIN

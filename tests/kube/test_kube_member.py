@@ -17,7 +17,7 @@ from fairway.clock import SECOND
 from fairway.drive.member import MOST_PLACEMENTS, PlacementPods, report
 from fairway.errors import InputError
 from fairway.fleet.names import FREE, SHAPES, USAGE, WAITS
-from fairway.kube.exchange import NO_ANSWER, ApiAnswer, ApiRequest
+from fairway.kube.http.exchange import NO_ANSWER, ApiAnswer, ApiRequest
 from fairway.state.cluster import ClusterState, Deleted, Upserted
 from support.objects import expression, node, node_affinity, pod, queue
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from fairway.kube import reflector
-from fairway.kube.exchange import ApiAnswer, ApiRequest
-from fairway.kube.served import SCHEDULER_KINDS
+from fairway.kube.http.exchange import ApiAnswer, ApiRequest
+from fairway.kube.reading import reflector
+from fairway.kube.reading.served import SCHEDULER_KINDS
 from kube.cluster import Cluster, eventually
 from kube.intercepted import Faults, Send, is_settled
 from kube.live import Live

@@ -17,7 +17,7 @@ import pytest
 from fairway.app.live.election import LeaderElection
 from fairway.app.live.settings import read_settings
 from fairway.errors import InputError
-from fairway.kube.ready_writes import WriteRank
+from fairway.kube.writing.ready_writes import WriteRank
 from kube.cluster import Cluster, eventually
 from kube.live import Live
 
@@ -168,7 +168,7 @@ def test_K13_a_replica_that_cannot_renew_writes_nothing_more(cluster: Cluster) -
 
 
 async def _nothing() -> Any:
-    from fairway.kube.exchange import NO_ANSWER
+    from fairway.kube.http.exchange import NO_ANSWER
 
     return NO_ANSWER
 

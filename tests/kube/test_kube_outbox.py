@@ -7,12 +7,12 @@ from collections.abc import Callable
 from random import Random
 
 from fairway.api.kinds import ObjectKey
-from fairway.kube.event_requests import EventWrite
-from fairway.kube.exchange import ApiAnswer, ApiRequest
-from fairway.kube.outbox import Outbox
-from fairway.kube.ready_writes import WriteRank
-from fairway.kube.status_requests import StatusWrite
-from fairway.kube.write_queue import WriteQueue
+from fairway.kube.http.exchange import ApiAnswer, ApiRequest
+from fairway.kube.requests.events import EventWrite
+from fairway.kube.requests.statuses import StatusWrite
+from fairway.kube.writing.outbox import Outbox
+from fairway.kube.writing.ready_writes import WriteRank
+from fairway.kube.writing.write_queue import WriteQueue
 
 POD: ObjectKey = ("Pod", "a", "p")
 

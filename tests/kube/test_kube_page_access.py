@@ -9,8 +9,8 @@ from fairway.api.manifests import parse_object
 from fairway.app.view.mirror import Mirror
 from fairway.app.view.models.job import JobActionRequest
 from fairway.app.view.watch import ClusterWatch
-from fairway.kube.client import ApiClient
-from fairway.kube.configuration import find_connection
+from fairway.kube.http.client import ApiClient
+from fairway.kube.server.configuration import find_connection
 from fairway.state.cluster import Upserted
 from fairway.web.asking import RequestRefusedError
 from fairway.web.cluster_access import ClusterAccess

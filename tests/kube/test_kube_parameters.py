@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairway.api.devices import ResourceClaim
-from fairway.kube.decoding import ObjectDecoder, UnreadableObject
-from fairway.kube.parameters import DEEPEST, cut
-from fairway.kube.served import SCHEDULER_KINDS, ServedKind
+from fairway.kube.reading.decoding import ObjectDecoder, UnreadableObject
+from fairway.kube.reading.parameters import DEEPEST, cut
+from fairway.kube.reading.served import SCHEDULER_KINDS, ServedKind
 
 RESULT = {"request": "r", "driver": "d", "pool": "p", "device": "gpu-0"}
 

@@ -17,13 +17,13 @@ from fairway.api.kinds import ApiObject, Kind
 from fairway.api.nodes import Node
 from fairway.app.live.election import LeaderElection
 from fairway.errors import ApiError, NoAnswerError
-from fairway.kube import reflector as reflector_module
-from fairway.kube.client import ApiClient, Query
-from fairway.kube.configuration import find_connection
-from fairway.kube.decoding import UnreadableObject
-from fairway.kube.reflector import Delivery, Gone, Reflector
-from fairway.kube.served import SCHEDULER_KINDS, find_served
-from fairway.kube.slim import Sharing
+from fairway.kube.http.client import ApiClient, Query
+from fairway.kube.reading import reflector as reflector_module
+from fairway.kube.reading.decoding import UnreadableObject
+from fairway.kube.reading.reflector import Delivery, Gone, Reflector
+from fairway.kube.reading.served import SCHEDULER_KINDS, find_served
+from fairway.kube.reading.slim import Sharing
+from fairway.kube.server.configuration import find_connection
 from fairway.state.cluster import Event
 from kube.cluster import Cluster, crd, eventually
 from kube.live import Live

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from fairway.kube import ready_writes
-from fairway.kube.exchange import ApiAnswer, ApiRequest, Script, plain_ending
-from fairway.kube.ready_writes import QueuedWrite, WriteRank
-from fairway.kube.write_queue import WriteQueue
+from fairway.kube.http.exchange import ApiAnswer, ApiRequest, Script, plain_ending
+from fairway.kube.writing import ready_writes
+from fairway.kube.writing.ready_writes import QueuedWrite, WriteRank
+from fairway.kube.writing.write_queue import WriteQueue
 
 
 class SlowServer:

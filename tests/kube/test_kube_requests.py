@@ -28,8 +28,8 @@ from fairway.drive.change import (
     ReleaseClaim,
     WriteReservation,
 )
-from fairway.kube.exchange import NO_ANSWER, ApiAnswer, ApiRequest, Ending, WriteResult
-from fairway.kube.requests import script_of
+from fairway.kube.http.exchange import NO_ANSWER, ApiAnswer, ApiRequest, Ending, WriteResult
+from fairway.kube.requests.changes import script_of
 from fairway.scheduler.plan import Binding, Eviction
 from support.objects import BEGIN
 

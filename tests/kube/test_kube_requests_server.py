@@ -34,15 +34,15 @@ from fairway.drive.change import (
     ReleaseClaim,
     WriteReservation,
 )
-from fairway.kube.claim_requests import FINALIZER
-from fairway.kube.event_requests import EventMaker, EventNote, Regarding
-from fairway.kube.exchange import ApiAnswer, ApiRequest, Ending, Script, WriteResult
+from fairway.kube.http.exchange import ApiAnswer, ApiRequest, Ending, Script, WriteResult
 from fairway.kube.install.bundle import objects
 from fairway.kube.install.options import InstallOptions
-from fairway.kube.lease import Elector, LeaseSettings, boot_clock
-from fairway.kube.lease_keeper import LeaseKeeper
-from fairway.kube.requests import script_of
-from fairway.kube.status_requests import class_status, kube_group, pod_waits, queue_status, volcano_group
+from fairway.kube.lease.keeper import LeaseKeeper
+from fairway.kube.lease.terms import Elector, LeaseSettings, boot_clock
+from fairway.kube.requests.changes import script_of
+from fairway.kube.requests.claims import FINALIZER
+from fairway.kube.requests.events import EventMaker, EventNote, Regarding
+from fairway.kube.requests.statuses import class_status, kube_group, pod_waits, queue_status, volcano_group
 from fairway.scheduler.plan import Binding, Eviction
 from fairway.state.annotations import NOMINATED_SINCE
 from kube.controlplane.plane import ControlPlane

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fairway.kube.exchange import NO_ANSWER, ApiAnswer, ApiRequest
+from fairway.kube.http.exchange import NO_ANSWER, ApiAnswer, ApiRequest
 from kube.cluster import Cluster, eventually
 from kube.controlplane.plane import ControlPlane
 from kube.intercepted import Faults, Send, is_settled

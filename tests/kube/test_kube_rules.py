@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from fairway.kube.exchange import ApiAnswer, ApiRequest
+from fairway.kube.http.exchange import ApiAnswer, ApiRequest
 from kube.cluster import Cluster, eventually
 from kube.controlplane.plane import ControlPlane
 from kube.history import DirectClient, History

@@ -14,12 +14,12 @@ from msgspec.structs import replace
 
 from fairway.api.meta import Condition
 from fairway.clock import SECOND, to_datetime
-from fairway.kube import event_requests
-from fairway.kube.event_requests import EventMaker, EventNote, EventWrite, Regarding
-from fairway.kube.events import EventWriter
-from fairway.kube.exchange import ApiAnswer
-from fairway.kube.status import StatusWriter
-from fairway.kube.status_requests import StatusWrite
+from fairway.kube.http.exchange import ApiAnswer
+from fairway.kube.requests import events as event_requests
+from fairway.kube.requests.events import EventMaker, EventNote, EventWrite, Regarding
+from fairway.kube.requests.statuses import StatusWrite
+from fairway.kube.status.events import EventWriter
+from fairway.kube.status.writer import StatusWriter
 from fairway.kube.throttle import StatusFacts, StatusThrottle, substance
 from kube.stage import LoopStage
 from support.effort import examples

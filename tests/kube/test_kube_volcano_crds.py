@@ -16,7 +16,7 @@ from fairway.clock import to_datetime, wall_clock
 from fairway.kube.install.bundle import objects
 from fairway.kube.install.crds import volcano_crds
 from fairway.kube.install.options import InstallOptions
-from fairway.kube.status_requests import StatusWrite, queue_status, volcano_group
+from fairway.kube.requests.statuses import StatusWrite, queue_status, volcano_group
 from kube.controlplane.plane import SCHEDULER, ControlPlane
 from kube.servers import Refused, apply, ask, create, eventually, namespace, remove
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from fairway.kube import write_queue
-from fairway.kube.exchange import (
+from fairway.kube.http.exchange import (
     DONE,
     NO_ANSWER,
     ApiAnswer,
@@ -22,8 +21,9 @@ from fairway.kube.exchange import (
     plain_ending,
     refused,
 )
-from fairway.kube.ready_writes import QueuedWrite, WriteRank
-from fairway.kube.write_queue import WriteQueue
+from fairway.kube.writing import write_queue
+from fairway.kube.writing.ready_writes import QueuedWrite, WriteRank
+from fairway.kube.writing.write_queue import WriteQueue
 
 OK = ApiAnswer(200)
 
@@ -157,7 +157,7 @@ def test_workers_write_at_the_same_time_and_no_more_than_there_are() -> None:
 def test_K7_a_write_that_is_not_answered_is_made_again_until_it_is(
     trouble: ApiAnswer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fairway.kube.exchange.PAUSE", 0.01)
+    monkeypatch.setattr("fairway.kube.http.exchange.PAUSE", 0.01)
     server, ended = Server(trouble, trouble, trouble), Ended()
 
     async def story() -> None:
@@ -173,7 +173,7 @@ def test_K7_a_write_that_is_not_answered_is_made_again_until_it_is(
 
 def test_a_failing_write_holds_up_its_own_object_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """A webhook that fails for one namespace is answered with 500: the others go on."""
-    monkeypatch.setattr("fairway.kube.exchange.PAUSE", 0.05)
+    monkeypatch.setattr("fairway.kube.http.exchange.PAUSE", 0.05)
     server, ended = Server(ApiAnswer(500)), Ended()
 
     async def story() -> None:
@@ -191,7 +191,7 @@ def test_a_failing_write_holds_up_its_own_object_and_no_other(monkeypatch: pytes
 
 
 def test_all_workers_pause_while_a_server_is_in_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairway.kube.exchange.PAUSE", 0.01)
+    monkeypatch.setattr("fairway.kube.http.exchange.PAUSE", 0.01)
     server, ended = Server(*[ApiAnswer(503)] * 3), Ended()
 
     async def story() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fairway.kube.exchange import NO_ANSWER, ApiAnswer, ApiRequest
+from fairway.kube.http.exchange import NO_ANSWER, ApiAnswer, ApiRequest
 from kube.cluster import Cluster, eventually
 from kube.intercepted import Fault, Faults, Send, is_settled
 from kube.live import Live

@@ -11,8 +11,8 @@ from fairway.app.view.mirror import Mirror
 from fairway.app.view.models.job import JobActionRequest
 from fairway.app.view.watch import ClusterWatch
 from fairway.errors import ApiError, InputError
-from fairway.kube.client import ApiClient
-from fairway.kube.connection import Connection
+from fairway.kube.http.client import ApiClient
+from fairway.kube.server.connection import Connection
 from fairway.state.cluster import Upserted
 from fairway.web.asking import RequestRefusedError, Viewer
 from fairway.web.cluster_actions import GROUPS, ApiWrite, ClusterActions, _sent

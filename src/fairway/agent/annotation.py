@@ -16,8 +16,8 @@ from fairway.agent.publishing import NodeObject, Pools
 from fairway.api.devices import DeviceAttribute
 from fairway.devices.model.sources import ANNOTATION
 from fairway.errors import ApiError
-from fairway.kube.client import ApiClient
-from fairway.kube.exchange import MERGE_PATCH
+from fairway.kube.http.client import ApiClient
+from fairway.kube.http.exchange import MERGE_PATCH
 
 RESOURCES = "fairway.dev/device-resources"
 """The resources whose capacity was written here, so that the next process can take them back."""

@@ -34,10 +34,10 @@ from fairway.api.meta import OwnerReference
 from fairway.app.live.health import HealthServer
 from fairway.app.live.logs import RunLog
 from fairway.errors import ApiError, InputError, PrepareError
-from fairway.kube.client import ApiClient
-from fairway.kube.connection import Connection
-from fairway.kube.paths import object_path
-from fairway.kube.served import find_served
+from fairway.kube.http.client import ApiClient
+from fairway.kube.reading.served import find_served
+from fairway.kube.requests.paths import object_path
+from fairway.kube.server.connection import Connection
 
 REFRESH = 30.0
 """Seconds between two looks at the host, at the mapping and at the labels of the node."""

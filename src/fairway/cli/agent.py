@@ -84,7 +84,7 @@ def command(kubeconfig: str | None, context: str | None, log_format: str, log_le
         raise InputError(f"{error.name} is not installed, expected: pip install 'fairway[agent]'") from None
     from fairway.agent.settings import check_settings
     from fairway.app.live.logs import RunLog
-    from fairway.kube.configuration import find_connection
+    from fairway.kube.server.configuration import find_connection
 
     settings = check_settings({name: value for name, value in flags.items() if value is not None})
     connection = find_connection(kubeconfig, context)

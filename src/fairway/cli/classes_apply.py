@@ -23,7 +23,7 @@ def apply(class_name: str | None, output: str, *, watch: bool) -> int:
     from fairway.errors import InputError
 
     try:
-        from fairway.kube.configuration import find_connection
+        from fairway.kube.server.configuration import find_connection
     except ModuleNotFoundError as error:
         raise InputError(f"{error.name} is not installed, expected: pip install 'fairway[kube]'") from None
     options = click.get_current_context().ensure_object(Options)
@@ -36,7 +36,7 @@ def apply(class_name: str | None, output: str, *, watch: bool) -> int:
 async def _apply(connection: Any, class_name: str | None, output: str, *, watch: bool) -> int:
     from fairway.errors import InputError
     from fairway.kube.class_export import ClassPublisher
-    from fairway.kube.client import ApiClient
+    from fairway.kube.http.client import ApiClient
 
     client, before = ApiClient(connection), None
     try:

@@ -45,7 +45,7 @@ def command(**flags: Any) -> None:
         raise InputError(f"{error.name} is not installed, expected: pip install 'fairway[kube]'") from None
     from fairway.app.hub.settings import FleetSettings
     from fairway.app.live.logs import RunLog
-    from fairway.kube.configuration import find_connection
+    from fairway.kube.server.configuration import find_connection
 
     try:
         settings = msgspec.convert(_given(flags), FleetSettings, str_keys=True)

@@ -272,9 +272,9 @@ def live_manifests(*, of_fleet: bool = False) -> Manifests:
     from fairway.errors import InputError
 
     try:
-        from fairway.kube.configuration import find_connection
-        from fairway.kube.served import FLEET_KINDS
-        from fairway.kube.whole_cluster import ALL_KINDS, read_cluster
+        from fairway.kube.reading.served import FLEET_KINDS
+        from fairway.kube.reading.whole_cluster import ALL_KINDS, read_cluster
+        from fairway.kube.server.configuration import find_connection
     except ModuleNotFoundError as error:
         raise InputError(f"{error.name} is not installed, expected: pip install 'fairway[kube]'") from None
     options = click.get_current_context().ensure_object(Options)

@@ -14,7 +14,7 @@ from fairway.cli.output import echo, log_line
 if TYPE_CHECKING:
     from fairway.app.live.logs import RunLog
     from fairway.app.live.settings import RunSettings
-    from fairway.kube.connection import Connection
+    from fairway.kube.server.connection import Connection
 
 
 @click.command(
@@ -86,7 +86,7 @@ def command(config: str | None, **flags: Any) -> None:
         raise InputError(f"{error.name} is not installed, expected: pip install 'fairway[kube]'") from None
     from fairway.app.live.logs import RunLog
     from fairway.app.live.settings import read_settings
-    from fairway.kube.configuration import find_connection
+    from fairway.kube.server.configuration import find_connection
 
     settings = read_settings(config, _given(flags))
     connection = find_connection(settings.kubeconfig, settings.context)

@@ -15,9 +15,9 @@ from fairway.app.view.models.jobs import JobSummary
 from fairway.app.view.picture import pod_of
 from fairway.app.view.watch import ClusterWatch
 from fairway.errors import ApiError, NoAnswerError
-from fairway.kube.client import ApiClient
-from fairway.kube.connection import Connection, FixedCredentials, Identity
-from fairway.kube.exchange import JSON, MERGE_PATCH
+from fairway.kube.http.client import ApiClient
+from fairway.kube.http.exchange import JSON, MERGE_PATCH
+from fairway.kube.server.connection import Connection, FixedCredentials, Identity
 from fairway.state.annotations import HOLD, is_held
 from fairway.state.jobs import WAITING, Job, TaskState
 from fairway.web.asking import RequestRefusedError, Viewer

@@ -23,8 +23,8 @@ from fairway.app.view.mirror import CycleReport, Mirror
 from fairway.app.view.scheduler_page import NO_FACTS, ProgramFacts
 from fairway.app.view.watch import ClusterWatch
 from fairway.clock import wall_clock
-from fairway.kube.client import ApiClient
-from fairway.kube.configuration import find_connection
+from fairway.kube.http.client import ApiClient
+from fairway.kube.server.configuration import find_connection
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.state.events import Deleted, Event, Upserted
 from fairway.web.access import Access, LoopbackAccess

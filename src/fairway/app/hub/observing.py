@@ -8,7 +8,7 @@ from fairway.app.live.logs import RunLog
 from fairway.app.live.metrics import ProgramMetrics
 from fairway.fleet import FleetPlan
 from fairway.fleet.rules import Key
-from fairway.kube.exchange import Ending, WriteResult
+from fairway.kube.http.exchange import Ending, WriteResult
 
 _DECISION_SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10)
 

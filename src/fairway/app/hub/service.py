@@ -14,18 +14,18 @@ from fairway.app.hub.settings import FleetSettings
 from fairway.app.live.logs import RunLog
 from fairway.app.live.program import KubeProgram
 from fairway.clock import SECOND
-from fairway.kube.connection import Connection
-from fairway.kube.event_requests import EventMaker, EventNote
-from fairway.kube.exchange import Ending
-from fairway.kube.feed import Feed
+from fairway.kube.http.exchange import Ending
 from fairway.kube.hub.decisions import Publication
 from fairway.kube.hub.loop import FleetLoop
 from fairway.kube.hub.turns import FairTurns
-from fairway.kube.outbox import Outbox
-from fairway.kube.ready_writes import QueuedWrite, WriteRank
-from fairway.kube.reflector import Delivery
-from fairway.kube.served import FLEET_KINDS
-from fairway.kube.status_requests import StatusWrite
+from fairway.kube.reading.feed import Feed
+from fairway.kube.reading.reflector import Delivery
+from fairway.kube.reading.served import FLEET_KINDS
+from fairway.kube.requests.events import EventMaker, EventNote
+from fairway.kube.requests.statuses import StatusWrite
+from fairway.kube.server.connection import Connection
+from fairway.kube.writing.outbox import Outbox
+from fairway.kube.writing.ready_writes import QueuedWrite, WriteRank
 
 CONTROLLER = "fairway.dev/fleet"
 

@@ -24,7 +24,7 @@ from fairway.drive.change import Change
 from fairway.drive.loop import Cycle, SchedulerLoop
 from fairway.drive.world import title
 from fairway.errors import InputError
-from fairway.kube.loop_thread import LoopThread
+from fairway.kube.writing.loop_thread import LoopThread
 from fairway.scheduler.decide import decide
 from fairway.state.events import Event
 

@@ -12,8 +12,8 @@ from fairway.clock import SECOND, wall_clock
 from fairway.drive.change import Bind, Change, Evict
 from fairway.drive.world import title
 from fairway.errors import ApiError
-from fairway.kube.decoding import UnreadableObject
-from fairway.kube.exchange import ApiAnswer, ApiRequest
+from fairway.kube.http.exchange import ApiAnswer, ApiRequest
+from fairway.kube.reading.decoding import UnreadableObject
 from fairway.state.events import Event
 
 if TYPE_CHECKING:  # the placer of a hub has no use for a scheduler

@@ -29,16 +29,16 @@ from fairway.app.live.logs import RunLog
 from fairway.app.live.metrics import ProgramMetrics
 from fairway.app.live.observing import ReadingObserver, RequestObserver
 from fairway.clock import wall_clock
-from fairway.kube.client import ApiClient
-from fairway.kube.connection import Connection
-from fairway.kube.feed import Feed
-from fairway.kube.lease import Elector, LeaseSettings, boot_clock
-from fairway.kube.lease_keeper import LeaseKeeper
-from fairway.kube.loop_thread import Courier, LoopThread
-from fairway.kube.ready_writes import WriteRank
-from fairway.kube.reflector import Delivery, ReadObserver, Reflector
-from fairway.kube.slim import Sharing
-from fairway.kube.write_queue import WriteQueue
+from fairway.kube.http.client import ApiClient
+from fairway.kube.lease.keeper import LeaseKeeper
+from fairway.kube.lease.terms import Elector, LeaseSettings, boot_clock
+from fairway.kube.reading.feed import Feed
+from fairway.kube.reading.reflector import Delivery, ReadObserver, Reflector
+from fairway.kube.reading.slim import Sharing
+from fairway.kube.server.connection import Connection
+from fairway.kube.writing.loop_thread import Courier, LoopThread
+from fairway.kube.writing.ready_writes import WriteRank
+from fairway.kube.writing.write_queue import WriteQueue
 
 FINISH = 20.0
 """Seconds that writes have to end after the signal to stop; a pod has 30 by default."""

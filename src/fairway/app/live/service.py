@@ -33,25 +33,25 @@ from fairway.drive.change import Bind, Change, Evict
 from fairway.drive.loop import Rhythm, SchedulerLoop
 from fairway.drive.member import PlacementPods, report, scores
 from fairway.errors import NoAnswerError
-from fairway.kube.budgets import hold_budgets, withdrawals
-from fairway.kube.claim_guard import ClaimGuard
-from fairway.kube.client import ApiClient
-from fairway.kube.configuration import find_connection
-from fairway.kube.connection import Connection
-from fairway.kube.device_check import DeviceCheck
-from fairway.kube.device_conflicts import DeviceConflictWriter
-from fairway.kube.event_requests import EventMaker, Regarding
-from fairway.kube.events import EventWriter
-from fairway.kube.exchange import LONG_PAUSE, Ending, WriteResult
-from fairway.kube.feed import Feed
-from fairway.kube.gangs import GangGuard
-from fairway.kube.outbox import Outbox
-from fairway.kube.paths import LEASES
-from fairway.kube.reflector import Delivery
-from fairway.kube.served import SCHEDULER_KINDS
-from fairway.kube.server_version import serves_class_claims
-from fairway.kube.status import StatusWriter
-from fairway.kube.world import KubeWorld, Versions
+from fairway.kube.guards.budgets import hold_budgets, withdrawals
+from fairway.kube.guards.claim_guard import ClaimGuard
+from fairway.kube.guards.device_check import DeviceCheck
+from fairway.kube.guards.device_conflicts import DeviceConflictWriter
+from fairway.kube.guards.gangs import GangGuard
+from fairway.kube.http.client import ApiClient
+from fairway.kube.http.exchange import LONG_PAUSE, Ending, WriteResult
+from fairway.kube.reading.feed import Feed
+from fairway.kube.reading.reflector import Delivery
+from fairway.kube.reading.served import SCHEDULER_KINDS
+from fairway.kube.reading.server_version import serves_class_claims
+from fairway.kube.requests.events import EventMaker, Regarding
+from fairway.kube.requests.paths import LEASES
+from fairway.kube.server.configuration import find_connection
+from fairway.kube.server.connection import Connection
+from fairway.kube.status.events import EventWriter
+from fairway.kube.status.writer import StatusWriter
+from fairway.kube.writing.outbox import Outbox
+from fairway.kube.writing.world import KubeWorld, Versions
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.state.cluster import ClusterState
 from fairway.state.jobs import Job

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fairway.drive.change import Change
 from fairway.drive.loop import Cycle
 from fairway.drive.world import Handle, Timer
-from fairway.kube.status import StatusWriter
+from fairway.kube.status.writer import StatusWriter
 from fairway.state.events import Event
 
 

@@ -15,7 +15,7 @@ from fairway.clock import SECOND, Micros
 from fairway.fleet import FleetState, reports
 from fairway.fleet.names import REPORTED_AT
 from fairway.kube.hub.status import cluster_write, condition_facts, report_condition, shown_report
-from fairway.kube.status_requests import StatusWrite
+from fairway.kube.requests.statuses import StatusWrite
 from fairway.kube.throttle import INTERVAL, StatusThrottle
 
 MOST_AHEAD = 60 * SECOND

@@ -25,7 +25,7 @@ from fairway.fleet import records
 from fairway.fleet.names import REPLICAS
 from fairway.fleet.rules import Key
 from fairway.fleet.slices import ANNOTATIONS, LABELS, Write, same, writes
-from fairway.kube.exchange import (
+from fairway.kube.http.exchange import (
     DONE,
     LONG_PAUSE,
     MERGE_PATCH,
@@ -40,7 +40,7 @@ from fairway.kube.exchange import (
     plain_ending,
     refused,
 )
-from fairway.kube.paths import UNCHECKED, collection_path, object_path
+from fairway.kube.requests.paths import UNCHECKED, collection_path, object_path
 
 PLURAL = "placementdecisions"
 LONGEST_REASON = 1024

@@ -23,14 +23,14 @@ from fairway.drive.world import Handle, Timer
 from fairway.fleet import FleetPlan, FleetState, place, reports
 from fairway.fleet.plan import Outcome
 from fairway.fleet.rules import Key, Rules
-from fairway.kube.event_requests import LONGEST_NOTE, EventNote, Regarding
-from fairway.kube.exchange import Ending, WriteResult
+from fairway.kube.http.exchange import Ending, WriteResult
 from fairway.kube.hub.cluster_reports import ClusterReports
 from fairway.kube.hub.decisions import Publication, Slices, are_same, as_published, in_order, owner_of
 from fairway.kube.hub.moves import Points, notes_of, points_of, stands
 from fairway.kube.hub.status import facts_of, placement_status, placement_write
 from fairway.kube.hub.turns import FairTurns
-from fairway.kube.status_requests import StatusWrite
+from fairway.kube.requests.events import LONGEST_NOTE, EventNote, Regarding
+from fairway.kube.requests.statuses import StatusWrite
 from fairway.kube.throttle import INTERVAL, StatusThrottle
 from fairway.state.events import Deleted, Event
 

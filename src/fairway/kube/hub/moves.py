@@ -10,7 +10,7 @@ from fairway.api.fleet import Placement
 from fairway.clock import Micros
 from fairway.fleet.explain import Move
 from fairway.fleet.plan import Outcome
-from fairway.kube.event_requests import EventNote, Regarding
+from fairway.kube.requests.events import EventNote, Regarding
 
 MOST_EVENTS = 10
 """For one decision; the rest are named together."""

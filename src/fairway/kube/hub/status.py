@@ -26,9 +26,9 @@ from fairway.fleet.names import (
     REPORT_CONDITION,
     SATISFIED,
 )
-from fairway.kube.exchange import MERGE_PATCH, ApiRequest, encoded
-from fairway.kube.paths import UNCHECKED, object_path
-from fairway.kube.status_requests import StatusWrite
+from fairway.kube.http.exchange import MERGE_PATCH, ApiRequest, encoded
+from fairway.kube.requests.paths import UNCHECKED, object_path
+from fairway.kube.requests.statuses import StatusWrite
 from fairway.kube.throttle import StatusFacts
 
 MANAGER = "fairway-fleet"

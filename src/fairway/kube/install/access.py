@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from fairway.api.kinds import Kind
-from fairway.kube.served import FLEET_KINDS, SCHEDULER_KINDS
+from fairway.kube.reading.served import FLEET_KINDS, SCHEDULER_KINDS
 
 Manifest = dict[str, Any]
 

@@ -1,0 +1,221 @@
+"""Requests to an API server as values, and how their answers end a write: nothing here touches a socket.
+
+A write is a *script*: a generator that yields a request, is sent the answer, yields the next request if it needs one,
+and returns how the write ended. Whoever has a connection runs it (`perform`); tests feed it answers by hand.
+
+    script --ApiRequest--> sender --ApiAnswer--> script ... --> Ending
+
+An answer that never came (a lost connection, a time limit) is an answer too: `NO_ANSWER`. The server may have done
+the work or may do it later, so a script reads the object again before it says what became of the write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Generator
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import msgspec
+
+from fairway.api.meta import ApiStruct, ObjectMeta
+from fairway.kube.http.backoff import MOST_OBEYED
+
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+
+PAUSE = 1.0
+"""Seconds before a write is tried again where the server does not say how long."""
+LONG_PAUSE = 5.0
+"""Seconds before a refusal is reported that reading again will not cure: deciding at once would give it again."""
+NO_STATUS = 0
+_BUDGET = "DisruptionBudget"
+
+
+class ApiRequest(NamedTuple):
+    method: str
+    path: str
+    body: bytes | None = None
+    content_type: str = JSON
+
+
+class ApiAnswer(NamedTuple):
+    """`status` is the HTTP status; 0 if no answer came."""
+
+    status: int
+    body: bytes = b""
+    retry_after: float | None = None
+    """Seconds, from the header of that name."""
+
+    @property
+    def ok(self) -> bool:
+        return 200 <= self.status < 300
+
+
+NO_ANSWER = ApiAnswer(NO_STATUS)
+
+
+class WriteResult(StrEnum):
+    DONE = "done"
+    """The server has made the change, or its object is gone."""
+    REFUSED = "refused"
+    """The server has not made the change and will not: decide again without it."""
+    AGAIN = "again"
+    """It is not known, or the server was too busy: run the script once more after `wait` seconds."""
+
+
+class Ending(NamedTuple):
+    """How a script ended. With REFUSED `wait` is how long to keep the refusal back before it is reported."""
+
+    result: WriteResult
+    why: str = ""
+    wait: float = 0.0
+    by_budget: bool = False
+    """Whether a PodDisruptionBudget is why an eviction was refused."""
+    version: str = ""
+    """The resource version that the object has by it, where the write is checked afterwards."""
+
+
+DONE = Ending(WriteResult.DONE)
+
+Script = Generator[ApiRequest, ApiAnswer, Ending]
+"""One write to one object."""
+
+Sender = Callable[[ApiRequest], Awaitable[ApiAnswer]]
+"""Sends a request and never raises: what went wrong on the way is `NO_ANSWER`."""
+
+MayLeave = Callable[[], bool]
+"""Asked when the bytes of a request are about to leave: a connection and credentials may have taken their time."""
+
+GuardedSender = Callable[[ApiRequest, MayLeave | None], Awaitable[ApiAnswer]]
+"""A sender of requests that may leave only while something holds; None: at any time."""
+
+
+async def perform(script: Script, send: Sender) -> Ending:
+    """Run a script to its end."""
+    answer: ApiAnswer | None = None
+    while True:
+        try:
+            request = next(script) if answer is None else script.send(answer)
+        except StopIteration as end:
+            ending: Ending = end.value
+            return ending
+        answer = await send(request)
+
+
+def refused(why: str, wait: float = 0.0) -> Ending:
+    return Ending(WriteResult.REFUSED, why, wait)
+
+
+def again(answer: ApiAnswer) -> Ending:
+    """Not done, as far as is known: after the time that the server asks for."""
+    return Ending(WriteResult.AGAIN, explained(answer), pause_of(answer))
+
+
+def pause_of(answer: ApiAnswer) -> float:
+    """How long the server asks to wait, within reason."""
+    if answer.retry_after is not None:
+        return min(MOST_OBEYED, answer.retry_after)
+    details = status_of(answer).details
+    asked = 0 if details is None else details.retry_after_seconds
+    return float(min(MOST_OBEYED, asked)) if asked > 0 else PAUSE
+
+
+class ReadMetadata(ApiStruct, frozen=True):
+    """What is read of an object that an answer has in it, where only its identity and version matter."""
+
+    metadata: ObjectMeta
+
+
+def done_as(answer: ApiAnswer) -> Ending:
+    """Done, with the version that the server's answer names. One that was cut off on the way is asked for again."""
+    try:
+        now = msgspec.json.decode(answer.body, type=ReadMetadata)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return again(answer)
+    return Ending(WriteResult.DONE, version=now.metadata.resource_version)
+
+
+# -- errors ------------------------------------------------------------------------------------------------------
+
+
+class StatusCause(msgspec.Struct, frozen=True):
+    reason: str = ""
+    message: str = ""
+
+
+class StatusDetails(msgspec.Struct, rename="camel", frozen=True):
+    causes: tuple[StatusCause, ...] = ()
+    retry_after_seconds: int = 0
+
+
+class ErrorStatus(msgspec.Struct, rename="camel", frozen=True):
+    """What an API server says of an error (`kind: Status`)."""
+
+    message: str = ""
+    reason: str = ""
+    details: StatusDetails | None = None
+
+
+_UNREADABLE = ErrorStatus()
+
+
+def status_of(answer: ApiAnswer) -> ErrorStatus:
+    """The server's words, or nothing where a proxy answered in its own."""
+    try:
+        return msgspec.json.decode(answer.body, type=ErrorStatus)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _UNREADABLE
+
+
+def explained(answer: ApiAnswer) -> str:
+    """An answer that is an error, in one line."""
+    if answer.status == NO_STATUS:
+        return "no answer from the API server"
+    message = " ".join(status_of(answer).message.split())
+    return f"{answer.status}: {message}" if message else f"{answer.status} from the API server"
+
+
+def is_unsure(answer: ApiAnswer) -> bool:
+    """Whether the server may have done the work although it does not say so."""
+    if answer.status >= 500:
+        return not is_webhook_failure(answer)
+    return answer.status in (NO_STATUS, 408, 499)
+
+
+def is_webhook_failure(answer: ApiAnswer) -> bool:
+    """Whether a webhook that the server must ask could not be asked. That comes before anything is done, and may last:
+    a write that waits for it would count as under way for ever.
+    """
+    return answer.status == 500 and "failed calling webhook" in status_of(answer).message
+
+
+def is_rejected_unread(answer: ApiAnswer) -> bool:
+    """Whether the request was turned away before anything was done: too many requests, or a token that expired."""
+    return answer.status in (401, 429)
+
+
+def is_budget_refusal(answer: ApiAnswer) -> bool:
+    """Whether an eviction was refused because of a PodDisruptionBudget, and not because the server is busy."""
+    if answer.status != 429:
+        return False
+    details = status_of(answer).details
+    return details is not None and any(cause.reason == _BUDGET for cause in details.causes)
+
+
+def plain_ending(answer: ApiAnswer) -> Ending:
+    """How a write ends that may simply be made once more where it is not known whether it was made."""
+    if answer.ok:
+        return DONE
+    if is_rejected_unread(answer) or is_unsure(answer):
+        return again(answer)
+    if answer.status == 404:
+        return refused("the object is gone")
+    if answer.status == 409:
+        return refused(explained(answer))
+    return refused(explained(answer), LONG_PAUSE)
+
+
+def encoded(thing: Any) -> bytes:
+    return msgspec.json.encode(thing)

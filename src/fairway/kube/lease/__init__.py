@@ -1,0 +1,1 @@
+"""Which replica decides (K12, K13)."""

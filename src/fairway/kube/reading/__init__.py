@@ -1,0 +1,1 @@
+"""What a server has, listed and watched: from bytes to objects in the loop's store (K1 to K4)."""

@@ -1,0 +1,50 @@
+"""Each change of a plan as requests to an API server, and what the answers mean (kube.md section 3).
+
+Every request that decides something carries a precondition: the uid of the object that was meant, or the version that
+was read. So a scheduler that acts on old news is refused, and can do no harm. Every script may be run again from its
+beginning after any answer, or after none: it then finds out what was done already.
+"""
+
+from __future__ import annotations
+
+from fairway.drive.change import (
+    AllocateClaim,
+    Bind,
+    Change,
+    DeleteReservation,
+    Evict,
+    MakeClassClaim,
+    Nominate,
+    ReleaseClaim,
+    WriteReservation,
+)
+from fairway.kube.http.exchange import Script
+from fairway.kube.requests.claims import allocate_claim, release_claim
+from fairway.kube.requests.class_claims import make_class_claim
+from fairway.kube.requests.pods import bind, evict, nominate
+from fairway.kube.requests.reservations import GroupVersions, delete_reservation, write_reservation
+
+NO_VERSIONS: GroupVersions = {}
+
+
+def script_of(change: Change, groups: GroupVersions = NO_VERSIONS) -> Script:
+    """The requests that make a change, one after the other. `groups` says which PodGroups are not Volcano's."""
+    match change:
+        case Bind():
+            return bind(change)
+        case AllocateClaim():
+            return allocate_claim(change)
+        case MakeClassClaim():
+            return make_class_claim(change)
+        case ReleaseClaim():
+            return release_claim(change)
+        case Evict():
+            return evict(change)
+        case Nominate():
+            return nominate(change)
+        case WriteReservation():
+            return write_reservation(change, groups)
+        case DeleteReservation():
+            return delete_reservation(change)
+        case _:
+            raise TypeError(f"no request makes a {type(change).__name__}")

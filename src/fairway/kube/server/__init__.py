@@ -1,0 +1,1 @@
+"""Which API server, and as whom: kubeconfig files, a pod's own files, and identities that change."""

@@ -1,0 +1,184 @@
+"""Events that people read (`kubectl describe`, `kubectl get events`): one per job and change of reason (K11).
+
+`EventWriter` listens to the loop and says what it decided: Scheduled, FailedScheduling, Preempted, Reserved,
+GangTimedOut. An event is about the job: its PodGroup, its controller, or the lone pod. What happens again under the
+same words is a series: the event that is there is counted up. Events leave last, and are dropped and counted where too
+many wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from fairway.api.pods import Pod
+from fairway.api.scheduling import PodGroup
+from fairway.clock import Micros
+from fairway.drive.change import Change
+from fairway.drive.loop import Cycle
+from fairway.drive.store import ObjectStore
+from fairway.kube.requests.events import EventMaker, EventNote, EventWrite, Regarding
+from fairway.kube.requests.paths import VOLCANO
+from fairway.kube.requests.reservations import GroupVersions
+from fairway.kube.throttle import INTERVAL, StatusFacts, StatusThrottle, substance
+from fairway.scheduler.plan import Binding, Eviction, Pending
+from fairway.state.cluster import ClusterState, Deleted
+from fairway.state.events import Event as StateEvent
+from fairway.state.jobs import Job
+
+
+class EventWriter:
+    """The listener. `submit` says how many events it took; those that it did not take are counted in `dropped`."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        store: ObjectStore,
+        groups: GroupVersions,
+        maker: EventMaker,
+        submit: Callable[[Sequence[EventWrite]], int],
+        *,
+        lone_pods: bool = True,
+    ) -> None:
+        """`lone_pods`: whether a lone pod that is bound is worth an event of its own."""
+        self._state = state
+        self._store = store
+        self._groups = groups
+        self._maker = maker
+        self._submit = submit
+        self._lone_pods = lone_pods
+        self._reasons: StatusThrottle[str] = StatusThrottle(INTERVAL)
+        self._reserved: set[str] = set()
+        self.written = 0
+        self.dropped = 0
+
+    def applied(self, events: Sequence[StateEvent]) -> None:
+        for event in events:
+            if isinstance(event, Deleted) and isinstance(event.object, Pod | PodGroup):
+                meta = event.object.metadata
+                self._reasons.forget(f"{type(event.object).__name__} {meta.namespace}/{meta.name}")
+
+    def decided(self, cycle: Cycle) -> None:
+        self._put(self._notes(cycle))
+
+    def gang_timed_out(self, job: Job, why: str, now: Micros) -> None:
+        """A gang was evicted because it could not be bound whole in time (K8)."""
+        about = self._about(job)
+        if about is not None:
+            self._put([EventNote(about, "GangTimedOut", "Preempting", why, now, warning=True)])
+
+    def say(self, about: Regarding, reason: str, action: str, note: str, now: Micros) -> None:
+        """A warning of the scheduler about something that is no job."""
+        self._put([EventNote(about, reason, action, note, now, warning=True)])
+
+    def _put(self, notes: Iterable[EventNote]) -> None:
+        writes = [self._maker.write(note) for note in notes]
+        if writes:
+            taken = self._submit(writes)
+            self.written += taken
+            self.dropped += len(writes) - taken
+
+    def refused(self, change: Change, why: str) -> None:
+        """The next plan says what comes of it."""
+
+    # -- what is worth an event ----------------------------------------------------------------------------------
+
+    def _notes(self, cycle: Cycle) -> Iterable[EventNote]:
+        plan, now = cycle.plan, cycle.now
+        if plan.placed:
+            yield from self._scheduled(plan.bindings, now)
+        yield from self._preempted(plan.evictions, now)
+        yield from self._reservations(
+            {(entry.job_kind, entry.job) for entry in plan.reservations if not entry.anew}, now
+        )
+        if cycle.has_reasons:
+            yield from self._waiting(plan.pending, now)
+
+    def _scheduled(self, bindings: Iterable[Binding], now: Micros) -> Iterable[EventNote]:
+        """One for each job, with the node of a lone pod and the number of nodes of a gang."""
+        jobs: dict[str, list[Binding]] = {}
+        for binding in bindings:
+            jobs.setdefault(binding.job, []).append(binding)
+        for placed in jobs.values():
+            task = self._state.tasks.get(placed[0].pod)
+            if task is None:
+                continue
+            self._reasons.forget(task.job.identity)
+            if task.job.alone and not self._lone_pods:
+                continue
+            about = self._about(task.job)
+            if about is None:
+                continue
+            if task.job.alone:
+                note = f"assigned {placed[0].pod} to {placed[0].node}"
+            else:
+                pods, nodes = len(placed), len({binding.node for binding in placed})
+                note = f"assigned {_counted(pods, 'pod')} of {task.job.key} to {_counted(nodes, 'node')}"
+            yield EventNote(about, "Scheduled", "Binding", note, now)
+
+    def _preempted(self, evictions: Iterable[Eviction], now: Micros) -> Iterable[EventNote]:
+        for eviction in evictions:
+            pod = self._pod(eviction.pod)
+            if pod is not None:
+                note = f"evicted from {eviction.node} by {eviction.action} for {eviction.for_}: {eviction.reason}"
+                yield EventNote(_of_pod(pod), "Preempted", "Preempting", note, now, warning=True)
+
+    def _reservations(self, standing: set[tuple[str, str]], now: Micros) -> Iterable[EventNote]:
+        found = {f"{kind} {key}" for kind, key in standing}
+        for kind, key in sorted(standing):
+            identity = f"{kind} {key}"
+            job = None if identity in self._reserved else self._state.job_of(kind, key)
+            about = None if job is None else self._about(job)
+            if about is not None:
+                yield EventNote(about, "Reserved", "Reserving", "nodes are reserved for it; see its Reservation", now)
+        self._reserved = found
+
+    def _waiting(self, pending: Iterable[Pending], now: Micros) -> Iterable[EventNote]:
+        for entry in pending:
+            identity = f"{entry.job_kind} {entry.job}"
+            facts = StatusFacts((), substance(f"{entry.reason}: {entry.message}"))
+            if not self._reasons.is_due(identity, facts, now):
+                continue
+            self._reasons.wrote(identity, facts, now)
+            job = self._state.job_of(entry.job_kind, entry.job)
+            about = None if job is None else self._about(job)
+            if about is not None:
+                note = f"{entry.reason}: {entry.message}"
+                yield EventNote(about, "FailedScheduling", "Scheduling", note, now, warning=True)
+
+    # -- what it is about ----------------------------------------------------------------------------------------
+
+    def _about(self, job: Job) -> Regarding | None:
+        namespace, _, name = job.key.partition("/")
+        if job.alone:
+            pod = self._pod(job.key)
+            return None if pod is None else _of_pod(pod)
+        if not job.implicit:
+            key = ("PodGroup", namespace, name)
+            group = self._store.get(key)
+            if not isinstance(group, PodGroup):
+                return None
+            return Regarding(self._groups.get(key, VOLCANO), "PodGroup", namespace, name, group.metadata.uid)
+        return self._controller(job)
+
+    def _controller(self, job: Job) -> Regarding | None:
+        """The controller that one of its pods names."""
+        pod = self._pod(job.tasks[0].key) if job.tasks else None
+        if pod is None:
+            return None
+        owner = next((owner for owner in pod.metadata.owner_references if owner.controller), None)
+        if owner is None or not owner.api_version:
+            return _of_pod(pod)
+        return Regarding(owner.api_version, owner.kind, pod.metadata.namespace, owner.name, owner.uid)
+
+    def _pod(self, name: str) -> Pod | None:
+        namespace, _, pod = name.partition("/")
+        found = self._store.get(("Pod", namespace, pod))
+        return found if isinstance(found, Pod) else None
+
+
+def _of_pod(pod: Pod) -> Regarding:
+    return Regarding("v1", "Pod", pod.metadata.namespace, pod.metadata.name, pod.metadata.uid)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -1,0 +1,215 @@
+"""`KubeWorld`: carries the changes of plans out on an API server, and reports what became of each (kube.md section 3).
+
+`carry_out` is called on the loop's thread and returns at once; requests are made on the asyncio thread, and what became
+of them is handed back to the loop's thread. A claim is allocated before its pod is bound; a pod whose claim was refused
+is not bound, nor is one whose devices another claim had first: the API server does not check that, so it is looked at
+when all that was written before the allocation is known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Protocol
+
+from fairway.api.kinds import ObjectKey
+from fairway.drive.change import AllocateClaim, Bind, Change, Evict, MakeClassClaim
+from fairway.drive.changes import pod_key
+from fairway.kube.http.exchange import Ending, Script, WriteResult
+from fairway.kube.requests.changes import script_of
+from fairway.kube.requests.claims import devices_ready
+from fairway.kube.requests.reservations import GroupVersions
+from fairway.kube.writing.loop_thread import HandOver
+from fairway.kube.writing.ready_writes import QueuedWrite, WriteRank
+from fairway.kube.writing.write_queue import WriteQueue
+
+BINDING_TIMEOUT = 600.0
+"""Seconds that drivers have to make devices ready, as in kube-scheduler."""
+SHOWN_TIMEOUT = 30.0
+"""Seconds until a watch must have shown an allocation; a pod is not bound to devices of which that is not so."""
+
+Versions = Mapping[ObjectKey, str]
+"""The resource versions that claims got when they were allocated."""
+
+
+class ChangeReports(Protocol):
+    """Is told what became of changes, on the loop's thread."""
+
+    def ended(self, change: Change, ending: Ending) -> None:
+        """The server made a change, or refused it."""
+
+    def check_devices(self, bind: Bind, versions: Versions, answer: Callable[[str], None]) -> None:
+        """The claims of a pod are allocated: `answer` is called with "" once it is sure that it may be bound, else with
+        why not. It may be called from any thread; only the first answer counts.
+        """
+
+
+class KubeWorld:
+    """See the module."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        queue: WriteQueue,
+        hand_over: HandOver,
+        *,
+        groups: GroupVersions,
+        most_unanswered: int,
+        term: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """`term` is asked on the loop's thread: in which time as the leader it decides."""
+        self._loop = loop
+        self._queue = queue
+        self._hand_over = hand_over
+        self._groups = groups
+        self._most = most_unanswered
+        self._term = term
+        self.reports: ChangeReports
+        """Set before anything is carried out."""
+        self.unanswered = 0
+        """Changes that are not settled or refused yet, but for bindings that wait for drivers. Counted on the loop's
+        thread.
+        """
+        self._waiting: dict[ObjectKey, _AwaitedClaims] = {}
+        """Pods whose claims are being allocated, on the asyncio thread."""
+        self._ended: list[tuple[Change, Ending]] = []
+
+    @property
+    def has_capacity(self) -> bool:
+        """Whether another plan may be carried out: a slow server slows the cycles, and nothing piles up."""
+        return self.unanswered < self._most
+
+    def carry_out(self, changes: Sequence[Change]) -> None:
+        self.unanswered += len(changes)
+        self._loop.call_soon_threadsafe(self._take, tuple(changes), self._term())
+
+    # -- on the asyncio thread -------------------------------------------------------------------------------
+
+    def _take(self, changes: Sequence[Change], term: int) -> None:
+        """A claim that several pods of a plan use is allocated once, for all of them: the last change has them all."""
+        shared: dict[ObjectKey, list[tuple[AllocateClaim | MakeClassClaim, _AwaitedClaims]]] = {}
+        for change in changes:
+            if isinstance(change, AllocateClaim | MakeClassClaim):
+                awaited = self._waiting.setdefault(pod_key(change.pod), _AwaitedClaims(term))
+                awaited.open += 1
+                users = shared.setdefault(change.key, [])
+                users.append((change, awaited))
+                if len(users) == 1:
+                    self._add_claim(users, term)
+            elif isinstance(change, Bind) and (change.key in self._waiting or change.awaits):
+                awaited = self._waiting.pop(change.key, _AwaitedClaims(term))
+                awaited.bind = change
+                self._bind_if_ready(awaited)
+            else:
+                self._add(change, _rank(change), term)
+        self._waiting.clear()  # a plan has a pod's claims and its binding, or neither
+
+    def _add(self, change: Change, rank: WriteRank, term: int) -> None:
+        ended = partial(self._report, change)
+        self._queue.add(QueuedWrite(change.key, rank, lambda: script_of(change, self._groups), ended, term))
+
+    def _add_claim(self, users: Sequence[tuple[AllocateClaim | MakeClassClaim, _AwaitedClaims]], term: int) -> None:
+        """`users` are all known when the write leaves: a plan is taken in at once."""
+
+        def ended(ending: Ending) -> None:
+            for change, awaited in users:
+                self._report(change, ending)
+                self._claim_ended(awaited, change.key, ending)
+
+        key = users[0][0].key
+        self._queue.add(QueuedWrite(key, WriteRank.BIND, lambda: script_of(users[-1][0], self._groups), ended, term))
+
+    def _claim_ended(self, awaited: _AwaitedClaims, key: ObjectKey, ending: Ending) -> None:
+        awaited.open -= 1
+        awaited.versions[key] = ending.version
+        if ending.result is WriteResult.REFUSED:
+            awaited.refusal = ending.why
+        self._bind_if_ready(awaited)
+
+    def _bind_if_ready(self, awaited: _AwaitedClaims) -> None:
+        if awaited.bind is None or awaited.open:
+            return
+        if awaited.refusal is not None:
+            why = f"a claim of the pod was not allocated: {awaited.refusal}"
+            self._report(awaited.bind, Ending(WriteResult.REFUSED, why))
+        elif awaited.bind.awaits:
+            self._check(awaited.bind, awaited, partial(self._await_devices, awaited.bind, awaited))
+        else:
+            self._check(awaited.bind, awaited, partial(self._add, awaited.bind, WriteRank.BIND, awaited.term))
+
+    def _check(self, bind: Bind, awaited: _AwaitedClaims, then: Callable[[], None]) -> None:
+        """Go on if no other claim had the devices first; else, or if that cannot be known, the pod is not bound."""
+
+        def answered(why: str) -> None:
+            if limit.cancelled():
+                return  # it was answered, or too late
+            limit.cancel()
+            if why:
+                self._report(bind, Ending(WriteResult.REFUSED, why))
+            else:
+                then()
+
+        late = f"the API server did not show the allocation within {SHOWN_TIMEOUT:.0f} s"
+        limit = self._loop.call_later(SHOWN_TIMEOUT, answered, late)
+
+        def answer(why: str) -> None:
+            self._loop.call_soon_threadsafe(answered, why)
+
+        self._hand_over(partial(self.reports.check_devices, bind, awaited.versions, answer))
+
+    def _await_devices(self, bind: Bind, awaited: _AwaitedClaims) -> None:
+        """Looks at the claims now and then, and binds when the drivers have made the devices ready. Until then the
+        binding is not under way: drivers that take minutes must not pause the decisions about all other pods.
+        """
+        until = self._loop.time() + BINDING_TIMEOUT
+        self._hand_over(partial(self._count, -1))
+
+        def ended(ending: Ending) -> None:
+            self._hand_over(partial(self._count, 1))
+            if ending.result is WriteResult.DONE:
+                self._check(bind, awaited, partial(self._add, bind, WriteRank.BIND, awaited.term))
+            else:
+                self._report(bind, ending)
+
+        def script() -> Script:
+            return devices_ready(bind, lambda: self._loop.time() >= until)
+
+        self._queue.add(QueuedWrite(("devices", bind.key), WriteRank.STATUS, script, ended))
+
+    def _report(self, change: Change, ending: Ending) -> None:
+        """Together with others that end at the same time: waking a thread costs more than telling it something."""
+        self._ended.append((change, ending))
+        if len(self._ended) == 1:
+            self._loop.call_soon(self._hand_over_ended)
+
+    def _hand_over_ended(self) -> None:
+        ended, self._ended = self._ended, []
+        self._hand_over(partial(self._tell, ended))
+
+    # -- on the loop's thread ----------------------------------------------------------------------------------
+
+    def _count(self, more: int) -> None:
+        self.unanswered += more
+
+    def _tell(self, ended: Sequence[tuple[Change, Ending]]) -> None:
+        self.unanswered -= len(ended)
+        for change, ending in ended:
+            self.reports.ended(change, ending)
+
+
+class _AwaitedClaims:
+    """The claims of one pod that are under way, and the binding that waits for them."""
+
+    def __init__(self, term: int) -> None:
+        self.term = term
+        self.open = 0
+        self.bind: Bind | None = None
+        self.refusal: str | None = None
+        self.versions: dict[ObjectKey, str] = {}
+
+
+def _rank(change: Change) -> WriteRank:
+    if isinstance(change, Bind):
+        return WriteRank.BIND
+    return WriteRank.EVICTION if isinstance(change, Evict) else WriteRank.RESERVATION
