@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import stat
 
 from agent.players import PlayedAgent, PlayedKubelet, PlayedPlugin, eventually
+from fairway.agent.sockets import UnixServer
 
 GPU = "example.com/gpu"
 POOL = "n1/example.com/gpu"
@@ -170,6 +174,23 @@ def test_sockets_that_are_removed_are_served_again(players, host, api):
         node = kubelet(players, agent)
         assert isinstance(node.prepare(api.claim("c", ("r", POOL, "g0")))["uid-c"], list)
         one.stop()
+
+
+def test_sockets_made_at_the_same_time_leave_the_mask_of_new_files_as_it_was(tmp_path):
+    servers = [UnixServer(tmp_path / f"{number}.sock", ()) for number in range(3)]
+
+    async def story():
+        await asyncio.gather(*(server.start() for server in servers))
+        modes = {stat.S_IMODE(server.path.stat().st_mode) for server in servers}
+        await asyncio.gather(*(server.close() for server in servers))
+        return modes
+
+    before = os.umask(0o022)
+    try:
+        assert asyncio.run(story()) == {0o600}
+    finally:
+        after = os.umask(before)
+    assert after == 0o022
 
 
 def test_a_server_that_fails_is_asked_again(players, host, api):

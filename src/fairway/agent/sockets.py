@@ -41,15 +41,12 @@ class UnixServer:
             raise InputError(f"{self.path}: no socket can be made here: {error.strerror}") from None
         server = grpc.aio.server(options=_SIZES, maximum_concurrent_rpcs=MAX_CALLS)
         server.add_generic_rpc_handlers(tuple(self._handlers))
-        mask = os.umask(0o177)
         try:
-            server.add_insecure_port(f"unix:{self.path}")
+            _bind(server, self.path)
             await server.start()
             self._inode = self.path.stat().st_ino
         except (RuntimeError, OSError) as error:
             raise InputError(f"{self.path}: no socket can be made here: {error}") from None
-        finally:
-            os.umask(mask)
         self._server = server
 
     async def close(self) -> None:
@@ -71,6 +68,15 @@ class UnixServer:
             return self.path.stat().st_ino == self._inode
         except OSError:
             return False
+
+
+def _bind(server: grpc.aio.Server, path: Path) -> None:
+    """For its owner only. The mask is of the whole process: no other task may run while it stands."""
+    mask = os.umask(0o177)
+    try:
+        server.add_insecure_port(f"unix:{path}")
+    finally:
+        os.umask(mask)
 
 
 def dial(path: Path) -> grpc.aio.Channel:
