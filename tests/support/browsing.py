@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page, Playwright
+    from playwright.sync_api import Browser, Page
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILT = ROOT / "src/fairway/web/page/index.html"
@@ -51,34 +51,12 @@ def eventually(fact: Callable[[], Any], what: str, patience: float = PATIENCE) -
     return found
 
 
-ATTEMPTS = 4
-"""How often a browser is started: on a busy machine one may die at its start, which is not what a test is about."""
-PAUSE = 1.0
-"""Seconds before the second start; before each later one it is longer."""
-
-
-def _launched(machine: Playwright) -> Browser:
-    from playwright.sync_api import Error
-
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            # /dev/shm is small in containers, and a browser that finds it full ends.
-            arguments = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-            return machine.chromium.launch(executable_path=chromium(), args=arguments, timeout=PATIENCE * 1000)
-        except Error as error:
-            if attempt == ATTEMPTS:
-                raise
-            sys.stderr.write(f"the browser did not start ({attempt} of {ATTEMPTS}): {error.message}\n")
-            time.sleep(attempt * PAUSE)
-    raise AssertionError
-
-
 @contextmanager
 def browser() -> Iterator[Browser]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as machine:
-        started = _launched(machine)
+        started = machine.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"])
         try:
             yield started
         finally:
