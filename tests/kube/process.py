@@ -132,5 +132,5 @@ class RunProcess:
 
     def problems(self) -> list[str]:
         """Errors of its own, and what it was not allowed to do. A line that a kill cut off is none."""
-        words = ("this is an error in Fairway", "Traceback", "forbidden")
-        return [str(line) for line in self.lines if any(word in str(line) for word in words)]
+        words = ("this is an error in fairway", "traceback", "forbidden")
+        return [str(line) for line in self.lines if any(word in str(line).lower() for word in words)]
