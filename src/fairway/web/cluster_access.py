@@ -125,7 +125,7 @@ class ClusterAccess:
     # -- what the API server says ----------------------------------------------------------------------------------
 
     async def _reviewed_once(self, key: bytes, token: str, until: float) -> _KnownViewer:
-        """Requests that come together share one review: a page asks for several things at once."""
+        """Requests that come together share one review: a page sends several at once."""
         review = self._reviews.get(key)
         if review is None:
             review = self._reviews[key] = asyncio.ensure_future(self._reviewed(token, until))

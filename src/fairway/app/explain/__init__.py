@@ -34,7 +34,7 @@ def explain(
     """All there is to say of a job; InputError where there is none of that name.
 
     What would start it now (`with_changes`) takes some decisions, when it starts (`with_forecast`) up to a thousand:
-    who shows one before the other is there asks for them one by one. A forecast ends where `stop` says so.
+    what is to be shown before the other is there is worked out by itself. A forecast ends where `stop` says so.
     """
     key = situation.find_job(name)
     plan = situation.decide()

@@ -7,7 +7,7 @@ from random import Random
 FIRST, LONGEST = 0.2, 30.0
 """Seconds."""
 MOST_OBEYED = 300.0
-"""Seconds that a server is given at its request. A gateway that asks for days must not stop a scheduler for days."""
+"""Seconds that a server is given at its request: one odd answer of a gateway must not stop a scheduler for days."""
 
 
 class Backoff:
