@@ -51,8 +51,11 @@ web-test: $(READY)  ## build and check the page, and run its tests in a browser 
 screenshots: $(READY)  ## take the pictures of the page in docs/images (needs the built page and Chromium)
 	PYTHONPATH=tests $(BIN)/python -m tools.screenshots
 
-fuzz: $(READY)  ## feed spoiled input to everything that reads some, for minutes
-	FAIRWAY_LONG=1 $(BIN)/python -m pytest -q -n auto tests/fuzz tests/property/test_no_endless_eviction.py
+# SEED repeats a run, EXAMPLES takes that many of every property, LONG=1 the long numbers, ONLY some paths or tests.
+fuzz: $(READY)  ## run every property test on new random examples: SEED=, EXAMPLES=20000, LONG=1, ONLY=tests/property
+	@seed=$(SEED); seed=$${seed:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; echo "random examples from seed $$seed (make fuzz SEED=$$seed repeats them)"; \
+	FAIRWAY_FUZZ=1 FAIRWAY_SEED=$$seed FAIRWAY_EXAMPLES=$(EXAMPLES) FAIRWAY_LONG=$(LONG) \
+	  $(BIN)/python -m pytest -q -n $(or $(WORKERS),auto) -m hypothesis --hypothesis-seed=$$seed $(or $(ONLY),tests)
 
 lint: $(READY)  ## format and fix what can be fixed by a machine
 	$(BIN)/ruff format .

@@ -18,6 +18,7 @@ from fairway.api.classes import ResourceClass
 from fairway.api.kinds import KINDS, OTHER_FORMS, key
 from fairway.api.manifests import load, parse_object
 from fairway.errors import InputError, ManifestError
+from support.effort import examples
 
 NODE = "apiVersion: v1\nkind: Node\nmetadata:\n  name: {}\n"
 
@@ -449,7 +450,7 @@ PODS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(PODS, max_size=4))
 def test_json_and_yaml_give_the_same_objects(specs: list[dict[str, Any]]) -> None:
     pods = []

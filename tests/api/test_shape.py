@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from fairway.api.manifests import load, parse_object
 from fairway.api.shape import Path, path_text
 from fairway.errors import ManifestError
+from support.effort import examples
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 SELECTOR = {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}
@@ -97,7 +98,7 @@ def test_the_untouched_ones_are_good(data: dict[str, Any]) -> None:
     parse_object(data)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.data())
 def test_junk_anywhere_is_taken_or_named(data: st.DataObject) -> None:
     tree = data.draw(st.sampled_from(RICH))

@@ -17,6 +17,7 @@ from fairway.app.sandbox.world import InitialWorld
 from fairway.clock import SECOND, format_rfc3339, to_datetime
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.sim.scenario.model import TimingPart
+from support.effort import examples
 from support.engine import flat, policy
 from support.explaining import explained, lasting, since, situation
 from support.objects import NOW, gang, node, pod, queue
@@ -162,7 +163,7 @@ def test_the_job_that_starves_is_served_by_its_reservation() -> None:
 Job = tuple[int, int, int]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(1, 20)), min_size=1, max_size=8),
     st.lists(st.tuples(st.integers(1, 3), st.integers(1, 20)), max_size=3),

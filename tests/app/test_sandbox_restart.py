@@ -15,6 +15,7 @@ from fairway.app.sandbox.world import ROUND, demo_world
 from fairway.clock import SECOND
 from fairway.errors import InputError
 from fairway.scheduler.plugins.installed import default_registry
+from support.effort import examples
 from support.engine import flat, policy
 from support.objects import NOW, gang, node, pod, queue
 from support.sandboxes import after, check_lives, made, phases, reopened, running_for, story
@@ -98,7 +99,7 @@ def _closed(sandbox: Sandbox) -> Store:
 Job = tuple[int, int, int, int]
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(1, 200), st.integers(0, 150)), max_size=12),
     st.sets(st.integers(1, 60), max_size=12),

@@ -16,6 +16,7 @@ from benchmarks import limit
 from fairway.api.pods import Pod
 from fairway.cli.errors import run
 from support.cli import Result
+from support.effort import examples
 
 
 def measure(*arguments: str) -> Result:
@@ -29,7 +30,7 @@ AMOUNT = st.integers(0, 12)
 TINY = ("--nodes", "5", "--pods", "20", "--queues", "2", "--namespaces", "2", "--shapes", "3", "--repeat", "1")
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     st.lists(st.tuples(AMOUNT, AMOUNT, AMOUNT), min_size=1, max_size=8),
     st.lists(st.tuples(AMOUNT, AMOUNT, AMOUNT), max_size=20),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
@@ -13,10 +12,11 @@ from hypothesis import strategies as st
 
 from fairway.cel import Environment
 from fairway.errors import InputError
+from support.effort import examples
 
 OURS = Environment({"m": "dyn"})
 THEIRS = cel.NewEnv(variables={"m": cel.Type.DYN}, extensions=[ext_bindings.ExtBindings(), ext_optional.ExtOptional()])
-MANY = 20_000 if os.environ.get("FAIRWAY_LONG") else 400
+MANY = examples(400, 20_000)
 INPUT: dict[str, Any] = {"a": 1, "b": "x", "l": [1, 2, 3], "d": {"k": "v", "n": None}, "t": True, "f": 1.5}
 
 _LITERALS = ("0", "1", "-7", "2", "1.5", '"x"', '""', '"abc"', "true", "false", "null", "[1, 2]", "[]", '{"k": 1}')

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 
 import pytest
@@ -11,8 +10,9 @@ from hypothesis import strategies as st
 
 from fairway.cel.errors import Budget, EvaluationError
 from fairway.cel.regex import find_all, search
+from support.effort import examples
 
-MANY = 20_000 if os.environ.get("FAIRWAY_LONG") else 500
+MANY = examples(500, 20_000)
 _ATOMS = ["a", "b", "c", ".", "[ab]", "[^a]", "[a-c]", "\\d", "\\w", "\\s", "\\b", "^", "$", "\\.", "1", "[]a]", "[a-]"]
 atoms = st.sampled_from(_ATOMS)
 

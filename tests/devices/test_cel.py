@@ -25,6 +25,7 @@ from fairway.devices.model.sources import from_slice
 from fairway.devices.select.cel import MAX_EXPRESSION, NOT_EXPORTED, SELECTS_NOTHING, export  # type: ignore[attr-defined]
 from fairway.devices.select.classes import ClassTable
 from fairway.resources.quantity import parse_quantity
+from support.effort import examples
 
 DRIVER = "gpu.example.com"
 OTHER = "other.example.com"
@@ -148,13 +149,13 @@ devices = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(st.lists(requirements, min_size=1, max_size=2), max_size=2), devices)
 def test_same_answers_on_random_devices(terms: list[list[tuple[str, str, list[str]]]], device: dict[str, Any]) -> None:
     assert_same(spec_of(*terms), device)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(requirements, devices)
 def test_same_answers_of_each_requirement(requirement: tuple[str, str, list[str]], device: dict[str, Any]) -> None:
     assert_same(spec_of([requirement]), device)
@@ -243,7 +244,7 @@ MEMBERS = st.lists(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     st.lists(st.lists(st.one_of(requirements, INVISIBLE), min_size=1, max_size=2), max_size=3),
     MEMBERS,

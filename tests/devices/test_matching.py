@@ -16,6 +16,7 @@ from fairway.devices.model.device import CounterUse, Device
 from fairway.devices.model.inventory import Inventory
 from fairway.devices.select.flow import can_serve
 from fairway.resources.quantity import Quantity
+from support.effort import examples
 
 NANO = 10**9
 
@@ -231,7 +232,7 @@ def nodes(draw: st.DrawFn) -> tuple[Inventory, dict[int, int]]:
 
 
 @given(nodes(), st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_feasible_exactly_when_trying_everything_finds_an_assignment_and_then_the_first(
     node: tuple[Inventory, dict[int, int]], data: st.DataObject
 ) -> None:

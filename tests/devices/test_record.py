@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairway.devices.track.record import PREFIX, DeviceUse, escaped, key_of, read, unescaped, written
+from support.effort import examples
 
 KEY = re.compile(r"scheduler\.alpha\.kubernetes\.io/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?", re.ASCII)
 
@@ -76,7 +77,7 @@ def test_any_name_comes_back(name: str) -> None:
     assert key is None or KEY.fullmatch(key)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(st.tuples(st.from_regex(r"[a-z][a-z0-9.-]{0,70}", fullmatch=True), AWKWARD, st.integers(1, 10**6))))
 def test_whatever_is_held_comes_back(holdings: list[tuple[str, str, int]]) -> None:
     entries = {(name, device): DeviceUse(name, device, milli) for name, device, milli in holdings}

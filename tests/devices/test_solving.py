@@ -20,6 +20,7 @@ from fairway.devices.model.values import Text
 from fairway.devices.select.requests import Option, ResolvedRequest, ResolvedRequests, Rule
 from fairway.devices.select.selector_requests import ByClaim, ByClass, DeviceSelector
 from fairway.resources.quantity import Quantity
+from support.effort import examples
 
 DRIVER = "gpu.example.com"
 NANO = 10**9
@@ -181,7 +182,7 @@ values = st.dictionaries(st.integers(0, 3), st.sampled_from("xyz"))
 
 
 @given(values, st.lists(st.integers(1, 2), min_size=1, max_size=2), st.sets(st.integers(0, 3)), st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_rules_hold_exactly_when_trying_everything_finds_an_assignment(
     numa: dict[int, str], units: list[int], held: set[int], data: st.DataObject
 ) -> None:

@@ -24,6 +24,7 @@ from fleet.fleet_objects import (
     run,
     scores,
 )
+from support.effort import examples
 
 STATIC = {"mode": "Exact", "configurations": [{"name": "Steady"}]}
 
@@ -200,7 +201,7 @@ changes = st.lists(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(changes)
 def test_deciding_the_affected_is_as_good_as_deciding_all(events: list[tuple[str, str, int]]) -> None:
     """No placement that was not affected would have been decided otherwise."""

@@ -13,6 +13,7 @@ from fairway.fleet import FleetState, place
 from fairway.fleet.ledger import Ledger
 from fairway.resources import Resource
 from fleet.fleet_objects import cluster, decision, everywhere, placement
+from support.effort import examples
 
 CLUSTERS = [f"c{number}" for number in range(3)]
 PLACEMENTS = [f"p{number}" for number in range(4)]
@@ -109,7 +110,7 @@ class Books(RuleBasedStateMachine):
                     assert entry.consumed.get(name) == min(amount, usage.get(name))
 
 
-Books.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+Books.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=30, deadline=None)
 TestBooks = Books.TestCase
 
 

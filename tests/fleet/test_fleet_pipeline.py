@@ -30,6 +30,7 @@ from fleet.fleet_objects import (
     scores,
 )
 from oracles import fleet_scores as reference
+from support.effort import examples
 
 CPU = exact("ResourceAllocatableCPU")
 
@@ -267,7 +268,7 @@ def test_steady_with_enough_weight_never_moves(first: dict[str, int], then: dict
     }
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.randoms(use_true_random=False))
 def test_the_order_of_the_input_does_not_matter(dice: random.Random) -> None:
     objects: list[object] = [*everywhere("a"), *everywhere("b")[1:], *cpus(a="1", b="2", c="3", d="2")]

@@ -14,6 +14,7 @@ from fairway.api.fleet import PlacementDecision
 from fairway.fleet.records import recorded
 from fairway.fleet.slices import Write, group_size, members, writes
 from fleet.fleet_objects import cluster, condition, decide, decision, fleet, placement, run
+from support.effort import examples
 
 
 def labels(slice: PlacementDecision) -> tuple[str, str, str]:
@@ -138,7 +139,7 @@ def test_full_slices_that_wait_for_each_other_use_a_slice_in_between() -> None:
     ]
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(st.integers(0, 120), st.integers(0, 120))
 def test_a_growing_fleet_is_published_without_a_gap(first: int, second: int) -> None:
     state = fleet(*(cluster(f"m{number:03d}") for number in range(101)), placement())

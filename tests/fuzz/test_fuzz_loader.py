@@ -1,6 +1,6 @@
 """Whatever is in a file or a request: exit status 0, 1 or 2, and an answer of HTTP, never an error of our own.
 
-The spoiled inputs are drawn from fixed seeds: an ordinary run takes a few hundred, `make fuzz` thousands more.
+The spoiled inputs are drawn from fixed seeds: an ordinary run takes a few hundred, `make fuzz` new ones from its seed.
 """
 
 import json
@@ -19,11 +19,12 @@ from fairway.cli.output import escaped
 from fuzz.mutations import spoiled_bytes, spoiled_value, text_of
 from support import objects as make
 from support.cli import invoke
-from support.effort import examples
+from support.effort import dice, examples
 from support.objects import manifest
 from support.sandboxes import made
 from support.web_pages import AskedPage
 
+pytestmark = pytest.mark.hypothesis  # so that `make fuzz` selects these tests, too
 ROOT = Path(__file__).parents[2]
 NOW = "2026-01-02T00:00:00Z"
 MANIFESTS = sorted(
@@ -51,7 +52,7 @@ def test_there_is_something_to_spoil() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_bytes_of_manifests(seed: int, tmp_path: Path) -> None:
-    random = Random(seed)
+    random = dice(seed)
     for number in range(examples(25, 1500)):
         path = random.choice(MANIFESTS)
         data = path.read_bytes()[:20_000]
@@ -64,7 +65,7 @@ def test_bytes_of_manifests(seed: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("command", ["plan", "place", "classes", "explain"])
 def test_values_of_manifests(command: str, seed: int, tmp_path: Path) -> None:
-    random = Random(f"{command} {seed}")
+    random = dice(command, seed)
     for _ in range(examples(10, 600)):
         items = [item for path in random.sample(MANIFESTS, 2) for item in documents(path)][:40]
         file = tmp_path / random.choice(("x.yaml", "x.json"))
@@ -80,7 +81,7 @@ def test_values_of_manifests(command: str, seed: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("spoil", ["bytes", "values"])
 def test_policies(spoil: str, seed: int, tmp_path: Path) -> None:
-    random = Random(f"{spoil} {seed}")
+    random = dice(spoil, seed)
     for _ in range(examples(15, 1000)):
         path = random.choice(POLICIES)
         if spoil == "bytes":
@@ -115,7 +116,7 @@ Spoil = Callable[[Any, Random], bytes]
 @pytest.mark.parametrize("path", ["apply", "delete"])
 def test_bodies_of_requests(path: str, seed: int, sandbox: Sandbox) -> None:
     """Each is answered; after all of them the sandbox still decides."""
-    random, api = Random(f"{path} {seed}"), AskedPage(sandbox)
+    random, api = dice(path, seed), AskedPage(sandbox)
     names = [{"kind": thing["kind"], "name": thing["metadata"]["name"]} for thing in OBJECTS]
     body = {"objects": OBJECTS if path == "apply" else names}
     for _ in range(examples(40, 3000)):
@@ -129,7 +130,7 @@ def test_bodies_of_requests(path: str, seed: int, sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_paths_of_requests(seed: int, sandbox: Sandbox) -> None:
-    random, api = Random(seed), AskedPage(sandbox)
+    random, api = dice(seed), AskedPage(sandbox)
     for _ in range(examples(100, 5000)):
         path = spoiled_bytes(b"explanations/default/old objects/pods/default/old lists/jobs", random)
         for method in ("GET", "POST", "PUT"):

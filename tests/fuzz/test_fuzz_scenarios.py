@@ -1,23 +1,25 @@
 """Scenarios that mostly pass validation, with odd values in odd places: no run ends as an error of ours.
 
 A scenario is drawn whole from values that a user may write, most of them good ones; some are then replaced by values
-at and beyond the limits, of other types, or by keys that nothing knows. `FAIRWAY_LONG=1` tries many more.
+at and beyond the limits, of other types, or by keys that nothing knows. `make fuzz` draws new ones.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import resource
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.cli import invoke
+from support.effort import examples
 
-EXAMPLES = 4000 if os.environ.get("FAIRWAY_LONG") else 80
+pytestmark = pytest.mark.hypothesis  # so that `make fuzz` selects tests with a property inside, too
+EXAMPLES = examples(80, 4000)
 MAX_GROWTH = 400_000
 """KiB that the process may grow by."""
 

@@ -1,14 +1,13 @@
 """Trace files made to hurt, in every format: bytes flipped, fields swapped, numbers blown up, lines cut and repeated.
 
 Whatever the file says, `fairway simulate` ends with exit status 0 or 2, soon, and without taking the machine's memory.
-`FAIRWAY_LONG=1` tries many more.
+`make fuzz` draws new ones.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
 import resource
 from collections.abc import Iterator
@@ -24,8 +23,10 @@ from fairway.errors import InputError
 from fairway.sim.traces import FORMATS, TraceColumns, TraceJob, TraceProblems, open_nodes, open_trace
 from fairway.sim.traces.formats import NODE_FORMATS
 from support.cli import invoke
+from support.effort import examples
 
-EXAMPLES = 3000 if os.environ.get("FAIRWAY_LONG") else 40
+pytestmark = pytest.mark.hypothesis  # so that `make fuzz` selects tests with a property inside, too
+EXAMPLES = examples(40, 3000)
 MAX_GROWTH = 400_000
 """KiB that the process may grow by."""
 

@@ -226,6 +226,7 @@ EVENTS = st.tuples(
 )
 
 
+@pytest.mark.hypothesis
 def test_after_any_history_the_status_is_what_obvious_code_counts(world: ClassWorld) -> None:
     with Live(world.cluster, user="scheduler"):
 

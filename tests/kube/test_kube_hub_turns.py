@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from fairway.fleet.rules import Key
 from fairway.kube.hub.turns import MOST_WAITING, FairTurns
+from support.effort import examples
 
 
 @dataclass
@@ -91,7 +92,7 @@ def test_what_a_change_left_as_it_was_is_not_decided_again() -> None:
     assert FairTurns().pick(state, [first, second], 0) == []
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     st.dictionaries(st.tuples(st.sampled_from("abcd"), st.text("xyz", min_size=1, max_size=2)), st.integers(0, 500)),
     st.integers(1, 6),
@@ -115,7 +116,7 @@ def test_everything_is_decided_once_in_the_end(costs: dict[Key, int], turn: int,
     assert sorted(decided) == sorted(costs)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.integers(1, 40), st.integers(1, 2000))
 def test_no_namespace_waits_for_more_than_a_turn_of_each_other(others: int, cost: int) -> None:
     costs = {("a", f"p{number}"): 10**9 for number in range(others)} | {

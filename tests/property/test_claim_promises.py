@@ -12,6 +12,7 @@ from fairway.api.kinds import ApiObject
 from fairway.devices.track.invariants import check
 from fairway.scheduler.plan import DeviceChoice, Plan
 from support.devices import DRIVER, asking, device_node, kind_class, published, resource_slice
+from support.effort import examples
 from support.engine import decided, state_of
 from support.engine import policy as make_policy
 from support.objects import made, pod
@@ -138,7 +139,7 @@ def assert_claims_have_what_they_ask(plan: Plan, nodes: dict[str, dict[str, Any]
                 assert len(set(roots)) == len(roots)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(clusters(), st.randoms(use_true_random=False))
 def test_claims(cluster: tuple[list[ApiObject], dict[str, dict[str, Any]], dict[str, ApiObject]], random: Any) -> None:
     objects, nodes, asked = cluster

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from hypothesis import given, settings
@@ -13,13 +12,14 @@ from fairway.devices.track.invariants import check
 from oracles.claims import OracleClaim, OracleCluster, OracleDevice, OracleRequest
 from support.claims import claim, claiming
 from support.devices import DRIVER, device_node, kind_class, published
+from support.effort import examples
 from support.engine import decided, state_of
 from support.engine import policy as make_policy
 from support.objects import made
 
 POLICY = make_policy(devices={})
 NODES = ("n1", "n2")
-MANY = 3000 if os.environ.get("FAIRWAY_LONG") else 120
+MANY = examples(120, 3000)
 GROUPS = [frozenset[str](), frozenset({"g"}), frozenset({"h"}), frozenset({"g", "h"})]
 
 

@@ -17,9 +17,10 @@ from fairway.state.jobs import Task, TaskState
 from support import objects as make
 from support.contended import contended
 from support.contention import acting, cycle
+from support.effort import examples
 from support.engine import state_of
 
-some = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+some = settings(max_examples=examples(50), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 REASONS = {reason.value for reason in Reason}
 RESERVE = ("reserve", {"starvingJobTimeThreshold": 1, "reservedNodePercent": 60})

@@ -16,6 +16,7 @@ from fairway.scheduler.plan import Plan
 from fairway.state.cluster import ClusterState
 from fairway.state.device_requests import device_requests_of
 from support.devices import asking, device_node, gpu, kind_class, memory_class, resource_class, term
+from support.effort import examples
 from support.engine import decided, flat, state_of
 from support.engine import policy as make_policy
 
@@ -122,7 +123,7 @@ def _fits(node: Any, wanted: list[tuple[int, int]]) -> bool:
     return not (wholes & parts) and all(amount <= slots[leaf].quantity * WHOLE for leaf, amount in used.items())
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(80), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(clusters(), st.sampled_from(STRATEGIES), st.randoms(use_true_random=False))
 def test_promises(objects: list[ApiObject], strategy: list[str], random: Any) -> None:
     policy = make_policy(devices={"strategy": strategy})

@@ -21,6 +21,7 @@ from fairway.state.reader import MAX_NAMES, arrival_order
 from support import objects as make
 from support.clusters import clusters, policies
 from support.devices import asking, kind_class, published, resource_slice
+from support.effort import examples
 from support.engine import flat, reasons, state_of
 from support.engine import policy as make_policy
 from support.sizes import sizes
@@ -176,7 +177,7 @@ def test_after_churn_the_state_is_as_large_as_a_fresh_one(makes: list[Make], tog
     assert decide(used, POLICY, make.NOW).document() == decide(fresh, POLICY, make.NOW).document()
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(clusters(), policies(("enqueue, reserve, allocate, reclaim, backfill",)), st.data())
 def test_forgetting_changes_no_plan(objects: list[ApiObject], policy: Policy, data: st.DataObject) -> None:
     kept, compact = ClusterState(), ClusterState()

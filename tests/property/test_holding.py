@@ -19,10 +19,11 @@ from fairway.state.annotations import HOLD
 from fairway.state.reader import group_of
 from support import objects as make
 from support.clusters import clusters, policies
+from support.effort import examples
 from support.engine import state_of
 
 some = settings(
-    max_examples=60,
+    max_examples=examples(60),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
 ACTIONS = ("enqueue, allocate, backfill", "enqueue, reserve, allocate, reclaim, backfill")

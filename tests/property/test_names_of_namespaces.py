@@ -21,6 +21,7 @@ from fairway.scheduler.decide import decide
 from fairway.scheduler.plan import Plan
 from support import objects as make
 from support.contention import acting
+from support.effort import examples
 from support.engine import bound, flat, policy, state_of
 from support.objects import NOW
 
@@ -129,7 +130,7 @@ POLICIES = [
 ]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(crowds(), st.permutations(NAMES), st.sampled_from(POLICIES))
 def test_renaming_never_changes_what_each_gets(objects: list[ApiObject], names: list[str], chosen: Policy):
     new = dict(zip(TEAMS, names, strict=True))

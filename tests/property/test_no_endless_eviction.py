@@ -19,7 +19,7 @@ from fairway.scheduler.plan import Plan
 from support import engine
 from support.contended import contended, seldom, sometimes
 from support.contention import annotated
-from support.effort import LONG
+from support.effort import examples
 from support.objects import BEGIN
 from support.world import World
 
@@ -28,7 +28,7 @@ PLUGINS = ("priority", "gang", "conformance", "drf", "predicates", "nodeorder")
 EXPECTED = "fairway.dev/expected-runtime"
 
 many = settings(
-    max_examples=10_000 if LONG else 40,
+    max_examples=examples(40, 10_000),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )

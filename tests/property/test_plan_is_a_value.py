@@ -17,11 +17,12 @@ from fairway.state.cluster import ClusterState, Deleted, Upserted
 from support import objects as make
 from support.clusters import clusters, policies
 from support.contended import contended, evicting_policies
+from support.effort import examples
 from support.engine import policy as make_policy
 from support.engine import reasons, state_of
 
 some = settings(
-    max_examples=40,
+    max_examples=examples(40),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
 ACTIONS = ("enqueue, allocate, backfill", "enqueue, reserve, allocate, reclaim, backfill")

@@ -18,11 +18,12 @@ from fairway.state.snapshot import snapshot_of
 from oracles.cluster import Cluster, Job, add_up
 from oracles.places import Places
 from support.clusters import clusters, policies
+from support.effort import examples
 from support.engine import carry_out_bindings, decided, policy, state_of
 
 REASONS = {reason.value for reason in Reason}
 modest = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 
 

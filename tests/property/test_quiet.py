@@ -18,7 +18,7 @@ from support.streams import limited, planning
 from support.world import World
 
 some = settings(
-    max_examples=60,
+    max_examples=examples(60),
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )

@@ -9,10 +9,13 @@ from hypothesis import strategies as st
 
 from oracles.allocation import plan_bindings
 from support.clusters import clusters, policies
+from support.effort import examples
 from support.engine import decided, state_of
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=examples(120), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 @given(clusters(), policies(), st.randoms(use_true_random=False))
 def test_the_engine_decides_as_its_twin(objects, policy, random):
     expected = plan_bindings(objects, policy)

@@ -10,6 +10,7 @@ from fairway.api.kinds import ApiObject
 from fairway.scheduler.plan import Plan
 from support import objects as make
 from support.contention import DAY, plan, reserving, running, waiting
+from support.effort import examples
 from support.engine import flat, policy
 
 SPACES = ("a", "b", "c")
@@ -35,7 +36,7 @@ def backlogs(draw: st.DrawFn) -> list[ApiObject]:
     return flat([make.node("n", cpu=size, pods=200), queues, quotas, pods])
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(backlogs(), st.sampled_from(("fair", "priority")))
 def test_a_backlog_of_any_age_is_shared_alike(objects: list[ApiObject], order: str) -> None:
     young = plan(objects, policy=policy())
@@ -59,7 +60,7 @@ def guaranteed(draw: st.DrawFn) -> tuple[list[ApiObject], int, int]:
     return flat([nodes, busy, fresh, old, queues]), due, sum(sizes)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(guaranteed(), st.sampled_from((50, 100)))
 def test_reservations_leave_other_queues_what_they_are_guaranteed(
     given_: tuple[list[ApiObject], int, int], percent: int

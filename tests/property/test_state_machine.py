@@ -26,6 +26,7 @@ from fairway.state.cluster import ClusterState, Deleted
 from support import clusters, engine
 from support import objects as make
 from support.contention import reservation
+from support.effort import examples
 
 NODES = ("n0", "n1", "n2", "n3")
 HELD = {"fairway.dev/hold": "true"}
@@ -346,7 +347,7 @@ def text(plan: Plan) -> str:
 
 TestStory = StateHistory.TestCase
 TestStory.settings = settings(
-    max_examples=40,
+    max_examples=examples(40),
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

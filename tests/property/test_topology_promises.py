@@ -1,7 +1,6 @@
 """Hard topology is never broken and keeps no gang waiting that one domain could take; soft uses the fewest domains."""
 
 import json
-import os
 from typing import Any
 
 from hypothesis import given, settings
@@ -15,9 +14,10 @@ from fairway.state.cluster import Deleted
 from oracles.topology import Gang, Machine, broken_rules
 from support import engine
 from support import objects as make
+from support.effort import examples
 
 RACK, ZONE = "example.com/rack", "example.com/zone"
-EXAMPLES = 2000 if os.environ.get("FAIRWAY_LONG") else 60
+EXAMPLES = examples(60, 2000)
 many = settings(max_examples=EXAMPLES, deadline=None)
 
 

@@ -1,6 +1,5 @@
 """No claim of one pod is given to two, no node attaches more volumes than it can, and no pod waits for no reason."""
 
-import os
 from collections import Counter
 from typing import Any
 
@@ -11,10 +10,11 @@ from fairway.api.kinds import ApiObject
 from fairway.scheduler.plan import Plan
 from support import engine
 from support import objects as make
+from support.effort import examples
 
 DRIVER = "disk.example.com"
 ACTIONS = ("allocate", "allocate, preempt", "enqueue, reserve, allocate, reclaim, backfill")
-many = settings(max_examples=1500 if os.environ.get("FAIRWAY_LONG") else 60, deadline=None)
+many = settings(max_examples=examples(60, 1500), deadline=None)
 
 Pods = list[tuple[str, str, str]]
 """Name, claim, node."""

@@ -23,6 +23,7 @@ from fairway.scheduler.plan import Plan
 from fairway.state.cluster import ClusterState, Deleted, Upserted
 from support.claims import gpu
 from support.devices import DRIVER, asking, device_node, held, kind_class, resource_slice, standings
+from support.effort import examples
 from support.engine import bound, decided, reasons, state_of
 from support.engine import policy as make_policy
 from support.objects import made, pod
@@ -207,7 +208,7 @@ FREED_AND_TAKEN = [*[(0, False)] * 13, (6, False), (5, True), (15, False), (6, F
 """The name of the resource goes with its node, the state forgets it, and it comes again in the row that was freed."""
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.lists(st.tuples(st.sampled_from(range(len(OBJECTS))), st.booleans()), max_size=25))
 @example(FREED_AND_TAKEN)
 def test_after_any_history_the_ledger_is_what_a_new_one_makes_of_it(history: list[tuple[int, bool]]) -> None:

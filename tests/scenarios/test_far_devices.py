@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given as examples
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairway.api.kinds import ApiObject
@@ -15,7 +14,7 @@ from fairway.devices.track.invariants import check
 from fairway.scheduler.plan import Plan
 from fairway.state.cluster import ClusterState, Deleted, Upserted
 from support.devices import asking, device_node, held, kind_class, published, resource_slice, standings
-from support.effort import examples as number_of
+from support.effort import examples
 from support.engine import bound, decided, reasons, state_of
 from support.engine import policy as make_policy
 from support.objects import made, queue
@@ -48,7 +47,7 @@ def rack(name: str, rack: str, **rest: Any) -> ApiObject:
     return made("Node", name, metadata={"labels": labels}, status={"allocatable": dict(plain.allocatable)})
 
 
-def given(plan: Plan) -> dict[str, tuple[str, list[str]]]:
+def granted(plan: Plan) -> dict[str, tuple[str, list[str]]]:
     return {b.pod.removeprefix("default/"): (b.node, [d.device for d in b.devices]) for b in plan.bindings}
 
 
@@ -65,7 +64,7 @@ NODES = [rack("n1", "a"), rack("n2", "a"), rack("n3", "b")]
 def test_a_device_that_all_nodes_reach_is_given_once() -> None:
     pods = [asking(f"p{i}", classes={"fpga": 1}, cpu=40, created=i) for i in range(3)]
     found = plan(FPGA, NODES, far_slice("x", "y"), pods)
-    assert given(found) == {"p0": ("n1", ["x"]), "p1": ("n2", ["y"])}
+    assert granted(found) == {"p0": ("n1", ["x"]), "p1": ("n2", ["y"])}
     assert reasons(found) == {"p2": "DeviceUnavailable"}
     assert [(c.allocatable, c.requested) for c in found.resource_classes] == [(2, 2)]
     assert found.bindings[0].annotations == {"scheduler.alpha.kubernetes.io/resClass_fpga_x": "1"}
@@ -74,10 +73,10 @@ def test_a_device_that_all_nodes_reach_is_given_once() -> None:
 def test_only_nodes_that_reach_it_are_served() -> None:
     pods = [asking("far", classes={"fpga": 1}, created=0), asking("too", classes={"fpga": 1}, created=1)]
     found = plan(FPGA, NODES, far_slice("x", rack="b"), pods)
-    assert given(found) == {"far": ("n3", ["x"])}
+    assert granted(found) == {"far": ("n3", ["x"])}
     per_device = [fpga("x", nodeName="n2"), fpga("y", allNodes=True)]
     found = plan(FPGA, NODES, far_slice(devices=per_device), asking("two", classes={"fpga": 2}))
-    assert given(found) == {"two": ("n2", ["x", "y"])}
+    assert granted(found) == {"two": ("n2", ["x", "y"])}
 
 
 def test_a_device_selected_for_one_node_by_name_is_one_of_its_own() -> None:
@@ -104,7 +103,7 @@ def test_a_pod_without_a_record_is_taken_to_have_a_device_of_its_own_node() -> N
     state = state_of(FPGA, NODES, far_slice(devices=devices), asking("user", node="n1", classes={"fpga": 1}))
     assert held(state) == {"n1/own": [("user", 1)]}
     state.upsert([asking("p", classes={"fpga": 1}, created=1)])
-    assert [devices for _, devices in given(decided(state, POLICY)).values()] == [["shared"]]
+    assert [devices for _, devices in granted(decided(state, POLICY)).values()] == [["shared"]]
 
 
 def test_a_claim_has_it_wherever_its_pod_is() -> None:
@@ -119,7 +118,7 @@ def test_a_claim_has_it_wherever_its_pod_is() -> None:
     )
     world = [FPGA, device_class, NODES, far_slice("x", "y"), claim]
     found = plan(*world, [asking(f"p{i}", classes={"fpga": 1}, created=i) for i in range(2)])
-    assert [devices for _, devices in given(found).values()] == [["y"]]
+    assert [devices for _, devices in granted(found).values()] == [["y"]]
 
 
 def test_a_gang_spread_over_nodes_is_not_promised_one_device_twice() -> None:
@@ -127,7 +126,7 @@ def test_a_gang_spread_over_nodes_is_not_promised_one_device_twice() -> None:
     members = [asking(f"g{i}", group="g", classes={"fpga": 1}, cpu=40) for i in range(2)]
     assert bound(plan(FPGA, NODES, far_slice("x"), group, members)) == {}
     both = plan(FPGA, NODES, far_slice("x", "y"), group, members)
-    assert sorted(device for _, devices in given(both).values() for device in devices) == ["x", "y"]
+    assert sorted(device for _, devices in granted(both).values() for device in devices) == ["x", "y"]
 
 
 def test_shares_count_it_once() -> None:
@@ -182,12 +181,12 @@ def test_counters_are_shared_by_all_nodes_that_reach_their_devices() -> None:
     everywhere = [fpga(name, allNodes=True, consumesCounters=uses) for name in ("x", "y")]
     pods = [asking(f"p{i}", classes={"fpga": 1}, cpu=40, created=i) for i in range(2)]
     found = plan(FPGA, NODES, far_slice(devices=everywhere, sharedCounters=shared), pods)
-    assert given(found) == {"p0": ("n1", ["x"])}
+    assert granted(found) == {"p0": ("n1", ["x"])}
 
 
 @pytest.mark.parametrize("strategy", ["first-fit", "spread", "least-loss"])
-@settings(max_examples=number_of(12))
-@examples(st.data())
+@settings(max_examples=examples(12))
+@given(st.data())
 def test_nothing_is_given_twice_whatever_comes(strategy: str, data: st.DataObject) -> None:
     """Cycle after cycle on one state, with pods that leave in between: the book stays what a new one would be."""
     policy = make_policy(devices={"strategy": [strategy]})

@@ -12,6 +12,7 @@ from fairway.scheduler.framework.session import Session
 from fairway.scheduler.plugins.installed import default_registry
 from fairway.state.cluster import ClusterState
 from support.devices import asking, device_node, gpu, kind_class
+from support.effort import examples
 from support.engine import bound, decided, state_of
 from support.engine import policy as make_policy
 from support.objects import NOW, pod
@@ -61,7 +62,7 @@ def asked_as(number: int, milli: int) -> dict[str, str]:
 kinds = st.sampled_from([(1, 0, 0), (2, 1, 1000), (4, 2, 1000), (1, 1, 500), (2, 1, 300), (8, 1, 700)])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.tuples(kinds, st.integers(1, 4)), min_size=1, max_size=4, unique_by=lambda k: k[0]), st.data())
 def test_scores_are_the_definition(workload: list[tuple[tuple[int, int, int], int]], data: st.DataObject) -> None:
     used = data.draw(st.lists(st.sampled_from([0, 300, 500, 1000]), min_size=1, max_size=4))

@@ -7,6 +7,7 @@ from fairway.scheduler.framework.session import Session
 from fairway.scheduler.plugins.installed import default_registry
 from support import clusters, engine
 from support import objects as make
+from support.effort import examples
 
 POLICIES = {
     "packing": engine.policy(plugins=("predicates",), binpack={}),
@@ -35,14 +36,14 @@ def rows_of(nodes, policy, steps, **gang):
     return [row for _, _, rows in session.decisions.bindings for row in rows]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(clusters.nodes(most=9), clusters.templates(), st.integers(1, 12), st.sampled_from(sorted(POLICIES)))
 def test_many_at_once_and_one_by_one(nodes, kind, count, policy):
     at_once = rows_of(nodes, POLICIES[policy], [count], members=count, **kind)
     assert at_once == rows_of(nodes, POLICIES[policy], [1] * count, members=count, **kind)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(clusters.nodes(), clusters.templates(), st.sampled_from(sorted(POLICIES)))
 def test_what_is_taken_back_leaves_no_trace(nodes, kind, policy):
     session, job = gang_in_session(nodes, POLICIES[policy], members=9, **kind)

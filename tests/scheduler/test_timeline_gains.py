@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairway.scheduler.backfill.gains import Gains
+from support.effort import examples
 
 DIMENSIONS, NODES = 3, 4
 
@@ -16,7 +17,7 @@ vectors = st.dictionaries(st.integers(0, DIMENSIONS - 1), st.integers(1, 9), min
 changes = st.lists(st.tuples(st.integers(0, 20), st.integers(0, NODES - 1), vectors, st.sampled_from([1, -1])))
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(changes, st.lists(st.integers(-1, 21)), st.integers(0, 30), st.lists(st.integers(0, 30), max_size=5))
 def test_every_moment_knows_all_changes_up_to_it(
     made: list[Any], asked: list[int], first: int, taken_back: list[int]

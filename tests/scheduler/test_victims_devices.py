@@ -19,7 +19,7 @@ from fairway.scheduler.eviction.index import VictimIndex, victim_index
 from support import objects as make
 from support.contention import DAY, acting, cycle
 from support.devices import asking, device_node, gpu, kind_class, memory_class, resource_class, term
-from support.effort import LONG
+from support.effort import LONG, examples
 from support.engine import policy, state_of
 from support.objects import BEGIN
 
@@ -98,7 +98,7 @@ def _running(pod: Any, binding: Any) -> Any:
 
 
 some = settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+    max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
 )
 
 
@@ -171,7 +171,7 @@ def fit_there(objects: list[Any], places: dict[str, str], gone: set[str]) -> boo
 
 
 @pytest.mark.skipif(not LONG, reason="takes minutes; FAIRWAY_LONG=1 runs it")
-@settings(some, max_examples=200)
+@settings(some, max_examples=examples(200))
 @given(full())
 def test_over_a_whole_plan_all_that_are_nominated_fit_and_no_victim_can_be_spared(objects):
     """Every way to place the pods of all claimants is tried, with each victim back."""

@@ -45,7 +45,7 @@ def test_a_short_job_passes_the_head_and_a_long_one_does_not() -> None:
     assert {s.job.number: s.at for s in simulate_pool(jobs, 4)} == {0: 0, 1: 10, 2: 15, 3: 3}
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(job_lists())
 def test_every_job_starts_once_no_host_is_shared_and_no_promise_is_missed(jobs: list[Job]) -> None:
     starts = simulate(jobs, 4)
@@ -57,7 +57,7 @@ def test_every_job_starts_once_no_host_is_shared_and_no_promise_is_missed(jobs: 
                 assert one.at + one.job.run <= other.at or other.at + other.job.run <= one.at
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(job_lists())
 def test_the_pool_is_never_overdrawn_and_no_promise_is_missed(jobs: list[Job]) -> None:
     starts = simulate_pool(jobs, 4)
@@ -138,7 +138,7 @@ def slow_fragmentation(cpu: int, gpus: Sequence[int], model: str, pods: Sequence
     return total / len(pods)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.lists(st.sampled_from(PODS), min_size=1, max_size=25))
 def test_fgd_scores_are_those_of_the_definition_though_they_are_kept(rows: list[OpenbPod]) -> None:
     fleet = Fleet(NODES, range(len(NODES)))

@@ -12,6 +12,7 @@ from fairway.clock import SECOND
 from fairway.errors import InputError
 from fairway.sim.report import to_json
 from sim.simulating import PLAIN, Run
+from support.effort import examples
 
 STORY = """
 cluster: {nodes: 1 x {cpu: 3, memory: 3G}}
@@ -241,7 +242,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_does_not() -> None:
     assert first != other
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from([PLAIN, RESERVE, None]))
 def test_every_job_runs_to_its_end_and_nothing_is_left_behind(seed: int, policy: str | None) -> None:
     run = Run(MIXED, policy, seed=seed)

@@ -1,10 +1,26 @@
-"""How long a search by random examples goes on: seconds in an ordinary run, minutes where `FAIRWAY_LONG` is set."""
+"""How many random examples a property takes, and where they come from.
+
+An ordinary run takes few examples and the same ones everywhere. `make fuzz` (`FAIRWAY_FUZZ`) draws new ones from a
+seed; `FAIRWAY_LONG` takes many more, and `FAIRWAY_EXAMPLES=N` takes N of every property, whatever the test says.
+Every `max_examples` in the tests goes through `examples`, or `make fuzz` could not scale it.
+"""
 
 import os
+from random import Random
 
 LONG = bool(os.environ.get("FAIRWAY_LONG"))
+FUZZ = bool(os.environ.get("FAIRWAY_FUZZ"))
+SEED = os.environ.get("FAIRWAY_SEED", "")
+COUNT = int(os.environ.get("FAIRWAY_EXAMPLES") or 0)
 
 
 def examples(ordinary: int, long: int | None = None) -> int:
     """The number of examples of a property; a long run takes twenty times as many unless told otherwise."""
+    if COUNT:
+        return COUNT
     return (20 * ordinary if long is None else long) if LONG else ordinary
+
+
+def dice(*names: object) -> Random:
+    """Random numbers for a loop without hypothesis: fixed in an ordinary run, drawn from the seed by `make fuzz`."""
+    return Random(" ".join(map(str, (*([SEED] if SEED else []), *names))))

@@ -33,6 +33,7 @@ from sim.metrics.slow_metrics import (
     weighted_slowdown,
     worst_deviation,
 )
+from support.effort import examples
 
 
 class Claim(NamedTuple):
@@ -79,7 +80,7 @@ def play(
     return recorder, finished
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(stories())
 def test_the_recorder_agrees_with_the_definitions(jobs: list[Job]) -> None:
     recorder, finished = play(jobs)
@@ -109,7 +110,7 @@ def test_the_recorder_agrees_with_the_definitions(jobs: list[Job]) -> None:
     assert metrics.deviation_p99 == pytest.approx(float(sorted(deviations)[-(-99 * end // 100) - 1]), abs=1e-5)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(stories())
 def test_waits_of_users_and_areas_agree_with_the_definitions(jobs: list[Job]) -> None:
     recorder, finished = play(jobs)
@@ -132,7 +133,7 @@ def test_waits_of_users_and_areas_agree_with_the_definitions(jobs: list[Job]) ->
     }
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(stories())
 def test_the_fragmentation_curve_is_the_mean_of_each_span(jobs: list[Job]) -> None:
     recorder, _ = play(jobs)
@@ -145,7 +146,7 @@ def test_the_fragmentation_curve_is_the_mean_of_each_span(jobs: list[Job]) -> No
     assert begin == max(job.end for job in jobs)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(stories(), st.integers(0, 12))
 def test_jains_index_is_there_only_where_several_namespaces_still_wait(jobs: list[Job], until: int) -> None:
     recorder, _ = play(jobs, until)
@@ -155,7 +156,7 @@ def test_jains_index_is_there_only_where_several_namespaces_still_wait(jobs: lis
     assert measured is None or measured == pytest.approx(expected, abs=1e-5)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(stories(), st.data())
 def test_planned_starts_are_kept_or_missed_as_the_definition_says(jobs: list[Job], data: st.DataObject) -> None:
     times = st.tuples(st.integers(0, 14), st.booleans())
@@ -175,7 +176,7 @@ def test_planned_starts_are_kept_or_missed_as_the_definition_says(jobs: list[Job
     assert (metrics.soft_kept, metrics.soft_missed) == (counted["soft", "kept"], counted["soft", "missed"])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(stories())
 def test_starvation_is_the_longest_stretch_below_an_entitlement_that_covers_the_next_job(
     jobs: list[Job],
