@@ -168,6 +168,51 @@ def _nodes(path: Path, format: str) -> Iterator[object]:
     yield from open_nodes(path, format, TraceProblems("t"))
 
 
+ODD_CELLS = [
+    "", " ", "\t", "\x1c", "\x1c5", "5\x1d", "\x85 5", "\xa05", "\u2003", "\u0665", "５", "²", "1_000", "+5", "-5",
+    "-0", "--5", "5.", ".5", ".", "1e3", "1E400", "1e-400", "1e99999999999", "nan", "NaN", "snan", "inf", "-Infinity",
+    "0x10", "true", "None", "2147483647", "2147483648", "-2147483648", "-2147483649", "999999999999999", "9" * 19, "9" * 5000,
+    "2017-10-09 07:01:55", "\x00", "\ufffd", "é",
+]  # fmt: skip
+
+
+def _with_odd_cells(format: str) -> str:
+    """The file and, behind it, one more row for each odd value in each of its places."""
+    if format == "batsim":
+        whole = json.loads(BATSIM)
+        odd = [
+            {**whole["jobs"][0], key: cell} for key in whole["jobs"][0] for cell in [*ODD_CELLS, None, [], {}, 1e300]
+        ]
+        return json.dumps({**whole, "jobs": [*whole["jobs"], *odd]})
+    *_, row = FILES[format].splitlines()
+    if format == "recording":
+        lines = [json.loads(line) for line in RECORDING.splitlines()]
+        values = [*ODD_CELLS, None, [], {}, 1e300, -1, 2**31, 10**30]
+        odd_lines = [json.dumps({**line, key: cell}) for line in lines for key in line for cell in values]
+        return "\n".join([RECORDING, *odd_lines])
+    sign = " " if format == "swf" else ","
+    cells = row.split(sign)
+    rows = [[*cells[:at], cell, *cells[at + 1 :]] for at in range(len(cells)) for cell in ODD_CELLS]
+    return "\n".join([FILES[format], *(sign.join(row) for row in rows)])
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_an_odd_value_in_any_column_is_read_or_left_out_and_the_others_run(format: str, tmp_path: Path) -> None:
+    (tmp_path / "t").write_text(_with_odd_cells(format))
+    (tmp_path / "s.yaml").write_text(scenario(format))
+    result = invoke("simulate", str(tmp_path / "s.yaml"), "-o", "json")
+    assert result.code == 0, result.err
+    assert json.loads(result.out)["metrics"]["submitted"] >= 2
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\t", "\x1c", "\u2003"])
+def test_a_blank_optional_cell_is_an_absent_one(blank: str, tmp_path: Path) -> None:
+    (tmp_path / "t").write_text(f"{CSV}7,3,1,u1,2,{blank},{blank}\n")
+    columns = TraceColumns("when", "seconds", priority="prio", limit="cap")
+    *_, last = open_trace(tmp_path / "t", "csv", TraceProblems("t", strict=True), columns)
+    assert (last.priority, last.limit) == (0, None)
+
+
 GIANT = "2147483648"
 SWF_JOBS = re.sub(r"-1 -1 2 9", f"-1 -1 {GIANT} 9", SWF)
 BATSIM_JOBS = re.sub(r'"res": \d', f'"res": {GIANT}', BATSIM)

@@ -142,7 +142,7 @@ def _texts(folder: Path, *names: str) -> Facts:
 def _numa(folder: Path) -> tuple[int, ...]:
     """-1 means that the host does not know."""
     text = _text(folder / "numa_node")
-    return (int(text),) if text.isascii() and text.isdecimal() else ()
+    return (int(text),) if re.fullmatch(r"[0-9]{1,9}", text) else ()
 
 
 def _processors(text: str) -> int:

@@ -181,7 +181,7 @@ def test_csv_by_columns(tmp_path: Path) -> None:
             "2017-13-09 07:01:55,66.0,1,66.0,x",
             "trace:4: '2017-13-09 07:01:55' is not a time",
         ),
-        ("philly", PHILLY, "2017-10-09 07:01:55,nan,1,66.0,x", "trace:4: 'nan' is not a time"),
+        ("philly", PHILLY, "2017-10-09 07:01:55,nan,1,66.0,x", "trace:4: 'nan' is not a number of seconds"),
         ("philly", PHILLY, "2017-10-09 07:01:55,1,0,66.0,x", "trace:4: num_gpus: 0"),
         (
             "recording",

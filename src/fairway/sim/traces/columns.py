@@ -10,7 +10,6 @@ columns:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,9 +20,8 @@ from fairway.errors import InputError
 from fairway.resources.quantity import parse_amount
 from fairway.sim.spans import shown
 from fairway.sim.traces.record import TraceJob, TraceProblems
-from fairway.sim.traces.text import Row, count, moment, numbered, plain_name, read_rows, span
+from fairway.sim.traces.text import Row, count, moment, numbered, plain_name, read_rows, span, whole
 
-_PRIORITY = re.compile(r"-?[0-9]{1,10}", re.ASCII)
 UNITS = {"s": SECOND, "ms": 1000, "us": 1, "min": 60 * SECOND, "h": 3600 * SECOND}
 
 
@@ -91,7 +89,7 @@ def _job(row: Row, index: int, columns: TraceColumns) -> TraceJob:
         queue=plain_name(row[columns.queue]) if columns.queue else "default",
         submit=_time(row[columns.submit], unit),
         run=span(row[columns.run], unit),
-        limit=span(row[columns.limit], unit) if columns.limit and row[columns.limit] else None,
+        limit=span(row[columns.limit], unit) if columns.limit and row[columns.limit].strip() else None,
         tasks=tasks,
         priority=_priority(row[columns.priority]) if columns.priority else 0,
         request={name: _amount(row, name, entry) for name, entry in columns.request.items()},
@@ -116,6 +114,8 @@ def _amount(row: Row, name: str, entry: str | AmountColumn) -> int:
 
 
 def _priority(text: str) -> int:
-    if not _PRIORITY.fullmatch(text.strip() or "0") or abs(int(text or 0)) >= 2**31:
+    """A blank cell is priority 0, as a pod without one has."""
+    number = whole(text) if text.strip() else 0
+    if number is None or not -(2**31) <= number < 2**31:
         raise InputError(f"priority: {shown(text)} is not a whole number that fits 32 bits")
-    return int(text or 0)
+    return number

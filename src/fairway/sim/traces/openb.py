@@ -79,7 +79,7 @@ def _pod(row: Row) -> OpenbPod:
 def _job(row: Row) -> TraceJob:
     pod = _pod(row)
     created = count(row["creation_time"], "creation_time")
-    started = count(row["scheduled_time"], "scheduled_time") if row["scheduled_time"] else created
+    started = count(row["scheduled_time"], "scheduled_time") if row["scheduled_time"].strip() else created
     ended = count(row["deletion_time"], "deletion_time")
     if not created <= started <= ended:
         raise InputError(f"created at {created}, scheduled at {started}, deleted at {ended}: not in this order")
@@ -108,4 +108,4 @@ def _node(row: Row) -> TraceNode:
 
 def _amounts(cpu_milli: int, memory_mib: int, gpu_milli: int) -> dict[str, int]:
     amounts = {"cpu": cpu_milli, "memory": check_amount("memory", memory_mib * _MIB)}
-    return amounts | ({GPU: gpu_milli} if gpu_milli else {})
+    return amounts | ({GPU: check_amount(GPU, gpu_milli)} if gpu_milli else {})

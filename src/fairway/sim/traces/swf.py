@@ -16,7 +16,7 @@ from fairway.clock import Micros
 from fairway.errors import InputError
 from fairway.resources.quantity import check_amount
 from fairway.sim.traces.record import TraceJob, TraceNode, TraceProblems
-from fairway.sim.traces.text import check_nodes, count, is_count, numbered, read_lines, seconds
+from fairway.sim.traces.text import check_nodes, count, numbered, read_lines, seconds, whole
 
 _FIELDS = 18
 _NUMBER, _SUBMIT, _RUN, _ALLOCATED, _ASKED, _ASKED_TIME, _ASKED_KB, _USER, _QUEUE = (
@@ -66,8 +66,10 @@ def _header(path: Path) -> dict[str, int]:
     for line in read_lines(path):
         if line.strip() and not line.lstrip().startswith(";"):
             break
-        if (match := _HEADER.match(line)) and is_count(match[2]):
-            found.setdefault(match[1], int(match[2]))
+        match = _HEADER.match(line)
+        number = whole(match[2]) if match else None
+        if match and number is not None and number >= 0:
+            found.setdefault(match[1], number)
     return found
 
 

@@ -8,7 +8,7 @@ import re
 import zlib
 from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 
 from fairway.clock import SECOND, Micros, from_datetime
@@ -23,7 +23,10 @@ MAX_LINE = 1 << 20
 
 _CHUNK = 1 << 16
 _NOT_IN_A_NAME = re.compile(r"[^a-z0-9]+")
-_COUNT = re.compile(r"[0-9]{1,15}", re.ASCII)
+_COUNT = re.compile(r"[0-9]{1,15}")
+_WHOLE = re.compile(r"-?[0-9]{1,15}")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+"""A number as these formats write it: ASCII digits, without the underscores and foreign digits that Python reads."""
 
 Row = dict[str, str]
 
@@ -90,14 +93,14 @@ def seconds(text: str) -> Micros:
 
 def span(text: str, unit: Micros) -> Micros:
     """A number of `unit`s, at least zero, rounded to the microsecond."""
-    if _COUNT.fullmatch(text):
-        number = Decimal(int(text))
+    stripped = text.strip()
+    if _COUNT.fullmatch(stripped):
+        number = Decimal(int(stripped))
+    elif _NUMBER.fullmatch(stripped):
+        number = Decimal(stripped)
     else:
-        try:
-            number = Decimal(text.strip())
-        except InvalidOperation:
-            raise InputError(f"{shown(text)} is not a number of seconds") from None
-    if not number.is_finite() or not 0 <= number <= LONGEST_SPAN // unit:
+        raise InputError(f"{shown(text)} is not a number of seconds")
+    if not 0 <= number <= LONGEST_SPAN // unit:
         most = LONGEST_SPAN // unit
         raise InputError(f"{shown(text)} is not a time, expected a number from 0 to {most}")
     return int((number * unit).to_integral_value())
@@ -115,10 +118,6 @@ def moment(text: str) -> Micros:
     return at
 
 
-def is_count(text: str) -> bool:
-    return _COUNT.fullmatch(text.strip()) is not None
-
-
 def check_nodes(path: Path, nodes: int) -> int:
     """The number of machines that a file says there are, before any of them is made."""
     if nodes > MAX_NODES:
@@ -126,11 +125,21 @@ def check_nodes(path: Path, nodes: int) -> int:
     return nodes
 
 
+def whole(text: str) -> int | None:
+    """A whole number of at most 15 digits, blanks around it left out; None for all other text.
+
+    What is checked is what is converted: `strip` removes characters at which `int` fails.
+    """
+    stripped = text.strip()
+    return int(stripped) if _WHOLE.fullmatch(stripped) else None
+
+
 def count(text: str, what: str) -> int:
     """A whole number, at least zero."""
-    if not _COUNT.fullmatch(text.strip()):
+    number = whole(text)
+    if number is None or number < 0:
         raise InputError(f"{what}: {shown(text)} is not a whole number from 0 to {10**15 - 1}")
-    return int(text)
+    return number
 
 
 def numbered(name: str, number: int) -> str:
